@@ -1,0 +1,379 @@
+/* poisson_gpu - solve  alpha*u - div(beta grad u) = f  on box grids in 1D, 2D and 3D, on an NVIDIA GPU or on the CPU.
+
+   Two files: this header (C99, C++) and poisson_gpu.cu (everything else). Compile the second one with one of
+
+       nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU; link with -lcudart (or nvcc)
+       c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
+
+   and link it to your program. A whole program (samples/hello.c, word for word):
+
+#include <math.h>
+#include <stdio.h>
+#include "poisson_gpu.h"
+
+enum { N = 63 };                                     // unknowns along each axis of the unit cube; u = 0 outside
+static double u[N][N][N], f[N][N][N];
+
+static double sine(int i) { return sin(3.14159265358979323846 * (i + 1) / (N + 1)); }
+
+int main(void)
+{
+    const double c = 3 * 3.14159265358979323846 * 3.14159265358979323846;
+    for (int k = 0; k < N; k++)
+        for (int j = 0; j < N; j++)
+            for (int i = 0; i < N; i++) f[k][j][i] = c * sine(i) * sine(j) * sine(k);
+
+    pg_desc desc = {0};                              // zero means: unit box, u = 0 at its sides, f64, host arrays
+    desc.n[0] = desc.n[1] = desc.n[2] = N;
+    pg_report report;
+    if (pg_solve_once(&desc, u, f, &report) != PG_OK) {
+        puts(pg_last_error(NULL));
+        return 1;
+    }
+    double error = 0;                                // the exact solution is sine(i) sine(j) sine(k)
+    for (int k = 0; k < N; k++)
+        for (int j = 0; j < N; j++)
+            for (int i = 0; i < N; i++) error = fmax(error, fabs(u[k][j][i] - sine(i) * sine(j) * sine(k)));
+    printf("%s after %d iterations, largest error %.1e\n", pg_outcome_string(report.outcome), report.iterations, error);
+    return report.outcome != PG_CONVERGED || error > 3e-4;
+}
+
+   Functions                                                        may be called
+       pg_solve_once                                                for a first try: create, solve, destroy
+       pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc     once per problem shape
+       pg_solve  pg_get_report                                      as often as f changes
+       pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
+       pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
+       pg_last_error  pg_status_string  pg_outcome_string  pg_version
+
+   ===================================================================================================================
+   WHAT IT DOES NOT DO (in this version)
+       variable beta, obstacles inside the box, free-space boundaries; direct and Krylov solvers; several GPUs;
+       irregular meshes and complex numbers at any time; alpha < 0.
+
+   ===================================================================================================================
+   CONVENTIONS
+   Sign.      A u = alpha*u - beta*laplacian(u) = f: A has a positive diagonal. A potential with charge density rho has
+              f = rho/eps0; a pressure p with dp/dt-less projection has f = -div(u*)/dt.
+   Layout.    i fastest: element (i,j,k) is at i + j*stride_j + k*stride_k, strides in elements, 0 means packed. u and f
+              have strides of their own, so either may be a window of a larger padded array (pass the address of the
+              window's first element). nz = 1 is a 2D problem, ny = nz = 1 a 1D one; desc.dim says otherwise.
+   Centring   of the unknowns, per axis:
+
+              PG_NODE, Dirichlet ends      PG_NODE, Neumann or Robin ends     PG_CELL, every kind
+              g   0   1   2   3   g        0   1   2   3   4   5              | 0 | 1 | 2 | 3 | 4 | 5 |
+              x---o---o---o---o---x        o---o---o---o---o---o              |-o-|-o-|-o-|-o-|-o-|-o-|
+              h = length/(n+1)             h = length/(n-1)                   h = length/n, faces half a cell outside
+              end points are known         end points are unknowns
+
+              One Dirichlet end, or periodic (the last interval leads back to unknown 0): h = length/n.
+              The default length is 1: h = 0 in the descriptor picks the h above.
+   Stencil.            (j+1)            Per axis a row reads  (1/w_i) [ k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i - u_(i+1))/d_(i+1) ],
+                         |              d: distances, w: control length times metric weight, k: conductance
+              (i-1) --- (i) --- (i+1)   (both 1 unless given). Uniform: (2 u_i - u_(i-1) - u_(i+1))/h^2. At a Neumann
+                         |              node end w = h/2: (2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second order throughout.
+                       (j-1)
+   Faces      in order x low, x high, y low, y high, z low, z high: u = g (Dirichlet); du/dn = g along the OUTWARD normal
+              (Neumann); a u + b du/dn = g with a*b >= 0, b != 0 (Robin); periodic (both faces of the axis). g is 0, one
+              constant, or an array over the face, packed over the other axes in the order x, y, z with the lower one
+              fastest: ny*nz values [j + ny*k] on an x face, nx*nz values [i + nx*k] on a y face, nx*ny [i + nx*j] on z.
+   Spacing.   h per axis, or coord: the m+1 interval ends from one side of the box to the other, strictly increasing. Cells:
+              the n+1 cell edges. Nodes: all points with the Dirichlet end points, and once more the first point, one period
+              on, where periodic; so m = n+1, n or n-1 as in the drawings.
+   Metric.    weight[n] at the unknowns and conductance[n+1] between them ([0] and [n] at the ends) turn -d2/dx2 into
+              -(1/w) d/dx (k d/dx). Axisymmetric r: w = k = r. Grad-Shafranov R: w = k = 1/R. (r,theta): multiply the
+              equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. k = 0 at
+              an end (r = 0 on a cell edge) closes that end, whatever its face kind.
+   Norms.     PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths; PG_NORM_L2_PLAIN = sqrt(sum r^2);
+              PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner product sum w x y, which pg_dot is.
+   Singular   problems (alpha = 0 and no Dirichlet or Robin end anywhere): f must satisfy sum w f + boundary flux = 0. What has
+              to be subtracted from f to make it so is subtracted and reported (report.removed_mean); of all solutions the
+              one with weighted mean zero is returned. Works with every method.
+
+   ===================================================================================================================
+   CHOOSING A METHOD (flags; the default is PG_FMG in f64)
+       PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol = PG_NONE, max_iter = 1) already
+                  solves to about the discretisation error. Guess: zero unless told. (Brandt 1977; Trottenberg,
+                  Oosterlee, Schueller, Multigrid, 2001, sections 2.6 and 5)
+       PG_VCYCLE  V(2,1) cycles from the guess in u: for time steps, where the last solution is a good guess. The residual
+                  falls by 10 to 30 a cycle, at every size, boundary kind and ratio of spacings.
+       PG_WCYCLE  two visits on the coarser levels (at most 32 on one level): rarely needed.
+       PG_RBGS, PG_SOR, PG_JACOBI   stationary sweeps: for smoothing, teaching, or tiny grids. SOR picks Young's omega
+                  (D. Young 1954) by itself; iterations grow like n for SOR, like n^2 for the others.
+       PG_MIXED   f64 answers by f32 cycles (iterative refinement): half the memory traffic. With PG_VCYCLE, PG_WCYCLE, PG_FMG.
+       PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
+                  then reports PG_STAGNATED and the floor reached.
+       PG_SYMMETRIC  makes a V-cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
+                  colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG. Use pg_cycle on u = 0.
+   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening).
+
+   ===================================================================================================================
+   MEMORY, STREAMS, THREADS
+   pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs 1.3
+   grids beyond u and f in 3D, 1.7 in 2D, 3 in 1D (nodes and odd sizes a little more), 1.65 f64 grids in 3D with PG_MIXED;
+   host arrays on the GPU add 2 grids for the copies; PG_JACOBI one; PG_RBGS and PG_SOR none.
+   On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
+   (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
+   it was. pg_solve with device arrays may be called while its stream is being captured (CUDA 12.4 or later): then the
+   whole solve, iterations to the tolerance included, becomes part of your graph. On the CPU pg_solve returns when done;
+   OpenMP uses the threads that OMP_NUM_THREADS allows. A handle belongs to one thread at a time; two handles never
+   affect each other.
+
+   ERRORS, REPEATABILITY
+   Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
+   (handle NULL: for pg_create, pg_solve_once and pg_workspace_bytes, on this thread). A refused call leaves u as it was and
+   the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. The same input on the same device
+   gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
+
+   COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
+   LICENCE                 MIT or public domain, at your choice; see the end of this file. */
+
+#ifndef POISSON_GPU_H
+#define POISSON_GPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PG_VERSION_MAJOR 0
+#define PG_VERSION_MINOR 1
+#define PG_VERSION_PATCH 0
+
+#ifndef PG_API
+#if defined(__GNUC__)
+#define PG_API __attribute__((visibility("default")))
+#else
+#define PG_API
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -------------------------------------------------------------------------------------------------------------------
+   Results. PG_STATUS_LIST is the one table of codes and texts: first the caller's faults, then the machine's. */
+#define PG_STATUS_LIST(X)                                                                                            \
+    X(PG_OK, "done")                                                                                                 \
+    X(PG_ERROR_ARGUMENT, "an argument or a field of the descriptor is not valid")                                    \
+    X(PG_ERROR_UNSUPPORTED, "this combination is not possible")                                                      \
+    X(PG_ERROR_MEMORY, "not enough memory, or the workspace is too small")                                           \
+    X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                                            \
+    X(PG_ERROR_CUDA, "a CUDA call failed")
+
+#define PG_OUTCOME_LIST(X)                                                                                           \
+    X(PG_NOT_RUN, "not run")               /* no solve has been started with this handle                          */ \
+    X(PG_CONVERGED, "converged")           /* the recomputed residual is within the tolerance                     */ \
+    X(PG_COMPLETED, "completed")           /* no tolerance was asked for; max_iter iterations were done           */ \
+    X(PG_MAX_ITER, "iteration limit")      /* max_iter iterations did not reach the tolerance                     */ \
+    X(PG_STAGNATED, "stagnated")           /* the residual stopped falling above the tolerance: round-off         */ \
+    X(PG_DIVERGED, "diverged")             /* the residual grew by 1e8                                            */ \
+    X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in f, u or face data (u is untouched), or met on the way */ \
+    X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */
+
+#define PG_ENUM_(name, text) name,
+typedef enum pg_status { PG_STATUS_LIST(PG_ENUM_) PG_STATUS_COUNT } pg_status;
+typedef enum pg_outcome { PG_OUTCOME_LIST(PG_ENUM_) PG_OUTCOME_COUNT } pg_outcome;
+#undef PG_ENUM_
+
+/* -------------------------------------------------------------------------------------------------------------------
+   Choices. The value 0 is the default everywhere. */
+typedef enum pg_centring { PG_NODE, PG_CELL } pg_centring;
+typedef enum pg_face_kind { PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC } pg_face_kind;
+typedef enum pg_face_index { PG_X_LOW, PG_X_HIGH, PG_Y_LOW, PG_Y_HIGH, PG_Z_LOW, PG_Z_HIGH } pg_face_index;
+typedef enum pg_memory { PG_MEM_HOST, PG_MEM_DEVICE } pg_memory;
+typedef enum pg_backend { PG_AUTO, PG_CUDA, PG_CPU } pg_backend;   /* PG_AUTO: CUDA if a device can be used, else CPU */
+typedef enum pg_guess { PG_GUESS_DEFAULT, PG_GUESS_ZERO, PG_GUESS_U } pg_guess;
+typedef enum pg_norm_kind { PG_NORM_L2, PG_NORM_L2_PLAIN, PG_NORM_MAX, PG_NORM_L1 } pg_norm_kind;
+
+enum {                              /* pg_desc.flags: at most one of each group */
+    PG_F64 = 0x1,                   /* precision: u, f, face arrays are double (default) */
+    PG_F32 = 0x2,                   /*            ... float */
+    PG_MIXED = 0x4,                 /*            ... double; the cycles run in float */
+    PG_JACOBI = 0x10,               /* method */
+    PG_RBGS = 0x20,
+    PG_SOR = 0x40,
+    PG_VCYCLE = 0x80,
+    PG_WCYCLE = 0x100,
+    PG_FMG = 0x200,                 /*            (default) */
+    PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default) */
+    PG_SMOOTH_JACOBI = 0x20000,
+    PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
+    PG_SYMMETRIC = 0x100000         /* option: the cycle is symmetric, to precondition CG */
+};
+
+#define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
+#define PG_DEVICE(k) ((k) + 1)      /* for pg_desc.device */
+#define PG_HISTORY 128
+
+typedef struct CUstream_st *pg_stream;   /* the same type as cudaStream_t */
+typedef struct pg_solver pg_solver;
+
+typedef struct pg_face {
+    pg_face_kind kind;
+    double value;                   /* g, one constant over the face; ignored where array is given */
+    const void *array;              /* g over the face, of u's precision and memory kind; read at each solve, kept by the caller */
+    double a, b;                    /* Robin: a u + b du/dn = g */
+} pg_face;
+
+/* Replaces the library's allocation of its workspace. memory says of which kind; the block must be aligned to 256 bytes. */
+typedef struct pg_allocator {
+    void *(*alloc)(void *user, size_t bytes, pg_memory memory, pg_stream stream);   /* NULL: out of memory */
+    void (*free)(void *user, void *pointer, size_t bytes, pg_memory memory, pg_stream stream);
+    void *user;
+} pg_allocator;
+
+/* A problem. Copied by pg_create (arrays of coordinates and metrics too): it need not outlive the call. */
+typedef struct pg_desc {
+    size_t struct_size;             /* 0 or sizeof(pg_desc) */
+    int n[3];                       /* unknowns along x, y, z; an absent axis has 1 (0 is taken as 1 for y and z) */
+    int dim;                        /* 0: 3 if nz > 1, else 2 if ny > 1, else 1. Axes from dim on are absent: they contribute
+                                       nothing and their other fields are ignored */
+    pg_centring centring[3];
+    double h[3];                    /* spacing; 0: box length 1 */
+    const double *coord[3];         /* or the interval ends; then h must be 0 */
+    const double *weight[3];        /* metric at the unknowns, n values > 0 (best: the mean over the control length) */
+    const double *conductance[3];   /* metric between them, n+1 values > 0; the two end values may be 0 */
+    pg_face face[6];
+    double alpha;                   /* >= 0 */
+    double beta;                    /* > 0; 0 means 1 */
+    int64_t stride_u[2];            /* stride_j, stride_k in elements; 0: packed */
+    int64_t stride_f[2];
+    pg_memory memory;               /* where u, f and face arrays live */
+    unsigned flags;
+    double omega;                   /* over-relaxation or weight of the smoother or sweep; 0: chosen for the method */
+    int nu_pre, nu_post;            /* smoothing sweeps, at most 16 each; 0: 2 and 1 (PG_SYMMETRIC: 2 and 2; PG_NONE: none) */
+    int fmg_cycles;                 /* V-cycles a level in FMG, at most 16; 0: 1 */
+    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 */
+    pg_backend backend;
+    int device;                     /* PG_DEVICE(k): CUDA device k; 0: the calling thread's current device */
+    pg_stream stream;               /* 0: the legacy default stream */
+    void *workspace;                /* 0: allocated by pg_create; else device memory for PG_CUDA, host memory for PG_CPU, */
+    size_t workspace_bytes;         /*    aligned to 256 bytes, at least pg_workspace_bytes long, untouched until pg_destroy */
+    pg_allocator allocator;         /* 0: cudaMalloc, or malloc on the CPU */
+} pg_desc;
+
+/* What pg_get_report tells. Residual: r = f + boundary terms - A u, recomputed from u at every check. */
+typedef struct pg_report {
+    pg_outcome outcome;
+    int iterations;                 /* cycles or sweeps; an FMG pass counts as one */
+    double rhs_norm;                /* || f with its boundary terms ||, after the mean was removed */
+    double first_residual;          /* of the guess */
+    double residual;                /* of the u returned; NaN where no tolerance was asked for */
+    double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
+    double milliseconds;            /* from the first to the last operation on the device */
+    int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual */
+    double history[PG_HISTORY];
+    pg_backend backend;             /* PG_CUDA or PG_CPU */
+    char message[160];              /* the outcome in a sentence */
+    char warning[160];              /* e.g. that the code was not compiled for this GPU; else empty */
+} pg_report;
+
+/* When to stop. NULL in place of a pg_stop means: all zero. */
+typedef struct pg_stop {
+    size_t struct_size;             /* 0 or sizeof(pg_stop) */
+    double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5), or none if atol is given;
+                                       PG_NONE: none */
+    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
+    int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
+    int min_iter;
+    int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1 */
+    int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps */
+    pg_norm_kind norm;
+    pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
+                                       the default elsewhere; PG_FMG then solves for the correction */
+    int (*monitor)(void *user, const pg_report *so_far);   /* called at every check, host waits for it; non-zero cancels */
+    void *user;
+} pg_stop;
+
+/* -------------------------------------------------------------------------------------------------------------------
+   Solve once. Creates, solves with the default tolerance, fills *report (may be NULL), destroys.
+   u, f     as the descriptor says (by default packed host arrays of double)
+   Blocks until u is there. Returns PG_OK if the solve ran: look at report->outcome. */
+PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report);
+
+/* Create a solver for problems of one shape. Checks every field before anything is allocated.
+   solver   receives the handle, owned by the caller until pg_destroy; NULL on failure
+   Cost: tables of the levels on the host, one allocation, on the GPU also the graphs of the solves (milliseconds). */
+PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver);
+
+/* Destroy a solver and its workspace, waiting for its work. NULL is allowed. */
+PG_API void pg_destroy(pg_solver *solver);
+
+/* Tell how many bytes of workspace pg_create would take for this descriptor: exactly, and it allocates nothing else there. */
+PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
+
+/* Tell the descriptor with every default resolved (flags, strides, h, omega of the finest level, back end, device, workspace).
+   Pointers to coordinates and metrics come back as NULL. */
+PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
+
+/* Solve A u = f.
+   u        start (unless PG_GUESS_ZERO) and result     f    right-hand side, only read; must not overlap u
+   stop     NULL: defaults
+   GPU with device arrays and no monitor: asynchronous on the stream, legal under capture. Otherwise returns when done. */
+PG_API pg_status pg_solve(pg_solver *solver, void *u, const void *f, const pg_stop *stop);
+
+/* Wait for the last solve of this handle (also one replayed by a captured graph) and report on it. */
+PG_API pg_status pg_get_report(pg_solver *solver, pg_report *report);
+
+/* Between solves: new boundary data (value, array); the kinds and Robin a, b must be those of pg_create. Six faces. */
+PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
+/* Between solves: a new alpha >= 0 (a new time step, say). */
+PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
+/* Between solves: a new stream. The caller orders it after the work still under way on the old one. */
+PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);
+
+/* -------------------------------------------------------------------------------------------------------------------
+   Pieces, on the stream and asynchronous like pg_solve unless a result goes to the host. Arrays called u, x, y have the layout
+   of u; f, r, v that of f.  Host arrays are staged, and the call then waits. */
+/* sweeps of the method's sweep, or of the multigrid smoother, on A u = f (not PG_MIXED). */
+PG_API pg_status pg_smooth(pg_solver *solver, void *u, const void *f, int sweeps);
+/* V- or W-cycles on A u = f (PG_FMG: V). PG_MIXED: one step of inner_cycles f32 cycles each. Multigrid methods only. */
+PG_API pg_status pg_cycle(pg_solver *solver, void *u, const void *f, int cycles);
+/* v = A u, boundary values taken as 0. u and v must not overlap. */
+PG_API pg_status pg_apply(pg_solver *solver, const void *u, void *v);
+/* r = f + boundary terms - A u. r may be f, but must not overlap u. */
+PG_API pg_status pg_residual(pg_solver *solver, const void *u, const void *f, void *r);
+/* A norm of x; the integral sum w x; the inner product sum w x y. Accumulated in f64 in a fixed order; wait for the result.
+   A NaN anywhere makes each of them NaN. Refused under capture. */
+PG_API pg_status pg_norm(pg_solver *solver, const void *x, pg_norm_kind kind, double *result);
+PG_API pg_status pg_sum(pg_solver *solver, const void *x, double *result);
+PG_API pg_status pg_dot(pg_solver *solver, const void *x, const void *y, double *result);
+
+/* -------------------------------------------------------------------------------------------------------------------
+   Texts. All are static but pg_last_error's, which lasts until the next call with the same handle (or on the same thread). */
+PG_API const char *pg_last_error(const pg_solver *solver);
+PG_API const char *pg_status_string(pg_status status);
+PG_API const char *pg_outcome_string(pg_outcome outcome);
+PG_API const char *pg_version(void);   /* e.g. "poisson_gpu 0.1.0, CUDA 13.0 for sm_75 sm_80 sm_90, OpenMP" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* POISSON_GPU_H */
+
+/* -------------------------------------------------------------------------------------------------------------------
+LICENCE - choose either.
+
+A. MIT License. Copyright (c) 2026 the poisson_gpu authors.
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+Software is furnished to do so, subject to the following conditions: The above copyright notice and this permission notice
+shall be included in all copies or substantial portions of the Software.
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR
+COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR
+OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+
+B. Public Domain (www.unlicense.org). This is free and unencumbered software released into the public domain.
+Anyone is free to copy, modify, publish, use, compile, sell, or distribute this software, either in source code form or as a
+compiled binary, for any purpose, commercial or non-commercial, and by any means. In jurisdictions that recognize copyright
+laws, the author or authors of this software dedicate any and all copyright interest in the software to the public domain.
+We make this dedication for the benefit of the public at large and to the detriment of our heirs and successors. We intend
+this dedication to be an overt act of relinquishment in perpetuity of all present and future rights to this software under
+copyright law.
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS BE
+LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF
+OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.
+------------------------------------------------------------------------------------------------------------------- */
