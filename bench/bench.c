@@ -1,0 +1,782 @@
+/* pg_bench - how fast every kernel and method of poisson_gpu.h is on this machine, and how far from what its memory
+   allows. The copy bandwidth is measured first; every time is then also given over the time that the bytes which must
+   move would take at that bandwidth. README.md beside this file says how each number is made.
+
+       pg_bench [--quick] [--max N] [--backend auto|cpu|cuda] [--rows "words"] [--out FILE.json|FOLDER]
+
+   Compiled with -DPG_BENCH_CUDA it times CUDA with events on device arrays; without it, the CPU back end alone. */
+
+#define _POSIX_C_SOURCE 200809L   /* clock_gettime, mkdir */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include "poisson_gpu.h"
+
+#ifdef PG_BENCH_CUDA
+#include <cuda_runtime_api.h>
+#endif
+#ifdef _OPENMP
+#include <omp.h>
+#define PARALLEL_FOR _Pragma("omp parallel for schedule(static)")
+#else
+#define PARALLEL_FOR
+#endif
+
+enum {
+    SWEEPS_CUDA = 20,             /* in one pg_smooth: the launches of a call are queued while the last ones run */
+    SWEEPS_CPU = 4,               /* a call costs nothing there */
+    TRIAD_POINTS = 256 * 256 * 256,
+    COPY_BYTES = 1 << 30,
+    LEAST_REPEATS = 7, MOST_REPEATS = 31, REPEATS_PAST_LIMIT = 3,
+    MAX_ROWS = 1024
+};
+static const double row_seconds = 1.0;          /* a row stops here, with fewer repeats than it should have */
+static const double enough_seconds = 0.15;      /* and here if it has LEAST_REPEATS */
+static const double bound_cuda = 1.30, bound_cpu = 2.0;
+
+/* ---------------------------------------------------------------------------------------------------------------
+   The machine: arrays and a clock, on a CUDA stream or on the CPU. */
+
+static struct machine {
+    int cuda, threads;
+    char name[128];
+    double bytes_per_second;      /* copy (CUDA) or triad (CPU), reads and writes counted */
+    double started;
+#ifdef PG_BENCH_CUDA
+    cudaStream_t stream;
+    cudaEvent_t start, stop;
+#endif
+} here;
+
+static void fail(const char *what, const char *why)
+{
+    fprintf(stderr, "pg_bench: %s: %s\n", what, why);
+    exit(1);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A number in [-1,1] that depends on i alone, so that threads can fill an array in any order. */
+static double noise(int64_t i)
+{
+    uint64_t x = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u;
+    x ^= x >> 32;
+    return (double)(x >> 11) * 0x1p-52 - 1.0;
+}
+
+static void fill_host(void *array, int64_t count, unsigned precision)
+{
+    if (precision == PG_F32) {
+        float *a = array;
+        PARALLEL_FOR
+        for (int64_t i = 0; i < count; i++) a[i] = (float)noise(i);
+    } else {
+        double *a = array;
+        PARALLEL_FOR
+        for (int64_t i = 0; i < count; i++) a[i] = noise(i);
+    }
+}
+
+#ifdef PG_BENCH_CUDA
+static void cuda_check(cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess) fail(what, cudaGetErrorString(error));
+}
+#define CUDA(call) cuda_check(call, #call)
+
+static void fill_device(void *array, int64_t count, unsigned precision)
+{
+    enum { BLOCK = 1000003 };     /* prime, so that the repeated block does not line up from plane to plane */
+    size_t word = precision == PG_F32 ? sizeof(float) : sizeof(double);
+    int64_t done = count < BLOCK ? count : BLOCK;
+    void *block = malloc((size_t)done * word);
+    if (!block) fail("filling an array", "out of host memory");
+    fill_host(block, done, precision);
+    CUDA(cudaMemcpyAsync(array, block, (size_t)done * word, cudaMemcpyHostToDevice, here.stream));
+    CUDA(cudaStreamSynchronize(here.stream));
+    free(block);
+    while (done < count) {
+        int64_t next = done < count - done ? done : count - done;
+        CUDA(cudaMemcpyAsync((char *)array + (size_t)done * word, array, (size_t)next * word, cudaMemcpyDeviceToDevice,
+                             here.stream));
+        done += next;
+    }
+}
+
+static int open_cuda(void)
+{
+    struct cudaDeviceProp properties;
+    int count = 0, device = 0;
+    if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return 0;
+    CUDA(cudaGetDevice(&device));
+    CUDA(cudaGetDeviceProperties(&properties, device));
+    CUDA(cudaStreamCreateWithFlags(&here.stream, cudaStreamNonBlocking));
+    CUDA(cudaEventCreate(&here.start));
+    CUDA(cudaEventCreate(&here.stop));
+    snprintf(here.name, sizeof here.name, "%.100s", properties.name);
+    here.cuda = 1;
+    return 1;
+}
+#endif
+
+static void open_cpu(void)
+{
+    char line[256];
+    FILE *info = fopen("/proc/cpuinfo", "r");
+    strcpy(here.name, "CPU");
+    while (info && fgets(line, sizeof line, info)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        snprintf(here.name, sizeof here.name, "%.100s", colon + 2);
+        here.name[strcspn(here.name, "\n")] = 0;
+        break;
+    }
+    if (info) fclose(info);
+    here.threads = 1;
+#ifdef _OPENMP
+    here.threads = omp_get_max_threads();
+#endif
+}
+
+static void *array_new(size_t bytes)
+{
+    void *array = NULL;
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        if (cudaMalloc(&array, bytes) == cudaSuccess) return array;
+        cudaGetLastError();       /* else the next launch would report this one */
+        return NULL;
+    }
+#endif
+    array = malloc(bytes);
+    return array;
+}
+
+static void array_free(void *array)
+{
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        CUDA(cudaFree(array));
+        return;
+    }
+#endif
+    free(array);
+}
+
+static void array_fill(void *array, int64_t count, unsigned precision)
+{
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        fill_device(array, count, precision);
+        return;
+    }
+#endif
+    fill_host(array, count, precision);
+}
+
+static void clock_start(void)
+{
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) CUDA(cudaEventRecord(here.start, here.stream));
+#endif
+    here.started = seconds();
+}
+
+static double clock_stop(void)
+{
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        float ms = 0;
+        CUDA(cudaEventRecord(here.stop, here.stream));
+        CUDA(cudaEventSynchronize(here.stop));
+        CUDA(cudaEventElapsedTime(&ms, here.start, here.stop));
+        return 1e-3 * ms;
+    }
+#endif
+    return seconds() - here.started;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+   What is timed. An operation is run once by operation->run; its floor is the words that must move for a point. */
+
+typedef struct work {
+    pg_solver *solver;
+    void *u, *f, *r;
+    size_t bytes;                 /* of one of the arrays */
+    pg_stop stop;
+} work;
+
+static int sweeps(void) { return here.cuda ? SWEEPS_CUDA : SWEEPS_CPU; }
+
+static pg_status run_smooth(work *w) { return pg_smooth(w->solver, w->u, w->f, sweeps()); }
+static pg_status run_residual(work *w) { return pg_residual(w->solver, w->u, w->f, w->r); }
+static pg_status run_apply(work *w) { return pg_apply(w->solver, w->u, w->r); }
+static pg_status run_cycle(work *w) { return pg_cycle(w->solver, w->u, w->f, 1); }
+static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
+
+static pg_status run_norm(work *w)
+{
+    double norm;
+    return pg_norm(w->solver, w->r, PG_NORM_L2, &norm);
+}
+
+static pg_status run_dot(work *w)
+{
+    double dot;
+    return pg_dot(w->solver, w->u, w->r, &dot);
+}
+
+/* The memory's own speed: a copy on the GPU, on the CPU a triad, which moves the 24 B a point of a sweep. */
+static pg_status run_copy(work *w)
+{
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        CUDA(cudaMemcpyAsync(w->r, w->f, w->bytes, cudaMemcpyDeviceToDevice, here.stream));
+        return PG_OK;
+    }
+#endif
+    double *a = w->r;
+    const double *b = w->u, *c = w->f;
+    int64_t count = (int64_t)(w->bytes / sizeof(double));
+    PARALLEL_FOR
+    for (int64_t i = 0; i < count; i++) a[i] = b[i] + 0.5 * c[i];
+    return PG_OK;
+}
+
+/* The floors of cycles, in words for a point of the finest grid. A level is visited in two passes: [smooth, residual,
+   restrict] reads u and f, writes u and the coarse f; [prolong, correct, smooth] reads u, f and the coarse correction,
+   writes u. That is 6 + 2c words, c being the points of the next coarser level over those of this one; one less where
+   the guess is zero, as it is the first time a visit of the finer level comes down. gamma: 1 V, 2 W (32 at most). */
+static double cycle_words(double c, int gamma)
+{
+    double words = 6 + 2 * c;
+    int visits = 1;
+    for (double points = c; points > 1e-9; points *= c) {
+        int from_zero = visits;
+        visits = visits * gamma > 32 ? 32 : visits * gamma;
+        words += points * (visits * (6 + 2 * c) - from_zero);
+    }
+    return words;
+}
+
+/* FMG: f is restricted through all levels (1 + c), then each level gets a cycle whose first pass reads the next
+   coarser solution (c) in place of u. */
+static double fmg_words(double c) { return (cycle_words(c, 1) - 1 + c + 1 + c) / (1 - c); }
+
+enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES };
+
+typedef struct operation {
+    const char *name;
+    unsigned flags;               /* method; neighbours in the table with the same flags share a solver */
+    unsigned precisions;
+    int dims;                     /* bit d: run in d dimensions */
+    pg_status (*run)(work *);
+    int floor;
+    double words;                 /* for FIXED */
+    double rtol;                  /* for run_solve */
+} operation;
+
+enum { ANY = PG_F64 | PG_F32, D123 = 0xe, D23 = 0xc, D3 = 0x8 };
+
+/* f32 solves run in 3D only, f64 ones not in 1D: there the round-off floor of the larger grids lies above the tolerance. */
+static const operation operations[] = {
+    {"jacobi sweep", PG_JACOBI, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"residual", PG_JACOBI, ANY, D123, run_residual, FIXED, 3, 0},
+    {"apply", PG_JACOBI, ANY, D123, run_apply, FIXED, 2, 0},
+    {"norm", PG_JACOBI, ANY, D123, run_norm, FIXED, 1, 0},
+    {"dot", PG_JACOBI, ANY, D123, run_dot, FIXED, 2, 0},
+    {"red-black sweep", PG_RBGS, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"SOR sweep", PG_SOR, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"V(2,1) cycle", PG_VCYCLE, ANY, D123, run_cycle, V_WORDS, 0, 0},
+    {"W(2,1) cycle", PG_WCYCLE, ANY, D123, run_cycle, W_WORDS, 0, 0},
+    {"FMG pass", PG_FMG, ANY, D123, run_solve, FMG_WORDS, 0, PG_NONE},
+    {"solve 1e-8", PG_FMG, PG_F64, D23, run_solve, SOLVE_WORDS, 0, 1e-8},
+    {"solve 1e-5", PG_FMG, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5},
+    {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10},
+};
+enum { OPERATIONS = sizeof operations / sizeof operations[0] };
+
+/* Bytes that must move for a point. A check of the residual rides along in the next cycle, and takes a pass over u and
+   f at the end. A mixed solve starts with FMG in f32; a refinement, one for two cycles, reads u, e, f and writes u, r
+   (u and f in f64, e and r in f32). */
+static double floor_bytes(const operation *op, unsigned precision, int dim, int iterations)
+{
+    double word = precision == PG_F32 ? sizeof(float) : sizeof(double);
+    double c = 1.0 / (1 << dim);
+    switch (op->floor) {
+    case V_WORDS: return word * cycle_words(c, 1);
+    case W_WORDS: return word * cycle_words(c, 2);
+    case FMG_WORDS: return word * fmg_words(c);
+    case SOLVE_WORDS: return word * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1) + 2);
+    case MIXED_BYTES:
+        return 4 * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1)) + 32 * ((iterations + 1) / 2);
+    default: return word * op->words;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+   Shapes: cubes, squares and a line with u = 0 at all sides. */
+
+typedef struct shape {
+    int dim, n;
+    pg_centring centring;
+    int quick;                    /* also with --quick */
+} shape;
+
+static const shape shapes[] = {
+    {3, 64, PG_CELL, 0}, {3, 128, PG_CELL, 1}, {3, 256, PG_CELL, 0}, {3, 512, PG_CELL, 0},
+    {3, 65, PG_NODE, 0}, {3, 129, PG_NODE, 1}, {3, 255, PG_NODE, 0}, {3, 511, PG_NODE, 0},
+    {2, 129, PG_NODE, 0}, {2, 257, PG_NODE, 0}, {2, 513, PG_NODE, 1}, {2, 1025, PG_NODE, 0},
+    {2, 2049, PG_NODE, 0}, {2, 4097, PG_NODE, 0},
+    {1, 1048577, PG_NODE, 1},
+};
+enum { SHAPES = sizeof shapes / sizeof shapes[0] };
+
+static int64_t points_of(const shape *s)
+{
+    int64_t points = s->n;
+    for (int d = 1; d < s->dim; d++) points *= s->n;
+    return points;
+}
+
+static pg_desc describe(const shape *s, unsigned precision, unsigned flags)
+{
+    pg_desc desc = {0};
+    desc.dim = s->dim;
+    for (int d = 0; d < 3; d++) {
+        desc.n[d] = d < s->dim ? s->n : 1;
+        desc.centring[d] = s->centring;
+    }
+    desc.flags = flags & PG_MIXED ? flags : flags | precision;
+    desc.memory = here.cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
+    desc.backend = here.cuda ? PG_CUDA : PG_CPU;
+#ifdef PG_BENCH_CUDA
+    desc.stream = here.stream;
+#endif
+    return desc;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+   Rows */
+
+typedef struct timing {
+    double min, median, max;      /* seconds of one run */
+    int repeats, runs;            /* a repeat times so many runs together */
+} timing;
+
+typedef struct row {
+    const operation *op;
+    const shape *shape;
+    unsigned precision;
+    timing time;
+    double bytes, over_floor, bound;
+    double workspace;             /* bytes for an unknown */
+    pg_report report;             /* of solves */
+    char remark[200];             /* why there is no number, or what is wrong with it */
+} row;
+
+static row rows[MAX_ROWS];
+static int row_count;
+
+static struct options {
+    int quick, max;
+    pg_backend backend;
+    const char *rows, *out;
+} options;
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static pg_status measure(pg_status (*run)(work *), work *w, int least, timing *t)
+{
+    double sample[MOST_REPEATS], once = 0;
+    for (int warm = 0; warm < 2 && once < 0.1; warm++) {   /* the first run may load code and touch pages */
+        clock_start();
+        pg_status status = run(w);
+        if (status != PG_OK) return status;
+        once = clock_stop();
+    }
+    double sample_seconds = here.cuda ? 3e-3 : 10e-3;
+    t->runs = once * 500 < sample_seconds ? 500 : once > sample_seconds ? 1 : (int)(sample_seconds / once);
+    double begin = seconds();
+    for (t->repeats = 0; t->repeats < MOST_REPEATS; t->repeats++) {
+        double spent = seconds() - begin;
+        if (t->repeats >= LEAST_REPEATS && spent > enough_seconds) break;
+        if (t->repeats >= least && spent > row_seconds) break;
+        clock_start();
+        for (int i = 0; i < t->runs; i++) {
+            pg_status status = run(w);
+            if (status != PG_OK) return status;
+        }
+        sample[t->repeats] = clock_stop() / t->runs;
+    }
+    qsort(sample, (size_t)t->repeats, sizeof sample[0], ascending);
+    t->min = sample[0];
+    t->max = sample[t->repeats - 1];
+    t->median = 0.5 * (sample[(t->repeats - 1) / 2] + sample[t->repeats / 2]);
+    return PG_OK;
+}
+
+static const char *precision_name(const row *r) { return r->precision == PG_F32 ? "f32" : "f64"; }
+static const char *centring_name(const shape *s) { return s->centring == PG_CELL ? "cell" : "node"; }
+
+static void shape_name(const shape *s, char name[16])
+{
+    if (s->dim == 1) snprintf(name, 16, "%d", s->n);
+    else snprintf(name, 16, "%d^%d", s->n, s->dim);
+}
+
+/* The two rows that are checked against a bound. */
+static double bound_of(const operation *op, const shape *s, unsigned precision)
+{
+    if (s->dim != 3 || s->centring != PG_CELL || precision != PG_F64) return 0;
+    if (here.cuda && s->n == 512 && !strcmp(op->name, "jacobi sweep")) return bound_cuda;
+    if (!here.cuda && s->n == 256 && !strcmp(op->name, "red-black sweep")) return bound_cpu;
+    return 0;
+}
+
+static int wanted(const operation *op, const shape *s, unsigned precision)
+{
+    char label[96], name[16], words[200];
+    if (!(op->precisions & precision) || !(op->dims >> s->dim & 1)) return 0;
+    if (points_of(s) > (int64_t)options.max * options.max * options.max) return 0;
+    if (options.quick && !s->quick && bound_of(op, s, precision) == 0) return 0;
+    if (!options.rows) return 1;
+    shape_name(s, name);
+    snprintf(label, sizeof label, "%s %dD %s %s %s", op->name, s->dim, centring_name(s), name,
+             precision == PG_F32 ? "f32" : "f64");
+    snprintf(words, sizeof words, "%s", options.rows);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        if (!strstr(label, word)) return 0;
+    return 1;
+}
+
+static void print_head(const shape *s, unsigned precision)
+{
+    char name[16], head[40];
+    shape_name(s, name);
+    snprintf(head, sizeof head, "%dD %s %s %s", s->dim, centring_name(s), name, precision == PG_F32 ? "f32" : "f64");
+    printf("\n%-24s%11s%11s%11s%9s%9s%9s%11s\n", head, "median ms", "min", "max", "GB/s", "x floor", "GDOF/s",
+           "B/unknown");
+}
+
+static void print_row(const row *r)
+{
+    const timing *t = &r->time;
+    printf("  %-22s", r->op->name);
+    if (t->repeats)
+        printf("%11.4g%11.4g%11.4g%9.1f%9.2f%9.3f%11.2f", 1e3 * t->median, 1e3 * t->min, 1e3 * t->max,
+               1e-9 * r->bytes / t->median, r->over_floor, 1e-9 * (double)points_of(r->shape) / t->median,
+               r->workspace);
+    if (t->repeats && r->op->rtol > 0) printf("  %d iterations", r->report.iterations);
+    if (r->remark[0]) printf("  %s", r->remark);
+    putchar('\n');
+    fflush(stdout);
+}
+
+/* One row: solver exists unless its creation failed, and then why says so. */
+static void do_row(const operation *op, const shape *s, unsigned precision, work *w, double workspace, const char *why)
+{
+    if (row_count == MAX_ROWS) fail("too many rows", "raise MAX_ROWS");
+    row *r = &rows[row_count++];
+    r->op = op;
+    r->shape = s;
+    r->precision = precision;
+    r->workspace = workspace;
+    r->bound = bound_of(op, s, precision);
+    if (why) {
+        snprintf(r->remark, sizeof r->remark, "skipped: %s", why);
+        print_row(r);
+        return;
+    }
+    memset(&w->stop, 0, sizeof w->stop);
+    w->stop.rtol = op->rtol;
+    w->stop.max_iter = op->rtol == PG_NONE ? 1 : 0;
+    if (op->run == run_solve) w->stop.guess = PG_GUESS_ZERO;
+    if (measure(op->run, w, r->bound > 0 ? LEAST_REPEATS : REPEATS_PAST_LIMIT, &r->time) != PG_OK) {
+        r->time.repeats = 0;
+        snprintf(r->remark, sizeof r->remark, "failed: %s", pg_last_error(w->solver));
+        print_row(r);
+        return;
+    }
+    if (op->run == run_solve) {
+        if (pg_get_report(w->solver, &r->report) != PG_OK) fail("pg_get_report", pg_last_error(w->solver));
+        if (r->report.outcome != (op->rtol > 0 ? PG_CONVERGED : PG_COMPLETED))
+            snprintf(r->remark, sizeof r->remark, "%s", pg_outcome_string(r->report.outcome));
+    }
+    if (op->run == run_smooth) {
+        r->time.min /= sweeps();
+        r->time.median /= sweeps();
+        r->time.max /= sweeps();
+    }
+    r->bytes = floor_bytes(op, precision, s->dim, r->report.iterations) * (double)points_of(s);
+    r->over_floor = r->time.median / (r->bytes / here.bytes_per_second);
+    print_row(r);
+}
+
+static void do_shape(const shape *s, unsigned precision)
+{
+    int64_t points = points_of(s);
+    work w = {0};
+    const char *no_arrays = NULL;
+    unsigned created = 0;         /* flags of w.solver, or of the failed attempt that why tells about */
+    size_t workspace = 0;
+    char why[160] = "";
+
+    for (int o = 0; o < OPERATIONS; o++) {
+        const operation *op = &operations[o];
+        if (!wanted(op, s, precision)) continue;
+        if (!w.bytes) {           /* the first wanted row of this shape */
+            print_head(s, precision);
+            w.bytes = (size_t)points * (precision == PG_F32 ? sizeof(float) : sizeof(double));
+            w.u = array_new(w.bytes);
+            w.f = array_new(w.bytes);
+            w.r = array_new(w.bytes);
+            if (!w.u || !w.f || !w.r) no_arrays = "out of memory";
+            else {
+                array_fill(w.u, points, precision);
+                array_fill(w.f, points, precision);
+                array_fill(w.r, points, precision);
+            }
+        }
+        if (!no_arrays && created != op->flags) {
+            pg_desc desc = describe(s, precision, op->flags);
+            pg_destroy(w.solver);
+            created = op->flags;
+            workspace = 0;
+            why[0] = 0;
+            if (pg_workspace_bytes(&desc, &workspace) != PG_OK || pg_create(&desc, &w.solver) != PG_OK) {
+                snprintf(why, sizeof why, "%.150s", pg_last_error(NULL));
+                w.solver = NULL;
+            }
+        }
+        do_row(op, s, precision, &w, (double)workspace / (double)points, no_arrays ? no_arrays : why[0] ? why : NULL);
+    }
+    pg_destroy(w.solver);
+    array_free(w.u);
+    array_free(w.f);
+    array_free(w.r);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
+   The copy, the checks, the JSON file */
+
+static timing measure_copy(size_t *bytes_moved)
+{
+    timing t;
+    work w = {0};
+    w.bytes = here.cuda ? (size_t)COPY_BYTES : TRIAD_POINTS * sizeof(double);
+    for (;;) {                    /* a small GPU gets a smaller copy */
+        w.u = here.cuda ? NULL : array_new(w.bytes);
+        w.f = array_new(w.bytes);
+        w.r = array_new(w.bytes);
+        if (w.f && w.r && (here.cuda || w.u)) break;
+        array_free(w.u);
+        array_free(w.f);
+        array_free(w.r);
+        if ((w.bytes /= 2) < 1 << 20) fail("measuring the copy bandwidth", "out of memory");
+    }
+    int64_t count = (int64_t)(w.bytes / sizeof(double));
+    if (w.u) array_fill(w.u, count, PG_F64);
+    array_fill(w.f, count, PG_F64);
+    array_fill(w.r, count, PG_F64);
+    for (double begin = seconds(); seconds() - begin < 0.2;) {   /* until the clocks are up */
+        clock_start();
+        run_copy(&w);
+        clock_stop();
+    }
+    if (measure(run_copy, &w, LEAST_REPEATS, &t) != PG_OK) fail("measuring the copy bandwidth", "failed");
+    array_free(w.u);
+    array_free(w.f);
+    array_free(w.r);
+    *bytes_moved = w.bytes * (here.cuda ? 2 : 3);
+    return t;
+}
+
+static void label_of(const row *r, char *label, size_t size)
+{
+    char name[16];
+    shape_name(r->shape, name);
+    snprintf(label, size, "%s %s %s", r->op->name, name, precision_name(r));
+}
+
+static void print_checks(void)
+{
+    int found = 0;
+    printf("\nChecks: time over the time of the bytes that must move\n");
+    for (int i = 0; i < row_count; i++) {
+        char label[64];
+        const row *r = &rows[i];
+        if (r->bound == 0 || r->time.repeats == 0) continue;
+        label_of(r, label, sizeof label);
+        printf("  %-30s%6.2f   bound %.2f   %s\n", label, r->over_floor, r->bound,
+               r->over_floor <= r->bound ? "holds" : "MISSED");
+        found = 1;
+    }
+    if (!found)
+        printf("  none: %s was not measured\n", here.cuda ? "jacobi sweep 512^3 f64" : "red-black sweep 256^3 f64");
+}
+
+static void json_string(FILE *out, const char *key, const char *text)
+{
+    fprintf(out, "\"%s\": \"", key);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') fputc('\\', out);
+        if ((unsigned char)*text >= ' ') fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void json_row(FILE *out, const row *r)
+{
+    const timing *t = &r->time;
+    int n[3] = {1, 1, 1};
+    for (int d = 0; d < r->shape->dim; d++) n[d] = r->shape->n;
+    fprintf(out, "    {\"row\": \"%s\", \"n\": [%d, %d, %d], \"centring\": \"%s\", \"precision\": \"%s\"", r->op->name,
+            n[0], n[1], n[2], centring_name(r->shape), precision_name(r));
+    fprintf(out, ", \"workspace_bytes_per_unknown\": %.6g", r->workspace);
+    if (t->repeats) {
+        fprintf(out, ", \"milliseconds\": {\"min\": %.6g, \"median\": %.6g, \"max\": %.6g}", 1e3 * t->min,
+                1e3 * t->median, 1e3 * t->max);
+        fprintf(out, ", \"repeats\": %d, \"runs_per_repeat\": %d, \"bytes\": %.0f", t->repeats, t->runs, r->bytes);
+        fprintf(out, ", \"gb_per_s\": %.6g, \"over_floor\": %.4g, \"gdof_per_s\": %.6g", 1e-9 * r->bytes / t->median,
+                r->over_floor, 1e-9 * (double)points_of(r->shape) / t->median);
+        if (r->op->run == run_solve) fprintf(out, ", \"iterations\": %d", r->report.iterations);
+        if (r->bound > 0)
+            fprintf(out, ", \"bound\": %.2f, \"holds\": %s", r->bound, r->over_floor <= r->bound ? "true" : "false");
+    }
+    if (r->remark[0]) {
+        fprintf(out, ", ");
+        json_string(out, "remark", r->remark);
+    }
+    fprintf(out, "}");
+}
+
+/* nvidia-h200-2026-11-21.json; (R) and (TM) say nothing. */
+static void file_name(const char *folder, const char *date, char *path, size_t size)
+{
+    char slug[128];
+    size_t length = 0;
+    for (const char *c = here.name; *c; c++) {
+        if (*c == '(') {
+            const char *end = strchr(c, ')');
+            if (end) {
+                c = end;
+                continue;
+            }
+        }
+        if (isalnum((unsigned char)*c)) slug[length++] = (char)tolower((unsigned char)*c);
+        else if (length && slug[length - 1] != '-') slug[length++] = '-';
+    }
+    while (length && slug[length - 1] == '-') length--;
+    slug[length] = 0;
+    snprintf(path, size, "%s/%s-%s.json", folder, slug, date);
+}
+
+static void write_json(const timing *copy, size_t copy_bytes)
+{
+    char path[512], date[16];
+    time_t now = time(NULL);
+    size_t length = strlen(options.out);
+    strftime(date, sizeof date, "%Y-%m-%d", localtime(&now));
+    if (length > 5 && !strcmp(options.out + length - 5, ".json")) snprintf(path, sizeof path, "%s", options.out);
+    else {
+        mkdir(options.out, 0777);   /* an empty folder is not kept in git; if this fails, fopen tells */
+        file_name(options.out, date, path, sizeof path);
+    }
+
+    FILE *out = fopen(path, "w");
+    if (!out) fail("cannot write", path);
+    fprintf(out, "{\n  ");
+    json_string(out, "device", here.name);
+    fprintf(out, ",\n  \"backend\": \"%s\",\n", here.cuda ? "cuda" : "cpu");
+    if (!here.cuda) fprintf(out, "  \"threads\": %d,\n", here.threads);
+    fprintf(out, "  \"date\": \"%s\",\n  ", date);
+    json_string(out, "version", pg_version());
+    fprintf(out, ",\n  \"copy\": {\"method\": \"%s\", \"bytes\": %.0f, \"repeats\": %d, \"gb_per_s\": %.6g, "
+            "\"gb_per_s_min\": %.6g, \"gb_per_s_max\": %.6g},\n  \"rows\": [\n",
+            here.cuda ? "cudaMemcpyAsync, device to device" : "triad", (double)copy_bytes, copy->repeats,
+            1e-9 * here.bytes_per_second, 1e-9 * (double)copy_bytes / copy->max, 1e-9 * (double)copy_bytes / copy->min);
+    for (int i = 0; i < row_count; i++) {
+        json_row(out, &rows[i]);
+        fprintf(out, i + 1 < row_count ? ",\n" : "\n");
+    }
+    fprintf(out, "  ]\n}\n");
+    if (fclose(out) != 0) fail("cannot write", path);
+    printf("\nwritten: %s\n", path);
+}
+
+static void usage(void)
+{
+    fprintf(stderr,
+            "pg_bench [--quick] [--max N] [--backend auto|cpu|cuda] [--rows \"words\"] [--out FILE.json|FOLDER]\n"
+            "  --quick    a few sizes\n"
+            "  --max N    sizes of at most N^3 unknowns (default 512 on a GPU, 256 on a CPU)\n"
+            "  --rows     only rows whose name has all these words, as in \"sweep 3D cell 512^3 f64\"\n"
+            "  --out      a file, or a folder (default bench/results); with --quick, --max or --rows\n"
+            "             nothing is written unless --out is given\n");
+    exit(2);
+}
+
+static void read_options(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (!strcmp(argv[i], "--quick")) {
+            options.quick = 1;
+            continue;
+        }
+        if (!value) usage();
+        if (!strcmp(argv[i], "--max")) {
+            options.max = atoi(value);
+            if (options.max < 1 || options.max > 2048) usage();
+        } else if (!strcmp(argv[i], "--rows")) options.rows = value;
+        else if (!strcmp(argv[i], "--out")) options.out = value;
+        else if (!strcmp(argv[i], "--backend") && !strcmp(value, "auto")) options.backend = PG_AUTO;
+        else if (!strcmp(argv[i], "--backend") && !strcmp(value, "cpu")) options.backend = PG_CPU;
+        else if (!strcmp(argv[i], "--backend") && !strcmp(value, "cuda")) options.backend = PG_CUDA;
+        else usage();
+        i++;
+    }
+    if (!options.out && !options.quick && !options.max && !options.rows) options.out = "bench/results";
+}
+
+int main(int argc, char **argv)
+{
+    read_options(argc, argv);
+#ifdef PG_BENCH_CUDA
+    if (options.backend != PG_CPU) open_cuda();
+#endif
+    if (!here.cuda && options.backend == PG_CUDA) fail("--backend cuda", "no CUDA device, or built without CUDA");
+    if (!here.cuda) open_cpu();
+    if (!options.max) options.max = here.cuda ? 512 : 256;
+
+    size_t copy_bytes;
+    timing copy = measure_copy(&copy_bytes);
+    here.bytes_per_second = (double)copy_bytes / copy.median;
+    printf("%s", here.name);
+    if (!here.cuda) printf(", %d thread%s", here.threads, here.threads == 1 ? "" : "s");
+    printf("\n%s\n%s: %.1f GB/s, read + write (%.1f to %.1f in %d repeats)\n", pg_version(),
+           here.cuda ? "copy" : "triad", 1e-9 * here.bytes_per_second, 1e-9 * (double)copy_bytes / copy.max,
+           1e-9 * (double)copy_bytes / copy.min, copy.repeats);
+
+    for (int s = 0; s < SHAPES; s++) {
+        do_shape(&shapes[s], PG_F64);
+        do_shape(&shapes[s], PG_F32);
+    }
+    print_checks();
+    if (options.out) write_json(&copy, copy_bytes);
+    return 0;
+}

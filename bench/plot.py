@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Draws the results of pg_bench, and quotes them in the README.
+
+    plot.py [FILE.json ...]            an SVG beside each file (default: every file in results/)
+    plot.py --readme [FILE.json ...]   also rewrites the README between <!-- bench --> and <!-- /bench -->
+                                       with the newest file of each device
+
+Only Python's standard library is needed.
+"""
+import argparse
+import json
+import math
+import pathlib
+import re
+from xml.sax.saxutils import escape
+
+HERE = pathlib.Path(__file__).resolve().parent
+README = HERE.parent / 'README.md'
+
+INK, GREY, RULE = '#1b2430', '#66717f', '#e3e7ec'
+F64, F32 = '#1f5fa8', '#9cc3ea'
+BARS = ['jacobi sweep', 'red-black sweep', 'SOR sweep', 'residual', 'apply', 'norm', 'dot',
+        'V(2,1) cycle', 'W(2,1) cycle', 'FMG pass']
+TABLE = ['jacobi sweep', 'red-black sweep', 'V(2,1) cycle', 'FMG pass', 'solve 1e-8', 'mixed solve 1e-10']
+# what is solved, precision, what the picture calls it, colour
+LINES = [('FMG pass', 'f32', 'FMG pass, f32', '#8fc7b0'), ('FMG pass', 'f64', 'FMG pass', '#17795a'),
+         ('mixed solve 1e-10', 'f64', 'to 1e-10, mixed', '#c65d0e'), ('solve 1e-8', 'f64', 'to 1e-8', '#1f5fa8')]
+
+
+def cubes(result, dim=3):
+    """The measured rows of cell-centred cubes (or of squares), as {(row, n, precision): row}."""
+    found = {}
+    for row in result['rows']:
+        n = row['n']
+        if 'milliseconds' in row and sum(m > 1 for m in n) == dim and (dim < 3 or row['centring'] == 'cell'):
+            found[row['row'], n[0], row['precision']] = row
+    return found
+
+
+def copied(result):
+    return 'copy' if result['backend'] == 'cuda' else 'triad'
+
+
+def points(row):
+    return math.prod(row['n'])
+
+
+def power_of_ten(exponent):
+    return f'10<tspan dy="-5" font-size="9">{exponent}</tspan>'
+
+
+class Picture:
+    def __init__(self, width, height):
+        self.size = width, height
+        self.parts = []
+
+    def text(self, x, y, text, size=12, colour=INK, anchor='start', weight='normal', raw=False):
+        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{colour}" text-anchor="{anchor}" '
+                          f'font-weight="{weight}">{text if raw else escape(text)}</text>')
+
+    def line(self, x0, y0, x1, y1, colour=RULE, width=1.0, dash=''):
+        dash = f' stroke-dasharray="{dash}"' if dash else ''
+        self.parts.append(f'<line x1="{x0:.1f}" y1="{y0:.1f}" x2="{x1:.1f}" y2="{y1:.1f}" stroke="{colour}" '
+                          f'stroke-width="{width}"{dash}/>')
+
+    def bar(self, x, y, width, height, colour):
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="1.5" '
+                          f'fill="{colour}"/>')
+
+    def curve(self, xy, colour, dash=''):
+        dash = f' stroke-dasharray="{dash}"' if dash else ''
+        path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in xy)
+        self.parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" stroke-linejoin="round"{dash} '
+                          f'points="{path}"/>')
+        for x, y in xy:
+            self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+
+    def __str__(self):
+        width, height = self.size
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+                f'viewBox="0 0 {width} {height}" '
+                'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">\n'
+                f'<rect width="{width}" height="{height}" rx="8" fill="#ffffff"/>\n'
+                + '\n'.join(self.parts) + '\n</svg>\n')
+
+
+def draw_floors(picture, result, x, y, width, height):
+    """Bars: how many times the floor each operation takes, on the largest cube."""
+    found = cubes(result)
+    largest = max((n for _, n, _ in found), default=0)
+    names = [b for b in BARS if (b, largest, 'f64') in found or (b, largest, 'f32') in found]
+    picture.text(x, y - 30, f'Time over the memory floor, {largest}\u00b3', 14, weight='600')
+    picture.text(x, y - 13, '1 = the bytes that must move, at copy speed; shorter is better', 11.5, GREY)
+    if not names:
+        return
+    left, top = x + 104, y + 6
+    value = {key: found[key]['over_floor'] for key in found if key[0] in names and key[1] == largest}
+    end = max(1.25, *value.values()) * 1.08
+    scale = (width - 104 - 34) / end
+    for tick in range(0, int(end) + 1, 1 if end < 9 else math.ceil(end / 6)):
+        picture.line(left + tick * scale, top - 4, left + tick * scale, y + height, RULE)
+        picture.text(left + tick * scale, y + height + 16, str(tick), 11, GREY, 'middle')
+    picture.line(left + scale, top - 4, left + scale, y + height, INK, 1.2, '4 3')
+    step = (height - 10) / len(names)
+    thick = min(10.0, step * 0.36)
+    for i, name in enumerate(names):
+        middle = top + (i + 0.5) * step
+        picture.text(left - 8, middle + 4, name, 12, INK, 'end')
+        for precision, colour, at in (('f64', F64, middle - thick - 0.75), ('f32', F32, middle + 0.75)):
+            if (name, largest, precision) in value:
+                v = value[name, largest, precision]
+                picture.bar(left, at, v * scale, thick, colour)
+                picture.text(left + v * scale + 4, at + thick - 1, f'{v:.2f}', 10, GREY)
+    for i, (label, colour) in enumerate((('f64', F64), ('f32', F32))):
+        picture.bar(x + width - 108 + 46 * i, y - 39, 10, 10, colour)
+        picture.text(x + width - 94 + 46 * i, y - 30, label, 11.5)
+
+
+def draw_rates(picture, result, x, y, width, height):
+    """Curves: unknowns solved in a second, over the size of the problem."""
+    curves = []
+    for row, precision, label, colour in LINES:
+        for dim in (3, 2):
+            rows = [r for key, r in cubes(result, dim).items() if key[0] == row and key[2] == precision]
+            rows.sort(key=points)
+            if rows:
+                curves.append((dim, label, colour, [(points(r), r['gdof_per_s']) for r in rows]))
+    picture.text(x, y - 30, 'Unknowns solved in a second', 14, weight='600')
+    picture.text(x, y - 13, 'in 1e9/s; 3D solid, 2D dashed; higher is better', 11.5, GREY)
+    if not curves:
+        return
+    flat = [p for c in curves for p in c[3]]
+    x0, x1 = (math.log10(f(p[0] for p in flat)) for f in (min, max))
+    y0, y1 = math.floor(math.log10(min(p[1] for p in flat))), math.ceil(math.log10(max(p[1] for p in flat)))
+    x0, x1 = x0 - 0.1, max(x1, x0 + 0.5) + 0.1
+    left, right, bottom = x + 46, x + width - 112, y + height
+
+    def at(p):
+        return (left + (math.log10(p[0]) - x0) / (x1 - x0) * (right - left),
+                bottom - (math.log10(p[1]) - y0) / (y1 - y0) * (height - 4))
+
+    for e in range(math.ceil(x0), math.floor(x1) + 1):
+        picture.line(at((10.0**e, 10.0**y0))[0], y, at((10.0**e, 10.0**y0))[0], bottom, RULE)
+        picture.text(at((10.0**e, 10.0**y0))[0], bottom + 16, power_of_ten(e), 11, GREY, 'middle', raw=True)
+    for e in range(y0, y1 + 1):
+        level = at((10.0**x0, 10.0**e))[1]
+        picture.line(left, level, right, level, RULE)
+        picture.text(left - 6, level + 4, f'{10.0**e:g}', 11, GREY, 'end')
+    picture.text((left + right) / 2, bottom + 33, 'unknowns', 11, GREY, 'middle')
+
+    labels = []
+    for dim, label, colour, series in curves:
+        picture.curve([at(p) for p in series], colour, '' if dim == 3 else '5 4')
+        if dim == 3:
+            labels.append([at(series[-1])[1], label, colour])
+    labels.sort()
+    for i in range(1, len(labels)):             # keep the labels apart
+        labels[i][0] = max(labels[i][0], labels[i - 1][0] + 15)
+    for level, label, colour in labels:
+        picture.text(right + 8, level + 4, label, 11.5, colour, weight='600')
+
+
+def draw(result):
+    picture = Picture(960, 452)
+    threads = f", {result['threads']} threads" if 'threads' in result else ''
+    picture.text(28, 38, result['device'] + threads, 18, weight='600')
+    picture.text(932, 38, f"{copied(result)} {result['copy']['gb_per_s']:.0f} GB/s, read + write", 12, GREY, 'end')
+    picture.text(28, 58, f"{result['date']}, {result['version']}", 11.5, GREY)
+    draw_floors(picture, result, 28, 124, 424, 284)
+    draw_rates(picture, result, 500, 124, 432, 270)
+    return str(picture)
+
+
+def figure(value):
+    """Three significant digits, without an exponent."""
+    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
+    return f'{value:.{digits}f}'
+
+
+def quote(result, svg):
+    """Markdown for the README: one device."""
+    found = cubes(result)
+    largest = max((n for _, n, _ in found), default=0)
+    threads = f", {result['threads']} threads" if 'threads' in result else ''
+    out = [f"**{result['device']}{threads}**, {result['date']}, {result['version']}; "
+           f"{copied(result)} {result['copy']['gb_per_s']:.0f} GB/s (read + write)", '']
+    if svg:
+        out += [f"![Time over the memory floor, and unknowns solved in a second, on {result['device']}]({svg})", '']
+    out += [f'| 3D, {largest}^3 cells | f64 ms | x floor | GDOF/s | f32 ms | x floor | GDOF/s |',
+            '|---' + '|--:' * 6 + '|']
+    for name in TABLE:
+        cells, iterations = [], ''
+        for precision in ('f64', 'f32'):
+            row = found.get((name, largest, precision))
+            if not row:
+                cells += [''] * 3
+                continue
+            cells += [figure(row['milliseconds']['median']), f"{row['over_floor']:.2f}", figure(row['gdof_per_s'])]
+            if 'solve' in name:
+                iterations = f" ({row['iterations']} iterations)"
+        if any(cells):
+            out.append(f'| {name}{iterations} | ' + ' | '.join(cells) + ' |')
+    solves = {n: row for (name, n, _), row in sorted(found.items()) if name == 'solve 1e-8'}
+    if solves:
+        out += ['', '| solve 1e-8 | ' + ' | '.join(f'{n}^3' for n in solves) + ' |',
+                '|---' + '|--:' * len(solves) + '|',
+                '| ms | ' + ' | '.join(figure(row['milliseconds']['median']) for row in solves.values()) + ' |']
+    for row in result['rows']:
+        if 'bound' in row:
+            out += ['', f"Check: {row['row']} {row['n'][0]}^3 {row['precision']} takes {row['over_floor']:.2f} times "
+                    f"its floor (bound {row['bound']:.2f}: {'holds' if row['holds'] else 'missed'})."]
+    return '\n'.join(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('files', nargs='*', type=pathlib.Path)
+    parser.add_argument('--readme', action='store_true')
+    arguments = parser.parse_args()
+    results = {}
+    for path in arguments.files or sorted((HERE / 'results').glob('*.json')):
+        result = json.loads(path.read_text(encoding='utf-8'))
+        results[path] = result
+        path.with_suffix('.svg').write_text(draw(result), encoding='utf-8')
+        print('written:', path.with_suffix('.svg'))
+    if not arguments.readme:
+        return
+    newest = {}
+    for path, result in sorted(results.items(), key=lambda item: item[1]['date']):
+        newest[result['device']] = path, result
+    quoted = sorted(newest.values(), key=lambda item: item[1]['backend'] != 'cuda')
+    blocks = []
+    for path, result in quoted:                 # GPUs first, and only they with a picture
+        svg = path.with_suffix('.svg').resolve()
+        blocks.append(quote(result, svg.relative_to(README.parent).as_posix() if result['backend'] == 'cuda' else None))
+    text = README.read_text(encoding='utf-8')
+    block = '<!-- bench -->\n' + '\n\n'.join(blocks) + '\n<!-- /bench -->'
+    text, count = re.subn(r'<!-- bench -->.*?<!-- /bench -->', lambda match: block, text, flags=re.S)
+    if count != 1:
+        raise SystemExit(f'{README}: {count} places between <!-- bench --> and <!-- /bench -->, not 1')
+    README.write_text(text, encoding='utf-8')
+    print('written:', README)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,3859 @@
+// poisson_gpu.cu - the implementation of poisson_gpu.h. Compiles with nvcc (GPU and CPU back ends) or as C++17 (CPU only).
+//
+// Floors, from the ground up; a floor uses only what stands below it. Search for the tag.
+//     >>config      includes, switches, sizes
+//     >>structs     the operator as tables, grids, levels, device state, solver
+//     >>points      host and device arithmetic: rows, right-hand side, relaxation, transfers, control steps
+//     >>lines       one axis on the host: geometry, coarsening, tables, interpolation weights, eigenvectors
+//     >>cpu         the operations on the CPU
+//     >>cuda        the operations on the GPU: kernels, launchers, graphs
+//     >>levels      the hierarchy and the layout of the workspace
+//     >>smoothing   sweeps and smoothers
+//     >>multigrid   V, W and FMG cycles
+//     >>solve       the whole solve as one program, written once for all methods and back ends
+//     >>validation  every default and every check of a descriptor
+//     >>public      the functions of the header
+//
+// Names: pg_ is public, pgi_ internal. i, j, k index unknowns along x, y, z; u solution, f right-hand side, r residual,
+// e correction. Level 0 is the finest.
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>config
+// -------------------------------------------------------------------------------------------------------------------
+#include "poisson_gpu.h"
+
+#include <cfloat>
+#include <chrono>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define PGI_HD __host__ __device__
+#else
+#define PGI_HD
+#endif
+
+#if defined(__CUDACC__) && CUDART_VERSION >= 12040
+#define PGI_CONDITIONAL 1           // graphs that loop on the device
+#else
+#define PGI_CONDITIONAL 0
+#endif
+
+#ifdef _OPENMP
+#define PGI_OMP(text) _Pragma(#text)
+#else
+#define PGI_OMP(text)
+#endif
+
+enum {
+    PGI_MAX_LEVELS = 100,           // three axes of 2^31 coarsened one after the other are 93
+    PGI_COARSEST = 8,               // per axis: up to here a level is solved exactly by one block
+    PGI_WINDOW = 10,                // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
+    PGI_CUBIC_END = 8,              // rows at each end of a uniform axis whose cubic weights are stored
+    PGI_MAX_SWEEPS = 16,
+    PGI_W_VISITS = 32,              // a W-cycle visits no level more often: semi-coarsening can take 90 levels
+    PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
+    PGI_REDUCE_BLOCKS = 2048,       // and of a GPU reduction
+    PGI_BLOCK = 256,                // threads of a block
+    PGI_SERIAL = 8192,              // points below which OpenMP costs more than it gives
+    PGI_ALIGN = 256                 // bytes
+};
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>structs
+// -------------------------------------------------------------------------------------------------------------------
+
+// A row of an axis' three-point operator.
+template <class T> struct pgi_row {
+    T lower, upper, diag;
+};
+
+// One axis of the operator on one level. A uniform axis keeps three rows: low end, inside, high end; others a table.
+template <class T> struct pgi_axis {
+    int n, periodic;
+    int seam;                       // odd periodic axis: its last plane has colours of its own
+    pgi_row<T> row[3];
+    double row_weight[3];
+    const pgi_row<T> *table;        // n rows, or NULL
+    const double *weight;           // n, or NULL
+    T face[2];                      // what g is multiplied with in the two end rows
+};
+
+// How an axis is coarsened to the next level.
+enum pgi_transfer_kind { PGI_SAME, PGI_NODES, PGI_CELLS, PGI_MERGED };
+template <class T> struct pgi_transfer {
+    int kind, nf, nc;               // fine and coarse unknowns
+    int mf, mc;                     // fine and coarse intervals between the same two ends
+    int shift;                      // 1 where point 0 is a Dirichlet end and no unknown
+    int periodic, adjoint;          // adjoint: restriction is the weighted adjoint of prolongation, else the overlap average
+    double inverse;                 // 1 / mf (nodes), 1 / (2 mf) (cells)
+    T end[2];                       // face value over the first (last) unknown's, for a correction: 0 Dirichlet, 1 Neumann
+    const int *place;               // nf: coarse unknown at or below, -1 beyond the first; NULL: evenly spaced
+    const T *fraction;              // nf: how far to the next one (beyond an end: in half coarse cells)
+    const int *cubic_index;         // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
+    const T *cubic_weight;
+    int cubic_rows;                 // nf, or 2 * PGI_CUBIC_END
+};
+
+struct pgi_state;
+
+// The operator of a level as kernels see it.
+template <class T> struct pgi_box {
+    pgi_axis<T> axis[3];
+    const pgi_state *state;
+};
+template <class T> struct pgi_transfers {
+    pgi_transfer<T> axis[3];
+};
+
+// Where a grid lives. The caller's arrays change from call to call while graphs stay: they are reached through a cell.
+struct pgi_grid {
+    void *base;                     // element (0,0,0), or where its address is kept
+    int indirect;
+    int64_t sj, sk;
+};
+
+// The right-hand side of a level: f alone, or with the removed mean and the boundary data.
+struct pgi_rhs {
+    pgi_grid f;
+    int full;
+    int scaled;                     // PG_MIXED: f is in units of 1/state.scale
+    const void *plane[6];           // face data of this level; NULL: the caller's
+};
+
+// What the device knows of a solve. Host memory on the CPU back end.
+struct pgi_state {
+    void *u, *f;                    // the caller's arrays, or their copies
+    double alpha;
+    struct {
+        double value;
+        const void *plane;
+    } face[6];
+    pg_stop stop;
+    int window;                     // checks without progress that mean stagnation
+    double progress;                // what counts as progress: a residual below this times the best
+    double volume;                  // sum of the weights
+
+    double mean;                    // to be removed from f
+    double removed;                 // mean, as the report has it
+    double shift;                   // to be removed from u
+    double scale;                   // PG_MIXED
+    int valid, go, inner;           // gates, see pgi_gate; inner: iterations until the next check
+    int outcome, iterations, next_check, since_best;
+    double rhs_norm, first, last, best;
+    double sums[4];                 // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
+    unsigned ticket;                // blocks of a reduction that are done
+    int history_count;
+    double history[PG_HISTORY];
+    uint64_t start_ns, end_ns;
+};
+
+// A level. Both precisions are kept; tables exist in the one that is used.
+struct pgi_level {
+    int n[3];
+    int64_t points;
+    int coarsened[3];               // axes that the next level halves
+    double omega;                   // of the red-black smoother
+    double jacobi[PGI_MAX_SWEEPS];  // weights of the sweeps of a Jacobi or Chebyshev smoother, before
+    double jacobi_post[PGI_MAX_SWEEPS];     // and after the coarse correction
+    pgi_box<double> box64;
+    pgi_box<float> box32;
+    pgi_transfers<double> transfer64;
+    pgi_transfers<float> transfer32;
+    pgi_grid u, f, t;               // t: scratch for residuals, shared by all levels
+    void *plane[6];                 // boundary data in the level's precision
+    const double *eigen;            // coarsest: per axis values, vectors, weighted transposed vectors
+};
+
+enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_VALID_NOT_GO, PGI_INNER, PGI_PAIR };
+enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
+enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
+enum pgi_control_step {
+    PGI_BEGIN, PGI_SET_MEAN, PGI_SET_RHS, PGI_SET_SCALE, PGI_ZERO_GUESS, PGI_CHECK_FIRST, PGI_CHECK, PGI_COUNT, PGI_SET_SHIFT,
+    PGI_CANCEL, PGI_END
+};
+
+struct pgi_ops;
+
+struct pg_solver {
+    pg_desc desc;                   // every default resolved
+    char error[512];
+    const pgi_ops *ops;             // in the precision of the cycles
+    const pgi_ops *outer_ops;       // in the precision of u and f
+    int mixed, cuda, device, may_be_singular, staged, multigrid;
+
+    char *workspace;
+    size_t bytes;
+    int owns_workspace;
+
+    int levels;
+    pgi_level level[PGI_MAX_LEVELS];
+    pgi_level outer;                // PG_MIXED: the finest level in f64; else a copy of level[0]
+    pgi_grid stage_u, stage_f;      // device copies of host arrays
+    void *stage_face[6];
+    double *partials;
+    pgi_state *state;               // in the workspace
+    pgi_state host;                 // its copy on the host
+    double sor_omega;
+
+    // The solve under way or being recorded
+    int guess_zero, checked, recording;
+    int (*monitor)(void *, const pg_report *);
+    void *monitor_user;
+    int monitored;                  // checks the monitor has seen
+    pg_status failed;               // first failure of an operation
+    char warning[160];
+#ifdef __CUDACC__
+    cudaStream_t stream, side[4];   // where operations go now; for capturing nested bodies
+    int depth;
+    cudaGraphExec_t graph[4];       // by guess_zero and checked
+#endif
+};
+
+// What a back end can do, in one precision. Level, grids and right-hand side say on what.
+struct pgi_ops {
+    void (*control)(pg_solver *, int step, int argument);
+    void (*loop)(pg_solver *, int gate, int again, void (*body)(pg_solver *));
+    void (*fill_zero)(pg_solver *, const pgi_level *, pgi_grid u);
+    void (*copy)(pg_solver *, const pgi_level *, pgi_grid from, pgi_grid to);
+    void (*subtract_shift)(pg_solver *, const pgi_level *, pgi_grid u);
+    void (*jacobi)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, pgi_grid out);
+    void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
+    void (*residual)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_grid r);
+    void (*apply)(pg_solver *, const pgi_level *, pgi_grid u, pgi_grid v);
+    void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs);
+    void (*restrict_full)(pg_solver *, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f,
+                          int average);
+    void (*restrict_faces)(pg_solver *, const pgi_level *fine, const pgi_level *coarse);
+    void (*prolong_add)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e);
+    void (*interpolate)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add);
+    void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs);
+    // PG_MIXED: f64 to f32 and back; only in the f32 table
+    void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
+    void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
+    void (*widen_add)(pg_solver *, const pgi_level *outer, pgi_grid e32, pgi_grid u);
+};
+
+static thread_local char pgi_thread_error[512];
+
+static void pgi_print_error(char text[512], const char *format, va_list arguments)
+{
+    vsnprintf(text, 512, format, arguments);
+}
+
+static inline const pgi_box<double> &pgi_box_of(const pgi_level *l, double) { return l->box64; }
+static inline const pgi_box<float> &pgi_box_of(const pgi_level *l, float) { return l->box32; }
+static inline const pgi_transfers<double> &pgi_transfers_of(const pgi_level *l, double) { return l->transfer64; }
+static inline const pgi_transfers<float> &pgi_transfers_of(const pgi_level *l, float) { return l->transfer32; }
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>points
+// -------------------------------------------------------------------------------------------------------------------
+
+template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
+{
+    return g.indirect ? *(T **)g.base : (T *)g.base;
+}
+
+template <class T> static PGI_HD inline pgi_row<T> pgi_row_of(const pgi_axis<T> &a, int i)
+{
+    if (a.table) return a.table[i];
+    return i == 0 ? a.row[0] : i == a.n - 1 ? a.row[2] : a.row[1];
+}
+
+template <class T> static PGI_HD inline double pgi_weight_of(const pgi_axis<T> &a, int i)
+{
+    if (a.weight) return a.weight[i];
+    return i == 0 ? a.row_weight[0] : i == a.n - 1 ? a.row_weight[2] : a.row_weight[1];
+}
+
+// Steps to the neighbours along an axis. At a closed end the step is 0: the coefficient there is 0, and the point itself is
+// safe to read.
+template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i)
+{
+    return i > 0 ? -1 : a.periodic ? a.n - 1 : 0;
+}
+template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int i)
+{
+    return i < a.n - 1 ? 1 : a.periodic ? 1 - a.n : 0;
+}
+
+// A u without the diagonal part. Every operation sums a stencil here, so that all of them round alike.
+template <class T>
+static PGI_HD inline T pgi_off_diagonal(const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z, T xm, T xp, T ym, T yp,
+                                        T zm, T zp)
+{
+    return (x.lower * xm + x.upper * xp) + (y.lower * ym + y.upper * yp) + (z.lower * zm + z.upper * zp);
+}
+
+template <class T> static PGI_HD inline T pgi_relaxed(T u, T rhs, T off, T inverse_diagonal, T omega)
+{
+    return u + omega * ((rhs - off) * inverse_diagonal - u);
+}
+
+// The boundary data of face q at position p of its plane.
+template <class T> static PGI_HD inline T pgi_face_value(const pgi_state *st, const void *plane, int q, int64_t p, int scaled)
+{
+    if (st->face[q].plane) return ((const T *)(plane ? plane : st->face[q].plane))[p];
+    return (T)(scaled ? st->face[q].value * st->scale : st->face[q].value);
+}
+
+template <class T> static PGI_HD inline T pgi_face_terms(const pgi_box<T> &b, const pgi_rhs &rhs, int i, int j, int k)
+{
+    const int at[3] = {i, j, k};
+    const int64_t nx = b.axis[0].n, ny = b.axis[1].n;
+    const int64_t place[3] = {j + ny * k, i + nx * k, i + nx * j};
+    T sum = 0;
+    for (int q = 0; q < 6; q++) {
+        const pgi_axis<T> &a = b.axis[q / 2];
+        const T coefficient = a.face[q & 1];
+        if (coefficient != 0 && at[q / 2] == (q & 1 ? a.n - 1 : 0))
+            sum += coefficient * pgi_face_value<T>(b.state, rhs.plane[q], q, place[q / 2], rhs.scaled);
+    }
+    return sum;
+}
+
+template <class T> static PGI_HD inline int pgi_at_face(const pgi_axis<T> &a, int i)
+{
+    return (i == 0 && a.face[0] != 0) || (i == a.n - 1 && a.face[1] != 0);
+}
+
+template <class T> static PGI_HD inline T pgi_mean_of(const pgi_box<T> &b, const pgi_rhs &rhs)
+{
+    return rhs.full ? (T)(rhs.scaled ? b.state->mean * b.state->scale : b.state->mean) : (T)0;
+}
+
+// f as the equation of this level has it; f_value is f(i,j,k), mean is pgi_mean_of.
+template <class T>
+static PGI_HD inline T pgi_rhs_value(const pgi_box<T> &b, const pgi_rhs &rhs, T f_value, T mean, int i, int j, int k)
+{
+    T v = f_value - mean;
+    if (rhs.full && (pgi_at_face(b.axis[0], i) || pgi_at_face(b.axis[1], j) || pgi_at_face(b.axis[2], k)))
+        v += pgi_face_terms(b, rhs, i, j, k);
+    return v;
+}
+
+static PGI_HD inline double pgi_max_nan(double a, double b)      // keeps a NaN
+{
+    return b > a || b != b ? b : a;
+}
+
+static PGI_HD inline void pgi_accumulate(double sums[4], double w, double x, double y)
+{
+    sums[0] += w * x * y;
+    sums[1] += x * x;
+    sums[2] += w * fabs(x);
+    sums[3] = pgi_max_nan(sums[3], fabs(x));
+}
+
+static PGI_HD inline void pgi_combine(double sums[4], const double other[4])
+{
+    sums[0] += other[0];
+    sums[1] += other[1];
+    sums[2] += other[2];
+    sums[3] = pgi_max_nan(sums[3], other[3]);
+}
+
+template <class T> static PGI_HD inline T pgi_diagonal(T alpha, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
+{
+    return ((alpha + y.diag) + z.diag) + x.diag;
+}
+
+// ---- transfers ----
+
+// floor(a / b) and the remainder, exactly, where inverse is about 1/b.
+static PGI_HD inline int64_t pgi_floor_divide(int64_t a, int64_t b, double inverse, int64_t *remainder)
+{
+    int64_t q = (int64_t)floor((double)a * inverse), r = a - q * b;
+    if (r < 0) q--, r += b;
+    if (r >= b) q++, r -= b;
+    *remainder = r;
+    return q;
+}
+
+// The coarse unknown at or below fine unknown i (-1: none) and the fraction of the way to the next one.
+template <class T> static PGI_HD inline int pgi_locate(const pgi_transfer<T> &t, int i, T *fraction)
+{
+    if (t.place) {
+        *fraction = t.fraction[i];
+        return t.place[i];
+    }
+    int64_t r, q;
+    if (t.kind == PGI_NODES) {
+        q = pgi_floor_divide((int64_t)(i + t.shift) * t.mc, t.mf, t.inverse, &r) - t.shift;
+        *fraction = (T)((double)r * t.inverse);
+    } else {
+        q = pgi_floor_divide((2 * (int64_t)i + 1) * t.mc - t.mf, 2 * (int64_t)t.mf, t.inverse, &r);
+        *fraction = (T)((double)r * t.inverse);
+    }
+    return (int)q;
+}
+
+// Linear prolongation of a correction: fine value = w0 e(j0) + w1 e(j1).
+template <class T> struct pgi_pair {
+    int j0, j1;
+    T w0, w1;
+};
+
+template <class T> static PGI_HD inline pgi_pair<T> pgi_prolongation(const pgi_transfer<T> &t, int i)
+{
+    pgi_pair<T> p = {i, i, (T)1, (T)0};
+    if (t.kind == PGI_SAME) return p;
+    if (t.kind == PGI_MERGED) {
+        p.j0 = p.j1 = 0;
+        p.w0 = t.end[i > 0];
+        return p;
+    }
+    T s;
+    const int j = pgi_locate(t, i, &s);
+    p.j0 = j;
+    p.j1 = j + 1;
+    p.w0 = 1 - s;
+    p.w1 = s;
+    if (t.periodic) {
+        p.j0 = (j + t.nc) % t.nc;
+        p.j1 = (j + 1) % t.nc;
+    } else if (j < 0) {                     // between the low face and the first coarse unknown
+        p.j0 = p.j1 = 0;
+        p.w0 = 0;
+        if (t.kind == PGI_CELLS) p.w1 = t.end[0] + (1 - t.end[0]) * (2 * s - 1);
+    } else if (j + 1 >= t.nc) {
+        p.j1 = p.j0 = t.nc - 1;
+        p.w1 = 0;
+        if (t.kind == PGI_CELLS) p.w0 = t.end[1] + (1 - t.end[1]) * (1 - 2 * s);
+    }
+    return p;
+}
+
+// Restriction: coarse value = sum of w[q] r(first + q), indices taken modulo nf. average: the weights add up to 1, as raw f and
+// boundary data need (the adjoint of linear interpolation between points that do not coincide only nearly does).
+template <class T> struct pgi_window {
+    int first, count;
+    T w[PGI_WINDOW];
+};
+
+template <class T>
+static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_axis<T> &fine, const pgi_axis<T> &coarse, int J,
+                                          int average, pgi_window<T> *out)
+{
+    if (t.kind == PGI_SAME) {
+        out->first = J;
+        out->count = 1;
+        out->w[0] = 1;
+        return;
+    }
+    int64_t lo, hi;                         // candidates [lo, hi]
+    const int64_t mf = t.mf, mc = t.mc;
+    if (t.kind == PGI_MERGED) {
+        lo = 0, hi = t.nf - 1;
+    } else if (t.kind == PGI_NODES) {
+        const int64_t p = J + t.shift;
+        lo = ((p - 1) * mf + 4 * mc) / mc - 3 - t.shift;       // the first above (p-1) mf/mc
+        hi = ((p + 1) * mf + mc - 1) / mc - 1 - t.shift;       // the last below (p+1) mf/mc
+    } else if (t.adjoint) {
+        lo = ((2 * (int64_t)J - 1) * mf + 7 * mc) / (2 * mc) - 5;       // centres within one coarse cell of J's, and one
+        hi = ((2 * (int64_t)J + 3) * mf - mc) / (2 * mc) + 1;           // more, as stretched centres shift
+    } else {
+        lo = J * mf / mc;
+        hi = ((J + 1) * mf + mc - 1) / mc - 1;
+    }
+    if (!t.periodic) {
+        if (lo < 0) lo = 0;
+        if (hi > t.nf - 1) hi = t.nf - 1;
+    } else if (hi - lo + 1 > t.nf) {
+        hi = lo + t.nf - 1;
+    }
+    const double scale = 1 / pgi_weight_of(coarse, J);
+    out->first = (int)(((lo % t.nf) + t.nf) % t.nf);
+    out->count = (int)(hi - lo + 1);
+    T sum = 0;
+    for (int q = 0; q < out->count; q++) {
+        const int64_t i = lo + q;
+        const int wrapped = (int)(((i % t.nf) + t.nf) % t.nf);
+        T part;
+        if (t.adjoint) {
+            const pgi_pair<T> p = pgi_prolongation(t, wrapped);
+            part = (p.j0 == J ? p.w0 : (T)0) + (p.j1 == J ? p.w1 : (T)0);
+        } else {
+            const int64_t top = (i + 1) * mc < (J + 1) * mf ? (i + 1) * mc : (J + 1) * mf;
+            const int64_t low = i * mc > J * mf ? i * mc : J * mf;
+            part = (T)((double)(top - low) / (double)mc);
+        }
+        out->w[q] = part * (T)(pgi_weight_of(fine, wrapped) * scale);
+        sum += out->w[q];
+    }
+    for (int q = 0; q < out->count && average; q++) out->w[q] /= sum;
+}
+
+// Cubic interpolation: four coarse points (or a face: -1 low, -2 high) and weights; with or without the face conditions.
+template <class T> struct pgi_cubic {
+    int j[4];
+    T w[4];
+};
+
+template <class T> static PGI_HD inline void pgi_cubic_of(const pgi_transfer<T> &t, int i, int faces, pgi_cubic<T> *c)
+{
+    if (t.kind == PGI_SAME) {
+        for (int q = 0; q < 4; q++) c->j[q] = i, c->w[q] = 0;
+        c->w[0] = 1;
+        return;
+    }
+    const int last = t.nf - t.cubic_rows / 2;
+    if (t.cubic_rows == t.nf || i < t.cubic_rows / 2 || i >= last) {
+        const int row = t.cubic_rows == t.nf || i < t.cubic_rows / 2 ? i : t.cubic_rows / 2 + i - last;
+        for (int q = 0; q < 4; q++) {
+            c->j[q] = t.cubic_index[8 * (size_t)row + 4 * !faces + q];
+            c->w[q] = t.cubic_weight[8 * (size_t)row + 4 * !faces + q];
+        }
+        return;
+    }
+    T s;                                    // inside, evenly spaced: Lagrange's polynomials
+    const int j = pgi_locate(t, i, &s);
+    for (int q = 0; q < 4; q++) {
+        c->j[q] = j - 1 + q;
+        if (c->j[q] < 0) c->j[q] += t.nc;
+        if (c->j[q] >= t.nc) c->j[q] -= t.nc;
+    }
+    c->w[0] = -s * (s - 1) * (s - 2) * (T)(1.0 / 6);
+    c->w[1] = (s + 1) * (s - 1) * (s - 2) * (T)0.5;
+    c->w[2] = -(s + 1) * s * (s - 2) * (T)0.5;
+    c->w[3] = (s + 1) * s * (s - 1) * (T)(1.0 / 6);
+}
+
+// Interpolated value at fine (i,j,k): along x, then y, then z. At a face of x its data at the fine (j,k) is used, at one of y
+// the coarse data interpolated along z, at one of z the coarse data: known values wherever they exist.
+template <class T>
+static PGI_HD inline T pgi_interpolate_point(const pgi_box<T> &fine, const pgi_box<T> &coarse, const pgi_transfers<T> &t,
+                                             const pgi_rhs &fine_rhs, const pgi_rhs &coarse_rhs, const T *v, int64_t sj, int64_t sk,
+                                             const pgi_cubic<T> &cx, const pgi_cubic<T> &cy, const pgi_cubic<T> &cz, int j, int k)
+{
+    const int64_t nx = coarse.axis[0].n;
+    const pgi_state *st = fine.state;
+    const int full = fine_rhs.full, scaled = fine_rhs.scaled;
+    T sum = 0;
+    for (int a = 0; a < 4; a++) {
+        if (cx.w[a] == 0) continue;
+        const int ia = cx.j[a];
+        T line = 0;
+        if (ia < 0) {
+            if (full) line = pgi_face_value<T>(st, fine_rhs.plane[-1 - ia], -1 - ia, j + (int64_t)fine.axis[1].n * k, scaled);
+            sum += cx.w[a] * line;
+            continue;
+        }
+        for (int b = 0; b < 4; b++) {
+            if (cy.w[b] == 0) continue;
+            const int jb = cy.j[b];
+            T column = 0;
+            if (jb < 0) {
+                const int q = 2 - 1 - jb;
+                if (full && !st->face[q].plane) {
+                    column = pgi_face_value<T>(st, NULL, q, 0, scaled);
+                } else if (full) {
+                    pgi_cubic<T> open;
+                    pgi_cubic_of(t.axis[2], k, 0, &open);
+                    for (int c = 0; c < 4; c++)
+                        if (open.w[c] != 0)
+                            column += open.w[c] * pgi_face_value<T>(st, coarse_rhs.plane[q], q, ia + nx * open.j[c], scaled);
+                }
+            } else {
+                const T *p = v + ia + jb * sj;
+                for (int c = 0; c < 4; c++) {
+                    if (cz.w[c] == 0) continue;
+                    const int kc = cz.j[c];
+                    if (kc >= 0)
+                        column += cz.w[c] * p[kc * sk];
+                    else if (full)
+                        column += cz.w[c] *
+                                  pgi_face_value<T>(st, coarse_rhs.plane[4 - 1 - kc], 4 - 1 - kc, ia + nx * jb, scaled);
+                }
+            }
+            line += cy.w[b] * column;
+        }
+        sum += cx.w[a] * line;
+    }
+    return sum;
+}
+
+// ---- control: what steers a solve, one thread ----
+
+static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
+{
+    switch (gate) {
+    case PGI_GO: return st->go;
+    case PGI_VALID: return st->valid;
+    case PGI_VALID_NOT_GO: return st->valid && !st->go;
+    case PGI_INNER: return st->inner > 0;
+    default: return st->inner > 1;
+    }
+}
+
+static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
+{
+    switch (kind) {
+    case PG_NORM_L2: return sqrt(sums[0]);
+    case PG_NORM_L2_PLAIN: return sqrt(sums[1]);
+    case PG_NORM_MAX: return sums[3];
+    default: return sums[2];
+    }
+}
+
+static PGI_HD inline int pgi_finite(double x)
+{
+    return x - x == 0;
+}
+
+static PGI_HD inline double pgi_power_of_two_near(double x)      // 1/x, but for the mantissa
+{
+    int exponent = 0;
+    if (!(x > 0) || !pgi_finite(x)) return 1;
+    frexp(x, &exponent);
+    return ldexp(1.0, -exponent);
+}
+
+static PGI_HD inline void pgi_finish(pgi_state *st, int outcome)
+{
+    st->outcome = outcome;
+    st->go = 0;
+}
+
+// A residual norm has come in: record it and decide.
+static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
+{
+    const pg_stop &stop = st->stop;
+    if (st->history_count < PG_HISTORY) st->history[st->history_count] = norm;
+    if (st->history_count++ == 0) st->first = st->best = norm;
+    st->last = norm;
+    if (norm < st->best * st->progress) {
+        st->best = norm;
+        st->since_best = 0;
+    } else if (st->history_count > 1) {
+        st->since_best++;
+    }
+    st->scale = pgi_power_of_two_near(st->sums[3]);
+    const double reference = stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
+    const double target = fmax(stop.atol, stop.rtol > 0 ? stop.rtol * reference : 0);
+    st->go = 1;
+    st->next_check = st->iterations + stop.check;
+    if (st->next_check < stop.min_iter) st->next_check = stop.min_iter;
+    if (st->next_check > stop.max_iter) st->next_check = stop.max_iter;
+    st->inner = st->next_check - st->iterations;
+    if (!pgi_finite(norm)) pgi_finish(st, PG_NOT_A_NUMBER);
+    else if (norm <= target && st->iterations >= stop.min_iter) pgi_finish(st, PG_CONVERGED);
+    else if (norm > 1e8 * fmax(st->first, st->rhs_norm)) pgi_finish(st, PG_DIVERGED);
+    else if (st->iterations >= stop.max_iter) pgi_finish(st, PG_MAX_ITER);
+    else if (st->since_best >= st->window && st->iterations >= stop.min_iter) pgi_finish(st, PG_STAGNATED);
+}
+
+// What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
+struct pgi_call {
+    void *u, *f;
+    double alpha;
+    struct {
+        double value;
+        const void *plane;
+    } face[6];
+    pg_stop stop;
+    int window;
+    double progress;
+};
+
+static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
+{
+    st->u = c.u;
+    st->f = c.f;
+    st->alpha = c.alpha;
+    for (int q = 0; q < 6; q++) {
+        st->face[q].value = c.face[q].value;
+        st->face[q].plane = c.face[q].plane;
+    }
+    st->stop = c.stop;
+    st->window = c.window;
+    st->progress = c.progress;
+    st->mean = 0;
+}
+
+// One step of control. argument: of PGI_COUNT the iterations just done.
+static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
+{
+    switch (step) {
+    case PGI_BEGIN:
+        st->start_ns = now;
+        st->mean = st->removed = st->shift = 0;
+        st->scale = 1;
+        st->valid = st->go = 1;
+        st->outcome = PG_COMPLETED;
+        st->iterations = st->since_best = st->history_count = 0;
+        st->next_check = st->inner = st->stop.max_iter;
+        st->rhs_norm = st->first = st->last = st->best = NAN;
+        break;
+    case PGI_SET_MEAN:
+        if (st->alpha == 0) st->mean = st->removed = st->sums[0] / st->volume;
+        break;
+    case PGI_SET_RHS:
+        st->rhs_norm = pgi_norm_of(st->sums, st->stop.norm);
+        st->scale = pgi_power_of_two_near(st->sums[3]);
+        if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
+            st->valid = st->inner = 0;
+            pgi_finish(st, PG_NOT_A_NUMBER);
+        }
+        break;
+    case PGI_SET_SCALE:
+        st->scale = pgi_power_of_two_near(st->sums[3]);
+        break;
+    case PGI_ZERO_GUESS:
+        if (st->valid) pgi_judge(st, st->rhs_norm);
+        break;
+    case PGI_CHECK_FIRST:
+        if (!st->valid) break;
+        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
+        break;
+    case PGI_CHECK:
+        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        break;
+    case PGI_COUNT:
+        st->iterations += argument;
+        st->inner = st->next_check - st->iterations;
+        if (st->history_count == 0) st->go = st->inner > 0;     // no checks: only the count decides
+        break;
+    case PGI_SET_SHIFT:
+        st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
+        break;
+    case PGI_CANCEL:
+        pgi_finish(st, PG_CANCELLED);
+        break;
+    default:
+        st->end_ns = now;
+    }
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>lines  One axis on the host, in double: where its unknowns are, and all that follows from it.
+// -------------------------------------------------------------------------------------------------------------------
+
+// An axis has n unknowns, n control lengths around them (bounds) and n+1 gaps between them and to the two ends. At an end
+// with a u + b du/dn = g at distance d from the last unknown, the flux into it is k (g - a u) / (a d + b): Dirichlet is
+// a = 1, b = 0, Neumann a = 0, b = 1, node-centred Neumann and Robin have d = 0. So there is one formula for every kind.
+struct pgi_line {
+    int n, m;                       // unknowns, intervals
+    int node, periodic, uniform, absent;
+    int merged;                     // two Neumann or Robin end nodes have become one unknown in the middle
+    double h;                       // spacing of a uniform line
+    double end_a[2], end_b[2];
+    double *edge;                   // m+1 interval ends
+    double *x;                      // n positions
+    double *bound;                  // n+1 ends of the control lengths
+    double *w;                      // n control lengths times metric
+    double *gap;                    // n+1 distances
+    double *k;                      // n+1 conductances
+};
+
+static void pgi_line_free(pgi_line *l)
+{
+    free(l->edge);
+    free(l->x);
+    free(l->bound);
+    free(l->w);
+    free(l->gap);
+    free(l->k);
+    memset(l, 0, sizeof *l);
+}
+
+static int pgi_line_reserve(pgi_line *l)
+{
+    const size_t points = (size_t)l->n + 2, edges = (size_t)l->m + 2;
+    l->edge = (double *)malloc(edges * sizeof(double));
+    l->x = (double *)malloc(points * sizeof(double));
+    l->bound = (double *)malloc(points * sizeof(double));
+    l->w = (double *)malloc(points * sizeof(double));
+    l->gap = (double *)malloc(points * sizeof(double));
+    l->k = (double *)malloc(points * sizeof(double));
+    return l->edge && l->x && l->bound && l->w && l->gap && l->k;
+}
+
+static int pgi_is_dirichlet(const pgi_line *l, int end)
+{
+    return !l->periodic && l->end_b[end] == 0;
+}
+
+// Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal numbers
+// are equal in every bit.
+static void pgi_line_place(pgi_line *l)
+{
+    const int n = l->n, shift = l->node && pgi_is_dirichlet(l, 0);
+    const double lo = l->edge[0], hi = l->edge[l->m], period = hi - lo;
+    for (int i = 0; i < n; i++) {
+        if (l->merged) l->x[i] = (lo + hi) / 2;
+        else if (l->node) l->x[i] = l->edge[i + shift];
+        else l->x[i] = l->uniform ? lo + (i + 0.5) * l->h : (l->edge[i] + l->edge[i + 1]) / 2;
+    }
+    for (int i = 0; i <= n; i++) {
+        const double below = i > 0 ? l->x[i - 1] : l->periodic ? l->x[n - 1] - period : lo;
+        const double above = i < n ? l->x[i] : l->periodic ? l->x[0] + period : hi;
+        const int at_end = !l->periodic && (i == 0 || i == n);
+        if (l->merged) l->gap[i] = 0;
+        else if (l->uniform && at_end && !l->node) l->gap[i] = l->h / 2;
+        else if (l->uniform && at_end) l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
+        else l->gap[i] = l->uniform ? l->h : above - below;
+        if (!l->node || l->merged) l->bound[i] = l->edge[i];
+        else l->bound[i] = (below + above) / 2;
+        l->k[i] = 1;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!l->uniform || l->merged) l->w[i] = l->bound[i + 1] - l->bound[i];
+        else l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
+    }
+}
+
+// The finest line. Fields of the descriptor are valid.
+static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
+{
+    memset(l, 0, sizeof *l);
+    l->n = d->n[axis];
+    l->absent = absent;
+    l->node = absent || d->centring[axis] == PG_NODE;
+    l->periodic = absent || d->face[2 * axis].kind == PG_PERIODIC;
+    int dirichlet = 0;
+    for (int e = 0; e < 2; e++) {
+        const pg_face *f = &d->face[2 * axis + e];
+        l->end_a[e] = f->kind == PG_DIRICHLET ? 1 : f->kind == PG_ROBIN ? f->a : 0;
+        l->end_b[e] = f->kind == PG_DIRICHLET ? 0 : f->kind == PG_ROBIN ? f->b : 1;
+        dirichlet += pgi_is_dirichlet(l, e);
+    }
+    l->m = !l->node || l->periodic ? l->n : l->n - 1 + dirichlet;
+    const double *coord = absent ? NULL : d->coord[axis], *weight = absent ? NULL : d->weight[axis];
+    const double *conductance = absent ? NULL : d->conductance[axis];
+    l->uniform = !coord && !weight && !conductance;
+    l->h = absent ? 1 : d->h[axis];
+    if (l->m == 0) {                // a single node between Neumann or Robin ends: its control length is h
+        l->m = 1;
+        l->merged = 1;
+    }
+    if (!pgi_line_reserve(l)) return 0;
+    for (int q = 0; q <= l->m; q++) l->edge[q] = coord && !l->merged ? coord[q] : q * l->h;
+    const int uniform = l->uniform;
+    l->uniform = !coord;            // evenly spaced positions even where the metric is not constant
+    pgi_line_place(l);
+    l->uniform = uniform;
+    for (int i = 0; i < l->n && weight; i++) l->w[i] *= weight[i];
+    for (int i = 0; i <= l->n && conductance; i++) l->k[i] = conductance[i];
+    return 1;
+}
+
+// How many unknowns and intervals the redrawn coarse line has. Never a sliver: evenly spaced in fine index.
+static void pgi_coarse_size(const pgi_line *f, int *n, int *m)
+{
+    if (f->periodic) {              // an even count wherever there is a choice: two colours suffice
+        *m = f->m / 2 > 1 ? f->m / 2 : 1;
+        if (f->m % 2 && *m % 2 && *m > 1) *m += 1;
+        *n = *m;
+    } else if (!f->node) {
+        *n = *m = (f->m + 1) / 2;
+    } else if (f->m == 1) {         // both end nodes are unknowns
+        *n = 1, *m = 1;
+    } else {
+        *m = (f->m + 1) / 2;
+        *n = *m + 1 - pgi_is_dirichlet(f, 0) - pgi_is_dirichlet(f, 1);
+    }
+}
+
+// Largest q with table[q] <= x, or -1.
+static int pgi_search(const double *table, int count, double x)
+{
+    int lo = -1, hi = count;
+    while (hi - lo > 1) {
+        const int mid = lo + (hi - lo) / 2;
+        if (table[mid] <= x) lo = mid; else hi = mid;
+    }
+    return lo;
+}
+
+// Metric weight of the control lengths of f within [lo, hi] (periodic images included).
+static double pgi_weight_between(const pgi_line *f, double lo, double hi)
+{
+    const double period = f->edge[f->m] - f->edge[0];
+    double sum = 0;
+    for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
+        const double a = lo - image * period, b = hi - image * period;
+        int i = pgi_search(f->bound, f->n + 1, a);
+        for (i = i < 0 ? 0 : i; i < f->n && f->bound[i] < b; i++) {
+            const double part = fmin(b, f->bound[i + 1]) - fmax(a, f->bound[i]);
+            if (part > 0) sum += f->w[i] * (part / (f->bound[i + 1] - f->bound[i]));
+        }
+    }
+    return sum;
+}
+
+// Resistance: the integral of dx/k over [lo, hi], k constant between unknowns.
+static double pgi_resistance_between(const pgi_line *f, double lo, double hi)
+{
+    const double period = f->edge[f->m] - f->edge[0];
+    double sum = 0;
+    for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
+        const double a = lo - image * period, b = hi - image * period;
+        int i = pgi_search(f->x, f->n, a);              // gap i+1 begins at x[i]
+        for (i = i < 0 ? 0 : i; i < f->n && f->x[i] < b; i++) {
+            const double end = i + 1 < f->n ? f->x[i + 1] : f->periodic ? f->x[0] + period : f->x[i];
+            const double part = fmin(b, end) - fmax(a, f->x[i]);
+            if (part > 0) sum += part / f->k[i + 1];
+        }
+    }
+    return sum;
+}
+
+static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
+{
+    memset(c, 0, sizeof *c);
+    pgi_coarse_size(f, &c->n, &c->m);
+    c->node = f->node;
+    c->periodic = f->periodic;
+    c->uniform = f->uniform;
+    c->merged = f->node && !f->periodic && f->m == 1 && f->n == 2;
+    c->h = f->h * f->m / c->m;
+    for (int e = 0; e < 2; e++) c->end_a[e] = f->end_a[e], c->end_b[e] = f->end_b[e];
+    if (!pgi_line_reserve(c)) return 0;
+    for (int q = 0; q <= c->m; q++) {
+        const int64_t at = (int64_t)q * f->m, i = at / c->m, rest = at % c->m;
+        c->edge[q] = f->edge[i];
+        if (f->uniform) c->edge[q] = f->edge[0] + q * c->h;
+        else if (rest) c->edge[q] += (f->edge[i + 1] - f->edge[i]) * ((double)rest / c->m);
+    }
+    c->edge[c->m] = f->edge[f->m];
+    pgi_line_place(c);
+    if (f->uniform) return 1;
+    c->k[0] = f->k[0];
+    c->k[c->n] = f->k[f->n];
+    for (int i = 0; i < c->n; i++) c->w[i] = pgi_weight_between(f, c->bound[i], c->bound[i + 1]);
+    for (int i = c->periodic ? 0 : 1; i < (c->periodic ? c->n + 1 : c->n); i++) {
+        const double right = i < c->n ? c->x[i] : c->x[0] + (c->edge[c->m] - c->edge[0]);
+        c->k[i] = c->gap[i] / pgi_resistance_between(f, right - c->gap[i], right);
+    }
+    return 1;
+}
+
+// What multiplies (g - a u) in the row at an end; 0 where the end is closed or periodic.
+static double pgi_end_coupling(const pgi_line *l, int end)
+{
+    if (l->periodic) return 0;
+    const int i = end ? l->n - 1 : 0, q = end ? l->n : 0;
+    if (l->k[q] == 0) return 0;
+    return l->k[q] / (l->w[i] * (l->end_a[end] * l->gap[q] + l->end_b[end]));
+}
+
+// Row i of -(1/w) d/dx (k d/dx), without beta.
+static void pgi_line_row(const pgi_line *l, int i, double row[3])
+{
+    row[0] = row[1] = row[2] = 0;
+    if (l->absent || (l->periodic && l->n == 1)) return;
+    const int open_below = i > 0 || l->periodic, open_above = i < l->n - 1 || l->periodic;
+    if (open_below) row[0] = -l->k[i] / (l->w[i] * l->gap[i]);
+    if (open_above) row[1] = -l->k[i + 1] / (l->w[i] * l->gap[i + 1]);
+    row[2] = -row[0] - row[1];
+    if (i == 0) row[2] += pgi_end_coupling(l, 0) * l->end_a[0];
+    if (i == l->n - 1) row[2] += pgi_end_coupling(l, 1) * l->end_a[1];
+}
+
+// Is the constant function in the null space of this axis?
+static int pgi_line_singular(const pgi_line *l)
+{
+    return pgi_end_coupling(l, 0) * l->end_a[0] == 0 && pgi_end_coupling(l, 1) * l->end_a[1] == 0;
+}
+
+// The typical strength of the coupling along the line: the median of its diagonal, taken from a sample of rows.
+static double pgi_line_strength(const pgi_line *l)
+{
+    double sample[65], row[3];
+    const int count = l->n < 65 ? l->n : 65;
+    for (int q = 0; q < count; q++) {
+        pgi_line_row(l, (int)((int64_t)q * (l->n - 1) / (count > 1 ? count - 1 : 1)), row);
+        int p = q;
+        for (; p > 0 && sample[p - 1] > row[2]; p--) sample[p] = sample[p - 1];
+        sample[p] = row[2];
+    }
+    return sample[count / 2];
+}
+
+// The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
+static double pgi_end_factor(const pgi_line *c, int end)
+{
+    const double d = end ? c->edge[c->m] - c->x[c->n - 1] : c->x[0] - c->edge[0];
+    if (c->periodic || pgi_end_coupling(c, end) == 0) return 1;
+    return c->end_b[end] / (c->end_a[end] * d + c->end_b[end]);
+}
+
+// Coarse unknown at or below each fine one and the fraction of the way to the next: what pgi_locate computes on even lines.
+static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
+{
+    const double x = f->x[i], period = f->edge[f->m] - f->edge[0];
+    const int j = pgi_search(c->x, c->n, x);
+    *place = j;
+    if (j >= 0 && j < c->n - 1) {
+        *fraction = (x - c->x[j]) / (c->x[j + 1] - c->x[j]);
+    } else if (c->periodic) {
+        const double below = j < 0 ? c->x[c->n - 1] - period : c->x[j];
+        const double above = j < 0 ? c->x[0] : c->x[0] + period;
+        *fraction = (x - below) / (above - below);
+    } else if (j < 0) {
+        const double s = (x - c->edge[0]) / (c->x[0] - c->edge[0]);
+        *fraction = c->node ? s : (s + 1) / 2;
+    } else {
+        const double s = c->edge[c->m] > c->x[j] ? (x - c->x[j]) / (c->edge[c->m] - c->x[j]) : 0;
+        *fraction = c->node ? s : s / 2;
+    }
+}
+
+// Weights of the polynomial through up to four conditions, evaluated at x: values at coarse points, or a face condition
+// a p + b dp/dn = g. Points that do not exist get weight 0.
+static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[4], double weight[4])
+{
+    const int nc = c->n;
+    const double period = c->edge[c->m] - c->edge[0];
+    const int j = pgi_search(c->x, nc, x);
+    const int lowest = c->periodic ? j - 1 : faces ? -1 : 0;
+    const int available = nc + (c->periodic || !faces ? 0 : 2);
+    const int size = available < 4 ? available : 4;
+    int start = j - 1;
+    if (c->periodic) {
+        if (size < 4) start = j - (size - 1) / 2;
+    } else {
+        if (start < lowest) start = lowest;
+        if (start > lowest + available - size) start = lowest + available - size;
+    }
+    double m[4][5];                 // transposed conditions on the monomials ((y - x) / scale)^r
+    const double scale = period / nc;
+    for (int q = 0; q < 4; q++) index[q] = 0, weight[q] = 0;
+    for (int q = 0; q < size; q++) {
+        const int p = start + q;
+        double value = 1, slope = 0, y;
+        if (p >= 0 && p < nc) {
+            index[q] = p;
+            y = c->x[p];
+        } else if (c->periodic) {
+            const int wrap = p < 0 ? -1 : 1;
+            index[q] = p - wrap * nc;
+            y = c->x[p - wrap * nc] + wrap * period;
+        } else {
+            const int end = p >= nc, closed = c->k[end ? nc : 0] == 0;
+            index[q] = -1 - end;
+            y = c->edge[end ? c->m : 0];
+            value = closed ? 0 : c->end_a[end];
+            slope = (closed ? 1 : c->end_b[end]) * (end ? 1 : -1);
+        }
+        const double t = (y - x) / scale;
+        double power = 1;
+        for (int r = 0; r < size; r++) {        // value t^r + slope r t^(r-1) / scale
+            m[r][q] = value * power + (r ? slope * r * (t != 0 ? power / t : r == 1 ? 1 : 0) / scale : 0);
+            power *= t;
+        }
+    }
+    for (int r = 0; r < size; r++) m[r][4] = r == 0;
+    for (int p = 0; p < size; p++) {            // elimination with row pivoting
+        int best = p;
+        for (int r = p + 1; r < size; r++)
+            if (fabs(m[r][p]) > fabs(m[best][p])) best = r;
+        for (int q = 0; q < 5; q++) {
+            const double s = m[p][q];
+            m[p][q] = m[best][q];
+            m[best][q] = s;
+        }
+        for (int r = 0; r < size; r++) {
+            if (r == p) continue;
+            const double s = m[r][p] / m[p][p];
+            for (int q = p; q < 5; q++) m[r][q] -= s * m[p][q];
+        }
+    }
+    for (int q = 0; q < size; q++) {
+        weight[q] = m[q][4] / m[q][q];
+        const int p = start + q;
+        if (!c->periodic && (p < 0 || p >= nc) && c->k[p >= nc ? nc : 0] == 0) weight[q] = 0;
+    }
+}
+
+// Eigenvalues and weighted-orthonormal eigenvectors of a short line: lambda[n], v[n][n] (columns), vtw[n][n] = v^T W.
+// Jacobi's method on W^(1/2) A W^(-1/2) (Golub and Van Loan, section 8.5).
+static void pgi_line_eigen(const pgi_line *l, double beta, double *lambda, double *v, double *vtw)
+{
+    enum { N = PGI_COARSEST };
+    const int n = l->n;
+    double s[N][N] = {{0}}, q[N][N] = {{0}};
+    for (int i = 0; i < n; i++) {
+        double row[3];
+        pgi_line_row(l, i, row);
+        q[i][i] = 1;
+        s[i][i] += beta * row[2];
+        const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
+        s[i][below] += beta * row[0] * sqrt(l->w[i] / l->w[below]);
+        s[i][above] += beta * row[1] * sqrt(l->w[i] / l->w[above]);
+    }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) s[i][j] = s[j][i] = (s[i][j] + s[j][i]) / 2;
+    for (int sweep = 0; sweep < 60; sweep++) {
+        double off = 0, diag = 0;
+        for (int a = 0; a < n; a++)
+            for (int b = 0; b < n; b++) *(a == b ? &diag : &off) += s[a][b] * s[a][b];
+        if (off <= 1e-40 * diag) break;
+        for (int a = 0; a < n; a++) {
+            for (int b = a + 1; b < n; b++) {
+                if (s[a][b] == 0) continue;
+                const double theta = (s[b][b] - s[a][a]) / (2 * s[a][b]);
+                const double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
+                const double c = 1 / sqrt(t * t + 1), d = t * c;
+                for (int i = 0; i < n; i++) {
+                    const double x = s[i][a], y = s[i][b];
+                    s[i][a] = c * x - d * y;
+                    s[i][b] = d * x + c * y;
+                }
+                for (int i = 0; i < n; i++) {
+                    const double x = s[a][i], y = s[b][i], x2 = q[i][a], y2 = q[i][b];
+                    s[a][i] = c * x - d * y;
+                    s[b][i] = d * x + c * y;
+                    q[i][a] = c * x2 - d * y2;
+                    q[i][b] = d * x2 + c * y2;
+                }
+            }
+        }
+    }
+    int smallest = 0;
+    for (int a = 0; a < n; a++) {
+        lambda[a] = s[a][a];
+        if (lambda[a] < lambda[smallest]) smallest = a;
+        for (int i = 0; i < n; i++) {
+            v[i * n + a] = q[i][a] / sqrt(l->w[i]);
+            vtw[a * n + i] = q[i][a] * sqrt(l->w[i]);
+        }
+    }
+    if (pgi_line_singular(l)) lambda[smallest] = 0;
+}
+
+// The number of eigenvalues of an open (not periodic) line below x: Sturm's sequence.
+static int pgi_line_count_below(const pgi_line *l, double x)
+{
+    int count = 0;
+    double d = 1, upper_before = 0;
+    for (int i = 0; i < l->n; i++) {
+        double row[3];
+        pgi_line_row(l, i, row);
+        d = row[2] - x - (i > 0 ? row[0] * upper_before / d : 0);
+        if (d == 0) d = DBL_MIN;
+        count += d < 0;
+        upper_before = row[1];
+    }
+    return count;
+}
+
+// Smallest eigenvalue of a line, or the smallest but the zero one (which = 1). Periodic: a lower estimate by a uniform line of the
+// same length, for which it is exact.
+static double pgi_line_eigenvalue(const pgi_line *l, int which)
+{
+    if (which >= l->n) return DBL_MAX;
+    if (l->absent || (which == 0 && pgi_line_singular(l))) return 0;
+    double top = 0, k = DBL_MAX, density = 0;
+    for (int i = 0; i < l->n; i++) {
+        double row[3];
+        pgi_line_row(l, i, row);
+        top = fmax(top, 2 * row[2]);
+        k = fmin(k, l->k[i]);
+        density = fmax(density, l->w[i] / (l->bound[i + 1] - l->bound[i]));
+    }
+    if (l->periodic) {
+        const double s = sin(3.14159265358979323846 / l->n) * l->n / (l->edge[l->m] - l->edge[0]);
+        return 4 * s * s * k / density;
+    }
+    double lo = 0, hi = top;
+    for (int step = 0; step < 100 && hi - lo > 1e-10 * hi; step++) {
+        const double mid = lo > 0 ? (lo + hi) / 2 : hi / 16 > top * 1e-18 ? hi / 16 : hi / 2;
+        if (pgi_line_count_below(l, mid) > which) hi = mid; else lo = mid;
+    }
+    return hi;
+}
+
+template <class T>
+static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_row<T> *table, double *weight, void *table_at,
+                          void *weight_at)
+{
+    memset(a, 0, sizeof *a);
+    a->n = l->n;
+    a->periodic = l->periodic;
+    a->seam = l->periodic && l->n % 2 && l->n > 1;
+    for (int e = 0; e < 2; e++) a->face[e] = (T)(beta * pgi_end_coupling(l, e));
+    for (int q = 0; q < 3; q++) {
+        const int i = q == 0 ? 0 : q == 1 ? (l->n > 2) : l->n - 1;
+        double row[3];
+        pgi_line_row(l, i, row);
+        a->row[q].lower = (T)(beta * row[0]);
+        a->row[q].upper = (T)(beta * row[1]);
+        a->row[q].diag = (T)(beta * row[2]);
+        a->row_weight[q] = l->w[i];
+    }
+    if (l->uniform) return;
+    a->table = (pgi_row<T> *)table_at;
+    a->weight = (double *)weight_at;
+    for (int i = 0; i < l->n && table; i++) {
+        double row[3];
+        pgi_line_row(l, i, row);
+        table[i].lower = (T)(beta * row[0]);
+        table[i].upper = (T)(beta * row[1]);
+        table[i].diag = (T)(beta * row[2]);
+        weight[i] = l->w[i];
+    }
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>cpu  The operations on the CPU: rows, spread over OpenMP threads.
+// -------------------------------------------------------------------------------------------------------------------
+
+static uint64_t pgi_cpu_now()
+{
+    return (uint64_t)std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+static pgi_grid pgi_no_grid()
+{
+    pgi_grid g = {NULL, 0, 0, 0};
+    return g;
+}
+
+static pgi_rhs pgi_rhs_of(pgi_grid f)
+{
+    pgi_rhs r;
+    memset(&r, 0, sizeof r);
+    r.f = f;
+    return r;
+}
+
+// Calls body(i, off-diagonal part, diagonal, its inverse, is it an end?) for i = i0, i0+step, ... < i1 of row (j,k).
+template <class T, class Body>
+static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, int j, int k, int i0, int i1, int step,
+                               Body body)
+{
+    const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
+    const pgi_row<T> y = pgi_row_of(ay, j), z = pgi_row_of(az, k);
+    const T *p = u + j * sj + k * sk;
+    const T *ym = p + pgi_below(ay, j) * sj, *yp = p + pgi_above(ay, j) * sj;
+    const T *zm = p + pgi_below(az, k) * sk, *zp = p + pgi_above(az, k) * sk;
+    const T alpha = (T)b.state->alpha;
+    const int inside_end = i1 < ax.n - 1 ? i1 : ax.n - 1;
+    int i = i0;
+    for (; i == 0 && i < i1; i += step) {
+        const pgi_row<T> x = pgi_row_of(ax, i);
+        const T d = pgi_diagonal(alpha, x, y, z);
+        body(i, pgi_off_diagonal(x, y, z, p[pgi_below(ax, i)], p[i + pgi_above(ax, i)], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, true);
+    }
+    if (ax.table) {
+        for (; i < inside_end; i += step) {
+            const pgi_row<T> x = ax.table[i];
+            const T d = pgi_diagonal(alpha, x, y, z);
+            body(i, pgi_off_diagonal(x, y, z, p[i - 1], p[i + 1], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, false);
+        }
+    } else {
+        const pgi_row<T> x = ax.row[1];
+        const T d = pgi_diagonal(alpha, x, y, z), inverse = 1 / d;
+        for (; i < inside_end; i += step)
+            body(i, pgi_off_diagonal(x, y, z, p[i - 1], p[i + 1], ym[i], yp[i], zm[i], zp[i]), d, inverse, false);
+    }
+    for (; i < i1; i += step) {
+        const pgi_row<T> x = pgi_row_of(ax, i);
+        const T d = pgi_diagonal(alpha, x, y, z);
+        body(i, pgi_off_diagonal(x, y, z, p[i + pgi_below(ax, i)], p[i + pgi_above(ax, i)], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, true);
+    }
+}
+
+// Does row (j,k) have boundary data of its y or z faces in it?
+template <class T> static inline int pgi_cpu_face_row(const pgi_box<T> &b, const pgi_rhs &rhs, int j, int k)
+{
+    return rhs.full && (pgi_at_face(b.axis[1], j) || pgi_at_face(b.axis[2], k));
+}
+
+#define PGI_CPU_RHS(i, at_end) (face_row || ((at_end) && rhs.full) ? pgi_rhs_value(b, rhs, f[i], mean, i, j, k) : f[i] - mean)
+
+template <class T>
+static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u, T *out, int64_t sj, int64_t sk, int64_t out_sj,
+                                     int64_t out_sk, T omega, int j, int k, int i0, int i1, int step)
+{
+    const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
+    const T *p = u + j * sj + k * sk;
+    T *q = out + j * out_sj + k * out_sk;
+    const int face_row = pgi_cpu_face_row(b, rhs, j, k);
+    const T mean = pgi_mean_of(b, rhs);
+    pgi_cpu_row(b, u, sj, sk, j, k, i0, i1, step, [&](int i, T off, T, T inverse, bool at_end) {
+        q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, at_end), off, inverse, omega);
+    });
+}
+
+template <class T>
+static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, pgi_grid out)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const T *u = pgi_data<T>(gu);
+    T *v = pgi_data<T>(out);
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int64_t row = 0; row < (int64_t)ny * nz; row++)
+        pgi_cpu_relax_row(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny), (int)(row / ny), 0, nx, 1);
+}
+
+// One colour of a row: points whose indices, those of seam axes left out, have the given parity.
+template <class T>
+static inline void pgi_cpu_colour_row(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj, int64_t sk, T omega, int j, int k,
+                                      int seams, int parity)
+{
+    const int rest = (parity + (seams & 2 ? 0 : j) + (seams & 4 ? 0 : k)) & 1, nx = b.axis[0].n;
+    if (!(seams & 1)) pgi_cpu_relax_row(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, rest, nx - b.axis[0].seam, 2);
+    else if (!rest) pgi_cpu_relax_row(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx, 1);
+}
+
+// Red-black relaxation of a box in one pass over memory: the second colour follows one plane behind the first. A row of the
+// second colour in plane k-1 needs only rows of plane k-1 that the step before has done and its own row of plane k.
+template <class T>
+static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk, const pgi_rhs &rhs, T omega, int first)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int ny = l->n[1] - b.axis[1].seam, nz = l->n[2] - b.axis[2].seam, second = 1 - first;
+    const int wraps = b.axis[2].periodic && !b.axis[2].seam;
+    if (nz < 3) {
+        for (int colour = first, pass = 0; pass < 2; pass++, colour = second) {
+            PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+            for (int64_t row = 0; row < (int64_t)ny * nz; row++)
+                pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, (int)(row % ny), (int)(row / ny), 0, colour);
+        }
+        return;
+    }
+    PGI_OMP(omp parallel if (l->points > PGI_SERIAL))
+    {
+        if (wraps) {
+            PGI_OMP(omp for schedule(static))
+            for (int j = 0; j < ny; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, nz - 1, 0, first);
+        }
+        const int last = wraps ? nz - 2 : nz - 1;
+        for (int k = 0; k <= last; k++) {
+            PGI_OMP(omp for schedule(static))
+            for (int j = 0; j < ny; j++) {
+                pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, first);
+                if (k > 0) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k - 1, 0, second);
+            }
+        }
+        for (int k = last; k < nz; k++) {
+            PGI_OMP(omp for schedule(static))
+            for (int j = 0; j < ny; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, second);
+        }
+    }
+}
+
+// The seam planes that the bits of seams name: extent of the other axes without their own seams.
+static int pgi_has_seams(const int seam[3], int seams)
+{
+    for (int a = 0; a < 3; a++)
+        if ((seams >> a & 1) && !seam[a]) return 0;
+    return 1;
+}
+
+template <class T>
+static void pgi_cpu_red_black(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, int reversed)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
+    T *u = pgi_data<T>(gu);
+    for (int step = 0; step < 8; step++) {
+        const int seams = reversed ? 7 - step : step;
+        if (!pgi_has_seams(seam, seams)) continue;
+        if (!seams) {
+            pgi_cpu_red_black_box(l, u, gu.sj, gu.sk, rhs, (T)omega, reversed);
+            continue;
+        }
+        const int j0 = seams & 2 ? l->n[1] - 1 : 0, j1 = seams & 2 ? l->n[1] : l->n[1] - seam[1];
+        const int k0 = seams & 4 ? l->n[2] - 1 : 0, k1 = seams & 4 ? l->n[2] : l->n[2] - seam[2];
+        for (int pass = 0; pass < 2; pass++)
+            for (int k = k0; k < k1; k++)
+                for (int j = j0; j < j1; j++)
+                    pgi_cpu_colour_row(b, rhs, u, gu.sj, gu.sk, (T)omega, j, k, seams, reversed ? 1 - pass : pass);
+    }
+}
+
+// out = scale * (f - A u)
+template <class T, class TO>
+static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &rhs, pgi_grid out, T scale)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const T *u = pgi_data<T>(gu);
+    const T mean = pgi_mean_of(b, rhs);
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
+        const int j = (int)(row % ny), k = (int)(row / ny);
+        const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk, *p = u + j * gu.sj + k * gu.sk;
+        TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
+        const int face_row = pgi_cpu_face_row(b, rhs, j, k);
+        pgi_cpu_row(b, u, gu.sj, gu.sk, j, k, 0, nx, 1, [&](int i, T off, T d, T, bool at_end) {
+            q[i] = (TO)(scale * (PGI_CPU_RHS(i, at_end) - off - d * p[i]));
+        });
+    }
+}
+
+template <class T> static void pgi_cpu_residual(pg_solver *, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+{
+    pgi_cpu_residual_to<T, T>(l, u, rhs, r, 1);
+}
+
+template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_grid gv)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const T *u = pgi_data<T>(gu);
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
+        const int j = (int)(row % ny), k = (int)(row / ny);
+        const T *p = u + j * gu.sj + k * gu.sk;
+        T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
+        pgi_cpu_row(b, u, gu.sj, gu.sk, j, k, 0, nx, 1, [&](int i, T off, T d, T, bool) { q[i] = off + d * p[i]; });
+    }
+}
+
+template <class T>
+static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int nx = l->n[0], ny = l->n[1];
+    const int64_t rows = (int64_t)ny * l->n[2];
+    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
+    const T mean = pgi_mean_of(b, rhs);
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        double sums[4] = {0, 0, 0, 0};
+        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
+            const int j = (int)(row % ny), k = (int)(row / ny);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            const T *f = source == PGI_FIELD ? NULL : pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
+            const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
+            const int face_row = pgi_cpu_face_row(b, rhs, j, k);
+            const auto add = [&](int i, T v) {
+                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), (double)v,
+                               partner == PGI_SELF ? (double)v : partner == PGI_ONE ? 1.0 : (double)q[i]);
+            };
+            if (source == PGI_RESIDUAL)
+                pgi_cpu_row(b, x, gx.sj, gx.sk, j, k, 0, nx, 1, [&](int i, T off, T d, T, bool at_end) {
+                    add(i, PGI_CPU_RHS(i, at_end) - off - d * p[i]);
+                });
+            else if (source == PGI_RHS)
+                for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
+            else
+                for (int i = 0; i < nx; i++) add(i, p[i]);
+        }
+        memcpy(s->partials + 4 * chunk, sums, sizeof sums);
+    }
+    double sums[4] = {0, 0, 0, 0};
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(sums, s->partials + 4 * chunk);
+    memcpy(s->state->sums, sums, sizeof sums);
+}
+
+// Calls body(j, k) for every row.
+template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
+{
+    const int ny = l->n[1];
+    const int64_t rows = (int64_t)ny * l->n[2];
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int64_t row = 0; row < rows; row++) body((int)(row % ny), (int)(row / ny));
+}
+
+template <class T> static void pgi_cpu_fill_zero(pg_solver *, const pgi_level *l, pgi_grid u)
+{
+    pgi_cpu_rows(l, [&](int j, int k) { memset(pgi_data<T>(u) + j * u.sj + k * u.sk, 0, (size_t)l->n[0] * sizeof(T)); });
+}
+
+template <class T> static void pgi_cpu_copy(pg_solver *, const pgi_level *l, pgi_grid from, pgi_grid to)
+{
+    pgi_cpu_rows(l, [&](int j, int k) {
+        memcpy(pgi_data<T>(to) + j * to.sj + k * to.sk, pgi_data<T>(from) + j * from.sj + k * from.sk, (size_t)l->n[0] * sizeof(T));
+    });
+}
+
+template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    const T shift = (T)s->state->shift;
+    if (shift == 0) return;
+    pgi_cpu_rows(l, [&](int j, int k) {
+        T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        for (int i = 0; i < l->n[0]; i++) p[i] -= shift;
+    });
+}
+
+// sum over a window of windows: one coarse value
+template <class T>
+static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk, const int n[3], const pgi_window<T> &x,
+                                          const pgi_window<T> &y, const pgi_window<T> &z)
+{
+    T sum = 0;
+    int k = z.first;
+    for (int c = 0; c < z.count; c++, k = k + 1 < n[2] ? k + 1 : 0) {
+        T plane = 0;
+        int j = y.first;
+        for (int b = 0; b < y.count; b++, j = j + 1 < n[1] ? j + 1 : 0) {
+            T line = 0;
+            int i = x.first;
+            for (int a = 0; a < x.count; a++, i = i + 1 < n[0] ? i + 1 : 0) line += x.w[a] * r[i + j * sj + k * sk];
+            plane += y.w[b] * line;
+        }
+        sum += z.w[c] * plane;
+    }
+    return sum;
+}
+
+template <class T>
+static void pgi_cpu_restrict_full(pg_solver *, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f, int average)
+{
+    const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
+    const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
+    pgi_cpu_rows(coarse, [&](int J, int K) {
+        T *out = pgi_data<T>(f) + J * f.sj + K * f.sk;
+        pgi_window<T> x, y, z;
+        pgi_restriction(t.axis[1], bf.axis[1], bc.axis[1], J, average, &y);
+        pgi_restriction(t.axis[2], bf.axis[2], bc.axis[2], K, average, &z);
+        for (int I = 0; I < coarse->n[0]; I++) {
+            pgi_restriction(t.axis[0], bf.axis[0], bc.axis[0], I, average, &x);
+            out[I] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, fine->n, x, y, z);
+        }
+    });
+}
+
+// The two axes of face q's plane, lower first.
+static PGI_HD inline int pgi_plane_axis(int q, int which)
+{
+    return which ? (q / 2 == 2 ? 1 : 2) : (q / 2 == 0 ? 1 : 0);
+}
+
+// Coarse boundary datum (I,J) of face q from the fine ones; averages, as for f.
+template <class T>
+static PGI_HD inline T pgi_restrict_face_point(const pgi_box<T> &bf, const pgi_box<T> &bc, const pgi_transfers<T> &t, const T *fine,
+                                               int q, int I, int J)
+{
+    const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1);
+    pgi_window<T> x, y;
+    pgi_restriction(t.axis[a], bf.axis[a], bc.axis[a], I, 1, &x);
+    pgi_restriction(t.axis[b], bf.axis[b], bc.axis[b], J, 1, &y);
+    const int n[3] = {bf.axis[a].n, bf.axis[b].n, 1};
+    const pgi_window<T> one = {0, 1, {1}};
+    return pgi_restrict_point(fine, n[0], 0, n, x, y, one);
+}
+
+template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
+{
+    const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
+    for (int q = 0; q < 6; q++) {
+        if (!s->state->face[q].plane || !coarse->plane[q]) continue;
+        const T *from = (const T *)(fine->plane[q] ? fine->plane[q] : s->state->face[q].plane);
+        const int na = coarse->n[pgi_plane_axis(q, 0)], nb = coarse->n[pgi_plane_axis(q, 1)];
+        for (int J = 0; J < nb; J++)
+            for (int I = 0; I < na; I++)
+                ((T *)coarse->plane[q])[I + (int64_t)na * J] =
+                    pgi_restrict_face_point(bf, bc, pgi_transfers_of(fine, T()), from, q, I, J);
+    }
+}
+
+template <class T>
+static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x, const pgi_pair<T> &y,
+                                         const pgi_pair<T> &z)
+{
+    const T *p00 = e + y.j0 * sj + z.j0 * sk, *p10 = e + y.j1 * sj + z.j0 * sk;
+    const T *p01 = e + y.j0 * sj + z.j1 * sk, *p11 = e + y.j1 * sj + z.j1 * sk;
+    return z.w0 * (y.w0 * (x.w0 * p00[x.j0] + x.w1 * p00[x.j1]) + y.w1 * (x.w0 * p10[x.j0] + x.w1 * p10[x.j1])) +
+           z.w1 * (y.w0 * (x.w0 * p01[x.j0] + x.w1 * p01[x.j1]) + y.w1 * (x.w0 * p11[x.j0] + x.w1 * p11[x.j1]));
+}
+
+template <class T>
+static void pgi_cpu_prolong_add(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
+{
+    const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
+    pgi_cpu_rows(fine, [&](int j, int k) {
+        T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        const pgi_pair<T> y = pgi_prolongation(t.axis[1], j), z = pgi_prolongation(t.axis[2], k);
+        for (int i = 0; i < fine->n[0]; i++)
+            p[i] += pgi_prolong_point(pgi_data<T>(e), e.sj, e.sk, pgi_prolongation(t.axis[0], i), y, z);
+    });
+}
+
+// A level's right-hand side with nothing but its boundary data filled in: what interpolation needs of it.
+static pgi_rhs pgi_faces_of(const pgi_level *l, int full, int scaled)
+{
+    pgi_rhs r = pgi_rhs_of(l->f);
+    r.full = full;
+    r.scaled = scaled;
+    for (int q = 0; q < 6; q++) r.plane[q] = l->plane[q];
+    return r;
+}
+
+template <class T>
+static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
+{
+    const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
+    const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
+    const pgi_rhs rf = pgi_faces_of(fine, full, s->mixed), rc = pgi_faces_of(coarse, full, s->mixed);
+    pgi_cpu_rows(fine, [&](int j, int k) {
+        T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        pgi_cubic<T> x, y, z;
+        pgi_cubic_of(t.axis[1], j, 1, &y);
+        pgi_cubic_of(t.axis[2], k, 1, &z);
+        for (int i = 0; i < fine->n[0]; i++) {
+            pgi_cubic_of(t.axis[0], i, 1, &x);
+            const T value = pgi_interpolate_point(bf, bc, t, rf, rc, pgi_data<T>(v), v.sj, v.sk, x, y, z, j, k);
+            p[i] = add ? p[i] + value : value;
+        }
+    });
+}
+
+// The exact solver (fast diagonalisation; Lynch, Rice, Thomas 1964): u += V (lambda_x + lambda_y + lambda_z + alpha)^-1 V^T W r.
+// One axis' part of the transform of element (i,j,k): the product of a matrix row with a line of the box.
+static PGI_HD inline double pgi_transform(const double *matrix, const double *in, const int n[3], int axis, int i, int j, int k)
+{
+    const int at[3] = {i, j, k}, stride[3] = {1, n[0], n[0] * n[1]};
+    const double *row = matrix + at[axis] * n[axis], *line = in + (i + n[0] * (j + n[1] * k)) - at[axis] * stride[axis];
+    double sum = 0;
+    for (int q = 0; q < n[axis]; q++) sum += row[q] * line[q * stride[axis]];
+    return sum;
+}
+
+enum { PGI_EIGEN_AXIS = PGI_COARSEST + 2 * PGI_COARSEST * PGI_COARSEST,     // doubles: values, vectors, weighted transposed ones
+       PGI_COARSEST_POINTS = PGI_COARSEST * PGI_COARSEST * PGI_COARSEST };
+
+static PGI_HD inline const double *pgi_eigen_part(const double *eigen, int axis, int part)
+{
+    return eigen + axis * PGI_EIGEN_AXIS + (part > 0 ? PGI_COARSEST + (part - 1) * PGI_COARSEST * PGI_COARSEST : 0);
+}
+
+static PGI_HD inline double pgi_coarsest_divide(const double *eigen, double alpha, double value, int i, int j, int k)
+{
+    const double sum = pgi_eigen_part(eigen, 0, 0)[i] + pgi_eigen_part(eigen, 1, 0)[j] + pgi_eigen_part(eigen, 2, 0)[k] + alpha;
+    return sum == 0 ? 0 : value / sum;          // exactly 0: the constant of a singular problem
+}
+
+template <class T>
+static PGI_HD inline double pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u, int64_t sj, int64_t sk, int i, int j,
+                                               int k)
+{
+    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+    const T *p = u + i + j * sj + k * sk;
+    const T off = pgi_off_diagonal(x, y, z, p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)], p[pgi_below(b.axis[1], j) * sj],
+                                   p[pgi_above(b.axis[1], j) * sj], p[pgi_below(b.axis[2], k) * sk], p[pgi_above(b.axis[2], k) * sk]);
+    const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk];
+    return (double)(pgi_rhs_value(b, rhs, f, pgi_mean_of(b, rhs), i, j, k) - off - pgi_diagonal((T)b.state->alpha, x, y, z) * p[0]);
+}
+
+template <class T> static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int *n = l->n;
+    double work[2][PGI_COARSEST_POINTS], *in = work[0], *out = work[1];
+    T *u = pgi_data<T>(gu);
+    for (int p = 0; p < (int)l->points; p++)
+        in[p] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, p % n[0], p / n[0] % n[1], p / n[0] / n[1]);
+    for (int pass = 0; pass < 6; pass++) {
+        for (int p = 0; p < (int)l->points; p++) {
+            const int i = p % n[0], j = p / n[0] % n[1], k = p / n[0] / n[1];
+            out[p] = pgi_transform(pgi_eigen_part(l->eigen, pass % 3, pass < 3 ? 2 : 1), in, n, pass % 3, i, j, k);
+            if (pass == 2) out[p] = pgi_coarsest_divide(l->eigen, s->state->alpha, out[p], i, j, k);
+        }
+        double *swap = in;
+        in = out;
+        out = swap;
+    }
+    for (int p = 0; p < (int)l->points; p++) u[p % n[0] + p / n[0] % n[1] * gu.sj + p / n[0] / n[1] * gu.sk] += (T)in[p];
+}
+
+static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
+{
+    pgi_cpu_residual_to<double, float>(outer, u, rhs, r32, s->state->scale);
+}
+
+static void pgi_cpu_narrow_rhs(pg_solver *s, const pgi_level *, pgi_grid f, const pgi_level *level)
+{
+    const double scale = s->state->scale;
+    pgi_cpu_rows(level, [&](int j, int k) {
+        const double *from = pgi_data<double>(f) + j * f.sj + k * f.sk;
+        float *to = pgi_data<float>(level->f) + j * level->f.sj + k * level->f.sk;
+        for (int i = 0; i < level->n[0]; i++) to[i] = (float)(from[i] * scale);
+    });
+    for (int q = 0; q < 6; q++) {
+        if (!s->state->face[q].plane || !level->plane[q]) continue;
+        const int64_t count = (int64_t)level->n[pgi_plane_axis(q, 0)] * level->n[pgi_plane_axis(q, 1)];
+        for (int64_t p = 0; p < count; p++)
+            ((float *)level->plane[q])[p] = (float)(((const double *)s->state->face[q].plane)[p] * scale);
+    }
+}
+
+static void pgi_cpu_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
+{
+    const double unit = 1 / s->state->scale;
+    pgi_cpu_rows(outer, [&](int j, int k) {
+        const float *from = pgi_data<float>(e32) + j * e32.sj + k * e32.sk;
+        double *to = pgi_data<double>(u) + j * u.sj + k * u.sk;
+        for (int i = 0; i < outer->n[0]; i++) to[i] += unit * (double)from[i];
+    });
+}
+
+static void pgi_cpu_control(pg_solver *s, int step, int argument)
+{
+    pgi_control(s->state, step, argument, pgi_cpu_now());
+}
+
+static void pgi_monitor(pg_solver *s, const pgi_state *st);     // >>solve
+
+static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
+{
+    if (gate == PGI_GO && again) pgi_monitor(s, s->state);
+    while (pgi_gate(s->state, gate)) {
+        body(s);
+        if (!again) break;
+        if (gate == PGI_GO) pgi_monitor(s, s->state);
+    }
+}
+
+#define PGI_OPS_TABLE(name, backend, T)                                                                                        \
+    static const pgi_ops name = {                                                                                              \
+        pgi_##backend##_control, pgi_##backend##_loop, pgi_##backend##_fill_zero<T>, pgi_##backend##_copy<T>,                  \
+        pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>, pgi_##backend##_red_black<T>, pgi_##backend##_residual<T>, \
+        pgi_##backend##_apply<T>, pgi_##backend##_reduce<T>, pgi_##backend##_restrict_full<T>, pgi_##backend##_restrict_faces<T>, \
+        pgi_##backend##_prolong_add<T>, pgi_##backend##_interpolate<T>, pgi_##backend##_solve_coarsest<T>,                     \
+        pgi_##backend##_residual_narrow, pgi_##backend##_narrow_rhs, pgi_##backend##_widen_add}
+
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double);
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>cuda  The operations on the GPU.
+// -------------------------------------------------------------------------------------------------------------------
+#ifdef __CUDACC__
+
+// The failure of an operation: the first one of a call counts.
+static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
+{
+    if (s->failed != PG_OK) return;
+    s->failed = status;
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(s->error, format, arguments);
+    va_end(arguments);
+}
+
+static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int line)
+{
+    cudaGetLastError();
+    pgi_fail(s, e == cudaErrorMemoryAllocation ? PG_ERROR_MEMORY : PG_ERROR_CUDA, "%s failed at line %d of poisson_gpu.cu: %s (%s)", what,
+             line, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+
+// Every CUDA call and launch of an operation stands in one of these two. After a failure the rest of a solve is skipped.
+#define PGI_CUDA(s, call)                                                                                                      \
+    do {                                                                                                                       \
+        if ((s)->failed == PG_OK) {                                                                                            \
+            const cudaError_t pgi_error_ = (call);                                                                             \
+            if (pgi_error_ != cudaSuccess) pgi_cuda_failed(s, pgi_error_, #call, __LINE__);                                    \
+        }                                                                                                                      \
+    } while (0)
+
+#define PGI_LAUNCH(s, blocks, threads, kernel, ...)                                                                            \
+    do {                                                                                                                       \
+        cudaLaunchConfig_t pgi_config_ = {};                                                                                   \
+        pgi_config_.gridDim = dim3((unsigned)(blocks));                                                                        \
+        pgi_config_.blockDim = threads;                                                                                        \
+        pgi_config_.stream = (s)->stream;                                                                                      \
+        PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                                    \
+    } while (0)
+
+// A block owns tx x ty columns along k and marches kc planes. All blocks are numbered in one dimension, as y and z of a launch
+// grid end at 65535.
+struct pgi_shape {
+    int tx, ty, bx, by, kc;
+    int64_t blocks;
+};
+
+static pgi_shape pgi_shape_of(int nx, int ny, int nz)
+{
+    pgi_shape h;
+    h.tx = ny == 1 ? (int)PGI_BLOCK : 32;
+    while (ny > 1 && h.tx / 2 >= nx) h.tx /= 2;
+    h.ty = PGI_BLOCK / h.tx;
+    h.bx = (nx + h.tx - 1) / h.tx;
+    h.by = (ny + h.ty - 1) / h.ty;
+    // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
+    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
+    h.kc = (int)(kc < 1 ? 1 : kc > 64 ? 64 : kc);
+    h.blocks = columns * ((nz + h.kc - 1) / h.kc);
+    return h;
+}
+
+static dim3 pgi_threads(const pgi_shape &h)
+{
+    return dim3((unsigned)h.tx, (unsigned)h.ty);
+}
+
+struct pgi_tile {
+    int i, j, k0, k1;
+};
+
+static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, int64_t block, int nz)
+{
+    pgi_tile t;
+    const int64_t rest = block / h.bx;
+    t.i = (int)(block - rest * h.bx) * h.tx + (int)threadIdx.x;
+    t.j = (int)(rest % h.by) * h.ty + (int)threadIdx.y;
+    t.k0 = (int)(rest / h.by) * h.kc;
+    t.k1 = t.k0 + h.kc < nz ? t.k0 + h.kc : nz;
+    return t;
+}
+
+// Marches one column of a tile; calls body(k, u, off-diagonal part, diagonal, its inverse). The division is redone only where
+// the diagonal changes: on uniform axes next to the boundary.
+template <class T, class Body>
+static __device__ inline void pgi_march(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, const pgi_tile &t, Body body)
+{
+    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    const pgi_axis<T> &az = b.axis[2];
+    const T *p = u + t.i + t.j * sj + t.k0 * sk;
+    const int xm = pgi_below(b.axis[0], t.i), xp = pgi_above(b.axis[0], t.i);
+    const int64_t ym = pgi_below(b.axis[1], t.j) * sj, yp = pgi_above(b.axis[1], t.j) * sj;
+    const T alpha = (T)b.state->alpha;
+    T u_km = p[pgi_below(az, t.k0) * sk], u_c = p[0], d_last = 0, inverse = 0;
+    for (int k = t.k0; k < t.k1; k++) {
+        const pgi_row<T> z = pgi_row_of(az, k);
+        const T u_kp = p[pgi_above(az, k) * sk];
+        const T d = pgi_diagonal(alpha, x, y, z);
+        if (d != d_last) inverse = 1 / d;
+        d_last = d;
+        body(k, u_c, pgi_off_diagonal(x, y, z, p[xm], p[xp], p[ym], p[yp], u_km, u_kp), d, inverse);
+        p += sk;
+        u_km = u_c;
+        u_c = u_kp;
+    }
+}
+
+// Computes out = u + omega ((rhs - off) / diagonal - u)   Moves 3 words a point   Covers one column of kc points a thread
+// Needs nothing beyond the arrays   Overlap: none
+template <class T>
+static __global__ void pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
+    T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj;
+    const T mean = pgi_mean_of(b, rhs);
+    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, t, [&](int k, T u, T off, T, T inverse) {
+        out[k * gout.sk] = pgi_relaxed(u, pgi_rhs_value(b, rhs, f[k * rhs.f.sk], mean, t.i, t.j, k), off, inverse, omega);
+    });
+}
+
+// Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Covers one column a thread
+// Needs nothing beyond the arrays   Overlap: r may be f; u with neither
+template <class T, class TO>
+static __global__ void pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const T *f = rhs.f.base ? pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj : NULL;
+    TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj;
+    const T mean = pgi_mean_of(b, rhs), scale = scaled ? (T)b.state->scale : (T)1;
+    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, t, [&](int k, T u, T off, T d, T) {
+        const T au = off + d * u;
+        out[k * gout.sk] =
+            (TO)(f ? scale * (pgi_rhs_value(b, rhs, f[k * rhs.f.sk], mean, t.i, t.j, k) - off - d * u) : au);
+    });
+}
+
+// A box of one colour: points of [lo, hi) whose indices, those of seam axes left out, have the given parity.
+struct pgi_colour {
+    int lo[3], hi[3];
+    int seams, parity;
+};
+
+// Computes u = u + omega ((rhs - off) / diagonal - u) at the points of one colour   Moves 3 words a point of either colour
+// Covers every second point of a row: one a thread and plane   Overlap: in place; points of one colour do not see each other
+template <class T>
+static __global__ void pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
+{
+    pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
+    const int j = c.lo[1] + t.j;
+    if (j >= c.hi[1]) return;
+    const pgi_row<T> y = pgi_row_of(b.axis[1], j);
+    T *u = pgi_data<T>(gu) + j * gu.sj;
+    const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj;
+    const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
+    const T alpha = (T)b.state->alpha, mean = pgi_mean_of(b, rhs);
+    T d_last = 0, inverse = 0;
+    for (int k = c.lo[2] + t.k0; k < c.lo[2] + t.k1; k++) {
+        const int rest = (c.parity + (c.seams & 2 ? 0 : j) + (c.seams & 4 ? 0 : k)) & 1;
+        if ((c.seams & 1) && rest) continue;
+        const int i = c.seams & 1 ? c.lo[0] + t.i : 2 * t.i + rest;
+        if (i >= c.hi[0]) continue;
+        const pgi_row<T> x = pgi_row_of(b.axis[0], i), z = pgi_row_of(b.axis[2], k);
+        T *p = u + i + k * gu.sk;
+        const T off = pgi_off_diagonal(x, y, z, p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)], p[ym], p[yp],
+                                       p[pgi_below(b.axis[2], k) * gu.sk], p[pgi_above(b.axis[2], k) * gu.sk]);
+        const T d = pgi_diagonal(alpha, x, y, z);
+        if (d != d_last) inverse = 1 / d;
+        d_last = d;
+        *p = pgi_relaxed(*p, pgi_rhs_value(b, rhs, f[i + k * rhs.f.sk], mean, i, j, k), off, inverse, omega);
+    }
+}
+
+// Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread 0's. Two barriers.
+static __device__ inline void pgi_block_sums(double sums[4])
+{
+    __shared__ double warp_sums[PGI_BLOCK / 32][4];
+    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y), lane = thread % 32, warp = thread / 32;
+    for (int step = 16; step > 0; step /= 2) {
+        double other[4];
+        for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
+        pgi_combine(sums, other);
+    }
+    __syncthreads();
+    if (lane == 0)
+        for (int q = 0; q < 4; q++) warp_sums[warp][q] = sums[q];
+    __syncthreads();
+    if (thread == 0)
+        for (int w = 1; w < PGI_BLOCK / 32; w++) pgi_combine(sums, warp_sums[w]);
+}
+
+// Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns; the block
+// that ends last adds up the partial sums of all   Overlap: any
+template <class T, int SOURCE>
+static __global__ void pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                                         pgi_state *state, pgi_shape h)
+{
+    double sums[4] = {0, 0, 0, 0};
+    const T mean = pgi_mean_of(b, rhs);
+    const T *x = SOURCE == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
+    const T *f = SOURCE == PGI_FIELD ? NULL : pgi_data<T>(rhs.f);
+    for (int64_t tile = blockIdx.x; tile < h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        const auto add = [&](int k, T v) {
+            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), (double)v,
+                           partner == PGI_SELF  ? (double)v
+                           : partner == PGI_ONE ? 1.0
+                                                : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
+        };
+        const auto rhs_at = [&](int k) {
+            return pgi_rhs_value(b, rhs, f[t.i + t.j * rhs.f.sj + k * rhs.f.sk], mean, t.i, t.j, k);
+        };
+        if (SOURCE == PGI_RESIDUAL)
+            pgi_march(b, x, gx.sj, gx.sk, t, [&](int k, T u, T off, T d, T) { add(k, rhs_at(k) - off - d * u); });
+        else
+            for (int k = t.k0; k < t.k1; k++) add(k, SOURCE == PGI_RHS ? rhs_at(k) : x[t.i + t.j * gx.sj + k * gx.sk]);
+    }
+    __shared__ int last;
+    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
+    pgi_block_sums(sums);
+    if (thread == 0) {
+        for (int q = 0; q < 4; q++) partials[4 * (size_t)blockIdx.x + q] = sums[q];
+        __threadfence();
+        last = atomicInc(&state->ticket, gridDim.x - 1) == gridDim.x - 1;   // wraps to 0 for the next reduction
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    for (int q = 0; q < 4; q++) sums[q] = 0;
+    for (int p = thread; p < (int)gridDim.x; p += PGI_BLOCK) {
+        double other[4];
+        for (int q = 0; q < 4; q++) other[q] = __ldcg(partials + 4 * (size_t)p + q);
+        pgi_combine(sums, other);
+    }
+    pgi_block_sums(sums);
+    if (thread == 0)
+        for (int q = 0; q < 4; q++) state->sums[q] = sums[q];
+}
+
+enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
+
+// Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale   Moves 1 or 2 words a point
+template <class TF, class TT, int WHAT>
+static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int nx, int ny, int nz, const pgi_state *state, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    if (t.i >= nx || t.j >= ny) return;
+    if (WHAT == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
+    const double factor = WHAT == PGI_NARROW ? state->scale : WHAT == PGI_WIDEN_ADD ? 1 / state->scale : 0;
+    const TF *p = WHAT == PGI_FILL_ZERO || WHAT == PGI_SUBTRACT_SHIFT ? NULL : pgi_data<TF>(from) + t.i + t.j * from.sj;
+    TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
+    for (int k = t.k0; k < t.k1; k++) {
+        if (WHAT == PGI_FILL_ZERO) q[k * to.sk] = 0;
+        if (WHAT == PGI_COPY) q[k * to.sk] = (TT)p[k * from.sk];
+        if (WHAT == PGI_SUBTRACT_SHIFT) q[k * to.sk] -= (TT)state->shift;
+        if (WHAT == PGI_NARROW) q[k * to.sk] = (TT)(factor * (double)p[k * from.sk]);
+        if (WHAT == PGI_WIDEN_ADD) q[k * to.sk] += (TT)(factor * (double)p[k * from.sk]);
+    }
+}
+
+// Computes f = R r   Moves 1 1/8 words a fine point   Covers one coarse column a thread   Overlap: none
+template <class T>
+static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
+                                           pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, bc.axis[2].n);
+    if (t.i >= bc.axis[0].n || t.j >= bc.axis[1].n) return;
+    const int n[3] = {bf.axis[0].n, bf.axis[1].n, bf.axis[2].n};
+    pgi_window<T> x, y, z;
+    pgi_restriction(tr.axis[0], bf.axis[0], bc.axis[0], t.i, average, &x);
+    pgi_restriction(tr.axis[1], bf.axis[1], bc.axis[1], t.j, average, &y);
+    for (int K = t.k0; K < t.k1; K++) {
+        pgi_restriction(tr.axis[2], bf.axis[2], bc.axis[2], K, average, &z);
+        pgi_data<T>(f)[t.i + t.j * f.sj + K * f.sk] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
+    }
+}
+
+template <class T>
+static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const void *from, void *to, int q,
+                                                int na, int nb)
+{
+    const pgi_state *st = bf.state;
+    const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (p >= (int64_t)na * nb || !st->face[q].plane) return;
+    ((T *)to)[p] = pgi_restrict_face_point(bf, bc, tr, (const T *)(from ? from : st->face[q].plane), q, (int)(p % na), (int)(p / na));
+}
+
+static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float *to, int64_t count)
+{
+    const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
+}
+
+// Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none
+template <class T>
+static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e, int nx, int ny, int nz, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    if (t.i >= nx || t.j >= ny) return;
+    const pgi_pair<T> x = pgi_prolongation(tr.axis[0], t.i), y = pgi_prolongation(tr.axis[1], t.j);
+    for (int k = t.k0; k < t.k1; k++)
+        pgi_data<T>(u)[t.i + t.j * u.sj + k * u.sk] +=
+            pgi_prolong_point(pgi_data<T>(e), e.sj, e.sk, x, y, pgi_prolongation(tr.axis[2], k));
+}
+
+// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread   Overlap: none
+template <class T>
+static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_rhs rf, pgi_rhs rc, pgi_grid u,
+                                              pgi_grid v, int add, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, bf.axis[2].n);
+    if (t.i >= bf.axis[0].n || t.j >= bf.axis[1].n) return;
+    pgi_cubic<T> x, y, z;
+    pgi_cubic_of(tr.axis[0], t.i, 1, &x);
+    pgi_cubic_of(tr.axis[1], t.j, 1, &y);
+    for (int k = t.k0; k < t.k1; k++) {
+        pgi_cubic_of(tr.axis[2], k, 1, &z);
+        T *p = pgi_data<T>(u) + t.i + t.j * u.sj + k * u.sk;
+        const T value = pgi_interpolate_point(bf, bc, tr, rf, rc, pgi_data<T>(v), v.sj, v.sk, x, y, z, t.j, k);
+        *p = add ? *p + value : value;
+    }
+}
+
+// Computes u += A^-1 (rhs - A u) on the coarsest level   One block, one point a thread; 8 KB of shared memory
+template <class T>
+static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, const double *eigen)
+{
+    __shared__ double work[2][PGI_COARSEST_POINTS];
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, points = n[0] * n[1] * n[2];
+    const int p = (int)threadIdx.x, i = p % n[0], j = p / n[0] % n[1], k = p / n[0] / n[1];
+    T *u = pgi_data<T>(gu);
+    if (p < points) work[0][p] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, j, k);
+    __syncthreads();
+    for (int pass = 0; pass < 6; pass++) {
+        if (p < points) {
+            double v = pgi_transform(pgi_eigen_part(eigen, pass % 3, pass < 3 ? 2 : 1), work[pass & 1], n, pass % 3, i, j, k);
+            if (pass == 2) v = pgi_coarsest_divide(eigen, b.state->alpha, v, i, j, k);
+            work[1 - (pass & 1)][p] = v;
+        }
+        __syncthreads();
+    }
+    if (p < points) u[i + j * gu.sj + k * gu.sk] += (T)work[0][p];
+}
+
+static __device__ inline uint64_t pgi_device_now()
+{
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
+{
+    pgi_control(st, step, argument, pgi_device_now());
+}
+
+static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c)
+{
+    pgi_enter(st, c);
+}
+
+// ---- launchers ----
+
+template <class T>
+static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
+{
+    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_jacobi_kernel<T>, pgi_box_of(l, T()), u, rhs, (T)omega, out, h);
+}
+
+template <class T>
+static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, int reversed)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
+    for (int step = 0; step < 8; step++) {
+        pgi_colour c;
+        c.seams = reversed ? 7 - step : step;
+        if (!pgi_has_seams(seam, c.seams)) continue;
+        for (int a = 0; a < 3; a++) {
+            const int on_seam = c.seams >> a & 1;
+            c.lo[a] = on_seam ? l->n[a] - 1 : 0;
+            c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
+        }
+        const int width = c.hi[0] - c.lo[0];
+        const pgi_shape h = pgi_shape_of((width + 1) / 2, c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
+        for (int pass = 0; pass < 2; pass++) {
+            c.parity = reversed ? 1 - pass : pass;
+            PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
+        }
+    }
+}
+
+template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+{
+    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
+}
+
+template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
+{
+    pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
+}
+
+static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
+{
+    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1, r32, h);
+}
+
+template <class T>
+static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs rhs)
+{
+    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    const int64_t blocks = h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS;
+    const auto kernel = source == PGI_RHS        ? pgi_reduce_kernel<T, PGI_RHS>
+                        : source == PGI_RESIDUAL ? pgi_reduce_kernel<T, PGI_RESIDUAL>
+                                                 : pgi_reduce_kernel<T, PGI_FIELD>;
+    PGI_LAUNCH(s, blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, h);
+}
+
+template <class TF, class TT, int WHAT> static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+{
+    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1], l->n[2], s->state, h);
+}
+
+template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    pgi_cuda_pointwise<T, T, PGI_FILL_ZERO>(s, l, pgi_no_grid(), u);
+}
+
+template <class T> static void pgi_cuda_copy(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+{
+    pgi_cuda_pointwise<T, T, PGI_COPY>(s, l, from, to);
+}
+
+template <class T> static void pgi_cuda_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    pgi_cuda_pointwise<T, T, PGI_SUBTRACT_SHIFT>(s, l, pgi_no_grid(), u);
+}
+
+static void pgi_cuda_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
+{
+    pgi_cuda_pointwise<float, double, PGI_WIDEN_ADD>(s, outer, e32, u);
+}
+
+static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f, const pgi_level *level)
+{
+    pgi_cuda_pointwise<double, float, PGI_NARROW>(s, outer, f, level->f);
+    for (int q = 0; q < 6; q++) {
+        const int64_t count = (int64_t)level->n[pgi_plane_axis(q, 0)] * level->n[pgi_plane_axis(q, 1)];
+        if (level->plane[q])
+            PGI_LAUNCH(s, (count + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_narrow_face_kernel, (const pgi_state *)s->state, q,
+                       (float *)level->plane[q], count);
+    }
+}
+
+template <class T>
+static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f, int average)
+{
+    const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
+               pgi_transfers_of(fine, T()), r, f, average, h);
+}
+
+template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
+{
+    for (int q = 0; q < 6; q++) {
+        const int na = coarse->n[pgi_plane_axis(q, 0)], nb = coarse->n[pgi_plane_axis(q, 1)];
+        if (coarse->plane[q])
+            PGI_LAUNCH(s, ((int64_t)na * nb + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_restrict_face_kernel<T>,
+                       pgi_box_of(fine, T()), pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), (const void *)fine->plane[q],
+                       coarse->plane[q], q, na, nb);
+    }
+}
+
+template <class T> static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
+{
+    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e, fine->n[0], fine->n[1],
+               fine->n[2], h);
+}
+
+template <class T>
+static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
+{
+    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2]);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
+               pgi_transfers_of(fine, T()), pgi_faces_of(fine, full, s->mixed), pgi_faces_of(coarse, full, s->mixed), u, v, add, h);
+}
+
+template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
+{
+    PGI_LAUNCH(s, 1, dim3((unsigned)((l->points + 31) / 32 * 32)), pgi_coarsest_kernel<T>, pgi_box_of(l, T()), u, rhs, l->eigen);
+}
+
+static void pgi_cuda_control(pg_solver *s, int step, int argument)
+{
+    PGI_LAUNCH(s, 1, dim3(1), pgi_control_kernel, s->state, step, argument);
+    // A host-driven solve counts along, so that it has to wait for the device only at checks.
+    if (!s->recording && step == PGI_COUNT) pgi_control(&s->host, step, argument, 0);
+}
+
+#if PGI_CONDITIONAL
+static __global__ void pgi_gate_kernel(cudaGraphConditionalHandle handle, const pgi_state *st, int gate)
+{
+    cudaGraphSetConditional(handle, (unsigned)pgi_gate(st, gate));
+}
+
+// The graph under capture in s->stream and where the next node hangs. CUDA 13 dropped the versioned names.
+static void pgi_capture_point(pg_solver *s, cudaGraph_t *graph, const cudaGraphNode_t **after, size_t *count)
+{
+    cudaStreamCaptureStatus status;
+#if CUDART_VERSION >= 13000
+    PGI_CUDA(s, cudaStreamGetCaptureInfo(s->stream, &status, NULL, graph, after, NULL, count));
+#else
+    PGI_CUDA(s, cudaStreamGetCaptureInfo_v2(s->stream, &status, NULL, graph, after, count));
+#endif
+}
+
+// Adds a conditional node to the graph under capture and captures its body with a stream of its own.
+static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
+{
+    cudaGraph_t graph = NULL, inner = NULL;
+    const cudaGraphNode_t *after = NULL;
+    cudaGraphNode_t node = NULL;
+    size_t count = 0;
+    cudaGraphConditionalHandle handle = 0;
+    pgi_capture_point(s, &graph, &after, &count);
+    PGI_CUDA(s, cudaGraphConditionalHandleCreate(&handle, graph, 0, 0));
+    PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, handle, (const pgi_state *)s->state, gate);
+    pgi_capture_point(s, &graph, &after, &count);
+    cudaGraphNodeParams params = {};
+    params.type = cudaGraphNodeTypeConditional;
+    params.conditional.handle = handle;
+    params.conditional.type = again ? cudaGraphCondTypeWhile : cudaGraphCondTypeIf;
+    params.conditional.size = 1;
+#if CUDART_VERSION >= 13000
+    PGI_CUDA(s, cudaGraphAddNode(&node, graph, after, NULL, count, &params));
+    PGI_CUDA(s, cudaStreamUpdateCaptureDependencies(s->stream, &node, NULL, 1, cudaStreamSetCaptureDependencies));
+#else
+    PGI_CUDA(s, cudaGraphAddNode(&node, graph, after, count, &params));
+    PGI_CUDA(s, cudaStreamUpdateCaptureDependencies(s->stream, &node, 1, cudaStreamSetCaptureDependencies));
+#endif
+    if (s->failed) return;
+    const cudaStream_t outer = s->stream;
+    s->stream = s->side[s->depth++];
+    PGI_CUDA(s, cudaStreamBeginCaptureToGraph(s->stream, params.conditional.phGraph_out[0], NULL, NULL, 0, cudaStreamCaptureModeRelaxed));
+    if (s->failed == PG_OK) {
+        body(s);
+        if (again) PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, handle, (const pgi_state *)s->state, gate);
+        const cudaError_t e = cudaStreamEndCapture(s->stream, &inner);      // also after a failure: the stream must get free
+        PGI_CUDA(s, e);
+    }
+    s->depth--;
+    s->stream = outer;
+}
+#endif
+
+static void pgi_cuda_read_state(pg_solver *s)
+{
+    PGI_CUDA(s, cudaMemcpyAsync(&s->host, s->state, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
+    PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+}
+
+static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
+{
+#if PGI_CONDITIONAL
+    if (s->recording) {
+        pgi_record_loop(s, gate, again, body);
+        return;
+    }
+#endif
+    for (;;) {
+        if (gate != PGI_INNER) pgi_cuda_read_state(s);
+        if (gate == PGI_GO && again && s->failed == PG_OK) {
+            pgi_monitor(s, &s->host);
+            pgi_cuda_read_state(s);
+        }
+        if (s->failed || !pgi_gate(&s->host, gate)) return;
+        body(s);
+        if (!again) return;
+    }
+}
+
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float);
+
+#endif
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>levels  The hierarchy of lines, and where everything lies in the workspace.
+// -------------------------------------------------------------------------------------------------------------------
+
+// The lines of all levels; levels share the lines that they do not coarsen.
+struct pgi_hierarchy {
+    int levels, count;
+    pgi_line own[3 * PGI_MAX_LEVELS];
+    pgi_line *line[PGI_MAX_LEVELS][3];
+    int coarsened[PGI_MAX_LEVELS][3];
+};
+
+static void pgi_hierarchy_free(pgi_hierarchy *h)
+{
+    for (int q = 0; h && q < h->count; q++) pgi_line_free(&h->own[q]);
+    free(h);
+}
+
+// Which axes the next level halves: those whose coupling is at least half the strongest one's.
+static int pgi_choose_axes(pgi_line *const line[3], int chosen[3])
+{
+    double strongest = 0, strength[3];
+    int largest = 0;
+    for (int a = 0; a < 3; a++) {
+        strength[a] = line[a]->n > 1 ? pgi_line_strength(line[a]) : 0;
+        if (strength[a] > strongest) strongest = strength[a];
+        if (line[a]->n > largest) largest = line[a]->n;
+    }
+    for (int a = 0; a < 3; a++) chosen[a] = line[a]->n > 1 && strength[a] >= 0.5 * strongest;
+    return largest > PGI_COARSEST;
+}
+
+static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
+{
+    pgi_hierarchy *h = (pgi_hierarchy *)calloc(1, sizeof *h);
+    if (!h) return NULL;
+    for (int a = 0; a < 3; a++) {
+        h->line[0][a] = &h->own[h->count++];
+        if (!pgi_line_create(h->line[0][a], d, a, a >= d->dim)) {
+            pgi_hierarchy_free(h);
+            return NULL;
+        }
+    }
+    h->levels = 1;
+    for (int l = 0; pgi_choose_axes(h->line[l], h->coarsened[l]) && multigrid && l + 1 < PGI_MAX_LEVELS; l++) {
+        for (int a = 0; a < 3; a++) {
+            h->line[l + 1][a] = h->line[l][a];
+            if (!h->coarsened[l][a]) continue;
+            h->line[l + 1][a] = &h->own[h->count++];
+            if (!pgi_line_coarsen(h->line[l][a], h->line[l + 1][a])) {
+                pgi_hierarchy_free(h);
+                return NULL;
+            }
+        }
+        h->levels++;
+    }
+    return h;
+}
+
+// Hands out the workspace. Without a base it only measures; the tables come first and have a mirror on the host.
+struct pgi_arena {
+    char *base, *mirror;
+    size_t used;
+};
+
+static size_t pgi_take(pgi_arena *a, size_t bytes)
+{
+    const size_t at = a->used;
+    a->used += (bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+    return at;
+}
+
+static void *pgi_take_block(pgi_arena *a, size_t bytes)
+{
+    const size_t at = pgi_take(a, bytes);
+    return a->base ? a->base + at : NULL;
+}
+
+// A table: its address for the device, and for the host that fills it.
+static void *pgi_take_table(pgi_arena *a, size_t bytes, void **host)
+{
+    const size_t at = pgi_take(a, bytes);
+    *host = a->mirror ? a->mirror + at : NULL;
+    return a->base ? a->base + at : NULL;
+}
+
+static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
+{
+    const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2];
+    const pgi_grid g = {pgi_take_block(a, points * element), 0, n[0], (int64_t)n[0] * n[1]};
+    return g;
+}
+
+static pgi_grid pgi_direct_grid(const void *data, const int64_t stride[2])
+{
+    const pgi_grid g = {(void *)data, 0, stride[0], stride[1]};
+    return g;
+}
+
+template <class T> static void pgi_layout_box(pgi_arena *arena, pgi_box<T> *b, pgi_line *const line[3], double beta)
+{
+    for (int a = 0; a < 3; a++) {
+        void *rows = NULL, *weights = NULL, *host_rows = NULL, *host_weights = NULL;
+        if (!line[a]->uniform) {
+            rows = pgi_take_table(arena, (size_t)line[a]->n * sizeof(pgi_row<T>), &host_rows);
+            weights = pgi_take_table(arena, (size_t)line[a]->n * sizeof(double), &host_weights);
+        }
+        if (arena->mirror || line[a]->uniform)
+            pgi_axis_fill(&b->axis[a], line[a], beta, (pgi_row<T> *)host_rows, (double *)host_weights, rows, weights);
+    }
+}
+
+template <class T>
+static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_line *f, const pgi_line *c, int symmetric)
+{
+    memset(t, 0, sizeof *t);
+    t->nf = f->n;
+    t->nc = c->n;
+    t->mf = f->m;
+    t->mc = c->m;
+    t->periodic = f->periodic;
+    if (f == c) return;                     // PGI_SAME
+    t->kind = c->merged ? PGI_MERGED : f->node ? PGI_NODES : PGI_CELLS;
+    t->shift = t->kind == PGI_NODES && pgi_is_dirichlet(f, 0);
+    t->adjoint = f->node || symmetric;
+    t->inverse = t->kind == PGI_CELLS ? 0.5 / f->m : 1.0 / f->m;
+    for (int e = 0; e < 2; e++) t->end[e] = (T)pgi_end_factor(c, e);
+    void *host_place = NULL, *host_fraction = NULL, *host_index, *host_weight;
+    if (!f->uniform) {
+        t->place = (int *)pgi_take_table(arena, (size_t)f->n * sizeof(int), &host_place);
+        t->fraction = (T *)pgi_take_table(arena, (size_t)f->n * sizeof(T), &host_fraction);
+    }
+    t->cubic_rows = f->uniform && f->n > 2 * PGI_CUBIC_END ? 2 * PGI_CUBIC_END : f->n;
+    t->cubic_index = (int *)pgi_take_table(arena, (size_t)t->cubic_rows * 8 * sizeof(int), &host_index);
+    t->cubic_weight = (T *)pgi_take_table(arena, (size_t)t->cubic_rows * 8 * sizeof(T), &host_weight);
+    if (!arena->mirror) return;
+    for (int i = 0; i < f->n && host_place; i++) {
+        double fraction;
+        pgi_line_locate(f, c, i, (int *)host_place + i, &fraction);
+        ((T *)host_fraction)[i] = (T)fraction;
+    }
+    for (int row = 0; row < t->cubic_rows; row++) {
+        const int i = t->cubic_rows == f->n || row < PGI_CUBIC_END ? row : f->n - t->cubic_rows + row;
+        for (int faces = 0; faces < 2; faces++) {
+            double weight[4];
+            pgi_cubic_weights(c, f->x[i], faces, (int *)host_index + 8 * row + 4 * !faces, weight);
+            for (int q = 0; q < 4; q++) ((T *)host_weight)[8 * row + 4 * !faces + q] = (T)weight[q];
+        }
+    }
+}
+
+static size_t pgi_element(unsigned flags)
+{
+    return flags & PG_F32 ? sizeof(float) : sizeof(double);
+}
+
+// Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
+// Returns the bytes of the tables; arena->used is all.
+static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const pg_desc *d = &s->desc;
+    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0, symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
+    const size_t element = single ? sizeof(float) : sizeof(double), outer_element = pgi_element(d->flags);
+    memset(s->level, 0, sizeof s->level);
+    memset(&s->outer, 0, sizeof s->outer);
+    s->levels = h->levels;
+    for (int l = 0; l < h->levels; l++) {
+        pgi_level *level = &s->level[l];
+        level->points = 1;
+        for (int a = 0; a < 3; a++) {
+            level->n[a] = h->line[l][a]->n;
+            level->points *= level->n[a];
+            level->coarsened[a] = h->coarsened[l][a];
+        }
+        if (single) pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
+        else pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
+        for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
+            if (single) pgi_layout_transfer(arena, &level->transfer32.axis[a], h->line[l][a], h->line[l + 1][a], symmetric);
+            else pgi_layout_transfer(arena, &level->transfer64.axis[a], h->line[l][a], h->line[l + 1][a], symmetric);
+        }
+    }
+    if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
+    if (s->multigrid) {
+        void *host;
+        s->level[h->levels - 1].eigen = (double *)pgi_take_table(arena, 3 * PGI_EIGEN_AXIS * sizeof(double), &host);
+        for (int a = 0; a < 3 && host; a++) {
+            double *e = (double *)host + a * PGI_EIGEN_AXIS;
+            pgi_line_eigen(h->line[h->levels - 1][a], d->beta, e, e + PGI_COARSEST, e + PGI_COARSEST + PGI_COARSEST * PGI_COARSEST);
+        }
+    }
+    const size_t table_bytes = arena->used;
+
+    s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
+    s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (s->cuda ? PGI_REDUCE_BLOCKS : PGI_CHUNKS));
+    char *const state = (char *)s->state;
+    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1]};
+    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1]};
+    pgi_grid scratch = pgi_no_grid();
+    if (s->multigrid || (d->flags & PG_JACOBI)) scratch = pgi_take_grid(arena, s->level[0].n, element);
+    for (int l = 0; l < h->levels; l++) {
+        pgi_level *level = &s->level[l];
+        const int own = l > 0 || s->mixed;
+        level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
+        level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
+        level->t = scratch;
+        level->t.sj = level->n[0];
+        level->t.sk = (int64_t)level->n[0] * level->n[1];
+        level->box32.state = level->box64.state = s->state;
+        for (int q = 0; q < 6; q++) {
+            if (!own || !(d->flags & PG_FMG) || h->line[l][q / 2]->periodic) continue;
+            const size_t count = (size_t)level->n[pgi_plane_axis(q, 0)] * (size_t)level->n[pgi_plane_axis(q, 1)];
+            level->plane[q] = pgi_take_block(arena, count * element);
+        }
+    }
+    const pgi_box<double> outer_box = s->outer.box64;
+    s->outer = s->level[0];
+    if (s->mixed) {
+        s->outer.box64 = outer_box;
+        s->outer.box64.state = s->state;
+        s->outer.u = callers_u;
+        s->outer.f = callers_f;
+        memset(s->outer.plane, 0, sizeof s->outer.plane);
+    }
+    if (s->staged) {
+        s->stage_u = pgi_take_grid(arena, s->outer.n, outer_element);
+        s->stage_f = pgi_take_grid(arena, s->outer.n, outer_element);
+        for (int q = 0; q < 6; q++) {
+            const size_t count = (size_t)s->outer.n[pgi_plane_axis(q, 0)] * (size_t)s->outer.n[pgi_plane_axis(q, 1)];
+            s->stage_face[q] = h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, count * outer_element);
+        }
+        s->outer.u.sj = s->outer.f.sj = s->outer.n[0];
+        s->outer.u.sk = s->outer.f.sk = (int64_t)s->outer.n[0] * s->outer.n[1];
+        if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
+    }
+    return table_bytes;
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>smoothing
+// -------------------------------------------------------------------------------------------------------------------
+
+// The weights of sweeps. d axes are coarsened, so the errors that smoothing must remove have eigenvalues of D^-1 A in [1/d, 2].
+// Red-black: over-relaxation pays in 2D and 3D (I. Yavneh 1996); Jacobi: the optimum 2/(1/d + 2); Chebyshev: reciprocal roots.
+static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
+{
+    int dims = 0;
+    for (int a = 0; a < 3; a++) dims += l->coarsened[a];
+    if (dims == 0) dims = 1;
+    const double red_black[4] = {1, 1, 1.15, 1.25}, low = 1.0 / dims, high = 2;
+    l->omega = d->omega > 0 ? d->omega : red_black[dims];
+    for (int post = 0; post < 2; post++) {
+        const int count = post ? d->nu_post : d->nu_pre;
+        double *weight = post ? l->jacobi_post : l->jacobi;
+        for (int q = 0; q < PGI_MAX_SWEEPS; q++) {
+            const double root = (high + low) / 2 + (high - low) / 2 * cos(3.14159265358979323846 * (2 * q + 1) / (2.0 * (count ? count : 1)));
+            weight[q] = d->omega > 0 ? d->omega : 2 / (low + high);
+            if (d->flags & PG_SMOOTH_CHEBYSHEV) weight[q] = 1 / root;
+        }
+    }
+}
+
+// Young's over-relaxation factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
+// smallest (non-zero) eigenvalue of A and its largest diagonal, from the tables.
+static double pgi_choose_sor_omega(const pg_desc *d, pgi_line *const line[3])
+{
+    double smallest = 0, next = DBL_MAX, diagonal = d->alpha;
+    for (int a = 0; a < d->dim; a++) {
+        const double first = d->beta * pgi_line_eigenvalue(line[a], 0), second = d->beta * pgi_line_eigenvalue(line[a], 1);
+        double row[3], top = 0;
+        for (int i = 0; i < line[a]->n; i++) {
+            pgi_line_row(line[a], i, row);
+            if (i > 0 && i < line[a]->n - 1) top = fmax(top, d->beta * row[2]);
+            else if (line[a]->n < 3) top = fmax(top, d->beta * row[2]);
+        }
+        smallest += first;
+        next = fmin(next, second - first);
+        diagonal += top;
+    }
+    double lambda = smallest + d->alpha;
+    if (lambda == 0) lambda = next < DBL_MAX ? next : 0;
+    if (diagonal <= 0 || lambda <= 0) return 1;
+    const double rho = 1 - fmin(lambda / diagonal, 1);
+    return 2 / (1 + sqrt(1 - rho * rho));
+}
+
+static void pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_rhs rhs, const double *weight, int period, int count)
+{
+    for (int q = 0; q < count; q++)
+        s->ops->jacobi(s, l, q % 2 ? l->t : l->u, rhs, weight[q % period], q % 2 ? l->u : l->t);
+    if (count % 2) s->ops->copy(s, l, l->t, l->u);
+}
+
+static void pgi_smooth(pg_solver *s, const pgi_level *l, pgi_rhs rhs, int post, int count)
+{
+    const unsigned flags = s->desc.flags;
+    const int period = post ? s->desc.nu_post : s->desc.nu_pre;
+    if (flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) {
+        pgi_jacobi_sweeps(s, l, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
+        return;
+    }
+    for (int q = 0; q < count; q++) s->ops->red_black(s, l, l->u, rhs, l->omega, post && (flags & PG_SYMMETRIC));
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>multigrid
+// -------------------------------------------------------------------------------------------------------------------
+
+static pgi_rhs pgi_level_rhs(const pg_solver *s, int l, int full)
+{
+    return pgi_faces_of(&s->level[l], full, s->mixed);
+}
+
+// A cycle on A u = f at level l. visits: how often the level is visited in one cycle.
+static void pgi_cycle(pg_solver *s, int l, pgi_rhs rhs, int visits)
+{
+    const pgi_level *fine = &s->level[l], *coarse = fine + 1;
+    if (l == s->levels - 1) {
+        s->ops->solve_coarsest(s, fine, fine->u, rhs);
+        return;
+    }
+    const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
+    pgi_smooth(s, fine, rhs, 0, s->desc.nu_pre);
+    s->ops->residual(s, fine, fine->u, rhs, fine->t);
+    s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 0);
+    s->ops->fill_zero(s, coarse, coarse->u);
+    for (int q = 0; q < again; q++) pgi_cycle(s, l + 1, pgi_rhs_of(coarse->f), again * visits);
+    s->ops->prolong_add(s, fine, fine->u, coarse, coarse->u);
+    pgi_smooth(s, fine, rhs, 1, s->desc.nu_post);
+}
+
+// Full multigrid from level l down and up again: f and the boundary data are restricted, the coarse solution is interpolated
+// cubically. Cycles at level l overwrite f of the coarser levels only when these are done with it.
+static void pgi_fmg(pg_solver *s, int l, int full)
+{
+    const pgi_level *fine = &s->level[l], *coarse = fine + 1;
+    const pgi_rhs rhs = pgi_level_rhs(s, l, full);
+    if (l == s->levels - 1) {
+        s->ops->fill_zero(s, fine, fine->u);
+        s->ops->solve_coarsest(s, fine, fine->u, rhs);
+        return;
+    }
+    s->ops->restrict_full(s, fine, fine->f, coarse, coarse->f, 1);
+    if (full) s->ops->restrict_faces(s, fine, coarse);
+    pgi_fmg(s, l + 1, full);
+    s->ops->interpolate(s, fine, fine->u, coarse, coarse->u, full, 0);
+    for (int q = 0; q < s->desc.fmg_cycles; q++) pgi_cycle(s, l, rhs, 1);
+}
+
+// Full multigrid for the correction of a given u: A e = f - A u, homogeneous boundary data.
+static void pgi_fmg_correction(pg_solver *s)
+{
+    const pgi_level *fine = &s->level[0], *coarse = fine + 1;
+    const pgi_rhs rhs = pgi_level_rhs(s, 0, 1);
+    if (s->levels > 1) {
+        s->ops->residual(s, fine, fine->u, rhs, fine->t);
+        s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 1);
+        pgi_fmg(s, 1, 0);
+        s->ops->interpolate(s, fine, fine->u, coarse, coarse->u, 0, 1);
+    }
+    for (int q = 0; q < s->desc.fmg_cycles; q++) pgi_cycle(s, 0, rhs, 1);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>solve  One program for all methods. On the CPU it runs; on the GPU it is recorded once as a graph, or driven by the host.
+// -------------------------------------------------------------------------------------------------------------------
+
+static pgi_rhs pgi_outer_rhs(const pg_solver *s)
+{
+    pgi_rhs r = pgi_rhs_of(s->outer.f);
+    r.full = 1;
+    return r;
+}
+
+// PG_MIXED: u += what f32 cycles on the f64 residual find. The residual is scaled to the middle of the range of float.
+static void pgi_refine(pg_solver *s)
+{
+    const pgi_level *l = &s->level[0];
+    s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f);
+    s->ops->fill_zero(s, l, l->u);
+    for (int q = 0; q < s->desc.inner_cycles; q++) pgi_cycle(s, 0, pgi_rhs_of(l->f), 1);
+    s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
+}
+
+static void pgi_step_check(pg_solver *s)
+{
+    if (!s->checked) return;
+    s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+    s->ops->control(s, PGI_CHECK, 0);
+}
+
+static void pgi_step_zero(pg_solver *s)
+{
+    s->outer_ops->fill_zero(s, &s->outer, s->outer.u);
+}
+
+static void pgi_step_fmg(pg_solver *s)
+{
+    const pgi_level *l = &s->level[0];
+    if (!s->mixed) {
+        if (s->guess_zero) pgi_fmg(s, 0, 1);
+        else pgi_fmg_correction(s);
+    } else {
+        if (s->guess_zero) {
+            s->ops->narrow_rhs(s, &s->outer, s->outer.f, l);
+            s->outer_ops->fill_zero(s, &s->outer, s->outer.u);
+        } else {
+            s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f);
+        }
+        pgi_fmg(s, 0, s->guess_zero);
+        s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
+    }
+    s->ops->control(s, PGI_COUNT, 1);
+    pgi_step_check(s);
+}
+
+static void pgi_step_cycle(pg_solver *s)
+{
+    if (s->mixed) pgi_refine(s);
+    else pgi_cycle(s, 0, pgi_level_rhs(s, 0, 1), 1);
+    s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
+}
+
+static void pgi_step_sweep(pg_solver *s)
+{
+    s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->desc.omega, 0);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
+static void pgi_step_jacobi(pg_solver *s, int count)
+{
+    pgi_jacobi_sweeps(s, &s->outer, pgi_outer_rhs(s), &s->desc.omega, 1, count);
+    s->ops->control(s, PGI_COUNT, count);
+}
+static void pgi_step_jacobi_pair(pg_solver *s) { pgi_step_jacobi(s, 2); }
+static void pgi_step_jacobi_odd(pg_solver *s) { pgi_step_jacobi(s, 1); }
+
+static void pgi_step_iterate(pg_solver *s)
+{
+    if (s->desc.flags & PG_JACOBI) {
+        s->ops->loop(s, PGI_PAIR, 1, pgi_step_jacobi_pair);
+        s->ops->loop(s, PGI_INNER, 0, pgi_step_jacobi_odd);
+    } else {
+        s->ops->loop(s, PGI_INNER, 1, s->multigrid ? pgi_step_cycle : pgi_step_sweep);
+    }
+    pgi_step_check(s);
+}
+
+static void pgi_step_centre(pg_solver *s)
+{
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
+    s->ops->control(s, PGI_SET_SHIFT, 0);
+    s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
+}
+
+// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given.
+static void pgi_program(pg_solver *s)
+{
+    const pgi_grid none = pgi_no_grid();
+    const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
+    s->ops->control(s, PGI_BEGIN, 0);
+    if (s->may_be_singular) {
+        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
+        s->ops->control(s, PGI_SET_MEAN, 0);
+    }
+    if (s->checked || s->mixed) {
+        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
+        s->ops->control(s, s->checked ? PGI_SET_RHS : PGI_SET_SCALE, 0);
+    }
+    if (s->checked && s->guess_zero) {
+        s->ops->control(s, PGI_ZERO_GUESS, 0);
+    } else if (s->checked) {
+        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
+        s->ops->control(s, PGI_CHECK_FIRST, 0);
+    }
+    if (s->guess_zero) s->ops->loop(s, fmg ? PGI_VALID_NOT_GO : PGI_VALID, 0, pgi_step_zero);
+    if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
+    s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+    if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    s->ops->control(s, PGI_END, 0);
+}
+
+static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
+{
+    memset(r, 0, sizeof *r);
+    r->outcome = (pg_outcome)st->outcome;
+    r->iterations = st->iterations;
+    r->rhs_norm = st->rhs_norm;
+    r->first_residual = st->first;
+    r->residual = st->last;
+    r->removed_mean = st->removed;
+    r->milliseconds = st->end_ns > st->start_ns ? (double)(st->end_ns - st->start_ns) * 1e-6 : 0;
+    r->history_count = st->history_count;
+    memcpy(r->history, st->history, sizeof r->history);
+    r->backend = s->cuda ? PG_CUDA : PG_CPU;
+    snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    const char *name = pg_outcome_string(r->outcome);
+    switch (r->outcome) {
+    case PG_NOT_RUN:
+        r->history_count = 0;
+        snprintf(r->message, sizeof r->message, "no solve has been started with this handle");
+        break;
+    case PG_COMPLETED:
+        snprintf(r->message, sizeof r->message, "%s: %d iterations, no tolerance was asked for", name, r->iterations);
+        break;
+    case PG_STAGNATED:
+        snprintf(r->message, sizeof r->message, "%s after %d iterations at a residual of %.3g: round-off allows no smaller one here",
+                 name, r->iterations, st->best);
+        break;
+    case PG_NOT_A_NUMBER:
+        snprintf(r->message, sizeof r->message, st->iterations ? "%s: the residual overflowed in iteration %d"
+                 : "%s: NaN or Inf in f, u or the boundary data; u was not touched", name, r->iterations);
+        break;
+    default:
+        snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side %.3g", name, r->iterations,
+                 r->residual, r->rhs_norm);
+    }
+}
+
+// Called by the loops that run on the host, after every check.
+static void pgi_monitor(pg_solver *s, const pgi_state *st)
+{
+    if (!s->monitor || st->history_count <= s->monitored) return;
+    s->monitored = st->history_count;
+    pg_report report;
+    pgi_fill_report(s, st, &report);
+    if (s->monitor(s->monitor_user, &report) && st->go) s->ops->control(s, PGI_CANCEL, 0);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>validation  Every default and every check of a descriptor, a stopping rule and a pointer, before anything is touched.
+// -------------------------------------------------------------------------------------------------------------------
+
+static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+#define PGI_TRY(call)                                                                                                          \
+    do {                                                                                                                       \
+        const pg_status pgi_status_ = (call);                                                                                  \
+        if (pgi_status_ != PG_OK) return pgi_status_;                                                                          \
+    } while (0)
+
+static const char *const pgi_axis_name[3] = {"x", "y", "z"};
+static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
+
+// At most one flag of a group; none: the default.
+static pg_status pgi_check_group(char text[512], unsigned *flags, const char *group, unsigned mask, unsigned fallback)
+{
+    const unsigned set = *flags & mask;
+    if (set & (set - 1))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags 0x%x name more than one %s (0x%x); give one", *flags, group, set);
+    if (!set) *flags |= fallback;
+    return PG_OK;
+}
+
+static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
+                      pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
+                      pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV;
+
+static const char *pgi_method_name(unsigned flags)
+{
+    return flags & PG_JACOBI ? "PG_JACOBI" : flags & PG_RBGS ? "PG_RBGS" : flags & PG_SOR ? "PG_SOR"
+           : flags & PG_VCYCLE ? "PG_VCYCLE" : flags & PG_WCYCLE ? "PG_WCYCLE" : "PG_FMG";
+}
+
+static pg_status pgi_check_flags(pg_desc *d, char text[512])
+{
+    const unsigned known = pgi_precisions | pgi_sweep_methods | pgi_cycle_methods | pgi_smoothers | PG_SYMMETRIC;
+    if (d->flags & ~known)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64", d->flags & ~known);
+    PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
+    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_sweep_methods | pgi_cycle_methods, PG_FMG));
+    if (d->flags & pgi_cycle_methods) {
+        PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, PG_SMOOTH_RBGS));
+        return PG_OK;
+    }
+    const char *method = pgi_method_name(d->flags);
+    if (d->flags & pgi_smoothers)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG",
+                          method, d->flags & pgi_smoothers);
+    if (d->flags & PG_MIXED)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG", method);
+    if (d->flags & PG_SYMMETRIC)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC does not go with %s; use PG_VCYCLE", method);
+    return PG_OK;
+}
+
+static pg_status pgi_check_count(char text[512], const char *name, int *value, int fallback)
+{
+    if (*value == 0) *value = fallback;
+    else if (*value == PG_NONE && name[0] == 'n') *value = 0;
+    if (*value < 0 || *value > PGI_MAX_SWEEPS)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %d; it must be 1 to %d%s", name, *value, (int)PGI_MAX_SWEEPS,
+                          name[0] == 'n' ? ", or PG_NONE" : "");
+    return PG_OK;
+}
+
+static pg_status pgi_check_options(pg_desc *d, char text[512])
+{
+    const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
+    if (!(d->omega >= 0) || d->omega >= 2)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default", d->omega);
+    if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
+    if ((d->flags & PG_SMOOTH_CHEBYSHEV) && d->omega != 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
+    PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2));
+    PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre ? d->nu_pre : PG_NONE : 1));
+    if (d->nu_post < 0) d->nu_post = 0;
+    PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1));
+    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2));
+    if (symmetric && d->nu_pre != d->nu_post)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d", d->nu_pre, d->nu_post);
+    if (d->nu_pre + d->nu_post == 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
+    return PG_OK;
+}
+
+static pg_status pgi_check_size(pg_desc *d, char text[512])
+{
+    const int limit = 1 << 30;      // so that i + block size stays an int
+    double points = 1;
+    if (d->dim < 0 || d->dim > 3) return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d; it must be 0 to 3", d->dim);
+    for (int a = 0; a < 3; a++) {
+        if (a > 0 && d->n[a] == 0) d->n[a] = 1;
+        if (d->n[a] < 1 || d->n[a] > limit)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "n[%d] is %d; it must be 1 to %d", a, d->n[a], limit);
+        points *= d->n[a];
+    }
+    if (d->dim == 0) d->dim = d->n[2] > 1 ? 3 : d->n[1] > 1 ? 2 : 1;
+    for (int a = d->dim; a < 3; a++)
+        if (d->n[a] != 1) return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a, d->n[a]);
+    if (points > 1e15)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d x %d x %d = %.3g unknowns; at most 1e15 can be addressed", d->n[0], d->n[1],
+                          d->n[2], points);
+    return PG_OK;
+}
+
+static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[2], char text[512])
+{
+    const int64_t nx = d->n[0], ny = d->n[1], nz = d->n[2], limit = INT64_MAX / 64;
+    if (stride[0] == 0) stride[0] = nx;
+    if (stride[1] == 0) stride[1] = stride[0] < limit / ny ? stride[0] * ny : stride[0];
+    const int64_t sj = stride[0], sk = stride[1];
+    if (sj < 0 || sk < 0 || sj > limit / ny || sk > limit / nz)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is {%lld, %lld}; strides must be positive, and the array small enough to address", name,
+                          (long long)sj, (long long)sk);
+    const int apart_jk = (ny == 1 || sj >= nx) && (nz == 1 || sk >= (ny - 1) * sj + nx);
+    const int apart_kj = (nz == 1 || sk >= nx) && (ny == 1 || sj >= (nz - 1) * sk + nx);
+    if (!apart_jk && !apart_kj)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is {%lld, %lld}: rows of %lld or planes of %lld x %lld elements overlap; give larger ones",
+                          name, (long long)sj, (long long)sk, (long long)nx, (long long)nx, (long long)ny);
+    return PG_OK;
+}
+
+static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
+{
+    const char *axis = pgi_axis_name[a];
+    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
+    const int n = d->n[a];
+    if (d->centring[a] != PG_NODE && d->centring[a] != PG_CELL)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, (int)d->centring[a]);
+    for (int e = 0; e < 2; e++) {
+        const pg_face *f = lo + e;
+        if ((int)f->kind < 0 || f->kind > PG_PERIODIC)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], (int)f->kind);
+        if (!pgi_finite(f->value))
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[2 * a + e],
+                              f->value);
+        if (f->kind != PG_ROBIN) continue;
+        if (!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and "
+                              "b = 0 is PG_DIRICHLET with g/a", pgi_face_name[2 * a + e], f->a, f->b);
+    }
+    if ((lo->kind == PG_PERIODIC) != (hi->kind == PG_PERIODIC))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
+                          pgi_face_name[2 * a + 1]);
+    const int periodic = lo->kind == PG_PERIODIC;
+    const int m = periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g; it must be positive, or 0 for a box of length 1", a, d->h[a]);
+    if (d->coord[a] && d->h[a] != 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a, d->h[a], a);
+    if (d->coord[a] && m == 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "coord[%d] is given, but a single node between faces that are not Dirichlet has no "
+                          "interval; use h[%d]", a, a);
+    for (int q = 0; d->coord[a] && q <= m; q++) {
+        const double x = d->coord[a][q];
+        if (!pgi_finite(x) || (q > 0 && !(x > d->coord[a][q - 1])))
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly",
+                              a, q, x, m + 1, axis);
+    }
+    for (int i = 0; d->weight[a] && i < n; i++)
+        if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "weight[%d][%d] is %g; it must be positive", a, i, d->weight[a][i]);
+    for (int i = 0; d->conductance[a] && i <= n; i++) {
+        const double k = d->conductance[a][i];
+        const int end = !periodic && (i == 0 || i == n);
+        if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k, end ? " or 0" : "");
+    }
+    if (periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n])
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there",
+                          a, d->conductance[a][0], d->conductance[a][n]);
+    if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
+    return PG_OK;
+}
+
+static pg_status pgi_check_alpha(double alpha, char text[512])
+{
+    if (!(alpha >= 0) || !pgi_finite(alpha))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0 or positive", alpha);
+    return PG_OK;
+}
+
+#ifdef __CUDACC__
+// Is there a device that runs this code? Its number and compute capability.
+static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
+{
+    int count = 0, major = 0, minor = 0, previous = 0;
+    cudaError_t e = cudaGetDeviceCount(&count);
+    if (e != cudaSuccess || count == 0) {
+        cudaGetLastError();
+        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO",
+                          e != cudaSuccess ? cudaGetErrorString(e) : "none is there");
+    }
+    cudaGetDevice(&previous);
+    *device = d->device > 0 ? d->device - 1 : previous;
+    if (d->device < 0 || *device >= count)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is %d; there are %d CUDA devices: PG_DEVICE(0) to PG_DEVICE(%d), 0 is the current one",
+                          d->device, count, count - 1);
+    cudaFuncAttributes attributes;
+    e = cudaSetDevice(*device);
+    if (e == cudaSuccess) e = cudaFuncGetAttributes(&attributes, pgi_control_kernel);
+    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, *device);
+    if (e == cudaSuccess) e = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, *device);
+    cudaSetDevice(previous);
+    if (e != cudaSuccess) {
+        cudaGetLastError();
+        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
+                          cudaGetErrorString(e));
+    }
+    const int has = 10 * major + minor;
+    const int built = attributes.binaryVersion < attributes.ptxVersion ? attributes.binaryVersion : attributes.ptxVersion;
+    warning[0] = 0;
+    if (built < has)
+        snprintf(warning, 160, "compiled for sm_%d, this device is sm_%d: compile poisson_gpu.cu with -arch=sm_%d for full speed", built, has, has);
+    return PG_OK;
+}
+#endif
+
+static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char text[512])
+{
+    warning[0] = 0;
+    *device = 0;
+    if (d->memory != PG_MEM_HOST && d->memory != PG_MEM_DEVICE)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", (int)d->memory);
+    if ((int)d->backend < 0 || d->backend > PG_CPU)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", (int)d->backend);
+    if (d->backend != PG_CPU) {
+#ifdef __CUDACC__
+        const pg_status status = pgi_find_device(d, device, warning, text);
+#else
+        const pg_status status = pgi_refuse(text, PG_ERROR_NO_DEVICE, "poisson_gpu.cu was compiled without CUDA; use PG_CPU or PG_AUTO, or compile with nvcc");
+#endif
+        if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
+        d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
+        if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
+    }
+    if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
+    return PG_OK;
+}
+
+// Is data in memory of the kind that the descriptor declares?
+static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *data, char text[512])
+{
+#ifdef __CUDACC__
+    cudaPointerAttributes attributes;
+    if (d->backend != PG_CUDA) return PG_OK;
+    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
+        cudaGetLastError();
+        return PG_OK;
+    }
+    const int host_only = attributes.type == cudaMemoryTypeUnregistered || attributes.type == cudaMemoryTypeHost;
+    if (d->memory == PG_MEM_HOST && attributes.type == cudaMemoryTypeDevice)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
+    if (d->memory == PG_MEM_DEVICE && host_only)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
+    if (attributes.type == cudaMemoryTypeDevice && attributes.device != d->device - 1)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is on CUDA device %d, but the solver on device %d", name, attributes.device, d->device - 1);
+#else
+    (void)d, (void)name, (void)data, (void)text;
+#endif
+    return PG_OK;
+}
+
+// Copies the caller's descriptor, resolves every default and checks every field.
+static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, char *warning, char text[512])
+{
+    if (!caller) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
+    if (caller->struct_size != 0 && caller->struct_size != sizeof *caller)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
+                          caller->struct_size, sizeof *caller);
+    *d = *caller;
+    d->struct_size = sizeof *d;
+    PGI_TRY(pgi_check_size(d, text));
+    PGI_TRY(pgi_check_flags(d, text));
+    PGI_TRY(pgi_check_options(d, text));
+    PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u, text));
+    PGI_TRY(pgi_check_strides(d, "stride_f", d->stride_f, text));
+    for (int a = 0; a < d->dim; a++) PGI_TRY(pgi_check_axis(d, a, text));
+    for (int a = d->dim; a < 3; a++) {
+        d->centring[a] = PG_NODE;
+        d->h[a] = 1;
+        d->coord[a] = d->weight[a] = d->conductance[a] = NULL;
+        for (int e = 0; e < 2; e++) {
+            memset(&d->face[2 * a + e], 0, sizeof d->face[0]);
+            d->face[2 * a + e].kind = PG_PERIODIC;
+        }
+    }
+    PGI_TRY(pgi_check_alpha(d->alpha, text));
+    if (d->beta == 0) d->beta = 1;
+    if (!(d->beta > 0) || !pgi_finite(d->beta)) return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
+    if (!d->allocator.alloc != !d->allocator.free)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
+    PGI_TRY(pgi_check_backend(d, device, warning, text));
+    for (int q = 0; q < 6; q++) {
+        if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
+        if (d->face[q].array) PGI_TRY(pgi_check_kind(d, "a face array", d->face[q].array, text));
+    }
+    return PG_OK;
+}
+
+static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_stop *stop, char text[512])
+{
+    memset(stop, 0, sizeof *stop);
+    if (caller) *stop = *caller;
+    if (stop->struct_size != 0 && stop->struct_size != sizeof *stop)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.struct_size is %zu; it must be 0 or %zu", stop->struct_size, sizeof *stop);
+    if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.rtol is %g; it must be positive, 0 for the default, or PG_NONE", stop->rtol);
+    if (!pgi_finite(stop->atol) || stop->atol < 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0 or positive", stop->atol);
+    if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
+                          stop->max_iter, stop->check);
+    if ((int)stop->norm < 0 || stop->norm > PG_NORM_L1)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.norm is %d; see pg_norm_kind", (int)stop->norm);
+    if ((int)stop->guess < 0 || stop->guess > PG_GUESS_U)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.guess is %d; see pg_guess", (int)stop->guess);
+    if (stop->relative_to_first != 0 && stop->relative_to_first != 1)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
+    if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
+    if (stop->rtol == PG_NONE) stop->rtol = 0;
+    const int checked = stop->rtol > 0 || stop->atol > 0;
+    if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid ? 100 : 10000;
+    if (stop->min_iter > stop->max_iter)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter, stop->max_iter);
+    if (stop->check == 0) stop->check = s->multigrid ? 1 : 10;
+    if (stop->check > INT32_MAX - stop->max_iter) stop->check = INT32_MAX - stop->max_iter;     // the sum must stay an int
+    if (stop->guess == PG_GUESS_DEFAULT) stop->guess = s->desc.flags & PG_FMG ? PG_GUESS_ZERO : PG_GUESS_U;
+    return PG_OK;
+}
+
+static int64_t pgi_extent(const pg_desc *d, const int64_t stride[2])
+{
+    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1];
+}
+
+// Do two windows share an element? Windows of one array may interleave: with equal strides the distance decides.
+static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[2], const void *y, const int64_t sy[2], size_t element)
+{
+    const intptr_t bytes = (intptr_t)element, a = (intptr_t)x, b = (intptr_t)y;
+    if (a + pgi_extent(d, sx) * bytes <= b || b + pgi_extent(d, sy) * bytes <= a) return 0;
+    const int swapped = sx[0] > sx[1] && d->n[2] > 1;       // the larger stride first
+    const int64_t large = swapped ? sx[0] : sx[1], small = swapped ? sx[1] : sx[0];
+    const int64_t many = swapped ? d->n[1] : d->n[2], few = swapped ? d->n[2] : d->n[1];
+    if ((d->n[1] > 1 && sx[0] != sy[0]) || (d->n[2] > 1 && sx[1] != sy[1]) || (b - a) % bytes) return 1;
+    const int64_t distance = (b - a) / bytes;
+    for (int64_t p = distance / large - 1; p <= distance / large + 1; p++) {
+        if (p <= -many || p >= many) continue;
+        const int64_t rest = distance - p * large;
+        for (int64_t q = rest / small - 1; q <= rest / small + 1; q++) {
+            const int64_t i = rest - q * small;
+            if (q > -few && q < few && i > -d->n[0] && i < d->n[0]) return 1;
+        }
+    }
+    return 0;
+}
+
+// One array of a call: there, aligned to its element, and of the declared kind.
+static pg_status pgi_check_array(const pg_solver *s, const char *name, const void *data, char text[512])
+{
+    const size_t element = pgi_element(s->desc.flags);
+    if (!data) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL", name);
+    if ((uintptr_t)data % element)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, data, element);
+    return pgi_check_kind(&s->desc, name, data, text);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>public
+// -------------------------------------------------------------------------------------------------------------------
+
+// The device of the handle is current while a call lasts.
+static int pgi_make_current(const pg_solver *s)
+{
+    int previous = 0;
+#ifdef __CUDACC__
+    if (s->cuda && cudaGetDevice(&previous) == cudaSuccess && previous != s->device) cudaSetDevice(s->device);
+#else
+    (void)s;
+#endif
+    return previous;
+}
+
+static void pgi_restore_current(const pg_solver *s, int previous)
+{
+#ifdef __CUDACC__
+    if (s->cuda && previous != s->device) cudaSetDevice(previous);
+#else
+    (void)s, (void)previous;
+#endif
+}
+
+static void *pgi_allocate(pg_solver *s)
+{
+    const pg_desc *d = &s->desc;
+    const pg_memory kind = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
+    if (d->workspace) return d->workspace;
+    s->owns_workspace = 1;
+    if (d->allocator.alloc) return d->allocator.alloc(d->allocator.user, s->bytes, kind, d->stream);
+#ifdef __CUDACC__
+    if (s->cuda) {
+        void *p = NULL;
+        if (cudaMalloc(&p, s->bytes) != cudaSuccess) {
+            cudaGetLastError();
+            p = NULL;
+        }
+        return p;
+    }
+#endif
+    return aligned_alloc(PGI_ALIGN, s->bytes);      // a multiple of PGI_ALIGN
+}
+
+static void pgi_release(pg_solver *s)
+{
+    const pg_desc *d = &s->desc;
+    if (!s->workspace || !s->owns_workspace) return;
+    if (d->allocator.free) {
+        d->allocator.free(d->allocator.user, s->workspace, s->bytes, s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST, d->stream);
+        return;
+    }
+#ifdef __CUDACC__
+    if (s->cuda) {
+        cudaFree(s->workspace);
+        return;
+    }
+#endif
+    free(s->workspace);
+}
+
+#ifdef __CUDACC__
+// The graphs of the solves: guess zero or u, with checks or without.
+static void pgi_record_graphs(pg_solver *s)
+{
+#if PGI_CONDITIONAL
+    int driver = 0;
+    PGI_CUDA(s, cudaDriverGetVersion(&driver));
+    for (int q = 0; q < 4; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
+    if (driver < 12040) return;
+    for (int variant = 0; variant < 4 && s->failed == PG_OK; variant++) {
+        cudaGraph_t graph = NULL;
+        s->guess_zero = variant & 1;
+        s->checked = variant >> 1;
+        s->recording = 1;
+        s->stream = s->side[0];
+        s->depth = 1;
+        PGI_CUDA(s, cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeRelaxed));
+        pgi_program(s);
+        const cudaError_t e = cudaStreamEndCapture(s->side[0], &graph);
+        PGI_CUDA(s, e);
+        PGI_CUDA(s, cudaGraphInstantiateWithFlags(&s->graph[variant], graph, 0));
+        PGI_CUDA(s, cudaGraphUpload(s->graph[variant], s->side[0]));
+        PGI_CUDA(s, cudaStreamSynchronize(s->side[0]));
+        if (graph) cudaGraphDestroy(graph);
+    }
+    s->recording = s->depth = 0;
+#else
+    (void)s;
+#endif
+}
+#endif
+
+static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
+{
+#ifdef __CUDACC__
+    if (s->cuda) {
+        PGI_CUDA(s, cudaMemcpy(s->workspace, mirror, bytes, cudaMemcpyHostToDevice));
+        PGI_CUDA(s, cudaMemcpy(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice));
+        PGI_CUDA(s, cudaMemset(s->partials, 0, 4 * sizeof(double) * PGI_REDUCE_BLOCKS));
+        pgi_record_graphs(s);
+        return;
+    }
+#endif
+    memcpy(s->workspace, mirror, bytes);
+    *s->state = s->host;
+}
+
+// Everything of a solver that needs no workspace. The lines are the caller's to free.
+static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
+{
+    PGI_TRY(pgi_resolve(desc, &s->desc, &s->device, s->warning, text));
+    const unsigned flags = s->desc.flags;
+    s->mixed = flags & PG_MIXED ? 1 : 0;
+    s->cuda = s->desc.backend == PG_CUDA;
+    s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
+    s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
+    s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
+    s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
+#ifdef __CUDACC__
+    if (s->cuda) {
+        s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
+        s->outer_ops = flags & PG_F32 ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
+    }
+#endif
+    *lines = pgi_hierarchy_create(&s->desc, s->multigrid);
+    if (!*lines) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
+                                   s->desc.n[0], s->desc.n[1], s->desc.n[2]);
+    pgi_arena measure = {NULL, NULL, 0};
+    pgi_layout(s, *lines, &measure);
+    s->bytes = measure.used;
+    return PG_OK;
+}
+
+static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
+{
+    const pg_desc *d = &s->desc;
+    if (d->workspace && d->workspace_bytes < s->bytes)
+        return pgi_refuse(text, PG_ERROR_MEMORY, "the workspace has %zu bytes, but %zu are needed; see pg_workspace_bytes", d->workspace_bytes,
+                          s->bytes);
+    if (d->workspace && (uintptr_t)d->workspace % PGI_ALIGN)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the workspace (%p) is not aligned to %d bytes", d->workspace, (int)PGI_ALIGN);
+    if (d->workspace && s->cuda) {
+        pg_desc device = *d;
+        device.memory = PG_MEM_DEVICE;
+        PGI_TRY(pgi_check_kind(&device, "the workspace", d->workspace, text));
+    }
+    s->workspace = (char *)pgi_allocate(s);
+    if (!s->workspace)
+        return pgi_refuse(text, PG_ERROR_MEMORY, "%zu bytes of %s memory for the workspace are not to be had; use PG_F32 or a smaller grid, or free some",
+                          s->bytes, s->cuda ? "device" : "host");
+    if ((uintptr_t)s->workspace % PGI_ALIGN)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator.alloc returned %p, which is not aligned to %d bytes", (void *)s->workspace,
+                          (int)PGI_ALIGN);
+    pgi_arena measure = {NULL, NULL, 0};
+    const size_t table_bytes = pgi_layout(s, lines, &measure);
+    char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
+    if (!mirror) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", table_bytes);
+    pgi_arena arena = {s->workspace, mirror, 0};
+    pgi_layout(s, lines, &arena);
+    for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
+
+    s->may_be_singular = 1;
+    s->host.volume = 1;
+    for (int a = 0; a < 3; a++) {
+        const pgi_line *line = lines->line[0][a];
+        double length = 0;
+        for (int i = 0; i < line->n; i++) length += line->w[i];
+        s->host.volume *= length;
+        s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
+    }
+    if (s->multigrid) s->desc.omega = d->flags & PG_SMOOTH_RBGS ? s->level[0].omega : s->level[0].jacobi[0];
+    else if (d->flags & PG_JACOBI) s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
+    else if (d->flags & PG_RBGS) s->desc.omega = 1;
+    else if (d->omega == 0) s->desc.omega = pgi_choose_sor_omega(d, lines->line[0]);
+    s->host.outcome = PG_NOT_RUN;
+    pgi_upload(s, mirror, table_bytes);
+    free(mirror);
+    for (int a = 0; a < 3; a++) s->desc.coord[a] = s->desc.weight[a] = s->desc.conductance[a] = NULL;
+    s->desc.workspace_bytes = s->bytes;
+    s->desc.workspace = s->workspace;
+    if (s->failed) snprintf(text, 512, "%s", s->error);
+    return s->failed;
+}
+
+extern "C" {
+
+PG_API void pg_destroy(pg_solver *s)
+{
+    if (!s) return;
+    const int previous = pgi_make_current(s);
+#ifdef __CUDACC__
+    if (s->cuda) {
+        if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
+        for (int q = 0; q < 4; q++) {
+            if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
+            if (s->side[q]) cudaStreamDestroy(s->side[q]);
+        }
+        cudaGetLastError();
+    }
+#endif
+    pgi_release(s);
+    pgi_restore_current(s, previous);
+    free(s);
+}
+
+PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!solver) return pgi_refuse(text, PG_ERROR_ARGUMENT, "solver is NULL; pass the address of a pg_solver pointer");
+    *solver = NULL;
+    pg_solver *s = (pg_solver *)calloc(1, sizeof *s);
+    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *s);
+    pgi_hierarchy *lines = NULL;
+    pg_status status = pgi_prepare(desc, s, &lines, text);
+    if (status == PG_OK) {
+        const int previous = pgi_make_current(s);
+        status = pgi_build(s, lines, text);
+        pgi_restore_current(s, previous);
+    }
+    pgi_hierarchy_free(lines);
+    if (status != PG_OK) {
+        pg_destroy(s);
+        return status;
+    }
+    *solver = s;
+    return PG_OK;
+}
+
+PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!bytes) return pgi_refuse(text, PG_ERROR_ARGUMENT, "bytes is NULL; pass the address of a size_t");
+    *bytes = 0;
+    pg_solver *s = (pg_solver *)calloc(1, sizeof *s);
+    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory (%zu bytes)", sizeof *s);
+    pgi_hierarchy *lines = NULL;
+    const pg_status status = pgi_prepare(desc, s, &lines, text);
+    if (status == PG_OK) *bytes = s->bytes;
+    pgi_hierarchy_free(lines);
+    free(s);
+    return status;
+}
+
+PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
+{
+    if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
+    *desc = s->desc;
+    return PG_OK;
+}
+
+}   // extern "C"
+
+#ifdef __CUDACC__
+static int pgi_capturing(const pg_solver *s)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (s->cuda && cudaStreamIsCapturing((cudaStream_t)s->desc.stream, &status) != cudaSuccess) cudaGetLastError();
+    return status != cudaStreamCaptureStatusNone;
+}
+
+// Copies a window between the caller's host array and a packed device copy. Planes one by one: their stride need not be a
+// multiple of the rows'.
+static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
+{
+    const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1];
+    for (int k = 0; k < s->desc.n[2]; k++) {
+        char *h = (char *)host + (size_t)(k * stride[1]) * element, *d = (char *)device + (size_t)k * nx * ny * element;
+        const size_t pitch = (ny > 1 ? (size_t)stride[0] : nx) * element, width = nx * element;
+        if (to_device) PGI_CUDA(s, cudaMemcpy2DAsync(d, width, h, pitch, width, ny, cudaMemcpyHostToDevice, s->stream));
+        else PGI_CUDA(s, cudaMemcpy2DAsync(h, pitch, d, width, width, ny, cudaMemcpyDeviceToHost, s->stream));
+    }
+}
+#endif
+
+// Puts the arguments of a call where the operations find them; host arrays on the GPU are copied first. Any of read_u, read_f
+// says that the array's contents matter.
+static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f, const pg_stop *stop)
+{
+    pgi_call c;
+    memset(&c, 0, sizeof c);
+    c.u = (void *)u;
+    c.f = (void *)f;
+    c.alpha = s->desc.alpha;
+    if (stop) c.stop = *stop;
+    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many sweeps as the grid
+    // is wide.
+    int largest = s->desc.n[0];
+    for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
+    c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? 4 * largest / stop->check : 0);
+    c.progress = s->multigrid ? 0.9 : 1;
+    for (int q = 0; q < 6; q++) {
+        c.face[q].value = s->desc.face[q].value;
+        c.face[q].plane = s->desc.face[q].array;
+    }
+#ifdef __CUDACC__
+    if (s->cuda) {
+        s->stream = (cudaStream_t)s->desc.stream;
+        s->recording = pgi_capturing(s);
+        s->depth = 0;
+        if (s->recording && s->staged)
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
+        if (s->staged) {
+            c.u = s->stage_u.base;
+            c.f = s->stage_f.base;
+            if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, c.u, 1);
+            if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, c.f, 1);
+            for (int q = 0; q < 6; q++) {
+                if (!c.face[q].plane) continue;
+                const size_t count = (size_t)s->desc.n[pgi_plane_axis(q, 0)] * (size_t)s->desc.n[pgi_plane_axis(q, 1)];
+                PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], c.face[q].plane, count * pgi_element(s->desc.flags), cudaMemcpyHostToDevice,
+                                            s->stream));
+                c.face[q].plane = s->stage_face[q];
+            }
+        }
+        PGI_LAUNCH(s, 1, dim3(1), pgi_enter_kernel, s->state, c);
+        return s->failed;
+    }
+#endif
+    (void)read_u, (void)read_f;
+    pgi_enter(s->state, c);
+    return PG_OK;
+}
+
+// Ends a piece: copies results of staged calls back and waits for them.
+static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[2], pgi_grid from)
+{
+#ifdef __CUDACC__
+    if (s->cuda && s->staged && s->failed == PG_OK) {
+        if (result) pgi_stage(s, result, stride, from.base, 0);
+        PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+    }
+    s->recording = 0;
+#else
+    (void)result, (void)stride, (void)from;
+#endif
+    return s->failed;
+}
+
+// The common begin of all calls on a handle.
+static pg_status pgi_begin_call(pg_solver *s)
+{
+    if (!s) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "solver is NULL; create one with pg_create");
+    s->error[0] = 0;
+    s->failed = PG_OK;
+    s->monitor = NULL;
+    return PG_OK;
+}
+
+static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f, const int64_t stride[2])
+{
+    PGI_TRY(pgi_check_array(s, name_u, u, s->error));
+    PGI_TRY(pgi_check_array(s, name_f, f, s->error));
+    if (pgi_overlap(&s->desc, u, s->desc.stride_u, f, stride, pgi_element(s->desc.flags)))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s (%p) and %s (%p) overlap; give them memory of their own", name_u, u, name_f, f);
+    return PG_OK;
+}
+
+static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
+{
+    pg_stop stop;
+    PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
+    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+#ifdef __CUDACC__
+    if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, stop.monitor ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
+                          : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
+#endif
+    s->guess_zero = stop.guess == PG_GUESS_ZERO;
+    s->checked = stop.rtol > 0 || stop.atol > 0;
+    s->monitored = 0;
+    PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1, &stop));
+    s->monitor = stop.monitor;
+    s->monitor_user = stop.user;
+#ifdef __CUDACC__
+    if (s->cuda) {
+        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
+        if (s->recording || stop.monitor || !graph) pgi_program(s);
+        else PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
+        s->recording = 0;
+        if (s->staged) {
+            pgi_cuda_read_state(s);
+            if (s->failed == PG_OK && s->host.valid) pgi_stage(s, u, s->desc.stride_u, s->stage_u.base, 0);
+            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+        }
+        return s->failed;
+    }
+#endif
+    pgi_program(s);
+    return s->failed;
+}
+
+static pg_status pgi_get_report(pg_solver *s, pg_report *report)
+{
+    if (!report) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "report is NULL; pass the address of a pg_report");
+#ifdef __CUDACC__
+    if (s->cuda) {
+        if (pgi_capturing(s))
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "a report waits for the stream, which is being captured; ask after the graph ran");
+        s->stream = (cudaStream_t)s->desc.stream;
+        pgi_cuda_read_state(s);
+        if (s->failed) return s->failed;
+    } else
+#endif
+        s->host = *s->state;
+    pgi_fill_report(s, &s->host, report);
+    return PG_OK;
+}
+
+static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
+{
+    if (!face) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face is NULL; pass six faces");
+    for (int q = 0; q < 2 * s->desc.dim; q++) {
+        const pg_face *now = &s->desc.face[q];
+        if (face[q].kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)))
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
+                              pgi_face_name[q], (int)face[q].kind, (int)now->kind);
+        if (!pgi_finite(face[q].value))
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[q], face[q].value);
+        if (face[q].array) PGI_TRY(pgi_check_kind(&s->desc, "a face array", face[q].array, s->error));
+    }
+    for (int q = 0; q < 2 * s->desc.dim; q++) {
+        if (face[q].kind == PG_PERIODIC) continue;
+        s->desc.face[q].value = face[q].value;
+        s->desc.face[q].array = face[q].array;
+    }
+    return PG_OK;
+}
+
+static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
+{
+    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    if (s->mixed) return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
+    if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
+    if (s->multigrid) {
+        pgi_smooth(s, &s->level[0], pgi_level_rhs(s, 0, 1), 0, sweeps);
+    } else if (s->desc.flags & PG_JACOBI) {
+        pgi_jacobi_sweeps(s, &s->outer, pgi_outer_rhs(s), &s->desc.omega, 1, sweeps);
+    } else {
+        for (int q = 0; q < sweeps; q++) s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->desc.omega, 0);
+    }
+    return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
+}
+
+static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
+{
+    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    if (!s->multigrid)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or pg_smooth",
+                          pgi_method_name(s->desc.flags));
+    if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
+    for (int q = 0; q < cycles; q++) {
+        if (!s->mixed) {
+            pgi_cycle(s, 0, pgi_level_rhs(s, 0, 1), 1);
+            continue;
+        }
+        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+        s->ops->control(s, PGI_SET_SCALE, 0);
+        pgi_refine(s);
+    }
+    return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
+}
+
+static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
+{
+    PGI_TRY(pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f));
+    PGI_TRY(pgi_enter_call(s, u, v, 1, 0, NULL));
+    s->outer_ops->apply(s, &s->outer, s->outer.u, s->outer.f);
+    return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
+}
+
+static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
+{
+    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
+    if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
+    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->staged ? s->outer.f : pgi_direct_grid(r, s->desc.stride_f));
+    return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
+}
+
+// Reduces x (with partner y) and brings the sums to the host.
+static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, double *result)
+{
+    if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
+    PGI_TRY(pgi_check_array(s, "x", x, s->error));
+    if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
+    pgi_grid other = pgi_no_grid();
+#ifdef __CUDACC__
+    if (pgi_capturing(s))
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "a reduction waits for the stream, which is being captured; call it outside the capture");
+#endif
+    if (partner == PGI_OTHER) {
+        other = s->staged ? s->stage_f : pgi_direct_grid(y, s->desc.stride_u);
+#ifdef __CUDACC__
+        s->stream = (cudaStream_t)s->desc.stream;
+        if (s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f.base, 1);
+#endif
+    }
+    PGI_TRY(pgi_enter_call(s, x, x, 1, 0, NULL));
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
+#ifdef __CUDACC__
+    if (s->cuda) {
+        pgi_cuda_read_state(s);
+        return s->failed;
+    }
+#endif
+    s->host = *s->state;
+    return PG_OK;
+}
+
+extern "C" {
+
+PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
+{
+    pg_solver *s = NULL;
+    pg_report unused;
+    pg_status status = pg_create(desc, &s);
+    if (status != PG_OK) return status;
+    status = pg_solve(s, u, f, NULL);
+    if (status == PG_OK) status = pg_get_report(s, report ? report : &unused);
+    snprintf(pgi_thread_error, sizeof pgi_thread_error, "%s", s->error);
+    pg_destroy(s);
+    return status;
+}
+
+// Every call on a handle: check it, make its device current, do the work, restore.
+#define PGI_CALL(work)                                                                                                         \
+    PGI_TRY(pgi_begin_call(s));                                                                                                \
+    const int previous = pgi_make_current(s);                                                                                  \
+    const pg_status status = (work);                                                                                           \
+    pgi_restore_current(s, previous);                                                                                          \
+    return status
+
+PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop) { PGI_CALL(pgi_solve(s, u, f, stop)); }
+PG_API pg_status pg_get_report(pg_solver *s, pg_report *report) { PGI_CALL(pgi_get_report(s, report)); }
+PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6]) { PGI_CALL(pgi_set_faces(s, face)); }
+PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps) { PGI_CALL(pgi_smooth_call(s, u, f, sweeps)); }
+PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles) { PGI_CALL(pgi_cycle_call(s, u, f, cycles)); }
+PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL(pgi_apply_call(s, u, v)); }
+PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r) { PGI_CALL(pgi_residual_call(s, u, f, r)); }
+
+PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
+{
+    PGI_TRY(pgi_begin_call(s));
+    PGI_TRY(pgi_check_alpha(alpha, s->error));
+    s->desc.alpha = alpha;
+    return PG_OK;
+}
+
+PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream)
+{
+    PGI_TRY(pgi_begin_call(s));
+    s->desc.stream = stream;
+    return PG_OK;
+}
+
+static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, double *result)
+{
+    PGI_CALL(pgi_reduce_call(s, x, y, partner, result));
+}
+
+PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
+{
+    PGI_TRY(pgi_begin_call(s));
+    if ((int)kind < 0 || kind > PG_NORM_L1)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", (int)kind);
+    PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_SELF, result));
+    *result = pgi_norm_of(s->host.sums, kind);
+    return PG_OK;
+}
+
+PG_API pg_status pg_sum(pg_solver *s, const void *x, double *result)
+{
+    PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_ONE, result));
+    *result = s->host.sums[0];
+    return PG_OK;
+}
+
+PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
+{
+    PGI_TRY(pgi_reduce_public(s, x, y, PGI_OTHER, result));
+    *result = s->host.sums[0];
+    return PG_OK;
+}
+
+PG_API const char *pg_last_error(const pg_solver *s)
+{
+    return s ? s->error : pgi_thread_error;
+}
+
+PG_API const char *pg_status_string(pg_status status)
+{
+#define PGI_TEXT(name, text) text,
+    static const char *const texts[] = {PG_STATUS_LIST(PGI_TEXT)};
+    return (int)status >= 0 && status < PG_STATUS_COUNT ? texts[status] : "unknown status";
+}
+
+PG_API const char *pg_outcome_string(pg_outcome outcome)
+{
+    static const char *const texts[] = {PG_OUTCOME_LIST(PGI_TEXT)};
+    return (int)outcome >= 0 && outcome < PG_OUTCOME_COUNT ? texts[outcome] : "unknown outcome";
+#undef PGI_TEXT
+}
+
+PG_API const char *pg_version(void)
+{
+    static thread_local char text[256];
+    int used = snprintf(text, sizeof text, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
+#ifdef __CUDACC__
+    const int architectures[] = {__CUDA_ARCH_LIST__};
+    used += snprintf(text + used, sizeof text - (size_t)used, ", CUDA %d.%d for", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    for (size_t q = 0; q < sizeof architectures / sizeof *architectures && used < 200; q++)
+        used += snprintf(text + used, sizeof text - (size_t)used, " sm_%d", architectures[q] / 10);
+#else
+    used += snprintf(text + used, sizeof text - (size_t)used, ", no CUDA");
+#endif
+#ifdef _OPENMP
+    snprintf(text + used, sizeof text - (size_t)used, ", OpenMP");
+#else
+    snprintf(text + used, sizeof text - (size_t)used, ", serial");
+#endif
+    return text;
+}
+
+}   // extern "C"

@@ -1,0 +1,145 @@
+/* Pictures and volumes of a field: PNG through libpng where the build defines PG_SAMPLE_PNG, else PPM; VTK ImageData. */
+#ifndef PICTURE_H
+#define PICTURE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef PG_SAMPLE_PNG
+#include <png.h>
+#endif
+
+struct picture { int width, height; unsigned char *rgb; };
+
+static inline double picture_clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+static inline void *picture_alloc(size_t bytes)
+{
+    void *block = malloc(bytes);
+    if (block) return block;
+    fprintf(stderr, "no memory for a picture\n");
+    exit(2);
+}
+
+/* A picture of so many pixels, whose lower left corner shows the first point of a field. The caller frees rgb. */
+static inline struct picture picture_create(int width, int height)
+{
+    const struct picture p = {width, height, picture_alloc((size_t)3 * width * height)};
+    memset(p.rgb, 255, (size_t)3 * width * height);
+    return p;
+}
+
+/* The nx x ny field at each pixel, by Catmull-Rom splines: smooth, and exact on the grid. The caller frees it. */
+static inline double *picture_resample(const struct picture *p, const double *field, int nx, int ny)
+{
+    double *value = picture_alloc(sizeof *value * p->width * p->height);
+    for (int row = 0; row < p->height; row++)
+        for (int column = 0; column < p->width; column++) {
+            const double x = (column + 0.5) / p->width * (nx - 1), y = (p->height - row - 0.5) / p->height * (ny - 1);
+            double weight[2][4], sum = 0;
+            for (int a = 0; a < 2; a++) {
+                const double t = a ? y - floor(y) : x - floor(x);
+                weight[a][0] = ((2 - t) * t - 1) * t / 2;
+                weight[a][1] = ((3 * t - 5) * t * t + 2) / 2;
+                weight[a][2] = ((4 - 3 * t) * t + 1) * t / 2;
+                weight[a][3] = (t - 1) * t * t / 2;
+            }
+            for (int b = 0; b < 4; b++)
+                for (int a = 0; a < 4; a++) {
+                    const int i = (int)picture_clamp(floor(x) + a - 1, 0, nx - 1);
+                    const int j = (int)picture_clamp(floor(y) + b - 1, 0, ny - 1);
+                    sum += weight[0][a] * weight[1][b] * field[i + (size_t)nx * j];
+                }
+            value[column + (size_t)p->width * row] = sum;
+        }
+    return value;
+}
+
+/* Red for negative values, white for 0, blue for positive ones, the custom for potentials; darkest from top on. */
+static inline void picture_colours(struct picture *p, const double *field, int nx, int ny, double top)
+{
+    static const double stop[2][5][3] = {
+        {{250, 249, 246}, {251, 214, 192}, {238, 146, 115}, {198, 62, 60}, {116, 12, 36}},
+        {{250, 249, 246}, {203, 223, 240}, {126, 178, 218}, {48, 110, 182}, {14, 44, 104}}};
+    double *value = picture_resample(p, field, nx, ny);
+    for (size_t m = 0; m < (size_t)p->width * p->height; m++) {
+        const double t = picture_clamp(fabs(value[m]) / top, 0, 1) * 4;
+        const int low = t < 3 ? (int)t : 3;
+        for (int c = 0; c < 3; c++) {
+            const double *a = stop[value[m] > 0][low], *b = stop[value[m] > 0][low + 1];
+            p->rgb[3 * m + c] = (unsigned char)(0.5 + a[c] + (t - low) * (b[c] - a[c]));
+        }
+    }
+    free(value);
+}
+
+/* Dark lines where the field passes a whole multiple of step (step 0: passes 0). opacity 0..1. */
+static inline void picture_lines(struct picture *p, const double *field, int nx, int ny, double step, double pixels,
+                                 double opacity)
+{
+    double *value = picture_resample(p, field, nx, ny);
+    for (int row = 1; row < p->height - 1; row++)
+        for (int column = 1; column < p->width - 1; column++) {
+            const size_t m = column + (size_t)p->width * row;
+            const double slope = hypot(value[m + 1] - value[m - 1], value[m + p->width] - value[m - p->width]) / 2;
+            const double off = step > 0 ? remainder(value[m], step) : value[m];
+            double cover = opacity * picture_clamp(pixels / 2 + 0.5 - fabs(off) / (slope + 1e-12), 0, 1);
+            if (step > 0) cover *= picture_clamp(2 - 6 * slope / step, 0, 1);     /* lines about to touch fade out */
+            for (int c = 0; c < 3; c++)
+                p->rgb[3 * m + c] = (unsigned char)(0.5 + (1 - cover) * p->rgb[3 * m + c] + cover * 40);
+        }
+    free(value);
+}
+
+/* Writes path.png or path.ppm, and tells its name. Returns 0 where that failed. */
+static inline int picture_write(const struct picture *p, const char *path, char *name, size_t size)
+{
+#ifdef PG_SAMPLE_PNG
+    png_image image = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB};
+    image.width = (png_uint_32)p->width;
+    image.height = (png_uint_32)p->height;
+    snprintf(name, size, "%s.png", path);
+    return png_image_write_to_file(&image, name, 0, p->rgb, 0, NULL);
+#else
+    snprintf(name, size, "%s.ppm", path);
+    FILE *file = fopen(name, "wb");
+    if (!file) return 0;
+    fprintf(file, "P6\n%d %d\n255\n", p->width, p->height);
+    const size_t bytes = (size_t)3 * p->width * p->height;
+    const int good = fwrite(p->rgb, 1, bytes, file) == bytes;
+    return !fclose(file) && good;
+#endif
+}
+
+/* Writes a scalar at the points of a grid as VTK ImageData, which ParaView opens. Returns 0 where that failed. */
+static inline int volume_write(const char *path, const char *what, const double *field, const int n[3],
+                               const double origin[3], const double h[3])
+{
+    const uint16_t one = 1;
+    const size_t count = (size_t)n[0] * n[1] * n[2];
+    const uint64_t bytes = count * sizeof(float);
+    float *value = malloc(bytes);
+    FILE *file = value ? fopen(path, "wb") : NULL;
+    int good = 0;
+    if (file) {
+        for (size_t m = 0; m < count; m++) value[m] = (float)field[m];
+        fprintf(file,
+                "<?xml version=\"1.0\"?>\n"
+                "<VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"%s\" header_type=\"UInt64\">\n"
+                "<ImageData WholeExtent=\"0 %d 0 %d 0 %d\" Origin=\"%.9g %.9g %.9g\" Spacing=\"%.9g %.9g %.9g\">\n"
+                "<Piece Extent=\"0 %d 0 %d 0 %d\"><PointData Scalars=\"%s\">\n"
+                "<DataArray type=\"Float32\" Name=\"%s\" format=\"appended\" offset=\"0\"/>\n"
+                "</PointData></Piece></ImageData>\n<AppendedData encoding=\"raw\">\n_",
+                *(const char *)&one ? "LittleEndian" : "BigEndian", n[0] - 1, n[1] - 1, n[2] - 1, origin[0], origin[1],
+                origin[2], h[0], h[1], h[2], n[0] - 1, n[1] - 1, n[2] - 1, what, what);
+        good = fwrite(&bytes, sizeof bytes, 1, file) == 1 && fwrite(value, sizeof(float), count, file) == count;
+        good = fputs("\n</AppendedData>\n</VTKFile>\n", file) >= 0 && good;
+        good = !fclose(file) && good;
+    }
+    free(value);
+    return good;
+}
+
+#endif

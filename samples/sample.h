@@ -1,0 +1,87 @@
+/* What the samples share: command-line choices, and arrays that live where the solver runs.
+   The build defines PG_SAMPLE_CUDA where it finds the CUDA toolkit; without it every array is host memory. */
+#ifndef SAMPLE_H
+#define SAMPLE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef PG_SAMPLE_CUDA
+#include <cuda_runtime.h>
+#endif
+#include "poisson_gpu.h"
+
+/* A refused call ends the program with the library's own sentence. */
+static inline void sample_check(pg_status status, const pg_solver *solver)
+{
+    if (status == PG_OK) return;
+    fprintf(stderr, "%s: %s\n", pg_status_string(status), pg_last_error(solver));
+    exit(2);
+}
+
+static inline void sample_require(int true_or_not, const char *what)
+{
+    if (true_or_not) return;
+    fprintf(stderr, "%s failed\n", what);
+    exit(2);
+}
+
+/* A named value of a command-line option; a list of them ends with a NULL name. */
+struct sample_choice { const char *name; unsigned value; };
+
+static inline unsigned sample_choose(const struct sample_choice *list, const char *name)
+{
+    const struct sample_choice *c = list;
+    while (c->name && strcmp(c->name, name)) c++;
+    if (c->name) return c->value;
+    fprintf(stderr, "'%s' is not one of", name);
+    for (c = list; c->name; c++) fprintf(stderr, " %s", c->name);
+    fputc('\n', stderr);
+    exit(2);
+}
+
+/* Device memory if this back end turns out to be CUDA, found by asking for a solver with one unknown. */
+static inline pg_memory sample_memory(pg_backend wanted)
+{
+    pg_desc desc = {0};
+    desc.n[0] = 1;
+    desc.backend = wanted;
+    pg_solver *probe;
+    sample_check(pg_create(&desc, &probe), NULL);
+    sample_check(pg_query_desc(probe, &desc), probe);
+    pg_destroy(probe);
+#ifdef PG_SAMPLE_CUDA
+    if (desc.backend == PG_CUDA) return PG_MEM_DEVICE;
+#endif
+    return PG_MEM_HOST;
+}
+
+static inline void *sample_alloc(size_t bytes, pg_memory memory)
+{
+    void *block = NULL;
+#ifdef PG_SAMPLE_CUDA
+    if (memory == PG_MEM_DEVICE) sample_require(cudaMalloc(&block, bytes) == cudaSuccess, "cudaMalloc");
+#endif
+    if (memory == PG_MEM_HOST) sample_require((block = malloc(bytes)) != NULL, "malloc");
+    return block;
+}
+
+static inline void sample_free(void *block, pg_memory memory)
+{
+#ifdef PG_SAMPLE_CUDA
+    if (memory == PG_MEM_DEVICE) sample_require(cudaFree(block) == cudaSuccess, "cudaFree");
+#endif
+    if (memory == PG_MEM_HOST) free(block);
+}
+
+/* Between a host array and one of sample_alloc's, in either direction; waits. */
+static inline void sample_copy(void *to, const void *from, size_t bytes, pg_memory memory)
+{
+#ifdef PG_SAMPLE_CUDA
+    if (memory == PG_MEM_DEVICE)
+        sample_require(cudaMemcpy(to, from, bytes, cudaMemcpyDefault) == cudaSuccess, "cudaMemcpy");
+#endif
+    if (memory == PG_MEM_HOST) memcpy(to, from, bytes);
+}
+
+#endif

@@ -1,0 +1,163 @@
+#!/bin/sh
+# What the tests cannot see: that both files compile alone, with every compiler and without a warning; what the library
+# exports; that it can be used through pkg-config, from CMake and as a subproject of Meson; the CPU tests under sanitizers.
+# The last line tells "N passed, N failed, N skipped". Exit status 0: none failed.
+#     sh test/checks.sh [--no-install]
+# From the environment: BUILD_DIR, where test/run.sh has built (default build-test). What a missing compiler or tool
+# would check counts as skipped.
+install=$1
+cd "$(dirname "$0")/.." || exit 1
+root=$PWD
+temp=$(mktemp -d) || exit 1
+trap 'rm -rf "$temp"' EXIT
+trap 'exit 1' HUP INT TERM
+passed=0 failed=0 skipped=0
+
+have() { command -v "$1" >/dev/null 2>&1; }
+skip() { skipped=$((skipped + 1)); echo "skipped  $1"; }
+check() {                            # check "what shall be true" command ...
+    what=$1
+    shift
+    if "$@" >"$temp/output" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok       $what"
+    else
+        failed=$((failed + 1))
+        echo "FAILED   $what"
+        cat "$temp/output"
+    fi
+}
+folder() { mkdir -p "$temp/$1" && cd "$root" && cp poisson_gpu.h poisson_gpu.cu samples/hello.c "$temp/$1" && cd "$temp/$1"; }
+
+sh test/need.sh $install g++ nm 'clang++?' 'openmp?' 'meson?' 'ninja?' 'cmocka?' 'png?' 'pkg-config?' 'cmake?' || exit 1
+
+# ---- both files alone
+folder alone
+license() { sed -n '/^LICENCE - choose/,/^-----/p' poisson_gpu.h | sed '$d' | diff - "$root/LICENSE"; }
+check "LICENSE is the text that ends the header" license
+
+header() { echo '#include "poisson_gpu.h"' | "$1" -x "$2" -std="$3" -I. -Wall -Wextra -Wpedantic -Werror -fsyntax-only -; }
+hello() {                            # hello compiler objects and flags: links the first program and runs it
+    "$1" -std=c99 -I. -x c "$temp/alone/hello.c" -x none -o hello $2 -lm && ./hello
+}
+for cxx in g++ clang++; do
+    if ! have $cxx; then
+        skip "everything with $cxx"
+        continue
+    fi
+    for standard in c99 c11 c++11 c++20; do
+        check "the header alone is $standard ($cxx)" header $cxx ${standard%%[0-9]*} $standard
+    done
+    for threads in "" -fopenmp; do
+        if [ -n "$threads" ] && [ $cxx = clang++ ] && ! sh "$root/test/need.sh" --no-install openmp 2>/dev/null; then
+            skip "poisson_gpu.cu alone, $cxx -fopenmp"
+            continue
+        fi
+        check "poisson_gpu.cu alone: $cxx -x c++ -std=c++17 -O3 $threads" \
+            $cxx -x c++ -std=c++17 -O3 $threads -Wall -Wextra -Werror -c poisson_gpu.cu -o $cxx$threads.o
+        check "the first program, linked to that" hello $cxx "$cxx$threads.o $threads"
+    done
+done
+
+nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
+if [ -n "$nvcc" ]; then
+    check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" "$nvcc" -O3 -std=c++17 --threads 2 \
+        -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+        -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -c poisson_gpu.cu -o nvcc.o
+else
+    skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
+fi
+
+# ---- names
+declared() { sed -n 's/^PG_API .*[ *]\(pg_[a-z_0-9]*\)(.*/\1/p' "$root/poisson_gpu.h" | sort; }
+exports() {                          # exports file type-letters nm-options: the names are those that the header declares
+    nm $3 --defined-only "$1" | awk -v types="$2" 'index(types, $2) { print $3 }' | sort >names
+    [ -s names ] && declared | diff - names
+}
+macros() {
+    echo '#include <stddef.h>
+#include <stdint.h>' | g++ -x c -dM -E - | sort >before
+    echo '#include "poisson_gpu.h"' | g++ -x c -dM -E -I. - | sort >after
+    names=$(comm -13 before after | awk '{ print $2 }')
+    echo "$names"
+    [ -n "$names" ] && [ -z "$(echo "$names" | grep -v -e '^PG_' -e '^POISSON_GPU_')" ]
+}
+check "the header defines macros PG_... only" macros
+check "the object defines the header's functions and no other name" exports g++-fopenmp.o TDBRCWVuGS -g
+# The toolkit's own headers leave weak ones in (the constructor of dim3).
+[ -n "$nvcc" ] && check "so does nvcc's object, inline functions apart" exports nvcc.o TDBRCGS -g
+
+# ---- the built library
+if have meson && have ninja; then
+    build=${BUILD_DIR:-build-test}
+    case $build in /*) ;; *) build=$root/$build ;; esac
+    if [ ! -f "$build/build.ninja" ]; then
+        build=$temp/build
+        check "meson setup" meson setup "$build" "$root" -Dcuda=disabled -Dsamples=disabled -Dtests=disabled -Dbench=disabled
+    fi
+    check "meson compile" meson compile -C "$build"
+    check "meson install" env DESTDIR="$temp/install" meson install -C "$build" --no-rebuild
+    check "the shared library exports the header's functions and no other name" \
+        exports "$build/libpoisson_gpu.so" TDBRCWVuGSiA -D
+
+    # pkg-config, told where the prefix lies for now
+    pc=$(find "$temp/install" -name poisson_gpu.pc)
+    libs=$(dirname "$(dirname "$pc")")
+    config() {
+        PKG_CONFIG_PATH=$libs/pkgconfig pkg-config \
+            --define-variable=prefix="$temp/install$(sed -n 's/^prefix=//p' "$pc")" "$@" poisson_gpu
+    }
+    shared() { config --cflags --libs && LD_LIBRARY_PATH=$libs hello cc "$(config --cflags --libs)"; }
+    static() {
+        mkdir -p "$temp/static" && cp "$libs/libpoisson_gpu.a" "$temp/static" &&
+            hello cc "$(config --define-variable=libdir="$temp/static" --static --cflags --libs)"
+    }
+    version() {
+        [ "$(config --modversion)" = "$(sed -n 's/^#define PG_VERSION_[A-Z]* //p' "$root/poisson_gpu.h" | paste -sd .)" ]
+    }
+    mkdir -p "$temp/installed" && cd "$temp/installed"
+    if have pkg-config; then
+        check "pkg-config: the first program with the shared library" shared
+        check "pkg-config: the first program with the static library" static
+        check "pkg-config has the header's version" version
+    else
+        skip "pkg-config: both libraries, the version"
+    fi
+
+    subproject() {
+        folder meson && cp "$root/test/consumer/meson/meson.build" . && mkdir -p subprojects/poisson_gpu &&
+            cp "$root/meson.build" "$root/meson_options.txt" poisson_gpu.h poisson_gpu.cu subprojects/poisson_gpu &&
+            rm poisson_gpu.h poisson_gpu.cu && meson setup build -Dpoisson_gpu:cuda=disabled &&
+            meson compile -C build && build/hello && [ "$(meson introspect --tests build)" = "[]" ]
+    }
+    check "as a subproject of Meson: the first program, and no tests" subproject
+else
+    skip "everything with Meson"
+fi
+
+cmake_project() {
+    folder cmake && cp "$root/test/consumer/cmake/CMakeLists.txt" . && cmake -S . -B build && cmake --build build && build/hello
+}
+if have cmake; then check "from CMake, in five lines: the first program" cmake_project; else skip "from CMake"; fi
+
+# ---- sanitizers: of the address, of undefined behaviour; leaks are errors
+cd "$root" || exit 1
+if have meson; then
+    BUILD_DIR=build-sanitize ASAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        MESON_OPTIONS="-Dcuda=disabled -Dbench=disabled -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized" \
+        sh test/run.sh --small $install >"$temp/sanitize" 2>&1
+    counts=$(tail -n 1 "$temp/sanitize" | tr -cd '0-9 ')
+    set -- $counts
+    if [ $# = 3 ]; then
+        [ "$2" = 0 ] || cat "$temp/sanitize"
+        echo "under sanitizers: $1 passed, $2 failed, $3 skipped"
+        passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+    else
+        check "the tests under sanitizers" sh -c "cat '$temp/sanitize'; false"
+    fi
+else
+    skip "the tests under sanitizers"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Builds everything and runs every test; the last line tells "N passed, N failed, N skipped". Exit status 0: none failed.
+#     sh test/run.sh [--small] [--no-install]
+#       --small        fewer and smaller cases, for slow machines and for sanitizers
+#       --no-install   no apt-get: what is missing is named instead
+# Tests that need a GPU count as skipped where there is none. From the environment:
+#     BUILD_DIR       build folder, default build-test
+#     MESON_OPTIONS   for "meson setup", for instance "-Dgpu_archs=80,90" or "-Dcuda=disabled -Dc_args=-march=native"
+#     TEST_WRAPPER    what runs the tests, for instance "compute-sanitizer --error-exitcode 1"
+install=
+for argument; do
+    case $argument in
+    --small) PG_TEST_SMALL=1; export PG_TEST_SMALL ;;
+    --no-install) install=--no-install ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    esac
+done
+cd "$(dirname "$0")/.." || exit 1
+build=${BUILD_DIR:-build-test}
+
+give_up() { echo "$1" >&2; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+
+sh test/need.sh $install c++ meson ninja cmocka 'pkg-config?' 'png?' || give_up "Nothing was built."
+
+# One architecture is enough here: that of the GPU, or any.
+archs=75
+nvidia-smi -L >/dev/null 2>&1 && archs=native
+reconfigure=
+[ -f "$build/build.ninja" ] && reconfigure=--reconfigure
+meson setup $reconfigure "$build" -Dtests=enabled -Dsamples=enabled -Dgpu_archs=$archs $MESON_OPTIONS || give_up "meson setup failed."
+meson compile -C "$build" || give_up "The build failed."
+rm -f "$build/meson-logs/testlog.json"
+meson test -C "$build" --no-rebuild --print-errorlogs ${TEST_WRAPPER:+--wrapper "$TEST_WRAPPER"}
+
+# Meson counts programs; here every case of a cmocka program counts, told by its TAP lines. A case without a line (the
+# program ended early) has failed.
+[ -f "$build/meson-logs/testlog.json" ] || give_up "No results in $build/meson-logs."
+python3 - "$build/meson-logs/testlog.json" <<'EOF'
+import json, re, sys
+passed = failed = skipped = 0
+for test in map(json.loads, open(sys.argv[1])):
+    output = test.get('stdout', '')
+    plan = re.search(r'^1\.\.(\d+)', output, re.M)
+    cases = re.findall(r'^(not )?ok \d+(.*)', output, re.M) if plan else []
+    bad = [name.strip(' -') for no, name in cases if no and '# SKIP' not in name]
+    bad += ['no result'] * (int(plan[1]) - len(cases) if plan else 0)
+    if test['result'] not in ('OK', 'SKIP') and not bad:
+        bad = ['%s, status %s' % (test['result'].lower(), test['returncode'])]
+    for name in bad:
+        print('FAILED  %s: %s' % (test['name'], name))
+    skips = sum('# SKIP' in name for no, name in cases) + (test['result'] == 'SKIP')
+    failed += len(bad)
+    skipped += skips
+    passed += sum(not no and '# SKIP' not in name for no, name in cases) if plan else test['result'] == 'OK'
+print('%d passed, %d failed, %d skipped' % (passed, failed, skipped))
+sys.exit(failed != 0)
+EOF

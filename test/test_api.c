@@ -1,0 +1,952 @@
+/* Bad input is refused by name and changes nothing; what the header allows is taken; defaults and workspace are as promised. */
+#include "common.h"
+#include <limits.h>
+
+enum { NX = 6, NY = 5, NZ = 4, POINTS = NX * NY * NZ };
+
+static pg_desc box(pg_backend backend)
+{
+    pg_desc desc = {0};
+    desc.n[0] = NX, desc.n[1] = NY, desc.n[2] = NZ;
+    desc.backend = backend;
+    return desc;
+}
+
+static void fill(double *u, double *f, int count)
+{
+    rng r = {7};
+    for (int q = 0; q < count; q++) u[q] = rng_uniform(&r, -1, 1), f[q] = rng_uniform(&r, -1, 1);
+}
+
+/* A table goes on after a row that failed, so that one run shows all of them. */
+static int failures;
+static const char *row;
+
+#define EXPECT(condition, ...)                                                                                        \
+    do {                                                                                                              \
+        if (!(condition)) failures++, print_error("%s: ", row), print_error(__VA_ARGS__), print_error("\n");          \
+    } while (0)
+
+static void expect_refusal(pg_status got, pg_status expected, const char *message, const char *field, const char *value)
+{
+    EXPECT(got == expected, "%s instead of %s", pg_status_string(got), pg_status_string(expected));
+    if (got == PG_OK) return;
+    EXPECT(message && *message, "no message");
+    if (!message) return;
+    EXPECT(strstr(message, field), "\"%s\" is not named in \"%s\"", field, message);
+    EXPECT(strstr(message, value), "\"%s\" is not in \"%s\"", value, message);
+}
+
+/* ---- The descriptor ------------------------------------------------------------------------------------------------ */
+
+static const double uneven[NX + 2] = {0, 1, 2, 4, 5, 6, 8, 9}, falling[NX + 2] = {0, 1, 2, 4, 3.5, 6, 8, 9},
+                    doubled[NX + 2] = {0, 1, 2, 4, 4, 6, 8, 9}, with_nan[NX + 2] = {0, 1, 2, NAN, 5, 6, 8, 9},
+                    with_inf[NX + 2] = {0, 1, 2, 4, 5, 6, 8, INFINITY}, positive[NX + 1] = {1, 2, 3, 4, 3, 2, 1.5},
+                    with_zero[NX + 1] = {1, 2, 0, 4, 3, 2, 1}, with_negative[NX + 1] = {1, 2, -2.5, 4, 3, 2, 1},
+                    bad_end[NX + 1] = {1, 2, 3, 4, 3, 2, -1.5}, nan_end[NX + 1] = {NAN, 2, 3, 4, 3, 2, 1},
+                    open_ends[NX + 1] = {0, 2, 3, 4, 3, 2, 0};
+
+static void face(pg_desc *d, int index, pg_face_kind kind, double value, double a, double b)
+{
+    d->face[index].kind = kind, d->face[index].value = value;
+    d->face[index].a = a, d->face[index].b = b;
+}
+
+static void *alloc_nothing(void *user, size_t bytes, pg_memory memory, pg_stream stream)
+{
+    (void)bytes, (void)memory, (void)stream;
+    ++*(int *)user;
+    return NULL;
+}
+static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memory, pg_stream stream)
+{
+    (void)user, (void)bytes, (void)memory, (void)stream;
+    assert_null(pointer);
+}
+
+/* X(name, what spoils the good descriptor d, status, field, value): the message must name the field and show the value. */
+#define BAD_DESCRIPTORS(X)                                                                                            \
+    X(nx_zero, d->n[0] = 0, PG_ERROR_ARGUMENT, "n[0]", "0")                                                           \
+    X(nx_negative, d->n[0] = -6, PG_ERROR_ARGUMENT, "n[0]", "-6")                                                     \
+    X(ny_negative, d->n[1] = -5, PG_ERROR_ARGUMENT, "n[1]", "-5")                                                     \
+    X(nz_negative, d->n[2] = INT_MIN, PG_ERROR_ARGUMENT, "n[2]", "-2147483648")                                       \
+    X(product_overflows, d->n[0] = d->n[1] = d->n[2] = INT_MAX, PG_ERROR_ARGUMENT, "n", "2147483647")                 \
+    X(product_is_2_to_63, d->n[0] = d->n[1] = d->n[2] = 1 << 21, PG_ERROR_ARGUMENT, "n", "2097152")                   \
+    X(bytes_overflow, (d->n[0] = d->n[1] = INT_MAX, d->n[2] = 1), PG_ERROR_ARGUMENT, "n", "2147483647")               \
+    X(dim_four, d->dim = 4, PG_ERROR_ARGUMENT, "dim", "4")                                                            \
+    X(dim_negative, d->dim = -1, PG_ERROR_ARGUMENT, "dim", "-1")                                                      \
+    X(dim_below_sizes, d->dim = 2, PG_ERROR_ARGUMENT, "n[2]", "4")                                                    \
+    X(struct_size, d->struct_size = sizeof *d - 8, PG_ERROR_ARGUMENT, "struct_size", "")                              \
+    X(struct_size_larger, d->struct_size = 123456, PG_ERROR_ARGUMENT, "struct_size", "123456")                        \
+    X(centring, d->centring[1] = (pg_centring)3, PG_ERROR_ARGUMENT, "centring[1]", "3")                               \
+    X(memory, d->memory = (pg_memory)3, PG_ERROR_ARGUMENT, "memory", "3")                                             \
+    X(backend, d->backend = (pg_backend)3, PG_ERROR_ARGUMENT, "backend", "3")                                         \
+    X(device_negative, d->device = -3, PG_ERROR_ARGUMENT, "device", "-3")                                             \
+                                                                                                                      \
+    X(rows_of_u_overlap, d->stride_u[0] = 5, PG_ERROR_ARGUMENT, "stride_u[0]", "5")                                   \
+    X(rows_of_u_backward, d->stride_u[0] = -6, PG_ERROR_ARGUMENT, "stride_u[0]", "-6")                                \
+    X(planes_of_u_overlap, d->stride_u[1] = 29, PG_ERROR_ARGUMENT, "stride_u[1]", "29")                               \
+    X(padded_planes_of_u_overlap, (d->stride_u[0] = 8, d->stride_u[1] = 37), PG_ERROR_ARGUMENT, "stride_u[1]", "37")  \
+    X(planes_of_u_backward, d->stride_u[1] = -30, PG_ERROR_ARGUMENT, "stride_u[1]", "-30")                            \
+    X(rows_of_f_overlap, d->stride_f[0] = 1, PG_ERROR_ARGUMENT, "stride_f[0]", "1")                                   \
+    X(rows_of_f_backward, d->stride_f[0] = -60, PG_ERROR_ARGUMENT, "stride_f[0]", "-60")                              \
+    X(planes_of_f_overlap, d->stride_f[1] = 29, PG_ERROR_ARGUMENT, "stride_f[1]", "29")                               \
+    X(planes_of_f_backward, d->stride_f[1] = -300, PG_ERROR_ARGUMENT, "stride_f[1]", "-300")                          \
+    X(stride_overflows, d->stride_u[1] = INT64_MAX, PG_ERROR_ARGUMENT, "stride_u[1]", "9223372036854775807")          \
+    X(stride_overflows_later, d->stride_f[0] = INT64_MAX / 4, PG_ERROR_ARGUMENT, "stride_f[0]", "2305843009213693951")\
+                                                                                                                      \
+    X(flag_unknown, d->flags = 0x8, PG_ERROR_ARGUMENT, "flags", "0x8")                                                \
+    X(flag_unknown_high, d->flags = 0x80000000u | PG_F32, PG_ERROR_ARGUMENT, "flags", "0x80000000")                   \
+    X(two_precisions, d->flags = PG_F64 | PG_F32, PG_ERROR_UNSUPPORTED, "PG_F64", "PG_F32")                           \
+    X(two_precisions_mixed, d->flags = PG_F32 | PG_MIXED, PG_ERROR_UNSUPPORTED, "PG_F32", "PG_MIXED")                 \
+    X(two_methods, d->flags = PG_VCYCLE | PG_FMG, PG_ERROR_UNSUPPORTED, "PG_VCYCLE", "PG_FMG")                        \
+    X(two_sweeps, d->flags = PG_JACOBI | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_JACOBI", "PG_SOR")                         \
+    X(three_methods, d->flags = PG_RBGS | PG_SOR | PG_WCYCLE, PG_ERROR_UNSUPPORTED, "PG_RBGS", "PG_SOR")              \
+    X(two_smoothers, d->flags = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI, PG_ERROR_UNSUPPORTED, "PG_SMOOTH_RBGS",            \
+      "PG_SMOOTH_JACOBI")                                                                                             \
+    X(two_smoothers_chebyshev, d->flags = PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_UNSUPPORTED,               \
+      "PG_SMOOTH_JACOBI", "PG_SMOOTH_CHEBYSHEV")                                                                      \
+    X(smoother_of_sor, d->flags = PG_SOR | PG_SMOOTH_RBGS, PG_ERROR_UNSUPPORTED, "PG_SOR", "PG_SMOOTH_RBGS")          \
+    X(smoother_of_rbgs, d->flags = PG_RBGS | PG_SMOOTH_JACOBI, PG_ERROR_UNSUPPORTED, "PG_RBGS", "PG_SMOOTH_JACOBI")   \
+    X(smoother_of_jacobi, d->flags = PG_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_UNSUPPORTED, "PG_JACOBI",              \
+      "PG_SMOOTH_CHEBYSHEV")                                                                                          \
+    X(mixed_jacobi, d->flags = PG_MIXED | PG_JACOBI, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_JACOBI")                   \
+    X(mixed_rbgs, d->flags = PG_MIXED | PG_RBGS, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_RBGS")                         \
+    X(mixed_sor, d->flags = PG_MIXED | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_SOR")                            \
+    X(symmetric_jacobi, d->flags = PG_SYMMETRIC | PG_JACOBI, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_JACOBI")       \
+    X(symmetric_sor, d->flags = PG_SYMMETRIC | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_SOR")                \
+    X(symmetric_unequal, (d->flags = PG_SYMMETRIC | PG_VCYCLE, d->nu_pre = 3, d->nu_post = 1), PG_ERROR_UNSUPPORTED,  \
+      "PG_SYMMETRIC", "nu_pre")                                                                                       \
+                                                                                                                      \
+    X(h_nan, d->h[0] = NAN, PG_ERROR_ARGUMENT, "h[0]", "nan")                                                         \
+    X(h_negative, d->h[1] = -0.25, PG_ERROR_ARGUMENT, "h[1]", "-0.25")                                                \
+    X(h_infinite, d->h[2] = INFINITY, PG_ERROR_ARGUMENT, "h[2]", "inf")                                               \
+    X(h_square_underflows, d->h[1] = 1e-200, PG_ERROR_ARGUMENT, "h[1]", "1e-200")                                     \
+    X(h_and_coord, (d->h[0] = 0.125, d->coord[0] = uneven), PG_ERROR_ARGUMENT, "h[0]", "coord[0]")                    \
+    X(coord_falls, d->coord[0] = falling, PG_ERROR_ARGUMENT, "coord[0]", "3.5")                                       \
+    X(coord_twice, d->coord[0] = doubled, PG_ERROR_ARGUMENT, "coord[0]", "4")                                         \
+    X(coord_nan, d->coord[0] = with_nan, PG_ERROR_ARGUMENT, "coord[0]", "nan")                                        \
+    X(coord_infinite, d->coord[0] = with_inf, PG_ERROR_ARGUMENT, "coord[0]", "inf")                                   \
+    X(cell_edge_nan, (d->centring[0] = PG_CELL, d->coord[0] = with_nan), PG_ERROR_ARGUMENT, "coord[0]", "nan")        \
+                                                                                                                      \
+    X(weight_zero, d->weight[0] = with_zero, PG_ERROR_ARGUMENT, "weight[0]", "0")                                     \
+    X(weight_negative, d->weight[0] = with_negative, PG_ERROR_ARGUMENT, "weight[0]", "-2.5")                          \
+    X(weight_nan, d->weight[0] = nan_end, PG_ERROR_ARGUMENT, "weight[0]", "nan")                                      \
+    X(weight_infinite, d->weight[0] = with_inf + 2, PG_ERROR_ARGUMENT, "weight[0]", "inf")                            \
+    X(conductance_zero, d->conductance[0] = with_zero, PG_ERROR_ARGUMENT, "conductance[0]", "0")                      \
+    X(conductance_negative, d->conductance[0] = with_negative, PG_ERROR_ARGUMENT, "conductance[0]", "-2.5")           \
+    X(conductance_end_negative, d->conductance[0] = bad_end, PG_ERROR_ARGUMENT, "conductance[0]", "-1.5")             \
+    X(conductance_end_nan, d->conductance[0] = nan_end, PG_ERROR_ARGUMENT, "conductance[0]", "nan")                   \
+                                                                                                                      \
+    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face[3]", "9")                     \
+    X(face_value_nan, face(d, PG_X_HIGH, PG_NEUMANN, NAN, 0, 0), PG_ERROR_ARGUMENT, "face[1]", "nan")                 \
+    X(face_value_infinite, face(d, PG_Z_LOW, PG_DIRICHLET, INFINITY, 0, 0), PG_ERROR_ARGUMENT, "face[4]", "inf")      \
+    X(periodic_low_only, face(d, PG_X_LOW, PG_PERIODIC, 0, 0, 0), PG_ERROR_ARGUMENT, "face[0]", "PERIODIC")           \
+    X(periodic_high_only, face(d, PG_Z_HIGH, PG_PERIODIC, 0, 0, 0), PG_ERROR_ARGUMENT, "face[5]", "PERIODIC")         \
+    X(periodic_unequal_ends, (set_ends(d, 0, "PP"), d->conductance[0] = positive), PG_ERROR_ARGUMENT,                 \
+      "conductance[0]", "1.5")                                                                                        \
+    X(robin_b_zero, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, 0), PG_ERROR_ARGUMENT, "face[2]", "b")                          \
+    X(robin_a_times_b_negative, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, -0.75), PG_ERROR_ARGUMENT, "face[2]", "-0.75")      \
+    X(robin_a_negative, face(d, PG_X_HIGH, PG_ROBIN, 0, -1.25, 0.5), PG_ERROR_ARGUMENT, "face[1]", "-1.25")           \
+    X(robin_a_nan, face(d, PG_Z_HIGH, PG_ROBIN, 0, NAN, 1), PG_ERROR_ARGUMENT, "face[5]", "nan")                      \
+    X(robin_b_nan, face(d, PG_Z_HIGH, PG_ROBIN, 0, 1, NAN), PG_ERROR_ARGUMENT, "face[5]", "nan")                      \
+    X(robin_b_infinite, face(d, PG_Z_LOW, PG_ROBIN, 0, 1, INFINITY), PG_ERROR_ARGUMENT, "face[4]", "inf")             \
+    X(robin_value_nan, face(d, PG_Z_LOW, PG_ROBIN, NAN, 1, 1), PG_ERROR_ARGUMENT, "face[4]", "nan")                   \
+                                                                                                                      \
+    X(alpha_negative, d->alpha = -0.125, PG_ERROR_ARGUMENT, "alpha", "-0.125")                                        \
+    X(alpha_nan, d->alpha = NAN, PG_ERROR_ARGUMENT, "alpha", "nan")                                                   \
+    X(alpha_infinite, d->alpha = INFINITY, PG_ERROR_ARGUMENT, "alpha", "inf")                                         \
+    X(beta_negative, d->beta = -2, PG_ERROR_ARGUMENT, "beta", "-2")                                                   \
+    X(beta_nan, d->beta = NAN, PG_ERROR_ARGUMENT, "beta", "nan")                                                      \
+    X(beta_infinite, d->beta = INFINITY, PG_ERROR_ARGUMENT, "beta", "inf")                                            \
+    X(omega_two, (d->flags = PG_SOR, d->omega = 2), PG_ERROR_ARGUMENT, "omega", "2")                                  \
+    X(omega_above_two, d->omega = 2.5, PG_ERROR_ARGUMENT, "omega", "2.5")                                             \
+    X(omega_negative, d->omega = -0.5, PG_ERROR_ARGUMENT, "omega", "-0.5")                                            \
+    X(omega_nan, (d->flags = PG_JACOBI, d->omega = NAN), PG_ERROR_ARGUMENT, "omega", "nan")                           \
+    X(nu_pre_too_many, d->nu_pre = 17, PG_ERROR_ARGUMENT, "nu_pre", "17")                                             \
+    X(nu_pre_negative, d->nu_pre = -2, PG_ERROR_ARGUMENT, "nu_pre", "-2")                                             \
+    X(nu_post_too_many, d->nu_post = 1000, PG_ERROR_ARGUMENT, "nu_post", "1000")                                      \
+    X(nu_post_negative, d->nu_post = -7, PG_ERROR_ARGUMENT, "nu_post", "-7")                                          \
+    X(fmg_cycles_too_many, d->fmg_cycles = 17, PG_ERROR_ARGUMENT, "fmg_cycles", "17")                                 \
+    X(fmg_cycles_negative, d->fmg_cycles = -1, PG_ERROR_ARGUMENT, "fmg_cycles", "-1")                                 \
+    X(inner_cycles_too_many, (d->flags = PG_MIXED, d->inner_cycles = 17), PG_ERROR_ARGUMENT, "inner_cycles", "17")    \
+    X(inner_cycles_negative, (d->flags = PG_MIXED, d->inner_cycles = -4), PG_ERROR_ARGUMENT, "inner_cycles", "-4")    \
+    X(alloc_without_free, d->allocator.alloc = alloc_nothing, PG_ERROR_ARGUMENT, "allocator", "free")                 \
+    X(free_without_alloc, d->allocator.free = free_nothing, PG_ERROR_ARGUMENT, "allocator", "alloc")
+
+#define SPOIL(name, spoil, status, field, value)                                                                      \
+    static void spoil_##name(pg_desc *d) { (void)(spoil); }
+#define SPOIL_CALL(name, spoil, status, field, value) {#name, spoil_##name, status, field, value},
+
+typedef struct bad_desc {
+    const char *name;
+    void (*spoil)(pg_desc *desc);
+    pg_status status;
+    const char *field, *value;
+} bad_desc;
+
+BAD_DESCRIPTORS(SPOIL)
+static const bad_desc bad_descs[] = {BAD_DESCRIPTORS(SPOIL_CALL)};
+
+static void every_bad_descriptor_is_refused_by_name(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double u[POINTS], f[POINTS], u_before[POINTS], bystander_u[POINTS], first_u[POINTS];
+    fill(u, f, POINTS);
+    memcpy(u_before, u, sizeof u);
+
+    const pg_desc good = box(backend);
+    pg_solver *bystander = create(&good);
+    OK(pg_solve(bystander, first_u, f, NULL), bystander);
+
+    failures = 0;
+    for (size_t q = 0; q < sizeof bad_descs / sizeof *bad_descs; q++) {
+        const bad_desc *bad = &bad_descs[q];
+        int allocations = 0;
+        pg_desc desc = good;
+        desc.allocator.user = &allocations;
+        row = bad->name;
+        bad->spoil(&desc);
+
+        pg_solver *solver = bystander;
+        expect_refusal(pg_create(&desc, &solver), bad->status, pg_last_error(NULL), bad->field, bad->value);
+        EXPECT(solver == NULL, "the handle is not NULL");
+        if (solver != bystander) pg_destroy(solver);
+
+        size_t bytes = 0;
+        expect_refusal(pg_workspace_bytes(&desc, &bytes), bad->status, pg_last_error(NULL), bad->field, bad->value);
+
+        pg_report report;
+        expect_refusal(pg_solve_once(&desc, u, f, &report), bad->status, pg_last_error(NULL), bad->field, bad->value);
+        EXPECT(memcmp(u, u_before, sizeof u) == 0, "u was touched");
+        EXPECT(allocations == 0, "something was allocated");
+
+        const pg_status status = pg_solve(bystander, bystander_u, f, NULL);
+        EXPECT(status == PG_OK && memcmp(bystander_u, first_u, sizeof first_u) == 0, "another handle was affected");
+    }
+    pg_destroy(bystander);
+    assert_int_equal(failures, 0);
+}
+
+/* The same for what the header allows, at its edges. */
+#define GOOD_DESCRIPTORS(X)                                                                                           \
+    X(all_default, (void)d)                                                                                           \
+    X(struct_size, d->struct_size = sizeof *d)                                                                        \
+    X(absent_sizes_zero, d->n[1] = d->n[2] = 0)                                                                       \
+    X(single_unknown, d->n[0] = d->n[1] = d->n[2] = 1)                                                                \
+    X(dim_above_sizes, (d->dim = 3, d->n[2] = 1))                                                                     \
+    X(absent_axis_is_ignored, (d->n[2] = 1, d->h[2] = NAN, d->coord[2] = falling, d->weight[2] = with_nan,            \
+                               d->stride_u[1] = 3, face(d, PG_Z_LOW, PG_PERIODIC, NAN, 0, 0),                         \
+                               d->centring[2] = (pg_centring)9))                                                      \
+    X(exact_strides, (d->stride_u[0] = NX, d->stride_u[1] = NX * NY, d->stride_f[0] = NX, d->stride_f[1] = NX * NY))  \
+    X(coordinates, d->coord[0] = uneven)                                                                              \
+    X(closed_ends, (d->conductance[0] = open_ends, d->centring[0] = PG_CELL))                                         \
+    X(periodic_equal_ends, (set_ends(d, 0, "PP"), d->conductance[0] = open_ends))                                     \
+    X(robin_both_negative, face(d, PG_Y_LOW, PG_ROBIN, 1, -1, -0.5))                                                  \
+    X(robin_a_zero, face(d, PG_Y_LOW, PG_ROBIN, 1, 0, 2))                                                             \
+    X(omega_just_below_two, (d->flags = PG_SOR, d->omega = 1.9))                                                      \
+    X(most_sweeps, (d->nu_pre = d->nu_post = d->fmg_cycles = 16))                                                     \
+    X(no_pre_smoothing, d->nu_pre = PG_NONE)                                                                          \
+    X(no_post_smoothing, (d->nu_post = PG_NONE, d->flags = PG_VCYCLE))                                                \
+    X(symmetric_three, (d->flags = PG_SYMMETRIC | PG_VCYCLE, d->nu_pre = d->nu_post = 3))                             \
+    X(named_defaults, d->flags = PG_F64 | PG_FMG | PG_SMOOTH_RBGS)                                                    \
+    X(mixed, (d->flags = PG_MIXED | PG_WCYCLE, d->inner_cycles = 16))
+
+#define VARY(name, vary) static void vary_##name(pg_desc *d) { (void)(vary); }
+#define VARY_CALL(name, vary) {#name, vary_##name, PG_OK, "", ""},
+
+GOOD_DESCRIPTORS(VARY)
+static const bad_desc good_descs[] = {GOOD_DESCRIPTORS(VARY_CALL)};
+
+static void every_allowed_descriptor_is_taken(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double u[POINTS], f[POINTS];
+    fill(u, f, POINTS);
+
+    failures = 0;
+    for (size_t q = 0; q < sizeof good_descs / sizeof *good_descs; q++) {
+        pg_desc desc = box(backend);
+        row = good_descs[q].name;
+        good_descs[q].spoil(&desc);
+        pg_report report = {0};
+        const pg_status status = pg_solve_once(&desc, u, f, &report);
+        EXPECT(status == PG_OK, "%s", pg_last_error(NULL));
+        EXPECT(status != PG_OK || report.outcome == PG_CONVERGED, "%s", report.message);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- When to stop -------------------------------------------------------------------------------------------------- */
+
+#define BAD_STOPS(X)                                                                                                  \
+    X(stop_struct_size, s->struct_size = 4321, "struct_size", "4321")                                                 \
+    X(rtol_nan, s->rtol = NAN, "rtol", "nan")                                                                         \
+    X(rtol_negative, s->rtol = -0.5, "rtol", "-0.5")                                                                  \
+    X(rtol_infinite, s->rtol = INFINITY, "rtol", "inf")                                                               \
+    X(atol_nan, s->atol = NAN, "atol", "nan")                                                                         \
+    X(atol_negative, s->atol = -1e-3, "atol", "-0.001")                                                               \
+    X(atol_infinite, s->atol = INFINITY, "atol", "inf")                                                               \
+    X(relative_to_first, s->relative_to_first = 5, "relative_to_first", "5")                                          \
+    X(min_iter_negative, s->min_iter = -3, "min_iter", "-3")                                                          \
+    X(max_iter_negative, s->max_iter = -9, "max_iter", "-9")                                                          \
+    X(min_above_max, (s->min_iter = 12, s->max_iter = 8), "min_iter", "12")                                           \
+    X(check_negative, s->check = -6, "check", "-6")                                                                   \
+    X(norm, s->norm = (pg_norm_kind)8, "norm", "8")                                                                   \
+    X(guess, s->guess = (pg_guess)7, "guess", "7")
+
+typedef struct bad_stop {
+    const char *name;
+    void (*spoil)(pg_stop *stop);
+    const char *field, *value;
+} bad_stop;
+
+#define SPOIL_STOP(name, spoil, field, value)                                                                         \
+    static void spoil_##name(pg_stop *s) { (void)(spoil); }
+#define SPOIL_STOP_CALL(name, spoil, field, value) {#name, spoil_##name, field, value},
+BAD_STOPS(SPOIL_STOP)
+static const bad_stop bad_stops[] = {BAD_STOPS(SPOIL_STOP_CALL)};
+
+static void every_bad_stop_is_refused_by_name(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    double u[POINTS], f[POINTS], u_before[POINTS], first_u[POINTS];
+    fill(u, f, POINTS);
+    memcpy(u_before, u, sizeof u);
+    pg_solver *solver = create(&desc);
+    OK(pg_solve(solver, first_u, f, NULL), solver);
+
+    failures = 0;
+    for (size_t q = 0; q < sizeof bad_stops / sizeof *bad_stops; q++) {
+        pg_stop stop = {0};
+        row = bad_stops[q].name;
+        bad_stops[q].spoil(&stop);
+        expect_refusal(pg_solve(solver, u, f, &stop), PG_ERROR_ARGUMENT, pg_last_error(solver), bad_stops[q].field,
+                       bad_stops[q].value);
+        EXPECT(memcmp(u, u_before, sizeof u) == 0, "u was touched");
+        const pg_status status = pg_solve(solver, u, f, NULL);
+        EXPECT(status == PG_OK && memcmp(u, first_u, sizeof u) == 0, "the handle is not usable afterwards");
+        memcpy(u, u_before, sizeof u);
+    }
+    pg_destroy(solver);
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Pointers ------------------------------------------------------------------------------------------------------ */
+
+static void null_arguments_are_refused(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    double u[POINTS], f[POINTS], number;
+    size_t bytes;
+    pg_report report;
+    pg_solver *solver = NULL;
+    fill(u, f, POINTS);
+
+    assert_int_equal(pg_create(NULL, &solver), PG_ERROR_ARGUMENT);
+    assert_null(solver);
+    assert_true(*pg_last_error(NULL));
+    assert_int_equal(pg_create(&desc, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_workspace_bytes(NULL, &bytes), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_workspace_bytes(&desc, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve_once(NULL, u, f, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve_once(&desc, NULL, f, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve_once(&desc, u, NULL, NULL), PG_ERROR_ARGUMENT);
+
+    pg_desc queried;
+    assert_int_equal(pg_query_desc(NULL, &queried), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve(NULL, u, f, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_get_report(NULL, &report), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_set_faces(NULL, desc.face), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_set_alpha(NULL, 1), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_set_stream(NULL, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_smooth(NULL, u, f, 1), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_cycle(NULL, u, f, 1), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_apply(NULL, u, f), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_residual(NULL, u, f, f), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_norm(NULL, u, PG_NORM_L2, &number), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_sum(NULL, u, &number), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_dot(NULL, u, u, &number), PG_ERROR_ARGUMENT);
+    assert_non_null(pg_last_error(NULL));
+    pg_destroy(NULL);
+
+    solver = create(&desc);
+    assert_int_equal(pg_query_desc(solver, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_get_report(solver, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_set_faces(solver, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve(solver, NULL, f, NULL), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(solver), "u"));
+    assert_int_equal(pg_solve(solver, u, NULL, NULL), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(solver), "f"));
+    assert_int_equal(pg_smooth(solver, NULL, f, 1), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_cycle(solver, u, NULL, 1), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_apply(solver, NULL, u), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_apply(solver, u, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_residual(solver, u, f, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_norm(solver, NULL, PG_NORM_L2, &number), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_norm(solver, u, PG_NORM_L2, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_sum(solver, u, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_dot(solver, u, NULL, &number), PG_ERROR_ARGUMENT);
+    OK(pg_solve(solver, u, f, NULL), solver);
+    OK(pg_get_report(solver, &report), solver);
+    assert_int_equal(report.outcome, PG_CONVERGED);
+    pg_destroy(solver);
+}
+
+static void overlapping_arrays_are_refused(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    double array[3 * POINTS], before[3 * POINTS], unused[3 * POINTS];
+    fill(array, unused, 3 * POINTS);
+    memcpy(before, array, sizeof array);
+    pg_solver *solver = create(&desc);
+
+    double *const middle = array + POINTS;
+    const int shifts[] = {0, 1, -1, POINTS - 1, 1 - POINTS};
+    for (size_t q = 0; q < sizeof shifts / sizeof *shifts; q++) {
+        double *other = middle + shifts[q];
+        assert_int_equal(pg_solve(solver, middle, other, NULL), PG_ERROR_ARGUMENT);
+        assert_non_null(strstr(pg_last_error(solver), "overlap"));
+        assert_int_equal(pg_solve_once(&desc, middle, other, NULL), PG_ERROR_ARGUMENT);
+        assert_int_equal(pg_smooth(solver, middle, other, 1), PG_ERROR_ARGUMENT);
+        assert_int_equal(pg_cycle(solver, middle, other, 1), PG_ERROR_ARGUMENT);
+        assert_int_equal(pg_apply(solver, middle, other), PG_ERROR_ARGUMENT);
+        assert_int_equal(pg_residual(solver, middle, array + 2 * POINTS, other), PG_ERROR_ARGUMENT);
+        if (shifts[q] != 0) assert_int_equal(pg_residual(solver, unused, middle, other), PG_ERROR_ARGUMENT);
+        assert_memory_equal(array, before, sizeof array);
+    }
+
+    OK(pg_solve(solver, middle, array + 2 * POINTS, NULL), solver);   /* neighbours in memory do not overlap */
+    OK(pg_solve(solver, middle, array, NULL), solver);
+    OK(pg_residual(solver, middle, array, array), solver);            /* r may be f */
+    pg_destroy(solver);
+}
+
+static void an_array_between_two_elements_is_refused(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    double u[POINTS + 1], f[POINTS + 1], before[POINTS + 1];
+    fill(u, f, POINTS + 1);
+    memcpy(before, u, sizeof u);
+    pg_solver *solver = create(&desc);
+    assert_int_equal(pg_solve(solver, (char *)u + 4, f, NULL), PG_ERROR_ARGUMENT);
+    assert_true(*pg_last_error(solver));
+    assert_int_equal(pg_solve(solver, u, (char *)f + 1, NULL), PG_ERROR_ARGUMENT);
+    assert_memory_equal(u, before, sizeof u);
+    OK(pg_solve(solver, u + 1, f + 1, NULL), solver);
+    pg_destroy(solver);
+}
+
+/* ---- Changes between solves ---------------------------------------------------------------------------------------- */
+
+static void bad_changes_between_solves_are_refused_and_change_nothing(void **state)
+{
+    pg_desc desc = box(backend_or_skip(state));
+    set_ends(&desc, 1, "RN");
+    set_ends(&desc, 2, "PP");
+    desc.face[PG_X_LOW].value = 2, desc.alpha = 0.5;
+    double u[POINTS], f[POINTS], first_u[POINTS];
+    fill(u, f, POINTS);
+    pg_solver *solver = create(&desc);
+    OK(pg_solve(solver, first_u, f, NULL), solver);
+
+    const double bad_alphas[] = {-0.25, NAN, INFINITY};
+    for (int q = 0; q < 3; q++) {
+        assert_int_equal(pg_set_alpha(solver, bad_alphas[q]), PG_ERROR_ARGUMENT);
+        assert_non_null(strstr(pg_last_error(solver), "alpha"));
+    }
+    for (int change = 0; change < 6; change++) {
+        pg_face faces[6];
+        memcpy(faces, desc.face, sizeof faces);
+        faces[PG_X_LOW].value = 3;                           /* a good change beside the bad one: all or nothing */
+        const char *named = "face[0]";
+        switch (change) {
+        case 0: faces[PG_X_LOW].kind = PG_NEUMANN; break;
+        case 1: faces[PG_Y_LOW].a *= 2, named = "face[2]"; break;
+        case 2: faces[PG_Y_LOW].b *= 2, named = "face[2]"; break;
+        case 3: faces[PG_X_HIGH].value = NAN, named = "face[1]"; break;
+        case 4: faces[PG_Y_HIGH].value = -INFINITY, named = "face[3]"; break;
+        case 5: faces[PG_Z_HIGH].kind = PG_DIRICHLET, named = "face[5]"; break;
+        }
+        assert_int_equal(pg_set_faces(solver, faces), PG_ERROR_ARGUMENT);
+        if (!strstr(pg_last_error(solver), named)) fail_msg("%s is not named in: %s", named, pg_last_error(solver));
+        OK(pg_solve(solver, u, f, NULL), solver);
+        assert_memory_equal(u, first_u, sizeof u);
+    }
+    pg_destroy(solver);
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------------------- */
+
+static char *aligned_to_256(char *p) { return p + (256 - (uintptr_t)p % 256) % 256; }
+
+static void a_bad_workspace_is_refused_with_the_bytes_needed(void **state)
+{
+    (void)state;
+    pg_desc desc = box(PG_CPU);
+    double u[POINTS], f[POINTS], before[POINTS];
+    size_t bytes = 0;
+    char needed[32];
+    fill(u, f, POINTS);
+    memcpy(before, u, sizeof u);
+    OK(pg_workspace_bytes(&desc, &bytes), NULL);
+    assert_true(bytes > 0);
+    snprintf(needed, sizeof needed, "%zu", bytes);
+    char *block = allocate(bytes + 512), *aligned = aligned_to_256(block);
+    pg_solver *solver = NULL;
+
+    desc.workspace = aligned, desc.workspace_bytes = bytes - 1;
+    assert_int_equal(pg_create(&desc, &solver), PG_ERROR_MEMORY);
+    assert_null(solver);
+    assert_non_null(strstr(pg_last_error(NULL), needed));
+    desc.workspace_bytes = 0;
+    assert_int_equal(pg_solve_once(&desc, u, f, NULL), PG_ERROR_MEMORY);
+    assert_non_null(strstr(pg_last_error(NULL), needed));
+
+    desc.workspace = aligned + 64, desc.workspace_bytes = bytes;
+    assert_int_equal(pg_create(&desc, &solver), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(NULL), "workspace"));
+    assert_non_null(strstr(pg_last_error(NULL), "256"));
+    assert_memory_equal(u, before, sizeof u);
+
+    desc.workspace = aligned, desc.workspace_bytes = bytes;
+    OK(pg_solve_once(&desc, u, f, NULL), NULL);
+    free(block);
+}
+
+static void a_failing_allocator_is_reported_and_harms_nobody(void **state)
+{
+    const pg_desc good = box(backend_or_skip(state));
+    double u[POINTS], f[POINTS], first_u[POINTS];
+    fill(u, f, POINTS);
+    pg_solver *bystander = create(&good), *solver = bystander;
+    OK(pg_solve(bystander, first_u, f, NULL), bystander);
+
+    int calls = 0;
+    size_t bytes = 0;
+    pg_desc desc = good;
+    desc.allocator.alloc = alloc_nothing, desc.allocator.free = free_nothing, desc.allocator.user = &calls;
+    OK(pg_workspace_bytes(&desc, &bytes), NULL);
+    char needed[32];
+    snprintf(needed, sizeof needed, "%zu", bytes);
+    assert_int_equal(pg_create(&desc, &solver), PG_ERROR_MEMORY);
+    assert_null(solver);
+    assert_int_equal(calls, 1);
+    assert_non_null(strstr(pg_last_error(NULL), needed));
+
+    OK(pg_solve(bystander, u, f, NULL), bystander);
+    assert_memory_equal(u, first_u, sizeof u);
+    pg_destroy(bystander);
+}
+
+typedef struct counter {
+    int allocs, frees;
+    size_t bytes, freed_bytes;
+    pg_memory memory, freed_memory;
+    void *pointer, *freed_pointer;
+    size_t shift;                   /* off the required alignment */
+    char *block;
+} counter;
+
+static void *counting_alloc(void *user, size_t bytes, pg_memory memory, pg_stream stream)
+{
+    counter *c = user;
+    (void)stream;
+    c->allocs++, c->bytes = bytes, c->memory = memory;
+    c->block = malloc(bytes + 512 + c->shift);
+    return c->pointer = aligned_to_256(c->block) + c->shift;
+}
+static void counting_free(void *user, void *pointer, size_t bytes, pg_memory memory, pg_stream stream)
+{
+    counter *c = user;
+    (void)stream;
+    c->frees++, c->freed_bytes = bytes, c->freed_memory = memory, c->freed_pointer = pointer;
+    free(c->block);
+}
+
+static void the_allocator_is_asked_once_for_exactly_the_workspace(void **state)
+{
+    (void)state;
+    const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_MIXED, PG_F32};
+    for (size_t q = 0; q < sizeof methods / sizeof *methods; q++) {
+        counter c = {0};
+        size_t bytes = 0;
+        pg_desc desc = box(PG_CPU);
+        desc.flags = methods[q];
+        desc.allocator.alloc = counting_alloc, desc.allocator.free = counting_free, desc.allocator.user = &c;
+        OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        assert_int_equal(c.allocs, 0);
+        pg_solver *solver = create(&desc);
+        assert_int_equal(c.allocs, 1);
+        assert_true(c.bytes == bytes);
+        assert_int_equal(c.memory, PG_MEM_HOST);
+
+        double u[POINTS] = {0}, f[POINTS] = {0}, number;
+        f[POINTS / 2] = 1;                               /* also read as float where PG_F32 */
+        pg_report report;
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_set_alpha(solver, 2), solver);
+        OK(pg_set_faces(solver, desc.face), solver);
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        OK(pg_residual(solver, u, f, f), solver);
+        OK(pg_norm(solver, u, PG_NORM_MAX, &number), solver);
+        assert_int_equal(c.allocs, 1);
+        assert_int_equal(c.frees, 0);
+        pg_destroy(solver);
+        assert_int_equal(c.allocs, 1);
+        assert_int_equal(c.frees, 1);
+        assert_true(c.freed_bytes == bytes && c.freed_pointer == c.pointer && c.freed_memory == c.memory);
+    }
+}
+
+static void an_unaligned_block_of_the_allocator_is_refused_and_given_back(void **state)
+{
+    (void)state;
+    counter c = {0};
+    c.shift = 64;
+    pg_desc desc = box(PG_CPU);
+    desc.allocator.alloc = counting_alloc, desc.allocator.free = counting_free, desc.allocator.user = &c;
+    pg_solver *solver = NULL;
+    assert_int_equal(pg_create(&desc, &solver), PG_ERROR_ARGUMENT);
+    assert_null(solver);
+    assert_non_null(strstr(pg_last_error(NULL), "256"));
+    assert_int_equal(c.frees, 1);
+    assert_ptr_equal(c.freed_pointer, c.pointer);
+}
+
+/* Grids of workspace beyond the caller's u and f. Sizes are such that the small fixed parts do not count. */
+typedef struct bound {
+    int n[3];
+    const char *ends;
+    pg_centring centring;
+    double h[3];
+    unsigned flags;
+    double grids;
+} bound;
+
+static const bound bounds[] = {
+    {{127, 127, 127}, "DD", PG_NODE, {0}, 0, 1.6},
+    {{128, 128, 128}, "DD", PG_NODE, {0}, PG_VCYCLE, 1.6},
+    {{129, 129, 129}, "NN", PG_NODE, {0}, PG_WCYCLE, 1.6},
+    {{128, 128, 128}, "PP", PG_CELL, {0}, PG_FMG, 1.6},
+    {{127, 129, 131}, "PP", PG_NODE, {0}, PG_FMG, 1.6},
+    {{128, 127, 130}, "DN", PG_CELL, {0}, PG_VCYCLE, 1.6},
+    {{127, 127, 127}, "RR", PG_NODE, {0}, PG_F32, 1.6},
+    {{128, 128, 128}, "DD", PG_CELL, {0}, PG_SYMMETRIC | PG_VCYCLE, 1.6},
+    {{2048, 2048, 2048}, "DD", PG_CELL, {0}, PG_F32, 1.6},
+    {{2047, 2047, 2047}, "DD", PG_NODE, {0}, PG_F32 | PG_VCYCLE, 1.6},
+    {{511, 511, 1}, "DD", PG_NODE, {0}, 0, 2.1},
+    {{512, 512, 1}, "PP", PG_CELL, {0}, PG_VCYCLE, 2.1},
+    {{513, 513, 1}, "NN", PG_NODE, {0}, PG_F32, 2.1},
+    {{100001, 1, 1}, "DD", PG_NODE, {0}, 0, 4.1},
+    {{100001, 1, 1}, "PP", PG_CELL, {0}, PG_VCYCLE, 4.1},
+    {{128, 128, 128}, "DD", PG_NODE, {1e-3, 1, 1}, 0, 4.1},
+    {{128, 128, 128}, "NN", PG_CELL, {1, 1, 1e-3}, PG_VCYCLE, 4.1},
+    {{512, 512, 1}, "DD", PG_CELL, {1, 1e-3, 1}, PG_VCYCLE, 4.1},
+    {{127, 127, 127}, "DD", PG_NODE, {0}, PG_MIXED, 1.8},
+    {{128, 128, 128}, "PP", PG_CELL, {0}, PG_MIXED | PG_VCYCLE, 1.8},
+    {{128, 128, 128}, "DD", PG_CELL, {0}, PG_JACOBI, 1.02},
+    {{128, 128, 128}, "DD", PG_CELL, {0}, PG_RBGS, 0.02},
+    {{512, 512, 512}, "NN", PG_NODE, {0}, PG_F32 | PG_SOR, 0.02},
+};
+
+static void the_workspace_keeps_its_bounds(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    row = "workspace";
+    for (size_t q = 0; q < sizeof bounds / sizeof *bounds; q++) {
+        const bound *b = &bounds[q];
+        pg_desc desc = {0};
+        double grid = b->flags & PG_F32 ? 4 : 8;
+        for (int axis = 0; axis < 3; axis++) {
+            desc.n[axis] = b->n[axis], desc.centring[axis] = b->centring, desc.h[axis] = b->h[axis];
+            set_ends(&desc, axis, b->ends);
+            grid *= b->n[axis];
+        }
+        desc.flags = b->flags, desc.backend = backend;
+        desc.memory = backend == PG_CUDA ? PG_MEM_DEVICE : PG_MEM_HOST;
+        size_t bytes = 0;
+        const pg_status status = pg_workspace_bytes(&desc, &bytes);
+        EXPECT(status == PG_OK, "%s: %s", describe(&desc), pg_last_error(NULL));
+        EXPECT((double)bytes <= b->grids * grid, "%s: %.3f grids, not %.3f", describe(&desc), (double)bytes / grid, b->grids);
+        if (backend == PG_CUDA && status == PG_OK) {
+            size_t staged = 0;
+            desc.memory = PG_MEM_HOST;
+            OK(pg_workspace_bytes(&desc, &staged), NULL);
+            EXPECT(staged >= bytes + (size_t)(2 * grid) && (double)staged <= (double)bytes + 2.02 * grid,
+                   "%s: host arrays add %.3f grids", describe(&desc), (double)(staged - bytes) / grid);
+        }
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Defaults ------------------------------------------------------------------------------------------------------ */
+
+enum {
+    PRECISIONS = PG_F64 | PG_F32 | PG_MIXED,
+    METHODS = PG_JACOBI | PG_RBGS | PG_SOR | PG_VCYCLE | PG_WCYCLE | PG_FMG,
+    SMOOTHERS = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV
+};
+
+static pg_desc resolved(const pg_desc *desc)
+{
+    pg_desc q;
+    memset(&q, 0xff, sizeof q);
+    pg_solver *solver = create(desc);
+    OK(pg_query_desc(solver, &q), solver);
+    pg_destroy(solver);
+    return q;
+}
+
+static void query_tells_every_default(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    pg_desc desc = {0};
+    desc.n[0] = 7, desc.n[1] = 9, desc.backend = backend;
+    set_ends(&desc, 1, "NN");
+    pg_desc q = resolved(&desc);
+    size_t bytes = 0;
+    OK(pg_workspace_bytes(&desc, &bytes), NULL);
+
+    assert_true(q.struct_size == sizeof(pg_desc));
+    assert_int_equal(q.n[0], 7);
+    assert_int_equal(q.n[1], 9);
+    assert_int_equal(q.n[2], 1);
+    assert_int_equal(q.dim, 2);
+    assert_int_equal(q.centring[0], PG_NODE);
+    assert_true(q.h[0] == 1.0 / 8 && q.h[1] == 1.0 / 8);
+    for (int axis = 0; axis < 3; axis++) {
+        assert_null(q.coord[axis]);
+        assert_null(q.weight[axis]);
+        assert_null(q.conductance[axis]);
+    }
+    assert_int_equal(q.face[PG_X_HIGH].kind, PG_DIRICHLET);
+    assert_int_equal(q.face[PG_Y_LOW].kind, PG_NEUMANN);
+    assert_true(q.alpha == 0 && q.beta == 1);
+    assert_true(q.stride_u[0] == 7 && q.stride_u[1] == 63 && q.stride_f[0] == 7 && q.stride_f[1] == 63);
+    assert_int_equal(q.memory, PG_MEM_HOST);
+    assert_int_equal(q.flags, PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
+    assert_true(q.omega > 0 && q.omega < 2);
+    assert_int_equal(q.nu_pre, 2);
+    assert_int_equal(q.nu_post, 1);
+    assert_int_equal(q.fmg_cycles, 1);
+    assert_int_equal(q.backend, backend);
+    if (backend == PG_CUDA) assert_true(q.device >= PG_DEVICE(0));
+    assert_non_null(q.workspace);
+    assert_true(q.workspace_bytes == bytes);
+
+    desc.centring[0] = desc.centring[1] = PG_CELL;
+    q = resolved(&desc);
+    assert_true(q.h[0] == 1.0 / 7 && q.h[1] == 1.0 / 9);
+    desc.centring[1] = PG_NODE;
+    set_ends(&desc, 1, "DN");
+    assert_true(resolved(&desc).h[1] == 1.0 / 9);
+    set_ends(&desc, 1, "PP");
+    assert_true(resolved(&desc).h[1] == 1.0 / 9);
+    desc.h[1] = 0.3;
+    assert_true(resolved(&desc).h[1] == 0.3);
+
+    desc.n[1] = desc.n[2] = 0;
+    q = resolved(&desc);
+    assert_true(q.dim == 1 && q.n[1] == 1 && q.n[2] == 1);
+    desc.dim = 3;
+    assert_int_equal(resolved(&desc).dim, 3);
+    desc.stride_u[0] = 20;
+    q = resolved(&desc);
+    assert_true(q.stride_u[0] == 20 && q.stride_u[1] == 20 && q.stride_f[1] == 7);
+
+    desc.flags = PG_SYMMETRIC | PG_VCYCLE;
+    q = resolved(&desc);
+    assert_true(q.nu_pre == 2 && q.nu_post == 2);
+    assert_int_equal(q.flags, PG_F64 | PG_VCYCLE | PG_SMOOTH_RBGS | PG_SYMMETRIC);
+    desc.flags = PG_MIXED;
+    assert_int_equal(resolved(&desc).inner_cycles, 2);
+    desc.nu_pre = PG_NONE;
+    assert_int_equal(resolved(&desc).nu_pre, PG_NONE);
+    desc.omega = 0.75;
+    assert_true(resolved(&desc).omega == 0.75);
+}
+
+static void query_tells_one_flag_of_each_group(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (unsigned precision = 0; precision <= PG_MIXED; precision = precision ? 2 * precision : PG_F64)
+        for (unsigned method = 0; method <= PG_FMG; method = method ? 2 * method : PG_JACOBI) {
+            const int sweeps = (method & (PG_JACOBI | PG_RBGS | PG_SOR)) != 0;
+            if (precision == PG_MIXED && sweeps) continue;
+            pg_desc desc = box(backend);
+            desc.flags = precision | method;
+            const pg_desc q = resolved(&desc);
+            assert_int_equal(q.flags & PRECISIONS, precision ? precision : PG_F64);
+            assert_int_equal(q.flags & METHODS, method ? method : PG_FMG);
+            assert_int_equal(q.flags & SMOOTHERS, sweeps ? 0 : PG_SMOOTH_RBGS);
+            assert_true(q.omega > 0 && q.omega < 2);
+            if (method == PG_RBGS) assert_true(q.omega == 1);
+            if (method == PG_JACOBI) assert_true(q.omega <= 1);
+        }
+}
+
+/* D. Young 1954: omega = 2 / (1 + sqrt(1 - rho^2)) with Jacobi's spectral radius rho, which is cos(pi h) on the unit cube. */
+static void sor_picks_youngs_omega(void **state)
+{
+    pg_desc desc = {0};
+    desc.backend = backend_or_skip(state);
+    desc.n[0] = desc.n[1] = desc.n[2] = 31;
+    desc.flags = PG_SOR;
+    const double expected = 2 / (1 + sin(PI / 32));
+    assert_true(fabs(resolved(&desc).omega - expected) < 0.01 * (2 - expected));
+}
+
+/* What query tells, given to create again, is the same solver. */
+static void a_queried_descriptor_solves_to_the_same_bits(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const unsigned flags[] = {0, PG_VCYCLE | PG_SMOOTH_JACOBI, PG_WCYCLE | PG_SMOOTH_CHEBYSHEV, PG_SOR, PG_RBGS, PG_JACOBI,
+                              PG_MIXED, PG_SYMMETRIC | PG_VCYCLE};
+    for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
+        double u[POINTS], v[POINTS], f[POINTS];
+        pg_desc desc = box(backend);
+        desc.flags = flags[q], desc.alpha = 1.5;
+        set_ends(&desc, 0, "RN");
+        set_ends(&desc, 2, "PP");
+        desc.centring[1] = PG_CELL, desc.face[PG_Y_LOW].value = 3;
+        fill(u, f, POINTS);
+        memcpy(v, u, sizeof v);
+        pg_desc again = resolved(&desc);
+        again.workspace = NULL, again.workspace_bytes = 0;
+        OK(pg_solve_once(&desc, u, f, NULL), NULL);
+        OK(pg_solve_once(&again, v, f, NULL), NULL);
+        assert_memory_equal(u, v, sizeof u);
+    }
+}
+
+/* ---- Back ends ----------------------------------------------------------------------------------------------------- */
+
+static void without_a_device_cuda_is_refused_and_auto_is_the_cpu(void **state)
+{
+    (void)state;
+    if (cuda_is_usable()) skip();
+    double u[POINTS], f[POINTS], before[POINTS];
+    fill(u, f, POINTS);
+    memcpy(before, u, sizeof u);
+    pg_desc desc = box(PG_CUDA);
+    pg_solver *solver = NULL;
+    size_t bytes = 0;
+    assert_int_equal(pg_create(&desc, &solver), PG_ERROR_NO_DEVICE);
+    assert_null(solver);
+    assert_true(*pg_last_error(NULL));
+    assert_int_equal(pg_workspace_bytes(&desc, &bytes), PG_ERROR_NO_DEVICE);
+    assert_int_equal(pg_solve_once(&desc, u, f, NULL), PG_ERROR_NO_DEVICE);
+    assert_memory_equal(u, before, sizeof u);
+
+    desc.backend = PG_AUTO;
+    assert_int_equal(resolved(&desc).backend, PG_CPU);
+    pg_report report;
+    OK(pg_solve_once(&desc, u, f, &report), NULL);
+    assert_int_equal(report.backend, PG_CPU);
+}
+
+static void a_device_that_is_not_there_is_named(void **state)
+{
+    pg_desc desc = box(backend_or_skip(state));
+    desc.device = PG_DEVICE(1234);
+    pg_solver *solver = NULL;
+    assert_int_not_equal(pg_create(&desc, &solver), PG_OK);
+    assert_null(solver);
+    assert_non_null(strstr(pg_last_error(NULL), "1234"));
+}
+
+static void the_cpu_refuses_device_arrays(void **state)
+{
+    (void)state;
+    pg_desc desc = box(PG_CPU);
+    desc.memory = PG_MEM_DEVICE;
+    pg_solver *solver = NULL;
+    assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
+    assert_null(solver);
+    assert_non_null(strstr(pg_last_error(NULL), "PG_MEM_DEVICE"));
+}
+
+/* ---- Texts --------------------------------------------------------------------------------------------------------- */
+
+static void every_code_has_its_text(void **state)
+{
+    (void)state;
+#define TEXT(name, text) assert_string_equal(pg_status_string(name), text);
+    PG_STATUS_LIST(TEXT)
+#undef TEXT
+#define TEXT(name, text) assert_string_equal(pg_outcome_string(name), text);
+    PG_OUTCOME_LIST(TEXT)
+#undef TEXT
+    assert_int_equal(PG_OK, 0);
+    assert_int_equal(PG_NOT_RUN, 0);
+    assert_true(*pg_status_string(PG_STATUS_COUNT));         /* no code, and still a text */
+    assert_true(*pg_outcome_string(PG_OUTCOME_COUNT));
+    for (int s = 0; s < PG_STATUS_COUNT; s++)
+        assert_string_not_equal(pg_status_string((pg_status)s), pg_status_string(PG_STATUS_COUNT));
+    const int wild[] = {-1, 1000, INT_MAX, INT_MIN};
+    for (int q = 0; q < 4; q++) {
+        assert_string_equal(pg_status_string((pg_status)wild[q]), pg_status_string(PG_STATUS_COUNT));
+        assert_string_equal(pg_outcome_string((pg_outcome)wild[q]), pg_outcome_string(PG_OUTCOME_COUNT));
+    }
+}
+
+static void the_version_is_that_of_the_header(void **state)
+{
+    (void)state;
+    char expected[64];
+    snprintf(expected, sizeof expected, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
+    assert_memory_equal(pg_version(), expected, strlen(expected));
+}
+
+/* A message belongs to its handle (or to the thread, for calls without one). */
+static void messages_of_two_handles_do_not_mix(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    double u[POINTS], f[POINTS];
+    fill(u, f, POINTS);
+    pg_solver *a = create(&desc), *b = create(&desc);
+    assert_int_equal(pg_set_alpha(a, -1.25), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_set_alpha(b, -7.75), PG_ERROR_ARGUMENT);
+    pg_desc bad = desc;
+    bad.beta = -3.5;
+    pg_solver *none;
+    assert_int_equal(pg_create(&bad, &none), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(a), "-1.25"));
+    assert_non_null(strstr(pg_last_error(b), "-7.75"));
+    assert_non_null(strstr(pg_last_error(NULL), "-3.5"));
+    pg_destroy(a);
+    assert_non_null(strstr(pg_last_error(b), "-7.75"));
+    pg_destroy(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_BOTH(every_bad_descriptor_is_refused_by_name),
+        ON_BOTH(every_allowed_descriptor_is_taken),
+        ON_BOTH(every_bad_stop_is_refused_by_name),
+        ON_BOTH(null_arguments_are_refused),
+        ON_BOTH(overlapping_arrays_are_refused),
+        ON_BOTH(an_array_between_two_elements_is_refused),
+        ON_BOTH(bad_changes_between_solves_are_refused_and_change_nothing),
+        cmocka_unit_test(a_bad_workspace_is_refused_with_the_bytes_needed),
+        ON_BOTH(a_failing_allocator_is_reported_and_harms_nobody),
+        cmocka_unit_test(the_allocator_is_asked_once_for_exactly_the_workspace),
+        cmocka_unit_test(an_unaligned_block_of_the_allocator_is_refused_and_given_back),
+        ON_BOTH(the_workspace_keeps_its_bounds),
+        ON_BOTH(query_tells_every_default),
+        ON_BOTH(query_tells_one_flag_of_each_group),
+        ON_BOTH(sor_picks_youngs_omega),
+        ON_BOTH(a_queried_descriptor_solves_to_the_same_bits),
+        cmocka_unit_test(without_a_device_cuda_is_refused_and_auto_is_the_cpu),
+        ON_CUDA(a_device_that_is_not_there_is_named),
+        cmocka_unit_test(the_cpu_refuses_device_arrays),
+        cmocka_unit_test(every_code_has_its_text),
+        cmocka_unit_test(the_version_is_that_of_the_header),
+        ON_BOTH(messages_of_two_handles_do_not_mix),
+    };
+    return cmocka_run_group_tests_name("api", tests, NULL, NULL);
+}

@@ -1,0 +1,1022 @@
+/* How a solve ends, and that its report tells the truth: every residual is recomputed in long double. */
+#include "ref.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/* A problem with random f and u; packed unless the descriptor has strides. */
+typedef struct problem {
+    pg_desc desc;
+    ref p;
+    pg_solver *solver;
+    void *u, *f, *f_before;
+    size_t u_bytes, f_bytes;
+    pg_report report;
+} problem;
+
+static void randomize(const ref *p, void *array, size_t elements, uint64_t seed)
+{
+    rng r = {seed};
+    for (size_t q = 0; q < elements; q++) ref_store(p, array, (int64_t)q, (long double)rng_uniform(&r, -1, 1));
+}
+
+static problem problem_create(const pg_desc *desc)
+{
+    problem t = {0};
+    t.desc = *desc;
+    ref_create(&t.p, desc);
+    const size_t size = t.p.f32 ? sizeof(float) : sizeof(double);
+    t.u_bytes = size * ref_extent_u(&t.p), t.f_bytes = size * ref_extent_f(&t.p);
+    t.u = allocate(t.u_bytes), t.f = allocate(t.f_bytes), t.f_before = allocate(t.f_bytes);
+    randomize(&t.p, t.u, ref_extent_u(&t.p), 1);
+    randomize(&t.p, t.f, ref_extent_f(&t.p), 2);
+    t.solver = create(desc);
+    return t;
+}
+
+static void problem_destroy(problem *t)
+{
+    pg_destroy(t->solver);
+    ref_free(&t->p);
+    free(t->u), free(t->f), free(t->f_before);
+}
+
+/* Solves, checks that f was not written, fetches the report. */
+static void solve(problem *t, const pg_stop *stop)
+{
+    memcpy(t->f_before, t->f, t->f_bytes);
+    OK(pg_solve(t->solver, t->u, t->f, stop), t->solver);
+    OK(pg_get_report(t->solver, &t->report), t->solver);
+    assert_memory_equal(t->f, t->f_before, t->f_bytes);
+    assert_true(t->report.message[0]);
+    assert_int_equal(t->report.backend, t->desc.backend);
+    assert_true(t->report.milliseconds >= 0);
+}
+
+static void assert_outcome(const problem *t, pg_outcome outcome)
+{
+    if (t->report.outcome != outcome)
+        fail_msg("%s, not %s, after %d iterations: %s (%s)", pg_outcome_string(t->report.outcome), pg_outcome_string(outcome),
+                 t->report.iterations, t->report.message, describe(&t->desc));
+}
+
+static void assert_close(double got, long double expected, double tolerance)
+{
+    if (!(fabsl((long double)got - expected) <= tolerance)) fail_msg("%.17g is not %.17Lg within %g", got, expected, tolerance);
+}
+
+/* One norm of f + boundary - removed - A u; without u, of the right-hand side. */
+static long double ref_norm(const problem *t, const void *u, double removed, pg_norm_kind kind)
+{
+    const ref *p = &t->p;
+    long double sum = 0;
+    REF_EACH(p, i, j, k) {
+        long double r = ref_load(p, t->f, ref_f(p, i, j, k)) + ref_boundary(p, i, j, k) - (long double)removed;
+        if (u) r -= ref_apply(p, u, i, j, k);
+        const long double w = ref_weight(p, i, j, k);
+        switch (kind) {
+        case PG_NORM_L2: sum += w * r * r; break;
+        case PG_NORM_L2_PLAIN: sum += r * r; break;
+        case PG_NORM_MAX: sum = fmaxl(sum, fabsl(r)); break;
+        case PG_NORM_L1: sum += w * fabsl(r); break;
+        }
+    }
+    return kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN ? sqrtl(sum) : sum;
+}
+
+/* Round-off of a residual computed in f64: an ulp of the terms that cancel, of which the diagonal times u is the largest. */
+static double round_off(const problem *t, pg_norm_kind kind)
+{
+    const ref *p = &t->p;
+    long double diagonal = p->alpha, u_max = 0, volume = 0, f_norm = ref_norm(t, NULL, 0, kind);
+    for (int axis = 0; axis < 3; axis++) {
+        long double largest = 0;
+        for (int i = 0; i < p->n[axis]; i++)
+            largest = fmaxl(largest, p->axis[axis].low[i] + p->axis[axis].high[i] + fabsl(p->axis[axis].end[0]) +
+                                         fabsl(p->axis[axis].end[1]));
+        diagonal += p->beta * 2 * largest;
+    }
+    REF_EACH(p, i, j, k) {
+        u_max = fmaxl(u_max, fabsl(ref_load(p, t->u, ref_u(p, i, j, k))));
+        volume += kind == PG_NORM_L2_PLAIN ? 1 : ref_weight(p, i, j, k);
+    }
+    if (kind == PG_NORM_MAX) volume = 1;
+    if (kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) volume = sqrtl(volume);
+    return (double)(8 * 0x1p-52L * (diagonal * u_max * volume + f_norm));
+}
+
+/* The report's norms are those of the u returned, whatever the outcome. */
+static void assert_report_is_true(const problem *t, pg_norm_kind kind)
+{
+    const double tolerance = round_off(t, kind);
+    assert_close(t->report.rhs_norm, ref_norm(t, NULL, t->report.removed_mean, kind), tolerance);
+    assert_close(t->report.residual, ref_norm(t, t->u, t->report.removed_mean, kind), tolerance);
+    const int last = t->report.history_count - 1;
+    assert_true(last >= 0);
+    assert_true(t->report.history[0] == t->report.first_residual);
+    if (last < PG_HISTORY) assert_true(t->report.history[last] == t->report.residual);
+}
+
+/* Odd and unequal sizes, one axis of each centring, data on the faces: nothing here is a special case. */
+static pg_desc mixed_box(pg_backend backend, unsigned flags)
+{
+    pg_desc desc = {0};
+    desc.n[0] = 15, desc.n[1] = 10, desc.n[2] = 7;
+    desc.centring[1] = PG_CELL;
+    set_ends(&desc, 0, "DN");
+    set_ends(&desc, 1, "RD");
+    set_ends(&desc, 2, "PP");
+    desc.face[PG_X_LOW].value = 0.5, desc.face[PG_X_HIGH].value = -2, desc.face[PG_Y_LOW].value = 1;
+    desc.backend = backend, desc.flags = flags;
+    return desc;
+}
+
+static pg_desc plain_box(pg_backend backend, int n, unsigned flags)
+{
+    pg_desc desc = {0};
+    desc.n[0] = desc.n[1] = desc.n[2] = n;
+    desc.backend = backend, desc.flags = flags;
+    return desc;
+}
+
+static const unsigned all_methods[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_MIXED | PG_FMG,
+                                       PG_MIXED | PG_VCYCLE, PG_VCYCLE | PG_SMOOTH_JACOBI, PG_FMG | PG_SMOOTH_CHEBYSHEV,
+                                       PG_VCYCLE | PG_SYMMETRIC};
+enum { ALL_METHODS = sizeof all_methods / sizeof *all_methods };
+
+static int is_sweep(unsigned flags) { return (flags & (PG_JACOBI | PG_RBGS | PG_SOR)) != 0; }
+
+/* ---- The outcomes -------------------------------------------------------------------------------------------------- */
+
+static void converged_means_that_the_residual_is_within_the_tolerance(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = mixed_box(backend, all_methods[m]);
+        problem t = problem_create(&desc);
+        solve(&t, NULL);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_report_is_true(&t, PG_NORM_L2);
+        assert_true(t.report.residual <= 1e-8 * t.report.rhs_norm);
+        assert_true(t.report.iterations > 0);
+        assert_int_equal(t.report.history_count, 1 + (t.report.iterations + (is_sweep(desc.flags) ? 9 : 0)) /
+                                                         (is_sweep(desc.flags) ? 10 : 1));
+        assert_true(t.report.removed_mean == 0);
+        problem_destroy(&t);
+    }
+}
+
+static void single_precision_converges_to_its_own_default(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        if (all_methods[m] & PG_MIXED) continue;
+        const pg_desc desc = mixed_box(backend, all_methods[m] | PG_F32);
+        problem t = problem_create(&desc);
+        solve(&t, NULL);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_true(t.report.residual <= 1e-5 * t.report.rhs_norm);
+        assert_true(ref_norm(&t, t.u, 0, PG_NORM_L2) <= 2e-5L * ref_norm(&t, NULL, 0, PG_NORM_L2));
+        problem_destroy(&t);
+    }
+}
+
+static void mixed_precision_reaches_a_tolerance_of_f64(void **state)
+{
+    const pg_desc desc = mixed_box(backend_or_skip(state), PG_MIXED);
+    problem t = problem_create(&desc);
+    pg_stop stop = {0};
+    stop.rtol = 1e-11;
+    solve(&t, &stop);
+    assert_outcome(&t, PG_CONVERGED);
+    assert_report_is_true(&t, PG_NORM_L2);
+    problem_destroy(&t);
+}
+
+static void completed_means_exactly_max_iter_iterations(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int iterations = 0; iterations <= 3; iterations++) {
+            const pg_desc desc = mixed_box(backend, all_methods[m]);
+            problem t = problem_create(&desc);
+            pg_stop stop = {0};
+            stop.rtol = PG_NONE, stop.max_iter = iterations;
+            solve(&t, &stop);
+            assert_outcome(&t, PG_COMPLETED);
+            assert_int_equal(t.report.iterations, iterations ? iterations : 1);
+            assert_true(isnan(t.report.residual));
+            problem_destroy(&t);
+        }
+}
+
+static void max_iter_is_kept_and_reported(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = plain_box(backend, 20, all_methods[m]);
+        problem t = problem_create(&desc);
+        pg_stop stop = {0};
+        stop.rtol = 1e-12, stop.max_iter = is_sweep(desc.flags) ? 13 : 2;
+        solve(&t, &stop);
+        assert_outcome(&t, PG_MAX_ITER);
+        assert_int_equal(t.report.iterations, stop.max_iter);
+        assert_report_is_true(&t, PG_NORM_L2);
+        problem_destroy(&t);
+    }
+}
+
+/* Is there a number in the text within 10 % of the value? */
+static int text_names(const char *text, double value)
+{
+    for (const char *s = text; *s; s++) {
+        char *end;
+        const double number = strtod(s, &end);
+        if (end > s && fabs(number - value) <= 0.1 * fabs(value)) return 1;
+    }
+    return 0;
+}
+
+static void stagnation_is_found_and_its_floor_named(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const unsigned flags[] = {PG_VCYCLE, PG_FMG, PG_WCYCLE, PG_FMG | PG_F32, PG_VCYCLE | PG_F32, PG_MIXED, PG_SOR,
+                              PG_SOR | PG_F32};
+    for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
+        const pg_desc desc = plain_box(backend, 24, flags[q]);
+        problem t = problem_create(&desc);
+        pg_stop stop = {0};
+        stop.rtol = 1e-30;
+        solve(&t, &stop);
+        assert_outcome(&t, PG_STAGNATED);
+        assert_true(t.report.iterations < (is_sweep(flags[q]) ? 5000 : 50));
+        if (!t.p.f32) assert_report_is_true(&t, PG_NORM_L2);
+        /* The floor is that of the precision: (4/h^2) |u| / |f| half ulps for each of three axes, and a few. */
+        long double u_norm = 0;
+        REF_EACH(&t.p, i, j, k) {
+            const long double v = ref_load(&t.p, t.u, ref_u(&t.p, i, j, k));
+            u_norm += ref_weight(&t.p, i, j, k) * v * v;
+        }
+        const double ulp = t.p.f32 ? 0x1p-23 : 0x1p-52;
+        assert_true(t.report.residual <= 3 * 4 * ulp * 25 * 25 * 3 * (double)sqrtl(u_norm) + ulp * t.report.rhs_norm);
+        if (!text_names(t.report.message, t.report.residual) &&
+            !text_names(t.report.message, t.report.residual / t.report.rhs_norm))
+            fail_msg("the floor %g of %g is not in: %s", t.report.residual, t.report.rhs_norm, t.report.message);
+        problem_destroy(&t);
+    }
+}
+
+static void divergence_is_found_and_u_is_the_last_iterate(void **state)
+{
+    pg_desc desc = plain_box(backend_or_skip(state), 9, PG_JACOBI);
+    desc.omega = 1.9;
+    problem t = problem_create(&desc);
+    solve(&t, NULL);
+    assert_outcome(&t, PG_DIVERGED);
+    assert_true(t.report.iterations > 0 && t.report.iterations < 100);
+    assert_true(t.report.residual >= 1e8 * t.report.first_residual);
+    assert_report_is_true(&t, PG_NORM_L2);
+    problem_destroy(&t);
+}
+
+typedef struct witness {
+    int calls, cancel_at, count;    /* cancel_at: the call that says stop; 0: never */
+    double residual[400];
+    int iterations[400];
+} witness;
+
+static int watch(void *user, const pg_report *so_far)
+{
+    witness *w = user;
+    if (w->calls == 400) return 1;
+    w->residual[w->calls] = so_far->residual, w->iterations[w->calls] = so_far->iterations;
+    w->count = so_far->history_count;
+    w->calls++;
+    return w->calls == w->cancel_at;
+}
+
+static void the_monitor_cancels_and_u_is_the_last_iterate(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = plain_box(backend, 20, all_methods[m]);
+        problem t = problem_create(&desc), again = problem_create(&desc);
+        witness w = {0};
+        w.cancel_at = 3;
+        pg_stop stop = {0};
+        stop.rtol = 1e-13, stop.monitor = watch, stop.user = &w;
+        solve(&t, &stop);
+        assert_outcome(&t, PG_CANCELLED);
+        assert_int_equal(w.calls, 3);
+        assert_int_equal(t.report.iterations, w.iterations[2]);
+        assert_true(t.report.residual == w.residual[2]);
+        assert_report_is_true(&t, PG_NORM_L2);
+
+        pg_stop blind = {0};                             /* the same iterations without looking */
+        blind.rtol = PG_NONE, blind.max_iter = t.report.iterations;
+        solve(&again, &blind);
+        assert_memory_equal(t.u, again.u, t.u_bytes);
+        problem_destroy(&t), problem_destroy(&again);
+    }
+}
+
+static void a_handle_that_has_not_run_says_so(void **state)
+{
+    const pg_desc desc = mixed_box(backend_or_skip(state), 0);
+    pg_solver *solver = create(&desc);
+    pg_report report;
+    OK(pg_get_report(solver, &report), solver);
+    assert_int_equal(report.outcome, PG_NOT_RUN);
+    assert_int_equal(report.iterations, 0);
+    pg_destroy(solver);
+}
+
+/* ---- What is not a number ------------------------------------------------------------------------------------------ */
+
+static const double not_numbers[] = {NAN, INFINITY, -INFINITY};
+
+/* Solves and expects u untouched bit for bit. */
+static void expect_not_a_number(problem *t, const pg_stop *stop, const char *where)
+{
+    void *u_before = allocate(t->u_bytes);
+    memcpy(u_before, t->u, t->u_bytes);
+    solve(t, stop);
+    if (t->report.outcome != PG_NOT_A_NUMBER)
+        fail_msg("%s in %s (%s)", pg_outcome_string(t->report.outcome), where, describe(&t->desc));
+    if (memcmp(t->u, u_before, t->u_bytes)) fail_msg("u was touched, bad value in %s (%s)", where, describe(&t->desc));
+    assert_int_equal(t->report.iterations, 0);
+    free(u_before);
+}
+
+static void a_bad_value_in_f_is_found_before_u_is_touched(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int single = 0; single < 2; single++) {
+            if (single && (all_methods[m] & PG_MIXED)) continue;
+            const pg_desc desc = mixed_box(backend, all_methods[m] | (single ? PG_F32 : 0));
+            problem t = problem_create(&desc);
+            const int64_t places[] = {0, 1, 15 * 10 * 3 + 15 * 4 + 7, 15 * 10 * 7 - 1};
+            for (size_t q = 0; q < sizeof places / sizeof *places; q++) {
+                const long double before = ref_load(&t.p, t.f, places[q]);
+                ref_store(&t.p, t.f, places[q], (long double)not_numbers[q % 3]);
+                for (int guess = PG_GUESS_DEFAULT; guess <= PG_GUESS_U; guess++) {
+                    pg_stop stop = {0};
+                    stop.guess = (pg_guess)guess;
+                    expect_not_a_number(&t, &stop, "f");
+                }
+                ref_store(&t.p, t.f, places[q], before);
+            }
+            solve(&t, NULL);                             /* and the handle is as good as ever */
+            assert_outcome(&t, PG_CONVERGED);
+            problem_destroy(&t);
+        }
+}
+
+static void a_bad_value_in_the_guess_is_found_before_u_is_touched(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = mixed_box(backend, all_methods[m]);
+        problem t = problem_create(&desc);
+        const int64_t places[] = {0, 700, 15 * 10 * 7 - 1};
+        pg_stop stop = {0};
+        for (int q = 0; q < 3; q++) {
+            randomize(&t.p, t.u, ref_extent_u(&t.p), 1);
+            ref_store(&t.p, t.u, places[q], (long double)not_numbers[q]);
+            stop.guess = PG_GUESS_U;
+            expect_not_a_number(&t, &stop, "u");
+        }
+        memset(t.u, 0xff, t.u_bytes);                    /* where u is not read, it may hold anything */
+        stop.guess = PG_GUESS_ZERO;
+        solve(&t, &stop);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_report_is_true(&t, PG_NORM_L2);
+        problem_destroy(&t);
+    }
+}
+
+static void a_bad_value_on_a_face_is_found_before_u_is_touched(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int side = 0; side < 6; side++) {
+            pg_desc desc = mixed_box(backend, all_methods[m]);
+            set_ends(&desc, 2, "RN");
+            double plane[150] = {0};                     /* the largest face has 15 x 10 points */
+            const int points[3] = {10 * 7, 15 * 7, 15 * 10}, last = points[side / 2] - 1;
+            desc.face[side].array = plane;
+            problem t = problem_create(&desc);
+            for (int q = 0; q < 3; q++) {
+                const int place = q == 0 ? 0 : q == 1 ? last : last / 2;
+                plane[place] = not_numbers[q];
+                expect_not_a_number(&t, NULL, "a face array");
+                plane[place] = 0;
+            }
+            solve(&t, NULL);
+            assert_outcome(&t, PG_CONVERGED);
+            problem_destroy(&t);
+        }
+}
+
+/* Values beside the window are none of the solver's business. */
+static void bad_values_beside_the_window_do_not_matter(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        pg_desc desc = mixed_box(backend, all_methods[m]);
+        desc.stride_u[0] = 19, desc.stride_u[1] = 19 * 12 + 1, desc.stride_f[0] = 16, desc.stride_f[1] = 16 * 11 + 3;
+        problem t = problem_create(&desc);
+        void *u = allocate(t.u_bytes), *f = allocate(t.f_bytes);
+        memcpy(u, t.u, t.u_bytes), memcpy(f, t.f, t.f_bytes);
+        memset(t.u, 0xff, t.u_bytes), memset(t.f, 0xff, t.f_bytes);
+        REF_EACH(&t.p, i, j, k) {
+            ref_store(&t.p, t.u, ref_u(&t.p, i, j, k), ref_load(&t.p, u, ref_u(&t.p, i, j, k)));
+            ref_store(&t.p, t.f, ref_f(&t.p, i, j, k), ref_load(&t.p, f, ref_f(&t.p, i, j, k)));
+        }
+        solve(&t, NULL);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_report_is_true(&t, PG_NORM_L2);
+        free(u), free(f);
+        problem_destroy(&t);
+    }
+}
+
+/* ---- Zero, solved already, first residual -------------------------------------------------------------------------- */
+
+static void zero_right_hand_side_and_zero_guess_give_zero_at_once(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const char *const ends[] = {"DD", "NN", "PP", "RN"};
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int e = 0; e < 4; e++) {
+            pg_desc desc = plain_box(backend, 8, all_methods[m]);
+            for (int axis = 0; axis < 3; axis++) set_ends(&desc, axis, ends[e]);
+            problem t = problem_create(&desc);
+            memset(t.f, 0, t.f_bytes);
+            for (int guess = PG_GUESS_ZERO; guess <= PG_GUESS_U; guess++) {
+                pg_stop stop = {0};
+                stop.guess = (pg_guess)guess;
+                memset(t.u, guess == PG_GUESS_ZERO ? 0xff : 0, t.u_bytes);
+                solve(&t, &stop);
+                assert_outcome(&t, PG_CONVERGED);
+                assert_int_equal(t.report.iterations, 0);
+                REF_EACH(&t.p, i, j, k) assert_true(ref_load(&t.p, t.u, ref_u(&t.p, i, j, k)) == 0);
+            }
+            problem_destroy(&t);
+        }
+}
+
+static void zero_right_hand_side_is_solved_relative_to_the_first_residual(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = plain_box(backend, 9, all_methods[m]);
+        problem t = problem_create(&desc);
+        memset(t.f, 0, t.f_bytes);
+        pg_stop stop = {0};
+        stop.guess = PG_GUESS_U;
+        solve(&t, &stop);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_report_is_true(&t, PG_NORM_L2);
+        assert_true(t.report.rhs_norm == 0 && t.report.iterations > 0);
+        assert_true(t.report.residual <= 1e-8 * t.report.first_residual);
+        problem_destroy(&t);
+    }
+}
+
+static void tolerances_mean_what_the_header_says(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const pg_desc desc = mixed_box(backend, PG_VCYCLE);
+    pg_stop stop = {0};
+    problem t = problem_create(&desc);
+    for (int64_t q = 0; q < (int64_t)ref_extent_u(&t.p); q++)
+        ref_store(&t.p, t.u, q, 1e6L * ref_load(&t.p, t.u, q));
+    void *far = allocate(t.u_bytes);                     /* a guess whose residual is far above the right-hand side */
+    memcpy(far, t.u, t.u_bytes);
+
+    stop.rtol = 1e-4;
+    solve(&t, &stop);
+    assert_outcome(&t, PG_CONVERGED);
+    assert_true(t.report.residual <= 1e-4 * t.report.rhs_norm);
+    assert_true(t.report.history[t.report.history_count - 2] > 1e-4 * t.report.rhs_norm);
+    const int against_rhs = t.report.iterations;
+
+    memcpy(t.u, far, t.u_bytes);
+    stop.relative_to_first = 1;
+    solve(&t, &stop);
+    assert_outcome(&t, PG_CONVERGED);
+    assert_true(t.report.residual <= 1e-4 * t.report.first_residual);
+    assert_true(t.report.history[t.report.history_count - 2] > 1e-4 * t.report.first_residual);
+    assert_true(t.report.iterations < against_rhs);
+
+    memcpy(t.u, far, t.u_bytes);
+    memset(&stop, 0, sizeof stop);
+    stop.atol = 0.01 * t.report.first_residual;          /* atol alone: no relative tolerance */
+    solve(&t, &stop);
+    assert_outcome(&t, PG_CONVERGED);
+    assert_true(t.report.residual <= stop.atol && t.report.residual > 1e-8 * t.report.rhs_norm);
+    assert_true(t.report.history[t.report.history_count - 2] > stop.atol);
+
+    memcpy(t.u, far, t.u_bytes);
+    stop.rtol = 1e-4;                                    /* either of both is enough */
+    solve(&t, &stop);
+    assert_outcome(&t, PG_CONVERGED);
+    assert_true(t.report.residual > 1e-4 * t.report.rhs_norm);
+    free(far);
+    problem_destroy(&t);
+}
+
+static void a_solved_problem_converges_in_no_iteration_and_u_stays(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = mixed_box(backend, all_methods[m]);
+        problem t = problem_create(&desc);
+        solve(&t, NULL);
+        void *solved = allocate(t.u_bytes);
+        memcpy(solved, t.u, t.u_bytes);
+        pg_stop stop = {0};
+        stop.rtol = 1e-7, stop.guess = PG_GUESS_U;
+        solve(&t, &stop);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_int_equal(t.report.iterations, 0);
+        assert_int_equal(t.report.history_count, 1);
+        assert_memory_equal(t.u, solved, t.u_bytes);
+
+        stop.min_iter = 3, stop.check = 1;               /* unless iterations were asked for */
+        solve(&t, &stop);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_int_equal(t.report.iterations, 3);
+        free(solved);
+        problem_destroy(&t);
+    }
+}
+
+/* ---- Checks, history, norms ---------------------------------------------------------------------------------------- */
+
+static void checks_come_at_their_interval_and_change_nothing(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const unsigned flags[] = {PG_VCYCLE, PG_SOR, PG_JACOBI, PG_MIXED | PG_VCYCLE, PG_FMG};
+    for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
+        const pg_desc desc = plain_box(backend, 12, flags[q]);
+        problem every = problem_create(&desc), fourth = problem_create(&desc);
+        pg_stop stop = {0};
+        stop.rtol = is_sweep(flags[q]) ? 1e-3 : 1e-11;
+        stop.check = 4, stop.max_iter = 122;
+        solve(&fourth, &stop);
+        assert_outcome(&fourth, PG_CONVERGED);
+        assert_int_equal(fourth.report.iterations % 4, 0);
+        assert_int_equal(fourth.report.history_count, 1 + fourth.report.iterations / 4);
+
+        stop.check = 1, stop.min_iter = stop.max_iter = fourth.report.iterations;
+        solve(&every, &stop);
+        assert_int_equal(every.report.iterations, fourth.report.iterations);
+        assert_int_equal(every.report.history_count, 1 + every.report.iterations);
+        assert_memory_equal(every.u, fourth.u, every.u_bytes);
+        for (int c = 0; c < fourth.report.history_count; c++)
+            assert_true(fourth.report.history[c] == every.report.history[4 * c]);
+
+        stop.rtol = 1e-30, stop.check = 5, stop.min_iter = 0, stop.max_iter = 7;   /* the last check is at the end */
+        randomize(&every.p, every.u, ref_extent_u(&every.p), 1);
+        solve(&every, &stop);
+        assert_int_equal(every.report.iterations, 7);
+        assert_int_equal(every.report.history_count, 3);
+        assert_report_is_true(&every, PG_NORM_L2);
+        problem_destroy(&every), problem_destroy(&fourth);
+    }
+}
+
+static void the_history_is_what_the_monitor_saw_and_what_pieces_recompute(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc desc = mixed_box(backend, all_methods[m]);
+        problem t = problem_create(&desc);
+        witness w = {0};
+        pg_stop stop = {0};
+        stop.monitor = watch, stop.user = &w, stop.max_iter = 6, stop.check = 2, stop.rtol = 1e-30;
+        stop.guess = PG_GUESS_U;
+        solve(&t, &stop);
+        assert_int_equal(t.report.iterations, 6);
+        assert_int_equal(t.report.history_count, 4);
+        assert_int_equal(w.calls, 4);
+        assert_int_equal(w.count, 4);
+        pg_report unwatched;
+        {
+            randomize(&t.p, t.u, ref_extent_u(&t.p), 1);
+            stop.monitor = NULL;
+            solve(&t, &stop);
+            unwatched = t.report;
+        }
+        void *r = allocate(t.f_bytes);
+        for (int c = 0; c < 4; c++) {
+            assert_true(t.report.history[c] == w.residual[c] && unwatched.history[c] == w.residual[c]);
+            assert_int_equal(w.iterations[c], 2 * c);
+            randomize(&t.p, t.u, ref_extent_u(&t.p), 1);
+            if (c > 0) {
+                pg_stop blind = {0};
+                blind.rtol = PG_NONE, blind.max_iter = 2 * c, blind.guess = PG_GUESS_U;
+                OK(pg_solve(t.solver, t.u, t.f, &blind), t.solver);
+            }
+            double norm;
+            const double tolerance = round_off(&t, PG_NORM_L2);
+            assert_close(w.residual[c], ref_norm(&t, t.u, 0, PG_NORM_L2), tolerance);
+            OK(pg_residual(t.solver, t.u, t.f, r), t.solver);
+            OK(pg_norm(t.solver, r, PG_NORM_L2, &norm), t.solver);   /* packed: r has the layout of u too */
+            assert_close(norm, (long double)w.residual[c], tolerance);
+        }
+        free(r);
+        problem_destroy(&t);
+    }
+}
+
+static void a_long_history_keeps_its_first_part(void **state)
+{
+    const pg_desc desc = plain_box(backend_or_skip(state), 10, PG_JACOBI);
+    problem t = problem_create(&desc);
+    witness w = {0};
+    pg_stop stop = {0};
+    stop.rtol = 1e-30, stop.check = 1, stop.max_iter = PG_HISTORY + 60, stop.monitor = watch, stop.user = &w;
+    solve(&t, &stop);
+    assert_outcome(&t, PG_MAX_ITER);
+    assert_int_equal(t.report.history_count, PG_HISTORY + 61);
+    assert_int_equal(w.calls, PG_HISTORY + 61);
+    assert_memory_equal(t.report.history, w.residual, sizeof t.report.history);
+    assert_true(t.report.residual == w.residual[w.calls - 1]);
+    assert_report_is_true(&t, PG_NORM_L2);
+    problem_destroy(&t);
+}
+
+static void every_norm_stops_by_itself(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const double stretched[16] = {0, 1, 2, 3, 5, 7, 9, 12, 15, 18, 21, 24, 28, 32, 37, 42};
+    const unsigned flags[] = {PG_FMG, PG_SOR, PG_MIXED | PG_VCYCLE};
+    for (size_t q = 0; q < sizeof flags / sizeof *flags; q++)
+        for (int kind = PG_NORM_L2; kind <= PG_NORM_L1; kind++) {
+            pg_desc desc = mixed_box(backend, flags[q]);
+            desc.coord[0] = stretched;
+            problem t = problem_create(&desc);
+            pg_stop stop = {0};
+            stop.norm = (pg_norm_kind)kind, stop.rtol = 1e-6;
+            solve(&t, &stop);
+            assert_outcome(&t, PG_CONVERGED);
+            assert_true(t.report.residual <= 1e-6 * t.report.rhs_norm);
+            assert_report_is_true(&t, (pg_norm_kind)kind);
+            problem_destroy(&t);
+        }
+}
+
+/* ---- Singular problems --------------------------------------------------------------------------------------------- */
+
+static pg_desc singular_box(pg_backend backend, unsigned flags, int variant)
+{
+    static const double stretched[13] = {0, 1, 2, 3, 5, 7, 9, 12, 15, 18, 21, 24, 28}, radius[12] = {.5, 1.5, 2.5, 3.5, 4.5, 5.5,
+                        6.5, 7.5, 8.5, 9.5, 10.5, 11.5}, edge[13] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    pg_desc desc = {0};
+    desc.n[0] = 12, desc.n[1] = 9, desc.n[2] = 7, desc.flags = flags, desc.backend = backend;
+    for (int axis = 0; axis < 3; axis++) set_ends(&desc, axis, "NN");
+    switch (variant) {
+    case 0: break;
+    case 1: set_ends(&desc, 1, "PP"), desc.centring[0] = desc.centring[2] = PG_CELL; break;
+    case 2: desc.centring[0] = PG_CELL, desc.coord[0] = stretched; break;
+    case 3: desc.centring[0] = PG_CELL, desc.weight[0] = radius, desc.conductance[0] = edge, desc.beta = 3; break;
+    case 4: desc.n[2] = 1, set_ends(&desc, 0, "PP"), set_ends(&desc, 1, "PP"); break;
+    case 5: desc.n[1] = desc.n[2] = 1; break;
+    }
+    if (desc.face[0].kind == PG_NEUMANN) desc.face[0].value = 0.75, desc.face[1].value = -0.25;
+    if (desc.face[2].kind == PG_NEUMANN) desc.face[3].value = 2;
+    return desc;
+}
+enum { SINGULAR_BOXES = 6 };
+
+static void what_makes_a_singular_problem_solvable_is_removed_and_reported(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int variant = 0; variant < SINGULAR_BOXES; variant++)
+            for (int guess = PG_GUESS_ZERO; guess <= PG_GUESS_U; guess++) {
+                const pg_desc desc = singular_box(backend, all_methods[m], variant);
+                problem t = problem_create(&desc);
+                const ref *p = &t.p;
+                assert_true(p->singular);
+                long double sum = 0, volume = 0, u_max = 0;
+                REF_EACH(p, i, j, k) {
+                    sum += ref_weight(p, i, j, k) * (ref_load(p, t.f, ref_f(p, i, j, k)) + ref_boundary(p, i, j, k));
+                    volume += ref_weight(p, i, j, k);
+                }
+                pg_stop stop = {0};
+                stop.guess = (pg_guess)guess, stop.max_iter = 40000;
+                solve(&t, &stop);
+                assert_outcome(&t, PG_CONVERGED);
+                assert_close(t.report.removed_mean, sum / volume, 1e-13 * (double)(1 + fabsl(sum / volume)));
+                assert_report_is_true(&t, PG_NORM_L2);
+                REF_EACH(p, i, j, k) u_max = fmaxl(u_max, fabsl(ref_load(p, t.u, ref_u(p, i, j, k))));
+                assert_close((double)ref_mean(p, t.u), 0, 1e-14 * (double)u_max);
+                problem_destroy(&t);
+            }
+}
+
+static void nothing_is_removed_from_a_compatible_right_hand_side(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const pg_desc desc = singular_box(backend, PG_FMG, 3);
+    problem t = problem_create(&desc);
+    void *exact = allocate(t.u_bytes);
+    memcpy(exact, t.u, t.u_bytes);
+    const long double mean = ref_mean(&t.p, exact);
+    REF_EACH(&t.p, i, j, k)
+        ref_store(&t.p, t.f, ref_f(&t.p, i, j, k), ref_apply(&t.p, exact, i, j, k) - ref_boundary(&t.p, i, j, k));
+    pg_stop stop = {0};
+    stop.rtol = 1e-13;
+    solve(&t, &stop);
+    assert_close(t.report.removed_mean, 0, 1e-14 * t.report.rhs_norm);
+    REF_EACH(&t.p, i, j, k) {
+        const int64_t at = ref_u(&t.p, i, j, k);
+        assert_close((double)ref_load(&t.p, t.u, at), ref_load(&t.p, exact, at) - mean, 1e-10);
+    }
+    free(exact);
+    problem_destroy(&t);
+}
+
+/* ---- Changes between solves ---------------------------------------------------------------------------------------- */
+
+/* The second handle was made with what the first was changed to: both must give the same bits. */
+static void expect_same(problem *changed, problem *fresh)
+{
+    randomize(&changed->p, changed->u, ref_extent_u(&changed->p), 5);
+    memcpy(fresh->u, changed->u, fresh->u_bytes);
+    memcpy(fresh->f, changed->f, fresh->f_bytes);
+    solve(changed, NULL);
+    solve(fresh, NULL);
+    assert_int_equal(changed->report.outcome, fresh->report.outcome);
+    assert_int_equal(changed->report.iterations, fresh->report.iterations);
+    assert_true(changed->report.removed_mean == fresh->report.removed_mean);
+    assert_true(changed->report.rhs_norm == fresh->report.rhs_norm);
+    assert_memory_equal(changed->report.history, fresh->report.history, sizeof(double) * (size_t)(
+                        fresh->report.history_count < PG_HISTORY ? fresh->report.history_count : PG_HISTORY));
+    if (memcmp(changed->u, fresh->u, fresh->u_bytes))
+        fail_msg("other bits than a fresh handle's: %s", describe(&fresh->desc));
+    assert_report_is_true(fresh, PG_NORM_L2);
+}
+
+static void set_alpha_gives_what_a_fresh_handle_gives(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const double alphas[] = {0, 40, 0, 1e-3, 0};
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int singular = 0; singular < 2; singular++) {
+            pg_desc desc = singular ? singular_box(backend, all_methods[m], 1) : mixed_box(backend, all_methods[m]);
+            problem changed = problem_create(&desc);
+            for (size_t q = 0; q < sizeof alphas / sizeof *alphas; q++) {
+                desc.alpha = alphas[q];
+                problem fresh = problem_create(&desc);
+                OK(pg_set_alpha(changed.solver, alphas[q]), changed.solver);
+                expect_same(&changed, &fresh);
+                assert_int_equal(fresh.report.removed_mean != 0, singular && alphas[q] == 0);
+                pg_desc a, b;
+                OK(pg_query_desc(changed.solver, &a), changed.solver);
+                OK(pg_query_desc(fresh.solver, &b), fresh.solver);
+                assert_true(a.alpha == alphas[q] && a.omega == b.omega);
+                problem_destroy(&fresh);
+            }
+            problem_destroy(&changed);
+        }
+}
+
+static void set_faces_gives_what_a_fresh_handle_gives(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double plane[105], other_plane[105];
+    rng r = {11};
+    for (int q = 0; q < 105; q++) plane[q] = rng_uniform(&r, -1, 1), other_plane[q] = rng_uniform(&r, -1, 1);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        pg_desc desc = mixed_box(backend, all_methods[m]);
+        problem changed = problem_create(&desc);
+        for (int change = 0; change < 4; change++) {
+            desc.face[PG_X_HIGH].value = change;
+            desc.face[PG_Y_LOW].array = change == 1 ? plane : change == 2 ? other_plane : NULL;   /* 15 x 7 points */
+            desc.face[PG_X_LOW].array = change == 2 ? plane : NULL;                               /* 10 x 7 points */
+            problem fresh = problem_create(&desc);
+            OK(pg_set_faces(changed.solver, desc.face), changed.solver);
+            expect_same(&changed, &fresh);
+            problem_destroy(&fresh);
+        }
+        problem_destroy(&changed);
+    }
+}
+
+static void face_arrays_are_read_at_each_solve(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double plane[105] = {0};
+    pg_desc desc = mixed_box(backend, PG_FMG);
+    desc.face[PG_Y_HIGH].array = plane;
+    problem t = problem_create(&desc);
+    for (int time = 0; time < 3; time++) {
+        rng r = {(uint64_t)time};
+        for (int q = 0; q < 105; q++) plane[q] = rng_uniform(&r, -1, 1);
+        solve(&t, NULL);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_report_is_true(&t, PG_NORM_L2);
+    }
+    problem_destroy(&t);
+}
+
+/* ---- Repeatability ------------------------------------------------------------------------------------------------- */
+
+static void assert_same_solve(const problem *a, const problem *b)
+{
+    assert_int_equal(a->report.outcome, b->report.outcome);
+    assert_int_equal(a->report.iterations, b->report.iterations);
+    assert_int_equal(a->report.history_count, b->report.history_count);
+    assert_memory_equal(a->report.history, b->report.history,
+                        sizeof(double) * (size_t)(a->report.history_count < PG_HISTORY ? a->report.history_count : PG_HISTORY));
+    assert_true(a->report.removed_mean == b->report.removed_mean);
+    if (memcmp(a->u, b->u, a->u_bytes)) fail_msg("other bits: %s", describe(&a->desc));
+}
+
+static void two_runs_give_the_same_bits(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int single = 0; single < 2; single++)
+            for (int singular = 0; singular < 2; singular++) {
+                if (single && (all_methods[m] & PG_MIXED)) continue;
+                const unsigned flags = all_methods[m] | (single ? PG_F32 : 0);
+                const pg_desc desc = singular ? singular_box(backend, flags, 2) : mixed_box(backend, flags);
+                problem one = problem_create(&desc), two = problem_create(&desc);
+                pg_stop stop = {0};
+                stop.max_iter = is_sweep(flags) ? 40 : 8;
+                solve(&one, &stop);
+                solve(&two, &stop);
+                assert_same_solve(&one, &two);
+                randomize(&one.p, one.u, ref_extent_u(&one.p), 1);   /* and the same handle once more */
+                solve(&one, &stop);
+                assert_same_solve(&one, &two);
+                problem_destroy(&one), problem_destroy(&two);
+            }
+}
+
+static void any_number_of_threads_gives_the_same_bits(void **state)
+{
+    (void)state;
+#ifdef _OPENMP
+    const int usual = omp_get_max_threads(), n = full_or_small(70, 40);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int two_d = 0; two_d < 2; two_d++) {
+            pg_desc desc = mixed_box(PG_CPU, all_methods[m]);
+            desc.n[0] = n, desc.n[1] = two_d ? 3 * n : n - 1, desc.n[2] = two_d ? 1 : n / 2 + 1;
+            problem one = problem_create(&desc), other = problem_create(&desc);
+            const int counts[] = {2, 3, 7};
+            pg_stop stop = {0};
+            stop.max_iter = 3, stop.check = 1;
+            omp_set_num_threads(1);
+            solve(&one, &stop);
+            for (int q = 0; q < 3; q++) {
+                omp_set_num_threads(counts[q]);
+                randomize(&other.p, other.u, ref_extent_u(&other.p), 1);
+                solve(&other, &stop);
+                assert_same_solve(&one, &other);
+            }
+            omp_set_num_threads(usual);
+            problem_destroy(&one), problem_destroy(&other);
+        }
+#else
+    skip();
+#endif
+}
+
+static void two_handles_do_not_affect_each_other(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++) {
+        const pg_desc first = mixed_box(backend, all_methods[m]), second = singular_box(backend, all_methods[(m + 1) % 8], 1);
+        problem a = problem_create(&first), b = problem_create(&second), alone = problem_create(&first);
+        pg_stop stop = {0};
+        stop.guess = PG_GUESS_U, stop.max_iter = 3, stop.rtol = 1e-30, stop.check = 1;
+        for (int step = 0; step < 3; step++) solve(&alone, &stop);
+        for (int step = 0; step < 3; step++) {
+            OK(pg_solve(a.solver, a.u, a.f, &stop), a.solver);
+            solve(&b, &stop);
+            assert_int_equal(pg_set_alpha(b.solver, -1), PG_ERROR_ARGUMENT);
+            assert_int_equal(pg_solve(b.solver, b.u, b.u, NULL), PG_ERROR_ARGUMENT);
+            OK(pg_get_report(a.solver, &a.report), a.solver);
+        }
+        assert_same_solve(&a, &alone);
+        pg_destroy(b.solver);
+        b.solver = NULL;
+        solve(&a, &stop);
+        solve(&alone, &stop);
+        assert_same_solve(&a, &alone);
+        problem_destroy(&a), problem_destroy(&b), problem_destroy(&alone);
+    }
+}
+
+/* ---- Windows ------------------------------------------------------------------------------------------------------- */
+
+/* The window starts one element into an odd-strided array: never on the boundary of a vector or a cache line. */
+static void unaligned_windows_give_the_same_answer(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int single = 0; single < 2; single++) {
+            if (single && (all_methods[m] & PG_MIXED)) continue;
+            const pg_desc packed = mixed_box(backend, all_methods[m] | (single ? PG_F32 : 0));
+            pg_desc padded = packed;
+            padded.stride_u[0] = 17, padded.stride_u[1] = 17 * 11, padded.stride_f[0] = 21, padded.stride_f[1] = 21 * 13 + 2;
+            problem a = problem_create(&packed), b = problem_create(&padded);
+            const size_t size = single ? sizeof(float) : sizeof(double);
+            char *u_block = allocate(b.u_bytes + 2 * size), *f_block = allocate(b.f_bytes + 2 * size);
+            memset(u_block, 0xff, b.u_bytes + 2 * size), memset(f_block, 0xff, b.f_bytes + 2 * size);
+            void *u = u_block + size, *f = f_block + size;
+            REF_EACH(&a.p, i, j, k) {
+                ref_store(&b.p, u, ref_u(&b.p, i, j, k), ref_load(&a.p, a.u, ref_u(&a.p, i, j, k)));
+                ref_store(&b.p, f, ref_f(&b.p, i, j, k), ref_load(&a.p, a.f, ref_f(&a.p, i, j, k)));
+            }
+            char *f_before = allocate(b.f_bytes + 2 * size);
+            memcpy(f_before, f_block, b.f_bytes + 2 * size);
+
+            pg_stop stop = {0};
+            stop.rtol = PG_NONE, stop.max_iter = 3;
+            solve(&a, &stop);
+            OK(pg_solve(b.solver, u, f, &stop), b.solver);
+            OK(pg_get_report(b.solver, &b.report), b.solver);
+            assert_int_equal(b.report.outcome, PG_COMPLETED);
+            long double largest = 0;
+            REF_EACH(&a.p, i, j, k) largest = fmaxl(largest, fabsl(ref_load(&a.p, a.u, ref_u(&a.p, i, j, k))));
+            size_t written = 0, changed = 0;
+            REF_EACH(&a.p, i, j, k) {
+                assert_close((double)ref_load(&b.p, u, ref_u(&b.p, i, j, k)), ref_load(&a.p, a.u, ref_u(&a.p, i, j, k)),
+                             (single ? 1e-5 : 1e-13) * (double)largest);
+                written++;
+            }
+            for (size_t q = 0; q < b.u_bytes / size + 2; q++)
+                changed += !isnan((double)ref_load(&b.p, u_block, (int64_t)q));
+            assert_true(changed == written);             /* nothing beside the window */
+            assert_memory_equal(f_block, f_before, b.f_bytes + 2 * size);
+            free(u_block), free(f_block), free(f_before);
+            problem_destroy(&a), problem_destroy(&b);
+        }
+}
+
+static void solve_once_is_create_solve_report_destroy(void **state)
+{
+    const pg_desc desc = mixed_box(backend_or_skip(state), PG_FMG);
+    problem t = problem_create(&desc);
+    double *u = allocate(t.u_bytes);
+    pg_report report;
+    memset(u, 0xff, t.u_bytes);
+    OK(pg_solve_once(&desc, u, t.f, &report), NULL);
+    solve(&t, NULL);
+    assert_memory_equal(u, t.u, t.u_bytes);
+    assert_int_equal(report.outcome, PG_CONVERGED);
+    assert_int_equal(report.iterations, t.report.iterations);
+    assert_true(report.residual == t.report.residual && report.rhs_norm == t.report.rhs_norm);
+    memset(u, 0xff, t.u_bytes);
+    OK(pg_solve_once(&desc, u, t.f, NULL), NULL);
+    assert_memory_equal(u, t.u, t.u_bytes);
+    free(u);
+    problem_destroy(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_BOTH(converged_means_that_the_residual_is_within_the_tolerance),
+        ON_BOTH(single_precision_converges_to_its_own_default),
+        ON_BOTH(mixed_precision_reaches_a_tolerance_of_f64),
+        ON_BOTH(completed_means_exactly_max_iter_iterations),
+        ON_BOTH(max_iter_is_kept_and_reported),
+        ON_BOTH(stagnation_is_found_and_its_floor_named),
+        ON_BOTH(divergence_is_found_and_u_is_the_last_iterate),
+        ON_BOTH(the_monitor_cancels_and_u_is_the_last_iterate),
+        ON_BOTH(a_handle_that_has_not_run_says_so),
+        ON_BOTH(a_bad_value_in_f_is_found_before_u_is_touched),
+        ON_BOTH(a_bad_value_in_the_guess_is_found_before_u_is_touched),
+        ON_BOTH(a_bad_value_on_a_face_is_found_before_u_is_touched),
+        ON_BOTH(bad_values_beside_the_window_do_not_matter),
+        ON_BOTH(zero_right_hand_side_and_zero_guess_give_zero_at_once),
+        ON_BOTH(zero_right_hand_side_is_solved_relative_to_the_first_residual),
+        ON_BOTH(tolerances_mean_what_the_header_says),
+        ON_BOTH(a_solved_problem_converges_in_no_iteration_and_u_stays),
+        ON_BOTH(checks_come_at_their_interval_and_change_nothing),
+        ON_BOTH(the_history_is_what_the_monitor_saw_and_what_pieces_recompute),
+        ON_BOTH(a_long_history_keeps_its_first_part),
+        ON_BOTH(every_norm_stops_by_itself),
+        ON_BOTH(what_makes_a_singular_problem_solvable_is_removed_and_reported),
+        ON_BOTH(nothing_is_removed_from_a_compatible_right_hand_side),
+        ON_BOTH(set_alpha_gives_what_a_fresh_handle_gives),
+        ON_BOTH(set_faces_gives_what_a_fresh_handle_gives),
+        ON_BOTH(face_arrays_are_read_at_each_solve),
+        ON_BOTH(two_runs_give_the_same_bits),
+        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+        ON_BOTH(two_handles_do_not_affect_each_other),
+        ON_BOTH(unaligned_windows_give_the_same_answer),
+        ON_BOTH(solve_once_is_create_solve_report_destroy),
+    };
+    return cmocka_run_group_tests_name("outcomes", tests, NULL, NULL);
+}
