@@ -3,7 +3,7 @@
        cube [-n N] [-m fmg|v|w|sor|rbgs|jacobi] [-p f64|f32|mixed] [-b auto|cuda|cpu] [--rtol R] [--table]
 
    Alone: u = sin(pi x) sin(2 pi y) sin(3 pi z), an eigenvector of the discrete Laplacian too, so that the error of the
-   discrete solution is known: lambda / lambda_h - 1. With --rtol -1 one iteration is done: a pass of FMG, say.
+   discrete solution is known: lambda / lambda_h - 1. --rtol -1 asks for one pass of FMG, which is about as good.
    --table: Jacobi and red-black Gauss-Seidel in f32 and f64, N = 512 and rtol = 0.1 unless told, for random f: noise is
    what sweeps are good at. One red-black sweep does what two Jacobi sweeps do (Young), in either precision. */
 #define _POSIX_C_SOURCE 200809L
@@ -112,14 +112,14 @@ static int table(double rtol)
         release();
     }
     good = good && sweeps[0] == sweeps[1] && sweeps[2] == sweeps[3];
-    good = good && abs(2 * sweeps[2] - sweeps[0]) <= 1 + sweeps[0] / 20;
+    good = good && abs(2 * sweeps[2] - sweeps[0]) <= 2 + sweeps[0] / 20;
     printf("one red-black sweep for two Jacobi sweeps: %s\n", good ? "as it should be" : "MISSED");
     return good;
 }
 
 static int single(unsigned flags, double rtol)
 {
-    double lambda = 0, lambda_h = 0, error = 0;
+    double lambda = 0, lambda_h = 0, error = 0, top = 0;
     for (int a = 1; a <= 3; a++) {
         lambda += pow(a * pi, 2);
         lambda_h += pow(2 * (n + 1) * sin(a * pi / (2 * (n + 1))), 2);
@@ -137,22 +137,25 @@ static int single(unsigned flags, double rtol)
     }
     solve();
     sample_copy(host, u, count * word, desc.memory);
-    for (size_t m = 0; m < count; m++)
+    for (size_t m = 0; m < count; m++) {
         error = fmax(error, fabs((word == 4 ? ((float *)host)[m] : ((double *)host)[m]) - mode(m)));
+        top = fmax(top, fabs(mode(m)));
+    }
     release();
 
     /* What the residual leaves undone is, relative to u, at most lambda / (lowest eigenvalue) = 14/3 times as large.
-       f32 keeps 24 bits of u, and so never gets below a residual that grows like 1/h^2. */
-    const double residual = rtol < 0 ? 0 : report.residual / report.rhs_norm, exact = lambda / lambda_h - 1;
-    const double floor = word == 4 ? 1e-7 * 4 * pow(n + 1, 2) / lambda : 0;
+       f32 keeps 24 bits of u, which ends the fall of the residual near the floor that the header gives. */
+    const double residual = rtol < 0 ? 0 : report.residual / report.rhs_norm, theory = top * (lambda / lambda_h - 1);
+    const double f32_floor = 1e-7 * 4 * pow(n + 1, 2) / lambda;
     const int solved = report.outcome == (rtol < 0 ? PG_COMPLETED : PG_CONVERGED)
-        || (report.outcome == PG_STAGNATED && residual < floor);
-    const int good = solved && error <= (rtol < 0 ? 2 : 1) * exact + 5 * residual + (word == 4 ? 1e-5 : 1e-11);
-    printf("%s after %d iterations, relative residual %.1e\n", pg_outcome_string(report.outcome), report.iterations,
-           residual);
+        || (report.outcome == PG_STAGNATED && word == 4 && residual < 2 * f32_floor);
+    const double slack = rtol < 0 ? theory : 5 * residual + (word == 4 ? 1e-5 : 1e-11);
+    const int good = solved && fabs(error - theory) <= slack;
+    printf("%s after %d iterations", pg_outcome_string(report.outcome), report.iterations);
+    printf(rtol < 0 ? "\n" : ", relative residual %.1e\n", residual);
     printf("%.2f ms, %.1f GB/s on %s, %s arrays\n", report.milliseconds, bandwidth(0),
            report.backend == PG_CUDA ? "CUDA" : "the CPU", desc.memory == PG_MEM_DEVICE ? "device" : "host");
-    printf("largest error %.3e; theory: %.3e: %s\n", error, exact, good ? "as it should be" : "MISSED");
+    printf("largest error %.3e; theory: %.3e: %s\n", error, theory, good ? "as it should be" : "MISSED");
     return good;
 }
 
@@ -160,7 +163,8 @@ int main(int argc, char **argv)
 {
     unsigned method = PG_FMG, precision = PG_F64;
     double rtol = 0;
-    int with_table = 0;
+    int with_table = 0, usage = 0;
+    n = -1;
     for (int a = 1; a < argc; a++) {
         const char *value = a + 1 < argc ? argv[a + 1] : "nothing";
         if (!strcmp(argv[a], "--table")) { with_table = 1; continue; }
@@ -169,13 +173,17 @@ int main(int argc, char **argv)
         else if (!strcmp(argv[a], "-p")) precision = sample_choose(precisions, value);
         else if (!strcmp(argv[a], "-b")) desc.backend = (pg_backend)sample_choose(backends, value);
         else if (!strcmp(argv[a], "--rtol")) rtol = atof(value);
-        else { puts("cube [-n N] [-m METHOD] [-p PRECISION] [-b BACKEND] [--rtol R] [--table]"); return 2; }
+        else usage = 1;
         a++;
     }
-    if (n == 0) n = with_table ? 512 : 127;
+    if (n < 0) n = with_table ? 512 : 127;
+    if (usage || n == 0 || (rtol < 0 && method != PG_FMG)) {
+        puts("cube [-n N] [-m METHOD] [-p PRECISION] [-b BACKEND] [--rtol R] [--table], --rtol -1 only with FMG");
+        return 2;
+    }
     count = (size_t)n * n * n;
     sine = malloc(3 * sizeof(double) * n);
-    sample_require(n > 0 && sine, "N > 0 or malloc");
+    sample_require(sine != NULL, "malloc");
     desc.n[0] = desc.n[1] = desc.n[2] = n;
     desc.memory = sample_memory(desc.backend);
     const int good = with_table ? table(rtol > 0 ? rtol : 0.1) : single(method | precision, rtol);

@@ -1,6 +1,6 @@
 /* Heat conduction on a stream, with arrays and workspace of the caller's own; a whole time step is one CUDA graph.
 
-       own_stream [-n N] [-s STEPS]                          N^3 unknowns, N = 48 and 20 steps unless told
+       own_stream [-n N] [-s STEPS]                          N^3 unknowns, N = 32 and 20 steps unless told
 
    Implicit Euler of du/dt = lap u on the unit cube with u = 0 on its sides: (1 - dt lap) u_new = u_old, so alpha = 1
    and beta = dt. A step is "copy u to f, solve for u". On a GPU it is captured once and replayed: the device decides
@@ -28,7 +28,7 @@ static void step(pg_solver *solver, double *u, double *f, size_t bytes, pg_memor
 
 int main(int argc, char **argv)
 {
-    int n = 48, steps = 20;
+    int n = 32, steps = 20;
     for (int a = 1; a < argc; a += 2) {
         if (a + 1 < argc && !strcmp(argv[a], "-n")) n = atoi(argv[a + 1]);
         else if (a + 1 < argc && !strcmp(argv[a], "-s")) steps = atoi(argv[a + 1]);
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         sample_require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "the capture");
         step(solver, u, f, bytes, memory, stream);
         sample_require(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture");
-        sample_require(cudaGraphInstantiate(&replay, graph, 0) == cudaSuccess, "cudaGraphInstantiate");
+        sample_require(cudaGraphInstantiateWithFlags(&replay, graph, 0) == cudaSuccess, "cudaGraphInstantiate");
         for (int s = 0; s < steps; s++)
             sample_require(cudaGraphLaunch(replay, stream) == cudaSuccess, "cudaGraphLaunch");
         sample_require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");

@@ -1,4 +1,4 @@
-/* Pictures and volumes of a field: PNG through libpng where the build defines PG_SAMPLE_PNG, else PPM; VTK ImageData. */
+/* Pictures and volumes of a field: PNG through libpng if PG_SAMPLE_PNG is defined, else PPM; VTK ImageData. */
 #ifndef PICTURE_H
 #define PICTURE_H
 

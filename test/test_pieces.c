@@ -26,7 +26,7 @@ static void random_axis(box *b, int axis, rng *r)
 
     if (rng_chance(r, 2)) {
         desc->h[axis] = rng_chance(r, 2) ? rng_uniform(r, 0.05, 0.5) : 0;
-    } else {
+    } else if (n > 1 || desc->centring[axis] == PG_CELL || strchr("DP", ends[0]) || ends[1] == 'D') {   /* has an interval */
         b->coord[axis][0] = rng_uniform(r, -1, 1);
         for (int i = 0; i <= n; i++) b->coord[axis][i + 1] = b->coord[axis][i] + rng_uniform(r, 0.5, 1.5) / n;
         desc->coord[axis] = b->coord[axis];
@@ -37,7 +37,7 @@ static void random_axis(box *b, int axis, rng *r)
     }
     if (rng_chance(r, 3)) {
         for (int i = 0; i <= n; i++) b->conductance[axis][i] = rng_uniform(r, 0.5, 2);
-        if (rng_chance(r, 3)) b->conductance[axis][0] = 0;
+        if (ends[0] != 'P' && rng_chance(r, 3)) b->conductance[axis][0] = 0;
         if (ends[0] == 'P') b->conductance[axis][n] = b->conductance[axis][0];
         desc->conductance[axis] = b->conductance[axis];
     }
@@ -380,7 +380,7 @@ static void sweeps_are_the_textbook_ones(void **state)
 {
     static const struct { unsigned flags; int jacobi; double omega; } sweeps[] = {
         {PG_RBGS, 0, 0}, {PG_SOR, 0, 0}, {PG_JACOBI, 1, 0}, {PG_VCYCLE, 0, 0}, {PG_FMG | PG_SMOOTH_JACOBI, 1, 0},
-        {PG_RBGS, 0, 0.7}, {PG_SOR, 0, 1.6}, {PG_JACOBI, 1, 0.9}, {PG_WCYCLE | PG_SMOOTH_RBGS, 0, 1.3},
+        {PG_SOR, 0, 0.7}, {PG_SOR, 0, 1.6}, {PG_JACOBI, 1, 0.9}, {PG_WCYCLE | PG_SMOOTH_RBGS, 0, 1.3},
         {PG_VCYCLE | PG_SMOOTH_JACOBI, 1, 0.5}};
     enum { SWEEPS = sizeof sweeps / sizeof *sweeps };
     const pg_backend backend = backend_or_skip(state);
@@ -422,37 +422,35 @@ static void sweeps_are_the_textbook_ones(void **state)
     }
 }
 
-/* With f = 0 a sweep of any kind multiplies an eigenmode of D^-1 A by a polynomial in its eigenvalue, of degree sweeps. */
-static void chebyshev_damps_the_upper_part_of_the_spectrum(void **state)
+/* With f = 0 sweeps of any kind multiply an eigenmode of D^-1 A by a polynomial in its eigenvalue. What a coarse grid does not see
+   has eigenvalues in [1/2, 2] in 2D, where the best polynomial of degree k is bounded by 1/T_k(5/3), T_k Chebyshev's. */
+static void chebyshev_sweeps_are_the_best_polynomial_of_their_degree(void **state)
 {
     enum { N = 15 };
-    pg_desc desc = {0};
-    desc.n[0] = desc.n[1] = N;
-    desc.flags = PG_VCYCLE | PG_SMOOTH_CHEBYSHEV, desc.backend = backend_or_skip(state);
-    pg_solver *solver = create(&desc);
+    const pg_backend backend = backend_or_skip(state);
     static const double f[N * N];
-    for (int a = 1; a <= N; a++)
-        for (int b = 1; b <= N; b++) {
-            double mode[N * N], u[N * N], factor[5] = {1, 0, 0, 0, 0};
-            for (int q = 0; q < N * N; q++)
-                mode[q] = sin(PI * a * (q % N + 1) / (N + 1)) * sin(PI * b * (q / N + 1) / (N + 1));
-            for (int sweeps = 1; sweeps < 5; sweeps++) {
-                memcpy(u, mode, sizeof u);
+    for (int sweeps = 1; sweeps <= 4; sweeps++) {
+        pg_desc desc = {0};
+        desc.n[0] = desc.n[1] = N, desc.backend = backend;
+        desc.flags = PG_VCYCLE | PG_SMOOTH_CHEBYSHEV, desc.nu_pre = sweeps;
+        pg_solver *solver = create(&desc);
+        const double bound = 1 / cosh(sweeps * acosh(5.0 / 3));
+        double largest = 0;
+        for (int a = 1; a <= N; a++)
+            for (int b = 1; b <= N; b++) {
+                double mode[N * N], u[N * N], across = 0, along = 0;
+                for (int q = 0; q < N * N; q++)
+                    mode[q] = u[q] = sin(PI * a * (q % N + 1) / (N + 1)) * sin(PI * b * (q / N + 1) / (N + 1));
                 OK(pg_smooth(solver, u, f, sweeps), solver);
-                double across = 0, along = 0;
                 for (int q = 0; q < N * N; q++) across += u[q] * mode[q], along += mode[q] * mode[q];
-                factor[sweeps] = across / along;
-                for (int q = 0; q < N * N; q++) assert_true(fabs(u[q] - factor[sweeps] * mode[q]) < 1e-13);
-                assert_true(fabs(factor[sweeps]) < 1);
+                const double factor = across / along, lambda = 1 - (cos(PI * a / (N + 1)) + cos(PI * b / (N + 1))) / 2;
+                for (int q = 0; q < N * N; q++) assert_true(fabs(u[q] - factor * mode[q]) < 1e-13);
+                assert_true(fabs(factor) < 1);
+                if (lambda >= 0.5 && fabs(factor) > largest) largest = fabs(factor);
             }
-            /* lambda of D^-1 A is in (0, 2); from 1/2 on, a mode is not seen on the coarse grid. The best polynomial of degree k
-               on [1/2, 2] has the bound 1/T_k(5/3): 0.6, 0.22, 0.073, 0.024. */
-            const double lambda = 1 - (cos(PI * a / (N + 1)) + cos(PI * b / (N + 1))) / 2;
-            static const double best[5] = {1, 0.6, 0.2196, 0.0740, 0.0248};
-            for (int sweeps = 1; sweeps < 5 && lambda >= 0.5; sweeps++)
-                assert_true(fabs(factor[sweeps]) <= 1.6 * best[sweeps]);
-        }
-    pg_destroy(solver);
+        if (!(largest <= bound * (1 + 1e-9))) fail_msg("%d sweeps: %.4f, not %.4f", sweeps, largest, bound);
+        pg_destroy(solver);
+    }
 }
 
 /* ---- Cycles -------------------------------------------------------------------------------------------------------- */
@@ -474,7 +472,8 @@ static void a_cycle_is_one_iteration_of_solve(void **state)
         window v = window_poisoned(&p, U_LAYOUT), w = window_poisoned(&p, U_LAYOUT);
         memcpy(v.block, u.block, u.elements * u.size), memcpy(w.block, u.block, u.elements * u.size);
         pg_stop stop = {0};
-        stop.rtol = PG_NONE, stop.max_iter = 2, stop.guess = PG_GUESS_U;
+        stop.rtol = PG_NONE, stop.max_iter = flags[q % 8] & PG_MIXED ? 4 : 2;   /* two steps of two inner cycles */
+        stop.guess = PG_GUESS_U;
         OK(pg_solve(solver, v.at, f.at, &stop), solver);
         OK(pg_cycle(solver, u.at, f.at, 2), solver);
         OK(pg_cycle(solver, w.at, f.at, 1), solver);
@@ -492,10 +491,13 @@ static void a_cycle_is_one_iteration_of_solve(void **state)
 static void a_cycle_reduces_the_residual(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    const unsigned flags[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FMG | PG_MIXED, PG_VCYCLE | PG_SMOOTH_CHEBYSHEV};
+    /* Chebyshev's 2 + 1 sweeps in 3D cannot do better than 1/(T_2(1.4) T_1(1.4)) = 0.25. */
+    static const struct { unsigned flags; double factor; } cases[] = {
+        {PG_VCYCLE, 0.13}, {PG_WCYCLE, 0.13}, {PG_FMG, 0.13}, {PG_FMG | PG_MIXED, 0.13 * 0.13},
+        {PG_VCYCLE | PG_SMOOTH_CHEBYSHEV, 0.3}};
     for (int q = 0; q < 5; q++) {
         pg_desc desc = {0};
-        desc.n[0] = 21, desc.n[1] = 16, desc.n[2] = 13, desc.flags = flags[q], desc.backend = backend;
+        desc.n[0] = 21, desc.n[1] = 16, desc.n[2] = 13, desc.flags = cases[q].flags, desc.backend = backend;
         desc.centring[1] = PG_CELL, desc.face[PG_Y_LOW].value = 1;
         set_ends(&desc, 2, "NN");
         ref p;
@@ -510,7 +512,7 @@ static void a_cycle_reduces_the_residual(void **state)
             OK(pg_cycle(solver, u.at, f.at, 1), solver);
             OK(pg_residual(solver, u.at, f.at, res.at), solver);
             OK(pg_norm(solver, res.at, PG_NORM_L2, &after), solver);
-            if (!(after < 0.15 * before)) fail_msg("factor %.3f: %s", after / before, describe(&desc));
+            if (!(after < cases[q].factor * before)) fail_msg("factor %.3f: %s", after / before, describe(&desc));
         }
         pg_destroy(solver);
         window_free(&u), window_free(&f), window_free(&res);
@@ -694,7 +696,7 @@ int main(void)
         ON_BOTH(sums_over_many_blocks_are_complete),
         ON_BOTH(not_a_number_is_never_lost),
         ON_BOTH(sweeps_are_the_textbook_ones),
-        ON_BOTH(chebyshev_damps_the_upper_part_of_the_spectrum),
+        ON_BOTH(chebyshev_sweeps_are_the_best_polynomial_of_their_degree),
         ON_BOTH(a_cycle_is_one_iteration_of_solve),
         ON_BOTH(a_cycle_reduces_the_residual),
         ON_BOTH(a_symmetric_cycle_is_self_adjoint_and_positive_in_pg_dot),
