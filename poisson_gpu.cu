@@ -60,6 +60,7 @@ enum {
     PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 2048,       // and of a GPU reduction
     PGI_BLOCK = 256,                // threads of a block
+    PGI_PLANES = 4,                 // planes that a march has under way
     PGI_SERIAL = 8192,              // points below which OpenMP costs more than it gives
     PGI_ALIGN = 256                 // bytes
 };
@@ -1781,7 +1782,10 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz)
     h.by = (ny + h.ty - 1) / h.ty;
     // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
     const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
-    h.kc = (int)(kc < 1 ? 1 : kc > 64 ? 64 : kc);
+#ifndef TRYKC
+#define TRYKC 64
+#endif
+    h.kc = (int)(kc < 1 ? 1 : kc > TRYKC ? TRYKC : kc);
     h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
@@ -1806,28 +1810,48 @@ static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, int64_t block,
     return t;
 }
 
-// Marches one column of a tile; calls body(k, u, off-diagonal part, diagonal, its inverse). The division is redone only where
-// the diagonal changes: on uniform axes next to the boundary.
+// A value that no thread writes while the kernel runs. Such loads may pass stores, so that a march has several under way.
+template <class T> static __device__ inline T pgi_load(const T *p)
+{
+    return __ldg(p);
+}
+
+// Marches one column of a tile; calls body(k, u, f, off-diagonal part, diagonal, its inverse); f may be NULL. The planes of a
+// step are loaded before any is used. The division is redone only where the diagonal changes: on uniform axes next to the
+// boundary.
 template <class T, class Body>
-static __device__ inline void pgi_march(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, const pgi_tile &t, Body body)
+static __device__ inline void pgi_march(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, const T *f, int64_t f_sj, int64_t f_sk,
+                                        const pgi_tile &t, Body body)
 {
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
     const pgi_axis<T> &az = b.axis[2];
     const T *p = u + t.i + t.j * sj + t.k0 * sk;
+    if (f) f += t.i + t.j * f_sj + t.k0 * f_sk;
     const int xm = pgi_below(b.axis[0], t.i), xp = pgi_above(b.axis[0], t.i);
     const int64_t ym = pgi_below(b.axis[1], t.j) * sj, yp = pgi_above(b.axis[1], t.j) * sj;
     const T alpha = (T)b.state->alpha;
-    T u_km = p[pgi_below(az, t.k0) * sk], u_c = p[0], d_last = 0, inverse = 0;
-    for (int k = t.k0; k < t.k1; k++) {
-        const pgi_row<T> z = pgi_row_of(az, k);
-        const T u_kp = p[pgi_above(az, k) * sk];
-        const T d = pgi_diagonal(alpha, x, y, z);
-        if (d != d_last) inverse = 1 / d;
-        d_last = d;
-        body(k, u_c, pgi_off_diagonal(x, y, z, p[xm], p[xp], p[ym], p[yp], u_km, u_kp), d, inverse);
-        p += sk;
-        u_km = u_c;
-        u_c = u_kp;
+    T u_km = pgi_load(p + pgi_below(az, t.k0) * sk), u_c = pgi_load(p), d_last = 0, inverse = 0;
+    for (int k = t.k0; k < t.k1; k += PGI_PLANES) {
+        T u_kp[PGI_PLANES], f_c[PGI_PLANES];
+#pragma unroll
+        for (int q = 0; q < PGI_PLANES; q++) {
+            if (k + q < t.k1) u_kp[q] = pgi_load(p + q * sk + pgi_above(az, k + q) * sk);
+            f_c[q] = f && k + q < t.k1 ? pgi_load(f + q * f_sk) : (T)0;
+        }
+#pragma unroll
+        for (int q = 0; q < PGI_PLANES; q++) {
+            if (k + q >= t.k1) break;
+            const pgi_row<T> z = pgi_row_of(az, k + q);
+            const T d = pgi_diagonal(alpha, x, y, z);
+            if (d != d_last) inverse = 1 / d;
+            d_last = d;
+            const T off = pgi_off_diagonal(x, y, z, pgi_load(p + xm), pgi_load(p + xp), pgi_load(p + ym), pgi_load(p + yp), u_km, u_kp[q]);
+            body(k + q, u_c, f_c[q], off, d, inverse);
+            p += sk;
+            u_km = u_c;
+            u_c = u_kp[q];
+        }
+        if (f) f += PGI_PLANES * f_sk;
     }
 }
 
@@ -1838,11 +1862,10 @@ static __global__ void pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs,
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
     T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj;
     const T mean = pgi_mean_of(b, rhs);
-    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, t, [&](int k, T u, T off, T, T inverse) {
-        out[k * gout.sk] = pgi_relaxed(u, pgi_rhs_value(b, rhs, f[k * rhs.f.sk], mean, t.i, t.j, k), off, inverse, omega);
+    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, pgi_data<T>(rhs.f), rhs.f.sj, rhs.f.sk, t, [&](int k, T u, T f, T off, T, T inverse) {
+        out[k * gout.sk] = pgi_relaxed(u, pgi_rhs_value(b, rhs, f, mean, t.i, t.j, k), off, inverse, omega);
     });
 }
 
@@ -1853,13 +1876,12 @@ static __global__ void pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const T *f = rhs.f.base ? pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj : NULL;
+    const T *f = rhs.f.base ? pgi_data<T>(rhs.f) : NULL;
     TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj;
     const T mean = pgi_mean_of(b, rhs), scale = scaled ? (T)b.state->scale : (T)1;
-    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, t, [&](int k, T u, T off, T d, T) {
-        const T au = off + d * u;
-        out[k * gout.sk] =
-            (TO)(f ? scale * (pgi_rhs_value(b, rhs, f[k * rhs.f.sk], mean, t.i, t.j, k) - off - d * u) : au);
+    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, f, rhs.f.sj, rhs.f.sk, t, [&](int k, T u, T f_c, T off, T d, T) {
+        const T r = pgi_rhs_value(b, rhs, f_c, mean, t.i, t.j, k) - off - d * u, au = off + d * u;
+        out[k * gout.sk] = (TO)(f ? scale * r : au);
     });
 }
 
@@ -1890,12 +1912,13 @@ static __global__ void pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs r
         if (i >= c.hi[0]) continue;
         const pgi_row<T> x = pgi_row_of(b.axis[0], i), z = pgi_row_of(b.axis[2], k);
         T *p = u + i + k * gu.sk;
-        const T off = pgi_off_diagonal(x, y, z, p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)], p[ym], p[yp],
-                                       p[pgi_below(b.axis[2], k) * gu.sk], p[pgi_above(b.axis[2], k) * gu.sk]);
+        const T off = pgi_off_diagonal(x, y, z, pgi_load(p + pgi_below(b.axis[0], i)), pgi_load(p + pgi_above(b.axis[0], i)),
+                                       pgi_load(p + ym), pgi_load(p + yp), pgi_load(p + pgi_below(b.axis[2], k) * gu.sk),
+                                       pgi_load(p + pgi_above(b.axis[2], k) * gu.sk));
         const T d = pgi_diagonal(alpha, x, y, z);
         if (d != d_last) inverse = 1 / d;
         d_last = d;
-        *p = pgi_relaxed(*p, pgi_rhs_value(b, rhs, f[i + k * rhs.f.sk], mean, i, j, k), off, inverse, omega);
+        *p = pgi_relaxed(*p, pgi_rhs_value(b, rhs, pgi_load(f + i + k * rhs.f.sk), mean, i, j, k), off, inverse, omega);
     }
 }
 
@@ -1937,13 +1960,18 @@ static __global__ void pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx,
                            : partner == PGI_ONE ? 1.0
                                                 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
         };
-        const auto rhs_at = [&](int k) {
-            return pgi_rhs_value(b, rhs, f[t.i + t.j * rhs.f.sj + k * rhs.f.sk], mean, t.i, t.j, k);
-        };
-        if (SOURCE == PGI_RESIDUAL)
-            pgi_march(b, x, gx.sj, gx.sk, t, [&](int k, T u, T off, T d, T) { add(k, rhs_at(k) - off - d * u); });
-        else
-            for (int k = t.k0; k < t.k1; k++) add(k, SOURCE == PGI_RHS ? rhs_at(k) : x[t.i + t.j * gx.sj + k * gx.sk]);
+        if (SOURCE == PGI_RESIDUAL) {
+            pgi_march(b, x, gx.sj, gx.sk, f, rhs.f.sj, rhs.f.sk, t, [&](int k, T u, T f_c, T off, T d, T) {
+                add(k, pgi_rhs_value(b, rhs, f_c, mean, t.i, t.j, k) - off - d * u);
+            });
+        } else if (SOURCE == PGI_RHS) {
+#pragma unroll 4
+            for (int k = t.k0; k < t.k1; k++)
+                add(k, pgi_rhs_value(b, rhs, pgi_load(f + t.i + t.j * rhs.f.sj + k * rhs.f.sk), mean, t.i, t.j, k));
+        } else {
+#pragma unroll 4
+            for (int k = t.k0; k < t.k1; k++) add(k, pgi_load(x + t.i + t.j * gx.sj + k * gx.sk));
+        }
     }
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);

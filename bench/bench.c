@@ -776,6 +776,7 @@ int main(int argc, char **argv)
         do_shape(&shapes[s], PG_F64);
         do_shape(&shapes[s], PG_F32);
     }
+    if (!row_count) fail("--rows", "no row has all these words");
     print_checks();
     if (options.out) write_json(&copy, copy_bytes);
     return 0;

@@ -38,7 +38,7 @@ check "LICENSE is the text that ends the header" license
 
 header() { echo '#include "poisson_gpu.h"' | "$1" -x "$2" -std="$3" -I. -Wall -Wextra -Wpedantic -Werror -fsyntax-only -; }
 hello() {                            # hello compiler objects and flags: links the first program and runs it
-    "$1" -std=c99 -I. -x c "$temp/alone/hello.c" -x none -o hello $2 -lm && ./hello
+    "$1" -std=c99 -I. -x c "$temp/alone/hello.c" -x none -o hello $2 -lstdc++ -lm && ./hello
 }
 for cxx in g++ clang++; do
     if ! have $cxx; then
@@ -64,8 +64,10 @@ if [ -n "$nvcc" ]; then
     check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" "$nvcc" -O3 -std=c++17 --threads 2 \
         -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
         -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -c poisson_gpu.cu -o nvcc.o
+    check "its object has at most 8 MB an architecture" test "$(wc -c <nvcc.o)" -le 24000000
 else
     skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
+    skip "its object has at most 8 MB an architecture"
 fi
 
 # ---- names
@@ -135,10 +137,19 @@ else
     skip "everything with Meson"
 fi
 
-cmake_project() {
-    folder cmake && cp "$root/test/consumer/cmake/CMakeLists.txt" . && cmake -S . -B build && cmake --build build && build/hello
+# CMakeLists.txt is for the CPU; for the GPU it is edited as its comment says.
+from_cmake() {
+    folder cmake && sed "$1" "$root/test/consumer/cmake/CMakeLists.txt" >CMakeLists.txt && cmake -S . -B build $2 &&
+        cmake --build build && build/hello
 }
-if have cmake; then check "from CMake, in five lines: the first program" cmake_project; else skip "from CMake"; fi
+if have cmake; then check "from CMake, in five lines: the first program" from_cmake ""; else skip "from CMake"; fi
+rm -rf "$temp/cmake"
+if have cmake && [ -n "$nvcc" ]; then
+    check "from CMake with CUDA: the first program" from_cmake 's/C CXX)/C CUDA)/; /^set_source/d' \
+        "-DCMAKE_CUDA_COMPILER=$nvcc -DCMAKE_CUDA_ARCHITECTURES=75"
+else
+    skip "from CMake with CUDA"
+fi
 
 # ---- sanitizers: of the address, of undefined behaviour; leaks are errors
 cd "$root" || exit 1

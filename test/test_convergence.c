@@ -1,44 +1,63 @@
-/* How fast the residual falls per multigrid cycle. Each factor is the geometric mean over the last five of fifteen cycles
-   on A u = 0 from a random start; nothing limits how far that residual can fall, so no cycle is lost to round-off. */
+/* How fast the residual falls per multigrid cycle: the geometric mean over the last five of fifteen cycles on A u = 0 from a
+   random start. The cycles are run five at a time: u comes back with its mean removed from a singular problem, so that
+   the constants a cycle leaves behind never hide the rest in round-off. */
 #include "ref.h"
 
-enum { CYCLES = 15, LAST = 5 };
+enum { CYCLES = 5, PARTS = 3 };
 
 static double factor(const pg_desc *desc)
 {
     ref p;
     ref_create(&p, desc);
     const size_t points = ref_points(&p);
+    const int singular = p.singular;
+    ref_free(&p);
     double *u = allocate(points * sizeof *u), *f = allocate(points * sizeof *f);
     rng r = {points};
     for (size_t i = 0; i < points; i++) u[i] = rng_uniform(&r, -1, 1), f[i] = 0;
-    const double mean = p.singular ? (double)ref_mean(&p, u) : 0;
-    for (size_t i = 0; i < points; i++) u[i] -= mean;
-    ref_free(&p);
 
     pg_solver *solver = NULL;
     if (pg_create(desc, &solver) != PG_OK) fail_msg("%s: %s", describe(desc), pg_last_error(NULL));
     const pg_stop stop = {.rtol = 1e-250, .relative_to_first = 1, .max_iter = CYCLES, .guess = PG_GUESS_U};
-    OK(pg_solve(solver, u, f, &stop), solver);
     pg_report report;
-    OK(pg_get_report(solver, &report), solver);
+    double first, last;
+    int part = 0;
+    do {
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        first = report.history[0], last = report.history[report.history_count - 1];
+        /* A tiny problem is solved exactly and leaves 0, or nothing but round-off if it is singular. */
+        const int round_off = singular && report.outcome == PG_STAGNATED && last <= 1e-13 * first;
+        if (report.outcome != PG_MAX_ITER && report.outcome != PG_CONVERGED && !round_off)
+            fail_msg("%s: %s", describe(desc), report.message);
+    } while (++part < PARTS && last > 0);
     pg_destroy(solver);
     free(u), free(f);
-    if (report.outcome != PG_MAX_ITER && report.outcome != PG_CONVERGED)
-        fail_msg("%s: %s", describe(desc), report.message);
-
-    /* Tiny problems are solved exactly by the first cycle, and soon there is nothing left to measure. */
-    int last = report.history_count - 1;
-    while (last > 0 && !(report.history[last] > 1e-100)) last--;
-    const int first = last > LAST ? last - LAST : 0;
-    return last > first ? pow(report.history[last] / report.history[first], 1.0 / (last - first)) : 0;
+    return last > 0 ? pow(last / first, 1.0 / (report.history_count - 1)) : 0;
 }
+
+static double worst;                /* of the test that runs */
 
 static void must_converge(const pg_desc *desc, double bound)
 {
     const double q = factor(desc);
     if (!(q <= bound))
         fail_msg("%s, h %g %g %g: factor %.3f > %.2f", describe(desc), desc->h[0], desc->h[1], desc->h[2], q, bound);
+    worst = fmax(worst, q);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    worst = 0;
+    return 0;
+}
+
+static int show_worst(void **state)
+{
+    (void)state;
+    if (worst > 0) printf("# largest factor %.3f\n", worst);
+    return 0;
 }
 
 static pg_desc vcycle(pg_backend backend, int nx, int ny, int nz, pg_centring centring, const char *ends)
@@ -201,17 +220,19 @@ static void a_symmetric_cycle_is_symmetric_and_positive(void **state)
                 }
 }
 
+#define FACTORS(name) {#name "_on_cpu", name, start, show_worst, &on_cpu}, {#name "_on_cuda", name, start, show_worst, &on_cuda}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_BOTH(cubes_from_31_to_255),
-        ON_BOTH(cubes_of_every_size_from_2_to_130),
-        ON_BOTH(squares_and_slabs_of_every_size_from_2_to_130),
-        ON_BOTH(lines_of_every_size_from_2_to_130),
-        ON_BOTH(five_hundred_random_boxes_of_equal_spacing),
-        ON_BOTH(five_hundred_random_grids_of_the_unit_cube),
-        ON_BOTH(spacing_ratios_to_1000_in_any_one_or_two_axes),
-        ON_BOTH(other_cycles_and_smoothers_converge),
+        FACTORS(cubes_from_31_to_255),
+        FACTORS(cubes_of_every_size_from_2_to_130),
+        FACTORS(squares_and_slabs_of_every_size_from_2_to_130),
+        FACTORS(lines_of_every_size_from_2_to_130),
+        FACTORS(five_hundred_random_boxes_of_equal_spacing),
+        FACTORS(five_hundred_random_grids_of_the_unit_cube),
+        FACTORS(spacing_ratios_to_1000_in_any_one_or_two_axes),
+        FACTORS(other_cycles_and_smoothers_converge),
         ON_BOTH(a_symmetric_cycle_is_symmetric_and_positive),
     };
     return cmocka_run_group_tests_name("convergence", tests, NULL, NULL);
