@@ -60,7 +60,6 @@ enum {
     PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 2048,       // and of a GPU reduction
     PGI_BLOCK = 256,                // threads of a block
-    PGI_PLANES = 4,                 // planes that a march has under way
     PGI_SERIAL = 8192,              // points below which OpenMP costs more than it gives
     PGI_ALIGN = 256                 // bytes
 };
@@ -82,7 +81,6 @@ template <class T> struct pgi_axis {
     double row_weight[3];
     const pgi_row<T> *table;        // n rows, or NULL
     const double *weight;           // n, or NULL
-    T face[2];                      // what g is multiplied with in the two end rows
 };
 
 // How an axis is coarsened to the next level.
@@ -119,12 +117,19 @@ struct pgi_grid {
     int64_t sj, sk;
 };
 
-// The right-hand side of a level: f alone, or with the removed mean and the boundary data.
+// The boundary data of a level, in a table: kernels that need them are few.
+struct pgi_faces {
+    double coefficient[6];          // what g is multiplied with in the end rows
+    const void *plane[6];           // the level's own data, in its precision; NULL: the caller's
+    int n[3];
+    unsigned mask;                  // bit q: face q has a coefficient
+    int scaled;                     // PG_MIXED: f and the planes are in units of 1/state.scale
+};
+
+// The right-hand side of a level: f alone, or (with faces) f less the removed mean and with the boundary data.
 struct pgi_rhs {
     pgi_grid f;
-    int full;
-    int scaled;                     // PG_MIXED: f is in units of 1/state.scale
-    const void *plane[6];           // face data of this level; NULL: the caller's
+    const pgi_faces *faces;
 };
 
 // What the device knows of a solve. Host memory on the CPU back end.
@@ -135,6 +140,7 @@ struct pgi_state {
         double value;
         const void *plane;
     } face[6];
+    unsigned face_mask;             // bit q: face q has data that are not 0
     pg_stop stop;
     int window;                     // checks without progress that mean stagnation
     double progress;                // what counts as progress: a residual below this times the best
@@ -167,7 +173,8 @@ struct pgi_level {
     pgi_transfers<double> transfer64;
     pgi_transfers<float> transfer32;
     pgi_grid u, f, t;               // t: scratch for residuals, shared by all levels
-    void *plane[6];                 // boundary data in the level's precision
+    void *plane[6];                 // boundary data in the level's precision, where it has its own
+    const pgi_faces *faces;
     const double *eigen;            // coarsest: per axis values, vectors, weighted transposed vectors
 };
 
@@ -298,45 +305,49 @@ template <class T> static PGI_HD inline T pgi_relaxed(T u, T rhs, T off, T inver
 }
 
 // The boundary data of face q at position p of its plane.
-template <class T> static PGI_HD inline T pgi_face_value(const pgi_state *st, const void *plane, int q, int64_t p, int scaled)
+template <class T> static PGI_HD inline T pgi_face_value(const pgi_faces *faces, const pgi_state *st, int q, int64_t p)
 {
-    if (st->face[q].plane) return ((const T *)(plane ? plane : st->face[q].plane))[p];
-    return (T)(scaled ? st->face[q].value * st->scale : st->face[q].value);
+    const void *plane = st->face[q].plane;
+    if (plane) return ((const T *)(faces->plane[q] ? faces->plane[q] : plane))[p];
+    return (T)(faces->scaled ? st->face[q].value * st->scale : st->face[q].value);
 }
 
-template <class T> static PGI_HD inline T pgi_face_terms(const pgi_box<T> &b, const pgi_rhs &rhs, int i, int j, int k)
+// The faces with data at point (i,j,k), bit by bit.
+static PGI_HD inline unsigned pgi_end_bits(int i, int n)
 {
-    const int at[3] = {i, j, k};
-    const int64_t nx = b.axis[0].n, ny = b.axis[1].n;
-    const int64_t place[3] = {j + ny * k, i + nx * k, i + nx * j};
+    return (i == 0 ? 1u : 0u) | (i == n - 1 ? 2u : 0u);
+}
+static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state *st)
+{
+    return rhs.faces ? rhs.faces->mask & st->face_mask : 0u;
+}
+
+// What the boundary data add to the right-hand side at a point that touches the given faces. Rare, so kept out of line.
+#ifdef __CUDACC__
+#define PGI_RARE __noinline__
+#else
+#define PGI_RARE
+#endif
+template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st, unsigned touched, int i, int j, int k)
+{
+    const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
     T sum = 0;
-    for (int q = 0; q < 6; q++) {
-        const pgi_axis<T> &a = b.axis[q / 2];
-        const T coefficient = a.face[q & 1];
-        if (coefficient != 0 && at[q / 2] == (q & 1 ? a.n - 1 : 0))
-            sum += coefficient * pgi_face_value<T>(b.state, rhs.plane[q], q, place[q / 2], rhs.scaled);
-    }
+    for (int q = 0; q < 6; q++)
+        if (touched >> q & 1) sum += (T)faces->coefficient[q] * pgi_face_value<T>(faces, st, q, place[q / 2]);
     return sum;
 }
 
-template <class T> static PGI_HD inline int pgi_at_face(const pgi_axis<T> &a, int i)
+template <class T> static PGI_HD inline T pgi_mean_of(const pgi_rhs &rhs, const pgi_state *st)
 {
-    return (i == 0 && a.face[0] != 0) || (i == a.n - 1 && a.face[1] != 0);
+    return !rhs.faces ? (T)0 : (T)(rhs.faces->scaled ? st->mean * st->scale : st->mean);
 }
 
-template <class T> static PGI_HD inline T pgi_mean_of(const pgi_box<T> &b, const pgi_rhs &rhs)
+// f as the equation of this level has it, at one point.
+template <class T> static PGI_HD inline T pgi_rhs_point(const pgi_box<T> &b, const pgi_rhs &rhs, T f, T mean, int i, int j, int k)
 {
-    return rhs.full ? (T)(rhs.scaled ? b.state->mean * b.state->scale : b.state->mean) : (T)0;
-}
-
-// f as the equation of this level has it; f_value is f(i,j,k), mean is pgi_mean_of.
-template <class T>
-static PGI_HD inline T pgi_rhs_value(const pgi_box<T> &b, const pgi_rhs &rhs, T f_value, T mean, int i, int j, int k)
-{
-    T v = f_value - mean;
-    if (rhs.full && (pgi_at_face(b.axis[0], i) || pgi_at_face(b.axis[1], j) || pgi_at_face(b.axis[2], k)))
-        v += pgi_face_terms(b, rhs, i, j, k);
-    return v;
+    const unsigned touched = pgi_face_mask(rhs, b.state) & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2 |
+                                                            pgi_end_bits(k, b.axis[2].n) << 4);
+    return f - mean + (touched ? pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k) : (T)0);
 }
 
 static PGI_HD inline double pgi_max_nan(double a, double b)      // keeps a NaN
@@ -527,22 +538,21 @@ template <class T> static PGI_HD inline void pgi_cubic_of(const pgi_transfer<T> 
 }
 
 // Interpolated value at fine (i,j,k): along x, then y, then z. At a face of x its data at the fine (j,k) is used, at one of y
-// the coarse data interpolated along z, at one of z the coarse data: known values wherever they exist.
+// the coarse data interpolated along z, at one of z the coarse data: known values wherever they exist. No faces: all data 0.
 template <class T>
 static PGI_HD inline T pgi_interpolate_point(const pgi_box<T> &fine, const pgi_box<T> &coarse, const pgi_transfers<T> &t,
-                                             const pgi_rhs &fine_rhs, const pgi_rhs &coarse_rhs, const T *v, int64_t sj, int64_t sk,
+                                             const pgi_faces *fine_faces, const pgi_faces *coarse_faces, const T *v, int64_t sj, int64_t sk,
                                              const pgi_cubic<T> &cx, const pgi_cubic<T> &cy, const pgi_cubic<T> &cz, int j, int k)
 {
     const int64_t nx = coarse.axis[0].n;
     const pgi_state *st = fine.state;
-    const int full = fine_rhs.full, scaled = fine_rhs.scaled;
     T sum = 0;
     for (int a = 0; a < 4; a++) {
         if (cx.w[a] == 0) continue;
         const int ia = cx.j[a];
         T line = 0;
         if (ia < 0) {
-            if (full) line = pgi_face_value<T>(st, fine_rhs.plane[-1 - ia], -1 - ia, j + (int64_t)fine.axis[1].n * k, scaled);
+            if (fine_faces) line = pgi_face_value<T>(fine_faces, st, -1 - ia, j + (int64_t)fine.axis[1].n * k);
             sum += cx.w[a] * line;
             continue;
         }
@@ -552,14 +562,14 @@ static PGI_HD inline T pgi_interpolate_point(const pgi_box<T> &fine, const pgi_b
             T column = 0;
             if (jb < 0) {
                 const int q = 2 - 1 - jb;
-                if (full && !st->face[q].plane) {
-                    column = pgi_face_value<T>(st, NULL, q, 0, scaled);
-                } else if (full) {
+                if (coarse_faces && !st->face[q].plane) {
+                    column = pgi_face_value<T>(coarse_faces, st, q, 0);
+                } else if (coarse_faces) {
                     pgi_cubic<T> open;
                     pgi_cubic_of(t.axis[2], k, 0, &open);
                     for (int c = 0; c < 4; c++)
                         if (open.w[c] != 0)
-                            column += open.w[c] * pgi_face_value<T>(st, coarse_rhs.plane[q], q, ia + nx * open.j[c], scaled);
+                            column += open.w[c] * pgi_face_value<T>(coarse_faces, st, q, ia + nx * open.j[c]);
                 }
             } else {
                 const T *p = v + ia + jb * sj;
@@ -568,9 +578,8 @@ static PGI_HD inline T pgi_interpolate_point(const pgi_box<T> &fine, const pgi_b
                     const int kc = cz.j[c];
                     if (kc >= 0)
                         column += cz.w[c] * p[kc * sk];
-                    else if (full)
-                        column += cz.w[c] *
-                                  pgi_face_value<T>(st, coarse_rhs.plane[4 - 1 - kc], 4 - 1 - kc, ia + nx * jb, scaled);
+                    else if (coarse_faces)
+                        column += cz.w[c] * pgi_face_value<T>(coarse_faces, st, 4 - 1 - kc, ia + nx * jb);
                 }
             }
             line += cy.w[b] * column;
@@ -668,9 +677,11 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->u = c.u;
     st->f = c.f;
     st->alpha = c.alpha;
+    st->face_mask = 0;
     for (int q = 0; q < 6; q++) {
         st->face[q].value = c.face[q].value;
         st->face[q].plane = c.face[q].plane;
+        if (c.face[q].plane || c.face[q].value != 0) st->face_mask |= 1u << q;
     }
     st->stop = c.stop;
     st->window = c.window;
@@ -1181,7 +1192,6 @@ static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_ro
     a->n = l->n;
     a->periodic = l->periodic;
     a->seam = l->periodic && l->n % 2 && l->n > 1;
-    for (int e = 0; e < 2; e++) a->face[e] = (T)(beta * pgi_end_coupling(l, e));
     for (int q = 0; q < 3; q++) {
         const int i = q == 0 ? 0 : q == 1 ? (l->n > 2) : l->n - 1;
         double row[3];
@@ -1223,8 +1233,8 @@ static pgi_grid pgi_no_grid()
 static pgi_rhs pgi_rhs_of(pgi_grid f)
 {
     pgi_rhs r;
-    memset(&r, 0, sizeof r);
     r.f = f;
+    r.faces = NULL;
     return r;
 }
 
@@ -1265,13 +1275,13 @@ static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int6
     }
 }
 
-// Does row (j,k) have boundary data of its y or z faces in it?
+// f of a row as the equation has it: at the ends of the row, and in rows that touch a y or z face, with the boundary data.
+#define PGI_CPU_RHS(i, at_end) ((at_end) || face_row ? pgi_rhs_point(b, rhs, f[i], mean, i, j, k) : f[i] - mean)
+
 template <class T> static inline int pgi_cpu_face_row(const pgi_box<T> &b, const pgi_rhs &rhs, int j, int k)
 {
-    return rhs.full && (pgi_at_face(b.axis[1], j) || pgi_at_face(b.axis[2], k));
+    return (pgi_face_mask(rhs, b.state) & (pgi_end_bits(j, b.axis[1].n) << 2 | pgi_end_bits(k, b.axis[2].n) << 4)) != 0;
 }
-
-#define PGI_CPU_RHS(i, at_end) (face_row || ((at_end) && rhs.full) ? pgi_rhs_value(b, rhs, f[i], mean, i, j, k) : f[i] - mean)
 
 template <class T>
 static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u, T *out, int64_t sj, int64_t sk, int64_t out_sj,
@@ -1281,7 +1291,7 @@ static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, co
     const T *p = u + j * sj + k * sk;
     T *q = out + j * out_sj + k * out_sk;
     const int face_row = pgi_cpu_face_row(b, rhs, j, k);
-    const T mean = pgi_mean_of(b, rhs);
+    const T mean = pgi_mean_of<T>(rhs, b.state);
     pgi_cpu_row(b, u, sj, sk, j, k, i0, i1, step, [&](int i, T off, T, T inverse, bool at_end) {
         q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, at_end), off, inverse, omega);
     });
@@ -1383,7 +1393,7 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
-    const T mean = pgi_mean_of(b, rhs);
+    const T mean = pgi_mean_of<T>(rhs, b.state);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
@@ -1423,7 +1433,7 @@ static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int par
     const int64_t rows = (int64_t)ny * l->n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
-    const T mean = pgi_mean_of(b, rhs);
+    const T mean = pgi_mean_of<T>(rhs, b.state);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
@@ -1578,22 +1588,12 @@ static void pgi_cpu_prolong_add(pg_solver *, const pgi_level *fine, pgi_grid u, 
     });
 }
 
-// A level's right-hand side with nothing but its boundary data filled in: what interpolation needs of it.
-static pgi_rhs pgi_faces_of(const pgi_level *l, int full, int scaled)
-{
-    pgi_rhs r = pgi_rhs_of(l->f);
-    r.full = full;
-    r.scaled = scaled;
-    for (int q = 0; q < 6; q++) r.plane[q] = l->plane[q];
-    return r;
-}
-
 template <class T>
-static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
+static void pgi_cpu_interpolate(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_rhs rf = pgi_faces_of(fine, full, s->mixed), rc = pgi_faces_of(coarse, full, s->mixed);
+    const pgi_faces *ff = full ? fine->faces : NULL, *fc = full ? coarse->faces : NULL;
     pgi_cpu_rows(fine, [&](int j, int k) {
         T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
         pgi_cubic<T> x, y, z;
@@ -1601,7 +1601,7 @@ static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
         pgi_cubic_of(t.axis[2], k, 1, &z);
         for (int i = 0; i < fine->n[0]; i++) {
             pgi_cubic_of(t.axis[0], i, 1, &x);
-            const T value = pgi_interpolate_point(bf, bc, t, rf, rc, pgi_data<T>(v), v.sj, v.sk, x, y, z, j, k);
+            const T value = pgi_interpolate_point(bf, bc, t, ff, fc, pgi_data<T>(v), v.sj, v.sk, x, y, z, j, k);
             p[i] = add ? p[i] + value : value;
         }
     });
@@ -1641,7 +1641,7 @@ static PGI_HD inline double pgi_residual_point(const pgi_box<T> &b, const pgi_rh
     const T off = pgi_off_diagonal(x, y, z, p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)], p[pgi_below(b.axis[1], j) * sj],
                                    p[pgi_above(b.axis[1], j) * sj], p[pgi_below(b.axis[2], k) * sk], p[pgi_above(b.axis[2], k) * sk]);
     const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk];
-    return (double)(pgi_rhs_value(b, rhs, f, pgi_mean_of(b, rhs), i, j, k) - off - pgi_diagonal((T)b.state->alpha, x, y, z) * p[0]);
+    return (double)(pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k) - off - pgi_diagonal((T)b.state->alpha, x, y, z) * p[0]);
 }
 
 template <class T> static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs)
@@ -1782,10 +1782,7 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz)
     h.by = (ny + h.ty - 1) / h.ty;
     // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
     const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
-#ifndef TRYKC
-#define TRYKC 64
-#endif
-    h.kc = (int)(kc < 1 ? 1 : kc > TRYKC ? TRYKC : kc);
+    h.kc = (int)(kc < 1 ? 1 : kc > 128 ? 128 : kc);
     h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
@@ -1795,94 +1792,122 @@ static dim3 pgi_threads(const pgi_shape &h)
     return dim3((unsigned)h.tx, (unsigned)h.ty);
 }
 
+// Blocks that a multiprocessor must be able to hold, by precision: what the registers of a march allow without spilling more
+// than it gains. Measured on an H200 at 512^3: f64 with 3, 4, 5, 6 blocks 1.08, 0.94, 1.29, 1.28 ms a Jacobi sweep, f32 0.73, 0.73,
+// 0.65, 0.61.
+#define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, sizeof(T) == 4 ? 6 : 4)
+
 struct pgi_tile {
     int i, j, k0, k1;
 };
 
-static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, int64_t block, int nz)
+static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block, int nz)
 {
     pgi_tile t;
-    const int64_t rest = block / h.bx;
-    t.i = (int)(block - rest * h.bx) * h.tx + (int)threadIdx.x;
-    t.j = (int)(rest % h.by) * h.ty + (int)threadIdx.y;
-    t.k0 = (int)(rest / h.by) * h.kc;
+    const unsigned rest = block / (unsigned)h.bx, slab = rest / (unsigned)h.by;
+    t.i = (int)(block - rest * (unsigned)h.bx) * h.tx + (int)threadIdx.x;
+    t.j = (int)(rest - slab * (unsigned)h.by) * h.ty + (int)threadIdx.y;
+    t.k0 = (int)slab * h.kc;
     t.k1 = t.k0 + h.kc < nz ? t.k0 + h.kc : nz;
     return t;
 }
 
-// A value that no thread writes while the kernel runs. Such loads may pass stores, so that a march has several under way.
+// A value that no thread writes while the kernel runs: such loads may pass stores.
 template <class T> static __device__ inline T pgi_load(const T *p)
 {
     return __ldg(p);
 }
 
-// Marches one column of a tile; calls body(k, u, f, off-diagonal part, diagonal, its inverse); f may be NULL. The planes of a
-// step are loaded before any is used. The division is redone only where the diagonal changes: on uniform axes next to the
-// boundary.
-template <class T, class Body>
-static __device__ inline void pgi_march(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, const T *f, int64_t f_sj, int64_t f_sk,
-                                        const pgi_tile &t, Body body)
+// Marches one column of a tile; calls body(k, u, right-hand side, off-diagonal part, diagonal, its inverse); rhs.f may be NULL.
+// On a uniform axis the row of z changes only at planes 0, 1 and n-1, so there is one test for all that is special; the
+// division is redone there only. Without FACES the boundary data are left to pgi_add_faces.
+template <class T, bool FACES, class Body>
+static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu, const pgi_rhs &rhs, const pgi_tile &t, Body body)
 {
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
     const pgi_axis<T> &az = b.axis[2];
-    const T *p = u + t.i + t.j * sj + t.k0 * sk;
-    if (f) f += t.i + t.j * f_sj + t.k0 * f_sk;
-    const int xm = pgi_below(b.axis[0], t.i), xp = pgi_above(b.axis[0], t.i);
-    const int64_t ym = pgi_below(b.axis[1], t.j) * sj, yp = pgi_above(b.axis[1], t.j) * sj;
-    const T alpha = (T)b.state->alpha;
-    T u_km = pgi_load(p + pgi_below(az, t.k0) * sk), u_c = pgi_load(p), d_last = 0, inverse = 0;
-    for (int k = t.k0; k < t.k1; k += PGI_PLANES) {
-        T u_kp[PGI_PLANES], f_c[PGI_PLANES];
-#pragma unroll
-        for (int q = 0; q < PGI_PLANES; q++) {
-            if (k + q < t.k1) u_kp[q] = pgi_load(p + q * sk + pgi_above(az, k + q) * sk);
-            f_c[q] = f && k + q < t.k1 ? pgi_load(f + q * f_sk) : (T)0;
+    const int64_t sj = gu.sj, sk = gu.sk, f_sk = rhs.f.sk;
+    const T *p = pgi_data<T>(gu) + t.i + t.j * sj + t.k0 * sk;
+    const T *f = rhs.f.base ? pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj + t.k0 * f_sk : NULL;
+    const T *xm = p + pgi_below(b.axis[0], t.i), *xp = p + pgi_above(b.axis[0], t.i);
+    const T *ym = p + pgi_below(b.axis[1], t.j) * sj, *yp = p + pgi_above(b.axis[1], t.j) * sj;
+    const unsigned mask = FACES ? pgi_face_mask(rhs, b.state) : 0;
+    const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
+    const T dxy = ((T)b.state->alpha + x.diag) + y.diag, mean = pgi_mean_of<T>(rhs, b.state);
+    pgi_row<T> z = pgi_row_of(az, t.k0);
+    T d = dxy + z.diag, inverse = 1 / d;
+    T u_km = pgi_load(p + pgi_below(az, t.k0) * sk), u_c = pgi_load(p);
+    for (int k = t.k0; k < t.k1; k++) {
+        const T u_kp = pgi_load(p + (k < az.n - 1 ? 1 : pgi_above(az, k)) * sk), f_c = f ? pgi_load(f) : (T)0;
+        unsigned touched = touched_xy;
+        if (k <= 1 || k == az.n - 1 || az.table) {
+            z = pgi_row_of(az, k);
+            d = dxy + z.diag;
+            inverse = 1 / d;
+            touched |= mask & pgi_end_bits(k, az.n) << 4;
         }
-#pragma unroll
-        for (int q = 0; q < PGI_PLANES; q++) {
-            if (k + q >= t.k1) break;
-            const pgi_row<T> z = pgi_row_of(az, k + q);
-            const T d = pgi_diagonal(alpha, x, y, z);
-            if (d != d_last) inverse = 1 / d;
-            d_last = d;
-            const T off = pgi_off_diagonal(x, y, z, pgi_load(p + xm), pgi_load(p + xp), pgi_load(p + ym), pgi_load(p + yp), u_km, u_kp[q]);
-            body(k + q, u_c, f_c[q], off, d, inverse);
-            p += sk;
-            u_km = u_c;
-            u_c = u_kp[q];
-        }
-        if (f) f += PGI_PLANES * f_sk;
+        T right = f_c - mean;
+        if (FACES && touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
+        const T off = pgi_off_diagonal(x, y, z, pgi_load(xm), pgi_load(xp), pgi_load(ym), pgi_load(yp), u_km, u_kp);
+        body(k, u_c, right, off, d, inverse);
+        p += sk, xm += sk, xp += sk, ym += sk, yp += sk;
+        if (f) f += f_sk;
+        u_km = u_c;
+        u_c = u_kp;
+    }
+}
+
+// Adds factor times the boundary terms to the points of a column that have any; relaxed: times 1/diagonal too. A loop of its own
+// keeps the march free of calls.
+template <class T, class TO>
+static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs, const pgi_tile &t, T factor, int relaxed, TO *out,
+                                            int64_t out_sk)
+{
+    const unsigned mask = pgi_face_mask(rhs, b.state);
+    const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
+    const int last = b.axis[2].n - 1;
+    if (!touched_xy && !(mask & 16 && t.k0 == 0) && !(mask & 32 && t.k1 == last + 1)) return;
+    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    for (int k = t.k0; k < t.k1; k++) {
+        const unsigned touched = touched_xy | (mask & pgi_end_bits(k, last + 1) << 4);
+        if (!touched) continue;
+        const T d = ((T)b.state->alpha + x.diag) + y.diag + pgi_row_of(b.axis[2], k).diag;
+        const T terms = pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
+        out[(k - t.k0) * out_sk] += (TO)(factor * (relaxed ? terms / d : terms));
     }
 }
 
 // Computes out = u + omega ((rhs - off) / diagonal - u)   Moves 3 words a point   Covers one column of kc points a thread
 // Needs nothing beyond the arrays   Overlap: none
 template <class T>
-static __global__ void pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
+static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj;
-    const T mean = pgi_mean_of(b, rhs);
-    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, pgi_data<T>(rhs.f), rhs.f.sj, rhs.f.sk, t, [&](int k, T u, T f, T off, T, T inverse) {
-        out[k * gout.sk] = pgi_relaxed(u, pgi_rhs_value(b, rhs, f, mean, t.i, t.j, k), off, inverse, omega);
+    T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
+    T *const begin = out;
+    pgi_march<T, false>(b, gu, rhs, t, [&](int, T u, T right, T off, T, T inverse) {
+        *out = pgi_relaxed(u, right, off, inverse, omega);
+        out += gout.sk;
     });
+    pgi_add_faces(b, rhs, t, omega, 1, begin, gout.sk);
 }
 
 // Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Covers one column a thread
 // Needs nothing beyond the arrays   Overlap: r may be f; u with neither
 template <class T, class TO>
-static __global__ void pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
+static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const T *f = rhs.f.base ? pgi_data<T>(rhs.f) : NULL;
-    TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj;
-    const T mean = pgi_mean_of(b, rhs), scale = scaled ? (T)b.state->scale : (T)1;
-    pgi_march(b, pgi_data<T>(gu), gu.sj, gu.sk, f, rhs.f.sj, rhs.f.sk, t, [&](int k, T u, T f_c, T off, T d, T) {
-        const T r = pgi_rhs_value(b, rhs, f_c, mean, t.i, t.j, k) - off - d * u, au = off + d * u;
-        out[k * gout.sk] = (TO)(f ? scale * r : au);
+    TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
+    const T sign = rhs.f.base ? scaled ? (T)b.state->scale : (T)1 : (T)-1;
+    TO *const begin = out;
+    pgi_march<T, false>(b, gu, rhs, t, [&](int, T u, T right, T off, T d, T) {
+        *out = (TO)(sign * (right - off - d * u));
+        out += gout.sk;
     });
+    pgi_add_faces(b, rhs, t, sign, 0, begin, gout.sk);
 }
 
 // A box of one colour: points of [lo, hi) whose indices, those of seam axes left out, have the given parity.
@@ -1892,33 +1917,46 @@ struct pgi_colour {
 };
 
 // Computes u = u + omega ((rhs - off) / diagonal - u) at the points of one colour   Moves 3 words a point of either colour
-// Covers every second point of a row: one a thread and plane   Overlap: in place; points of one colour do not see each other
+// Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
 template <class T>
-static __global__ void pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
+static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
-    pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
-    const int j = c.lo[1] + t.j;
-    if (j >= c.hi[1]) return;
-    const pgi_row<T> y = pgi_row_of(b.axis[1], j);
-    T *u = pgi_data<T>(gu) + j * gu.sj;
-    const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj;
-    const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
-    const T alpha = (T)b.state->alpha, mean = pgi_mean_of(b, rhs);
-    T d_last = 0, inverse = 0;
-    for (int k = c.lo[2] + t.k0; k < c.lo[2] + t.k1; k++) {
-        const int rest = (c.parity + (c.seams & 2 ? 0 : j) + (c.seams & 4 ? 0 : k)) & 1;
-        if ((c.seams & 1) && rest) continue;
-        const int i = c.seams & 1 ? c.lo[0] + t.i : 2 * t.i + rest;
-        if (i >= c.hi[0]) continue;
-        const pgi_row<T> x = pgi_row_of(b.axis[0], i), z = pgi_row_of(b.axis[2], k);
-        T *p = u + i + k * gu.sk;
-        const T off = pgi_off_diagonal(x, y, z, pgi_load(p + pgi_below(b.axis[0], i)), pgi_load(p + pgi_above(b.axis[0], i)),
-                                       pgi_load(p + ym), pgi_load(p + yp), pgi_load(p + pgi_below(b.axis[2], k) * gu.sk),
-                                       pgi_load(p + pgi_above(b.axis[2], k) * gu.sk));
-        const T d = pgi_diagonal(alpha, x, y, z);
-        if (d != d_last) inverse = 1 / d;
-        d_last = d;
-        *p = pgi_relaxed(*p, pgi_rhs_value(b, rhs, pgi_load(f + i + k * rhs.f.sk), mean, i, j, k), off, inverse, omega);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
+    const int i = c.lo[0] + t.i, j = c.lo[1] + t.j;
+    if (i >= c.hi[0] || j >= c.hi[1]) return;
+    const pgi_axis<T> &az = b.axis[2];
+    const int64_t sj = gu.sj, sk = gu.sk;
+    const int rest = (c.parity + (c.seams & 1 ? 0 : i) + (c.seams & 2 ? 0 : j)) & 1, on_seam = c.seams & 4;
+    if (on_seam && rest) return;
+    const int k0 = c.lo[2] + t.k0, first = on_seam ? k0 : k0 + ((rest + k0) & 1);
+    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
+    const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
+    const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
+    const unsigned mask = pgi_face_mask(rhs, b.state);
+    const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
+    const T dxy = ((T)b.state->alpha + x.diag) + y.diag, mean = pgi_mean_of<T>(rhs, b.state);
+    T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
+    const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
+    pgi_row<T> z = az.row[1];
+    T inverse = 1 / (dxy + z.diag);
+#pragma unroll 2
+    for (int k = first; k < c.lo[2] + t.k1; k += 2) {
+        unsigned touched = touched_xy;
+        int64_t below = -sk, above = sk;
+        if (k <= 2 || k == az.n - 1 || az.table) {      // planes 0 and n-1, and the first one after 0
+            z = pgi_row_of(az, k);
+            inverse = 1 / (dxy + z.diag);
+            touched |= mask & pgi_end_bits(k, az.n) << 4;
+            below = pgi_below(az, k) * sk;
+            above = pgi_above(az, k) * sk;
+        }
+        T right = pgi_load(f) - mean;
+        if (touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
+        const T off = pgi_off_diagonal(x, y, z, pgi_load(p + xm), pgi_load(p + xp), pgi_load(p + ym), pgi_load(p + yp),
+                                       pgi_load(p + below), pgi_load(p + above));
+        *p = pgi_relaxed(*p, right, off, inverse, omega);
+        p += 2 * sk;
+        f += 2 * rhs.f.sk;
     }
 }
 
@@ -1943,31 +1981,28 @@ static __device__ inline void pgi_block_sums(double sums[4])
 // Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns; the block
 // that ends last adds up the partial sums of all   Overlap: any
 template <class T, int SOURCE>
-static __global__ void pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+static __global__ void PGI_BOUNDS pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                                          pgi_state *state, pgi_shape h)
 {
     double sums[4] = {0, 0, 0, 0};
-    const T mean = pgi_mean_of(b, rhs);
+    const T mean = pgi_mean_of<T>(rhs, b.state);
     const T *x = SOURCE == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
-    const T *f = SOURCE == PGI_FIELD ? NULL : pgi_data<T>(rhs.f);
-    for (int64_t tile = blockIdx.x; tile < h.blocks; tile += gridDim.x) {
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         const auto add = [&](int k, T v) {
-            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), (double)v,
-                           partner == PGI_SELF  ? (double)v
-                           : partner == PGI_ONE ? 1.0
-                                                : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
+            const double w = wxy * pgi_weight_of(b.axis[2], k);
+            if (partner == PGI_SELF) pgi_accumulate(sums, w, (double)v, (double)v);
+            else pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
         };
         if (SOURCE == PGI_RESIDUAL) {
-            pgi_march(b, x, gx.sj, gx.sk, f, rhs.f.sj, rhs.f.sk, t, [&](int k, T u, T f_c, T off, T d, T) {
-                add(k, pgi_rhs_value(b, rhs, f_c, mean, t.i, t.j, k) - off - d * u);
-            });
+            pgi_march<T, true>(b, gx, rhs, t, [&](int k, T u, T right, T off, T d, T) { add(k, right - off - d * u); });
         } else if (SOURCE == PGI_RHS) {
+            const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
 #pragma unroll 4
             for (int k = t.k0; k < t.k1; k++)
-                add(k, pgi_rhs_value(b, rhs, pgi_load(f + t.i + t.j * rhs.f.sj + k * rhs.f.sk), mean, t.i, t.j, k));
+                add(k, pgi_rhs_point(b, rhs, pgi_load(f + k * rhs.f.sk), mean, t.i, t.j, k));
         } else {
 #pragma unroll 4
             for (int k = t.k0; k < t.k1; k++) add(k, pgi_load(x + t.i + t.j * gx.sj + k * gx.sk));
@@ -2063,7 +2098,7 @@ static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_g
 
 // Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread   Overlap: none
 template <class T>
-static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_rhs rf, pgi_rhs rc, pgi_grid u,
+static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
                                               pgi_grid v, int add, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bf.axis[2].n);
@@ -2074,7 +2109,7 @@ static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_
     for (int k = t.k0; k < t.k1; k++) {
         pgi_cubic_of(tr.axis[2], k, 1, &z);
         T *p = pgi_data<T>(u) + t.i + t.j * u.sj + k * u.sk;
-        const T value = pgi_interpolate_point(bf, bc, tr, rf, rc, pgi_data<T>(v), v.sj, v.sk, x, y, z, t.j, k);
+        const T value = pgi_interpolate_point(bf, bc, tr, ff, fc, pgi_data<T>(v), v.sj, v.sk, x, y, z, t.j, k);
         *p = add ? *p + value : value;
     }
 }
@@ -2141,7 +2176,7 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
         const int width = c.hi[0] - c.lo[0];
-        const pgi_shape h = pgi_shape_of((width + 1) / 2, c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
+        const pgi_shape h = pgi_shape_of(width, c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
             PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
@@ -2245,7 +2280,7 @@ static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u
 {
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
-               pgi_transfers_of(fine, T()), pgi_faces_of(fine, full, s->mixed), pgi_faces_of(coarse, full, s->mixed), u, v, add, h);
+               pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
@@ -2498,6 +2533,18 @@ static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_
     }
 }
 
+static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *const line[3], double beta, int scaled)
+{
+    memset(faces, 0, sizeof *faces);
+    faces->scaled = scaled;
+    for (int q = 0; q < 6; q++) {
+        faces->coefficient[q] = beta * pgi_end_coupling(line[q / 2], q & 1);
+        if (faces->coefficient[q] != 0) faces->mask |= 1u << q;
+        faces->plane[q] = l->plane[q];
+        faces->n[q / 2] = l->n[q / 2];
+    }
+}
+
 static size_t pgi_element(unsigned flags)
 {
     return flags & PG_F32 ? sizeof(float) : sizeof(double);
@@ -2532,6 +2579,12 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         }
     }
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
+    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];      // the last one is the outer level's
+    for (int l = 0; l <= h->levels; l++) {
+        void *host;
+        (l < h->levels ? &s->level[l] : &s->outer)->faces = (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
+        host_faces[l] = (pgi_faces *)host;
+    }
     if (s->multigrid) {
         void *host;
         s->level[h->levels - 1].eigen = (double *)pgi_take_table(arena, 3 * PGI_EIGEN_AXIS * sizeof(double), &host);
@@ -2565,13 +2618,19 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         }
     }
     const pgi_box<double> outer_box = s->outer.box64;
+    const pgi_faces *const outer_faces = s->outer.faces;
     s->outer = s->level[0];
     if (s->mixed) {
         s->outer.box64 = outer_box;
         s->outer.box64.state = s->state;
         s->outer.u = callers_u;
         s->outer.f = callers_f;
+        s->outer.faces = outer_faces;
         memset(s->outer.plane, 0, sizeof s->outer.plane);
+    }
+    for (int l = 0; l <= h->levels && arena->mirror; l++) {
+        const int outer = l == h->levels;
+        pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta, s->mixed && !outer);
     }
     if (s->staged) {
         s->stage_u = pgi_take_grid(arena, s->outer.n, outer_element);
@@ -2657,9 +2716,10 @@ static void pgi_smooth(pg_solver *s, const pgi_level *l, pgi_rhs rhs, int post, 
 // >>multigrid
 // -------------------------------------------------------------------------------------------------------------------
 
-static pgi_rhs pgi_level_rhs(const pg_solver *s, int l, int full)
+static pgi_rhs pgi_level_rhs(const pgi_level *l, int full)
 {
-    return pgi_faces_of(&s->level[l], full, s->mixed);
+    const pgi_rhs r = {l->f, full ? l->faces : NULL};
+    return r;
 }
 
 // A cycle on A u = f at level l. visits: how often the level is visited in one cycle.
@@ -2685,7 +2745,7 @@ static void pgi_cycle(pg_solver *s, int l, pgi_rhs rhs, int visits)
 static void pgi_fmg(pg_solver *s, int l, int full)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
-    const pgi_rhs rhs = pgi_level_rhs(s, l, full);
+    const pgi_rhs rhs = pgi_level_rhs(fine, full);
     if (l == s->levels - 1) {
         s->ops->fill_zero(s, fine, fine->u);
         s->ops->solve_coarsest(s, fine, fine->u, rhs);
@@ -2702,7 +2762,7 @@ static void pgi_fmg(pg_solver *s, int l, int full)
 static void pgi_fmg_correction(pg_solver *s)
 {
     const pgi_level *fine = &s->level[0], *coarse = fine + 1;
-    const pgi_rhs rhs = pgi_level_rhs(s, 0, 1);
+    const pgi_rhs rhs = pgi_level_rhs(&s->level[0], 1);
     if (s->levels > 1) {
         s->ops->residual(s, fine, fine->u, rhs, fine->t);
         s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 1);
@@ -2718,9 +2778,7 @@ static void pgi_fmg_correction(pg_solver *s)
 
 static pgi_rhs pgi_outer_rhs(const pg_solver *s)
 {
-    pgi_rhs r = pgi_rhs_of(s->outer.f);
-    r.full = 1;
-    return r;
+    return pgi_level_rhs(&s->outer, 1);
 }
 
 // PG_MIXED: u += what f32 cycles on the f64 residual find. The residual is scaled to the middle of the range of float.
@@ -2768,7 +2826,7 @@ static void pgi_step_fmg(pg_solver *s)
 static void pgi_step_cycle(pg_solver *s)
 {
     if (s->mixed) pgi_refine(s);
-    else pgi_cycle(s, 0, pgi_level_rhs(s, 0, 1), 1);
+    else pgi_cycle(s, 0, pgi_level_rhs(&s->level[0], 1), 1);
     s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
 }
 
@@ -3695,7 +3753,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (s->multigrid) {
-        pgi_smooth(s, &s->level[0], pgi_level_rhs(s, 0, 1), 0, sweeps);
+        pgi_smooth(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), 0, sweeps);
     } else if (s->desc.flags & PG_JACOBI) {
         pgi_jacobi_sweeps(s, &s->outer, pgi_outer_rhs(s), &s->desc.omega, 1, sweeps);
     } else {
@@ -3714,7 +3772,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     for (int q = 0; q < cycles; q++) {
         if (!s->mixed) {
-            pgi_cycle(s, 0, pgi_level_rhs(s, 0, 1), 1);
+            pgi_cycle(s, 0, pgi_level_rhs(&s->level[0], 1), 1);
             continue;
         }
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));

@@ -287,7 +287,7 @@ typedef struct operation {
 
 enum { ANY = PG_F64 | PG_F32, D123 = 0xe, D23 = 0xc, D3 = 0x8 };
 
-/* f32 solves run in 3D only, f64 ones not in 1D: there the round-off floor of the larger grids lies above the tolerance. */
+/* f32 solves run in 3D only, f64 ones not in 1D: there the round-off floor of large grids lies above the tolerance. */
 static const operation operations[] = {
     {"jacobi sweep", PG_JACOBI, ANY, D123, run_smooth, FIXED, 3, 0},
     {"residual", PG_JACOBI, ANY, D123, run_residual, FIXED, 3, 0},
