@@ -31,6 +31,9 @@
 #include <cstring>
 #include <new>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define PGI_HD __host__ __device__
@@ -1224,6 +1227,17 @@ static uint64_t pgi_cpu_now()
                std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// Pieces of a sweep, one a thread.
+static int pgi_cpu_slabs(int64_t points, int layers)
+{
+    int threads = 1;
+#ifdef _OPENMP
+    if (points > PGI_SERIAL) threads = omp_get_max_threads();
+#endif
+    (void)points;
+    return threads < layers / 4 ? threads : layers / 4 > 1 ? layers / 4 : 1;
+}
+
 static pgi_grid pgi_no_grid()
 {
     pgi_grid g = {NULL, 0, 0, 0};
@@ -1238,62 +1252,73 @@ static pgi_rhs pgi_rhs_of(pgi_grid f)
     return r;
 }
 
-// Calls body(i, off-diagonal part, diagonal, its inverse, is it an end?) for i = i0, i0+step, ... < i1 of row (j,k).
-template <class T, class Body>
-static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, int j, int k, int i0, int i1, int step,
-                               Body body)
+// How a row is walked: points in any order (so in vectors), every second one in any order, or one after the other.
+enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
+
+// Bodies of rows have to be inlined into their loops to be vectorised; GCC does not always see it.
+#define PGI_INLINE __attribute__((always_inline))
+
+// Calls body(i, off-diagonal part, diagonal, its inverse, with care?) for points i0 <= i < i1 of row (j,k). The ends, and all points
+// of a careful row, which touch a face, come through a slow path; the loops between them have no branches.
+template <int WALK, class T, class Body>
+static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, int j, int k, int i0, int i1, int careful, Body body)
 {
+    const int step = WALK == PGI_EVERY_SECOND ? 2 : 1;
     const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
     const pgi_row<T> y = pgi_row_of(ay, j), z = pgi_row_of(az, k);
     const T *p = u + j * sj + k * sk;
     const T *ym = p + pgi_below(ay, j) * sj, *yp = p + pgi_above(ay, j) * sj;
     const T *zm = p + pgi_below(az, k) * sk, *zp = p + pgi_above(az, k) * sk;
     const T alpha = (T)b.state->alpha;
-    const int inside_end = i1 < ax.n - 1 ? i1 : ax.n - 1;
-    int i = i0;
-    for (; i == 0 && i < i1; i += step) {
+    const auto slow = [&](int i) {
         const pgi_row<T> x = pgi_row_of(ax, i);
         const T d = pgi_diagonal(alpha, x, y, z);
-        body(i, pgi_off_diagonal(x, y, z, p[pgi_below(ax, i)], p[i + pgi_above(ax, i)], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, true);
-    }
+        body(i, pgi_off_diagonal(x, y, z, p[i + pgi_below(ax, i)], p[i + pgi_above(ax, i)], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, true);
+    };
+    int i = i0;
+    for (; (i == 0 || careful) && i < i1; i += step) slow(i);
+    const int begin = i, end = i1 < ax.n - 1 ? i1 : ax.n - 1;
     if (ax.table) {
-        for (; i < inside_end; i += step) {
-            const pgi_row<T> x = ax.table[i];
+        for (int m = begin; m < end; m += step) {
+            const pgi_row<T> x = ax.table[m];
             const T d = pgi_diagonal(alpha, x, y, z);
-            body(i, pgi_off_diagonal(x, y, z, p[i - 1], p[i + 1], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, false);
+            body(m, pgi_off_diagonal(x, y, z, p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), d, 1 / d, false);
         }
     } else {
         const pgi_row<T> x = ax.row[1];
         const T d = pgi_diagonal(alpha, x, y, z), inverse = 1 / d;
-        for (; i < inside_end; i += step)
-            body(i, pgi_off_diagonal(x, y, z, p[i - 1], p[i + 1], ym[i], yp[i], zm[i], zp[i]), d, inverse, false);
+        if (WALK == PGI_IN_ORDER) {
+            for (int m = begin; m < end; m++)
+                body(m, pgi_off_diagonal(x, y, z, p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), d, inverse, false);
+        } else {
+            PGI_OMP(omp simd)
+            for (int m = begin; m < end; m += step)
+                body(m, pgi_off_diagonal(x, y, z, p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), d, inverse, false);
+        }
     }
-    for (; i < i1; i += step) {
-        const pgi_row<T> x = pgi_row_of(ax, i);
-        const T d = pgi_diagonal(alpha, x, y, z);
-        body(i, pgi_off_diagonal(x, y, z, p[i + pgi_below(ax, i)], p[i + pgi_above(ax, i)], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, true);
-    }
+    if (i < end) i += (end - i + step - 1) / step * step;
+    for (; i < i1; i += step) slow(i);
 }
 
-// f of a row as the equation has it: at the ends of the row, and in rows that touch a y or z face, with the boundary data.
-#define PGI_CPU_RHS(i, at_end) ((at_end) || face_row ? pgi_rhs_point(b, rhs, f[i], mean, i, j, k) : f[i] - mean)
+// f of a row as the equation has it; with care: with the boundary data.
+#define PGI_CPU_RHS(i, care) (care ? pgi_rhs_point(b, rhs, f[i], mean, i, j, k) : f[i] - mean)
 
 template <class T> static inline int pgi_cpu_face_row(const pgi_box<T> &b, const pgi_rhs &rhs, int j, int k)
 {
     return (pgi_face_mask(rhs, b.state) & (pgi_end_bits(j, b.axis[1].n) << 2 | pgi_end_bits(k, b.axis[2].n) << 4)) != 0;
 }
 
-template <class T>
+template <int WALK, class T>
 static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u, T *out, int64_t sj, int64_t sk, int64_t out_sj,
-                                     int64_t out_sk, T omega, int j, int k, int i0, int i1, int step)
+                                     int64_t out_sk, T omega, int j, int k, int i0, int i1)
 {
     const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
     const T *p = u + j * sj + k * sk;
     T *q = out + j * out_sj + k * out_sk;
     const int face_row = pgi_cpu_face_row(b, rhs, j, k);
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    pgi_cpu_row(b, u, sj, sk, j, k, i0, i1, step, [&](int i, T off, T, T inverse, bool at_end) {
-        q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, at_end), off, inverse, omega);
+    pgi_cpu_row<WALK>(b, u, sj, sk, j, k, i0, i1, face_row, [=, &b, &rhs](int i, T off, T, T inverse, bool care) PGI_INLINE {
+        q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, care), off, inverse, omega);
     });
 }
 
@@ -1306,7 +1331,7 @@ static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs
     T *v = pgi_data<T>(out);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++)
-        pgi_cpu_relax_row(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny), (int)(row / ny), 0, nx, 1);
+        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny), (int)(row / ny), 0, nx);
 }
 
 // One colour of a row: points whose indices, those of seam axes left out, have the given parity.
@@ -1315,44 +1340,44 @@ static inline void pgi_cpu_colour_row(const pgi_box<T> &b, const pgi_rhs &rhs, T
                                       int seams, int parity)
 {
     const int rest = (parity + (seams & 2 ? 0 : j) + (seams & 4 ? 0 : k)) & 1, nx = b.axis[0].n;
-    if (!(seams & 1)) pgi_cpu_relax_row(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, rest, nx - b.axis[0].seam, 2);
-    else if (!rest) pgi_cpu_relax_row(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx, 1);
+    if (!(seams & 1)) pgi_cpu_relax_row<PGI_EVERY_SECOND>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, rest, nx - b.axis[0].seam);
+    else if (!rest) pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx);
 }
 
-// Red-black relaxation of a box in one pass over memory: the second colour follows one plane behind the first. A row of the
-// second colour in plane k-1 needs only rows of plane k-1 that the step before has done and its own row of plane k.
+// One colour of layer o: a plane in 3D, a row where there is but one plane.
+template <class T>
+static inline void pgi_cpu_colour_layer(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj, int64_t sk, T omega, int o, int colour)
+{
+    const int ny = b.axis[1].n - b.axis[1].seam;
+    if (b.axis[2].n == 1) {
+        pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, o, 0, 0, colour);
+        return;
+    }
+    for (int j = 0; j < ny; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, o, 0, colour);
+}
+
+// Red-black relaxation of a box in about one pass over memory. Every thread has a slab of layers; the second colour follows one
+// layer behind the first, but for the slab's two outer layers, which wait until the neighbours' first colour is done. The result
+// does not depend on the slabs.
 template <class T>
 static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk, const pgi_rhs &rhs, T omega, int first)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int ny = l->n[1] - b.axis[1].seam, nz = l->n[2] - b.axis[2].seam, second = 1 - first;
-    const int wraps = b.axis[2].periodic && !b.axis[2].seam;
-    if (nz < 3) {
-        for (int colour = first, pass = 0; pass < 2; pass++, colour = second) {
-            PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
-            for (int64_t row = 0; row < (int64_t)ny * nz; row++)
-                pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, (int)(row % ny), (int)(row / ny), 0, colour);
+    const int axis = l->n[2] == 1 ? 1 : 2, layers = l->n[axis] - b.axis[axis].seam, second = 1 - first;
+    const int slabs = pgi_cpu_slabs(l->points, layers);
+    PGI_OMP(omp parallel for schedule(static))
+    for (int slab = 0; slab < slabs; slab++) {
+        const int lo = (int)((int64_t)layers * slab / slabs), hi = (int)((int64_t)layers * (slab + 1) / slabs);
+        for (int o = lo; o < hi; o++) {
+            pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, o, first);
+            if (o - 1 > lo) pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, o - 1, second);
         }
-        return;
     }
-    PGI_OMP(omp parallel if (l->points > PGI_SERIAL))
-    {
-        if (wraps) {
-            PGI_OMP(omp for schedule(static))
-            for (int j = 0; j < ny; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, nz - 1, 0, first);
-        }
-        const int last = wraps ? nz - 2 : nz - 1;
-        for (int k = 0; k <= last; k++) {
-            PGI_OMP(omp for schedule(static))
-            for (int j = 0; j < ny; j++) {
-                pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, first);
-                if (k > 0) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k - 1, 0, second);
-            }
-        }
-        for (int k = last; k < nz; k++) {
-            PGI_OMP(omp for schedule(static))
-            for (int j = 0; j < ny; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, second);
-        }
+    PGI_OMP(omp parallel for schedule(static))
+    for (int slab = 0; slab < slabs; slab++) {
+        const int lo = (int)((int64_t)layers * slab / slabs), hi = (int)((int64_t)layers * (slab + 1) / slabs);
+        pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, lo, second);
+        if (hi - 1 > lo) pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, hi - 1, second);
     }
 }
 
@@ -1400,8 +1425,8 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk, *p = u + j * gu.sj + k * gu.sk;
         TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
         const int face_row = pgi_cpu_face_row(b, rhs, j, k);
-        pgi_cpu_row(b, u, gu.sj, gu.sk, j, k, 0, nx, 1, [&](int i, T off, T d, T, bool at_end) {
-            q[i] = (TO)(scale * (PGI_CPU_RHS(i, at_end) - off - d * p[i]));
+        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, face_row, [=, &b, &rhs](int i, T off, T d, T, bool care) PGI_INLINE {
+            q[i] = (TO)(scale * (PGI_CPU_RHS(i, care) - off - d * p[i]));
         });
     }
 }
@@ -1421,7 +1446,7 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
         const int j = (int)(row % ny), k = (int)(row / ny);
         const T *p = u + j * gu.sj + k * gu.sk;
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
-        pgi_cpu_row(b, u, gu.sj, gu.sk, j, k, 0, nx, 1, [&](int i, T off, T d, T, bool) { q[i] = off + d * p[i]; });
+        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, 0, [=](int i, T off, T d, T, bool) PGI_INLINE { q[i] = off + d * p[i]; });
     }
 }
 
@@ -1448,8 +1473,8 @@ static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int par
                                partner == PGI_SELF ? (double)v : partner == PGI_ONE ? 1.0 : (double)q[i]);
             };
             if (source == PGI_RESIDUAL)
-                pgi_cpu_row(b, x, gx.sj, gx.sk, j, k, 0, nx, 1, [&](int i, T off, T d, T, bool at_end) {
-                    add(i, PGI_CPU_RHS(i, at_end) - off - d * p[i]);
+                pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row, [&](int i, T off, T d, T, bool care) PGI_INLINE {
+                    add(i, PGI_CPU_RHS(i, care) - off - d * p[i]);
                 });
             else if (source == PGI_RHS)
                 for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
