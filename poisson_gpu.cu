@@ -3313,10 +3313,11 @@ static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[2], con
 {
     const intptr_t bytes = (intptr_t)element, a = (intptr_t)x, b = (intptr_t)y;
     if (a + pgi_extent(d, sx) * bytes <= b || b + pgi_extent(d, sy) * bytes <= a) return 0;
-    const int swapped = sx[0] > sx[1] && d->n[2] > 1;       // the larger stride first
-    const int64_t large = swapped ? sx[0] : sx[1], small = swapped ? sx[1] : sx[0];
-    const int64_t many = swapped ? d->n[1] : d->n[2], few = swapped ? d->n[2] : d->n[1];
     if ((d->n[1] > 1 && sx[0] != sy[0]) || (d->n[2] > 1 && sx[1] != sy[1]) || (b - a) % bytes) return 1;
+    const int64_t far = INT64_MAX / 4;                      // the stride of an axis of one does not matter
+    const int64_t j = d->n[1] > 1 ? sx[0] : far, k = d->n[2] > 1 ? sx[1] : far;
+    const int64_t large = j > k ? j : k, small = j > k ? k : j;
+    const int64_t many = j > k ? d->n[1] : d->n[2], few = j > k ? d->n[2] : d->n[1];
     const int64_t distance = (b - a) / bytes;
     for (int64_t p = distance / large - 1; p <= distance / large + 1; p++) {
         if (p <= -many || p >= many) continue;

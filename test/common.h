@@ -15,7 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __cplusplus
+extern "C" {   /* cmocka.h has none of its own */
+#endif
 #include <cmocka.h>
+#ifdef __cplusplus
+}
+#endif
 #include "poisson_gpu.h"
 
 #define PI 3.14159265358979323846

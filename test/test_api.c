@@ -1,4 +1,5 @@
-/* Bad input is refused by name and changes nothing; what the header allows is taken; defaults and workspace are as promised. */
+/* Bad input is refused by name and changes nothing; what the header allows is taken; defaults and workspace are as
+   promised. */
 #include "common.h"
 #include <limits.h>
 
@@ -37,7 +38,7 @@ static void expect_refusal(pg_status got, pg_status expected, const char *messag
     EXPECT(strstr(message, value), "\"%s\" is not in \"%s\"", value, message);
 }
 
-/* ---- The descriptor ------------------------------------------------------------------------------------------------ */
+/* ---- The descriptor ---------------------------------------------------------------------------------------------- */
 
 static const double uneven[NX + 2] = {0, 1, 2, 4, 5, 6, 8, 9}, falling[NX + 2] = {0, 1, 2, 4, 3.5, 6, 8, 9},
                     doubled[NX + 2] = {0, 1, 2, 4, 4, 6, 8, 9}, with_nan[NX + 2] = {0, 1, 2, NAN, 5, 6, 8, 9},
@@ -64,33 +65,33 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     assert_null(pointer);
 }
 
-/* X(name, what spoils the good descriptor d, status, field, value): the message must name the field and show the value. */
+/* X(name, what spoils the good descriptor d, status, field, value): the message must name field and value. */
 #define BAD_DESCRIPTORS(X)                                                                                            \
-    X(nx_zero, d->n[0] = 0, PG_ERROR_ARGUMENT, "n[0]", "0")                                                           \
+    X(nx_zero, d->n[0] = 0, PG_ERROR_ARGUMENT, "n[0]", "is 0")                                                        \
     X(nx_negative, d->n[0] = -6, PG_ERROR_ARGUMENT, "n[0]", "-6")                                                     \
     X(ny_negative, d->n[1] = -5, PG_ERROR_ARGUMENT, "n[1]", "-5")                                                     \
     X(nz_negative, d->n[2] = INT_MIN, PG_ERROR_ARGUMENT, "n[2]", "-2147483648")                                       \
     X(product_overflows, d->n[0] = d->n[1] = d->n[2] = INT_MAX, PG_ERROR_ARGUMENT, "n", "2147483647")                 \
     X(product_is_2_to_63, d->n[0] = d->n[1] = d->n[2] = 1 << 21, PG_ERROR_ARGUMENT, "n", "2097152")                   \
     X(bytes_overflow, (d->n[0] = d->n[1] = INT_MAX, d->n[2] = 1), PG_ERROR_ARGUMENT, "n", "2147483647")               \
-    X(dim_four, d->dim = 4, PG_ERROR_ARGUMENT, "dim", "4")                                                            \
-    X(dim_negative, d->dim = -1, PG_ERROR_ARGUMENT, "dim", "-1")                                                      \
-    X(dim_below_sizes, d->dim = 2, PG_ERROR_ARGUMENT, "n[2]", "4")                                                    \
-    X(struct_size, d->struct_size = sizeof *d - 8, PG_ERROR_ARGUMENT, "struct_size", "")                              \
+    X(dim_four, d->dim = 4, PG_ERROR_ARGUMENT, "dim", "is 4")                                                         \
+    X(dim_negative, d->dim = -1, PG_ERROR_ARGUMENT, "dim", "is -1")                                                   \
+    X(dim_below_sizes, d->dim = 2, PG_ERROR_ARGUMENT, "n[2]", "is 4")                                                 \
+    X(struct_size, d->struct_size = 8, PG_ERROR_ARGUMENT, "struct_size", "is 8")                                      \
     X(struct_size_larger, d->struct_size = 123456, PG_ERROR_ARGUMENT, "struct_size", "123456")                        \
-    X(centring, d->centring[1] = (pg_centring)3, PG_ERROR_ARGUMENT, "centring[1]", "3")                               \
-    X(memory, d->memory = (pg_memory)3, PG_ERROR_ARGUMENT, "memory", "3")                                             \
-    X(backend, d->backend = (pg_backend)3, PG_ERROR_ARGUMENT, "backend", "3")                                         \
+    X(centring, d->centring[1] = (pg_centring)3, PG_ERROR_ARGUMENT, "centring[1]", "is 3")                            \
+    X(memory, d->memory = (pg_memory)3, PG_ERROR_ARGUMENT, "memory", "is 3")                                          \
+    X(backend, d->backend = (pg_backend)3, PG_ERROR_ARGUMENT, "backend", "is 3")                                      \
     X(device_negative, d->device = -3, PG_ERROR_ARGUMENT, "device", "-3")                                             \
                                                                                                                       \
-    X(rows_of_u_overlap, d->stride_u[0] = 5, PG_ERROR_ARGUMENT, "stride_u", "5")                                      \
+    X(rows_of_u_overlap, d->stride_u[0] = 5, PG_ERROR_ARGUMENT, "stride_u", "{5, 25}")                                \
     X(rows_of_u_backward, d->stride_u[0] = -6, PG_ERROR_ARGUMENT, "stride_u", "-6")                                   \
-    X(planes_of_u_overlap, d->stride_u[1] = 29, PG_ERROR_ARGUMENT, "stride_u", "29")                                  \
-    X(padded_planes_of_u_overlap, (d->stride_u[0] = 8, d->stride_u[1] = 37), PG_ERROR_ARGUMENT, "stride_u", "37")     \
+    X(planes_of_u_overlap, d->stride_u[1] = 29, PG_ERROR_ARGUMENT, "stride_u", "{6, 29}")                             \
+    X(padded_planes_of_u_overlap, (d->stride_u[0] = 8, d->stride_u[1] = 37), PG_ERROR_ARGUMENT, "stride_u", "{8, 37}")\
     X(planes_of_u_backward, d->stride_u[1] = -30, PG_ERROR_ARGUMENT, "stride_u", "-30")                               \
-    X(rows_of_f_overlap, d->stride_f[0] = 1, PG_ERROR_ARGUMENT, "stride_f", "1")                                      \
+    X(rows_of_f_overlap, d->stride_f[0] = 1, PG_ERROR_ARGUMENT, "stride_f", "{1, 5}")                                 \
     X(rows_of_f_backward, d->stride_f[0] = -60, PG_ERROR_ARGUMENT, "stride_f", "-60")                                 \
-    X(planes_of_f_overlap, d->stride_f[1] = 29, PG_ERROR_ARGUMENT, "stride_f", "29")                                  \
+    X(planes_of_f_overlap, d->stride_f[1] = 29, PG_ERROR_ARGUMENT, "stride_f", "{6, 29}")                             \
     X(planes_of_f_backward, d->stride_f[1] = -300, PG_ERROR_ARGUMENT, "stride_f", "-300")                             \
     X(stride_overflows, d->stride_u[1] = INT64_MAX, PG_ERROR_ARGUMENT, "stride_u", "9223372036854775807")             \
     X(stride_overflows_later, d->stride_f[0] = INT64_MAX / 4, PG_ERROR_ARGUMENT, "stride_f", "2305843009213693951")   \
@@ -103,7 +104,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(two_sweeps, d->flags = PG_JACOBI | PG_SOR, PG_ERROR_ARGUMENT, "method", "0x50")                                 \
     X(three_methods, d->flags = PG_RBGS | PG_SOR | PG_WCYCLE, PG_ERROR_ARGUMENT, "method", "0x160")                   \
     X(two_smoothers, d->flags = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI, PG_ERROR_ARGUMENT, "smoother", "0x30000")          \
-    X(two_smoothers_chebyshev, d->flags = PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_ARGUMENT, "smoother", "0x60000")\
+    X(two_smoothers_chebyshev, d->flags = PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_ARGUMENT,                  \
+      "smoother", "0x60000")                                                                                          \
     X(smoother_of_sor, d->flags = PG_SOR | PG_SMOOTH_RBGS, PG_ERROR_UNSUPPORTED, "PG_SOR", "0x10000")                 \
     X(smoother_of_rbgs, d->flags = PG_RBGS | PG_SMOOTH_JACOBI, PG_ERROR_UNSUPPORTED, "PG_RBGS", "0x20000")            \
     X(smoother_of_jacobi, d->flags = PG_JACOBI | PG_SMOOTH_CHEBYSHEV, PG_ERROR_UNSUPPORTED, "PG_JACOBI", "0x40000")   \
@@ -112,7 +114,8 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(mixed_sor, d->flags = PG_MIXED | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_MIXED", "PG_SOR")                            \
     X(symmetric_jacobi, d->flags = PG_SYMMETRIC | PG_JACOBI, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_JACOBI")       \
     X(symmetric_sor, d->flags = PG_SYMMETRIC | PG_SOR, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC", "PG_SOR")                \
-    X(symmetric_unequal, (d->flags = PG_SYMMETRIC | PG_VCYCLE, d->nu_pre = 3, d->nu_post = 1), PG_ERROR_ARGUMENT, "PG_SYMMETRIC", "3 and 1")\
+    X(symmetric_unequal, (d->flags = PG_SYMMETRIC | PG_VCYCLE, d->nu_pre = 3, d->nu_post = 1), PG_ERROR_ARGUMENT,     \
+      "PG_SYMMETRIC", "3 and 1")                                                                                      \
                                                                                                                       \
     X(h_nan, d->h[0] = NAN, PG_ERROR_ARGUMENT, "h[0]", "nan")                                                         \
     X(h_negative, d->h[1] = -0.25, PG_ERROR_ARGUMENT, "h[1]", "-0.25")                                                \
@@ -122,21 +125,21 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(h_square_underflows_f32, (d->h[0] = 1e-25, d->flags = PG_F32), PG_ERROR_ARGUMENT, "h[0]", "1e-25")              \
     X(h_and_coord, (d->h[0] = 0.125, d->coord[0] = uneven), PG_ERROR_ARGUMENT, "h[0]", "coord[0]")                    \
     X(coord_falls, d->coord[0] = falling, PG_ERROR_ARGUMENT, "coord[0]", "3.5")                                       \
-    X(coord_twice, d->coord[0] = doubled, PG_ERROR_ARGUMENT, "coord[0]", "4")                                         \
+    X(coord_twice, d->coord[0] = doubled, PG_ERROR_ARGUMENT, "coord[0]", "[4] is 4")                                  \
     X(coord_nan, d->coord[0] = with_nan, PG_ERROR_ARGUMENT, "coord[0]", "nan")                                        \
     X(coord_infinite, d->coord[0] = with_inf, PG_ERROR_ARGUMENT, "coord[0]", "inf")                                   \
     X(cell_edge_nan, (d->centring[0] = PG_CELL, d->coord[0] = with_nan), PG_ERROR_ARGUMENT, "coord[0]", "nan")        \
                                                                                                                       \
-    X(weight_zero, d->weight[0] = with_zero, PG_ERROR_ARGUMENT, "weight[0]", "0")                                     \
+    X(weight_zero, d->weight[0] = with_zero, PG_ERROR_ARGUMENT, "weight[0]", "[2] is 0")                              \
     X(weight_negative, d->weight[0] = with_negative, PG_ERROR_ARGUMENT, "weight[0]", "-2.5")                          \
     X(weight_nan, d->weight[0] = nan_end, PG_ERROR_ARGUMENT, "weight[0]", "nan")                                      \
     X(weight_infinite, d->weight[0] = with_inf + 2, PG_ERROR_ARGUMENT, "weight[0]", "inf")                            \
-    X(conductance_zero, d->conductance[0] = with_zero, PG_ERROR_ARGUMENT, "conductance[0]", "0")                      \
+    X(conductance_zero, d->conductance[0] = with_zero, PG_ERROR_ARGUMENT, "conductance[0]", "[2] is 0")               \
     X(conductance_negative, d->conductance[0] = with_negative, PG_ERROR_ARGUMENT, "conductance[0]", "-2.5")           \
     X(conductance_end_negative, d->conductance[0] = bad_end, PG_ERROR_ARGUMENT, "conductance[0]", "-1.5")             \
     X(conductance_end_nan, d->conductance[0] = nan_end, PG_ERROR_ARGUMENT, "conductance[0]", "nan")                   \
                                                                                                                       \
-    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face y high", "9")                 \
+    X(face_kind, face(d, PG_Y_HIGH, (pg_face_kind)9, 0, 0, 0), PG_ERROR_ARGUMENT, "face y high", "kind 9")            \
     X(face_value_nan, face(d, PG_X_HIGH, PG_NEUMANN, NAN, 0, 0), PG_ERROR_ARGUMENT, "face x high", "nan")             \
     X(face_value_infinite, face(d, PG_Z_LOW, PG_DIRICHLET, INFINITY, 0, 0), PG_ERROR_ARGUMENT, "face z low", "inf")   \
     X(periodic_low_only, face(d, PG_X_LOW, PG_PERIODIC, 0, 0, 0), PG_ERROR_ARGUMENT, "x low", "PG_PERIODIC")          \
@@ -144,11 +147,11 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(periodic_unequal_ends, (set_ends(d, 0, "PP"), d->conductance[0] = positive), PG_ERROR_ARGUMENT,                 \
       "conductance[0]", "1.5")                                                                                        \
     X(periodic_zero_ends, (set_ends(d, 0, "PP"), d->conductance[0] = open_ends), PG_ERROR_ARGUMENT,                   \
-      "conductance[0]", "0")                                                                                          \
+      "conductance[0]", "is 0")                                                                                       \
     X(no_sweep_at_all, d->nu_pre = d->nu_post = PG_NONE, PG_ERROR_ARGUMENT, "nu_pre", "PG_NONE")                      \
     X(omega_of_rbgs, (d->flags = PG_RBGS, d->omega = 1.5), PG_ERROR_UNSUPPORTED, "omega", "1.5")                      \
     X(omega_of_chebyshev, (d->flags = PG_SMOOTH_CHEBYSHEV, d->omega = 0.5), PG_ERROR_UNSUPPORTED, "omega", "0.5")     \
-    X(robin_b_zero, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, 0), PG_ERROR_ARGUMENT, "face y low", "b")                       \
+    X(robin_b_zero, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, 0), PG_ERROR_ARGUMENT, "face y low", "b = 0")                   \
     X(robin_a_times_b_negative, face(d, PG_Y_LOW, PG_ROBIN, 0, 1, -0.75), PG_ERROR_ARGUMENT, "face y low", "-0.75")   \
     X(robin_a_negative, face(d, PG_X_HIGH, PG_ROBIN, 0, -1.25, 0.5), PG_ERROR_ARGUMENT, "face x high", "-1.25")       \
     X(robin_a_nan, face(d, PG_Z_HIGH, PG_ROBIN, 0, NAN, 1), PG_ERROR_ARGUMENT, "face z high", "nan")                  \
@@ -159,10 +162,10 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(alpha_negative, d->alpha = -0.125, PG_ERROR_ARGUMENT, "alpha", "-0.125")                                        \
     X(alpha_nan, d->alpha = NAN, PG_ERROR_ARGUMENT, "alpha", "nan")                                                   \
     X(alpha_infinite, d->alpha = INFINITY, PG_ERROR_ARGUMENT, "alpha", "inf")                                         \
-    X(beta_negative, d->beta = -2, PG_ERROR_ARGUMENT, "beta", "-2")                                                   \
+    X(beta_negative, d->beta = -2, PG_ERROR_ARGUMENT, "beta", "is -2")                                                \
     X(beta_nan, d->beta = NAN, PG_ERROR_ARGUMENT, "beta", "nan")                                                      \
     X(beta_infinite, d->beta = INFINITY, PG_ERROR_ARGUMENT, "beta", "inf")                                            \
-    X(omega_two, (d->flags = PG_SOR, d->omega = 2), PG_ERROR_ARGUMENT, "omega", "2")                                  \
+    X(omega_two, (d->flags = PG_SOR, d->omega = 2), PG_ERROR_ARGUMENT, "omega", "is 2;")                              \
     X(omega_above_two, d->omega = 2.5, PG_ERROR_ARGUMENT, "omega", "2.5")                                             \
     X(omega_negative, d->omega = -0.5, PG_ERROR_ARGUMENT, "omega", "-0.5")                                            \
     X(omega_nan, (d->flags = PG_JACOBI, d->omega = NAN), PG_ERROR_ARGUMENT, "omega", "nan")                           \
@@ -281,7 +284,7 @@ static void every_allowed_descriptor_is_taken(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* ---- When to stop -------------------------------------------------------------------------------------------------- */
+/* ---- When to stop ------------------------------------------------------------------------------------------------ */
 
 #define BAD_STOPS(X)                                                                                                  \
     X(stop_struct_size, s->struct_size = 4321, "struct_size", "4321")                                                 \
@@ -336,7 +339,7 @@ static void every_bad_stop_is_refused_by_name(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* ---- Pointers ------------------------------------------------------------------------------------------------------ */
+/* ---- Pointers ---------------------------------------------------------------------------------------------------- */
 
 static void null_arguments_are_refused(void **state)
 {
@@ -426,6 +429,28 @@ static void overlapping_arrays_are_refused(void **state)
     pg_destroy(solver);
 }
 
+/* u and f side by side in one array, a row of u and a row of f by turns, share no element. */
+static void interleaved_windows_do_not_overlap(void **state)
+{
+    pg_desc desc = box(backend_or_skip(state));
+    double array[2 * POINTS], f[2 * POINTS], u[POINTS], packed_f[POINTS];
+    fill(array, f, 2 * POINTS);
+    for (int q = 0; q < POINTS; q++) packed_f[q] = array[2 * (q / NX) * NX + NX + q % NX];
+    OK(pg_solve_once(&desc, u, packed_f, NULL), NULL);
+
+    desc.stride_u[0] = desc.stride_f[0] = 2 * NX;
+    pg_solver *solver = create(&desc);
+    OK(pg_solve(solver, array, array + NX, NULL), solver);
+    for (int q = 0; q < POINTS; q++) {
+        assert_true(fabs(array[2 * (q / NX) * NX + q % NX] - u[q]) < 1e-14);
+        assert_true(array[2 * (q / NX) * NX + NX + q % NX] == packed_f[q]);
+    }
+    assert_int_equal(pg_solve(solver, array, array + NX - 1, NULL), PG_ERROR_ARGUMENT);
+    assert_int_equal(pg_solve(solver, array, array + NX + 1, NULL), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(solver), "overlap"));
+    pg_destroy(solver);
+}
+
 static void an_array_between_two_elements_is_refused(void **state)
 {
     const pg_desc desc = box(backend_or_skip(state));
@@ -441,7 +466,7 @@ static void an_array_between_two_elements_is_refused(void **state)
     pg_destroy(solver);
 }
 
-/* ---- Changes between solves ---------------------------------------------------------------------------------------- */
+/* ---- Changes between solves -------------------------------------------------------------------------------------- */
 
 static void bad_changes_between_solves_are_refused_and_change_nothing(void **state)
 {
@@ -481,7 +506,7 @@ static void bad_changes_between_solves_are_refused_and_change_nothing(void **sta
     pg_destroy(solver);
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 static char *aligned_to_256(char *p) { return p + (256 - (uintptr_t)p % 256) % 256; }
 
@@ -675,7 +700,8 @@ static void the_workspace_keeps_its_bounds(void **state)
         size_t bytes = 0;
         const pg_status status = pg_workspace_bytes(&desc, &bytes);
         EXPECT(status == PG_OK, "%s: %s", describe(&desc), pg_last_error(NULL));
-        EXPECT((double)bytes <= b->grids * grid, "%s: %.3f grids, not %.3f", describe(&desc), (double)bytes / grid, b->grids);
+        EXPECT((double)bytes <= b->grids * grid, "%s: %.3f grids, not %.3f", describe(&desc), (double)bytes / grid,
+               b->grids);
         if (backend == PG_CUDA && status == PG_OK) {
             size_t staged = 0;
             desc.memory = PG_MEM_HOST;
@@ -687,7 +713,7 @@ static void the_workspace_keeps_its_bounds(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* ---- Defaults ------------------------------------------------------------------------------------------------------ */
+/* ---- Defaults ---------------------------------------------------------------------------------------------------- */
 
 enum {
     PRECISIONS = PG_F64 | PG_F32 | PG_MIXED,
@@ -793,7 +819,7 @@ static void query_tells_one_flag_of_each_group(void **state)
         }
 }
 
-/* D. Young 1954: omega = 2 / (1 + sqrt(1 - rho^2)) with Jacobi's spectral radius rho, which is cos(pi h) on the unit cube. */
+/* D. Young 1954: omega = 2 / (1 + sqrt(1 - rho^2)), Jacobi's spectral radius rho being cos(pi h) on the unit cube. */
 static void sor_picks_youngs_omega(void **state)
 {
     pg_desc desc = {0};
@@ -808,8 +834,8 @@ static void sor_picks_youngs_omega(void **state)
 static void a_queried_descriptor_solves_to_the_same_bits(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    const unsigned flags[] = {0, PG_VCYCLE | PG_SMOOTH_JACOBI, PG_WCYCLE | PG_SMOOTH_CHEBYSHEV, PG_SOR, PG_RBGS, PG_JACOBI,
-                              PG_MIXED, PG_SYMMETRIC | PG_VCYCLE};
+    const unsigned flags[] = {0, PG_VCYCLE | PG_SMOOTH_JACOBI, PG_WCYCLE | PG_SMOOTH_CHEBYSHEV, PG_SOR, PG_RBGS,
+                              PG_JACOBI, PG_MIXED, PG_SYMMETRIC | PG_VCYCLE};
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         double u[POINTS], v[POINTS], f[POINTS];
         pg_desc desc = box(backend);
@@ -827,7 +853,7 @@ static void a_queried_descriptor_solves_to_the_same_bits(void **state)
     }
 }
 
-/* ---- Back ends ----------------------------------------------------------------------------------------------------- */
+/* ---- Back ends --------------------------------------------------------------------------------------------------- */
 
 static void without_a_device_cuda_is_refused_and_auto_is_the_cpu(void **state)
 {
@@ -874,7 +900,7 @@ static void the_cpu_refuses_device_arrays(void **state)
     assert_non_null(strstr(pg_last_error(NULL), "PG_MEM_DEVICE"));
 }
 
-/* ---- Texts --------------------------------------------------------------------------------------------------------- */
+/* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
 static void every_code_has_its_text(void **state)
 {
@@ -935,6 +961,7 @@ int main(void)
         ON_BOTH(every_bad_stop_is_refused_by_name),
         ON_BOTH(null_arguments_are_refused),
         ON_BOTH(overlapping_arrays_are_refused),
+        ON_BOTH(interleaved_windows_do_not_overlap),
         ON_BOTH(an_array_between_two_elements_is_refused),
         ON_BOTH(bad_changes_between_solves_are_refused_and_change_nothing),
         cmocka_unit_test(a_bad_workspace_is_refused_with_the_bytes_needed),

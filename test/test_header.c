@@ -37,19 +37,21 @@ typedef struct functions {
     const char *(*version)(void);
 } functions;
 
-static const functions pg = {pg_solve_once, pg_create, pg_destroy, pg_workspace_bytes, pg_query_desc, pg_solve, pg_get_report,
-                             pg_set_faces, pg_set_alpha, pg_set_stream, pg_smooth, pg_cycle, pg_apply, pg_residual, pg_norm,
-                             pg_sum, pg_dot, pg_last_error, pg_status_string, pg_outcome_string, pg_version};
+static const functions pg = {
+    pg_solve_once, pg_create,    pg_destroy,    pg_workspace_bytes, pg_query_desc,    pg_solve,          pg_get_report,
+    pg_set_faces,  pg_set_alpha, pg_set_stream, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
+    pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version};
 
 #include "common.h"
 
 static void zero_is_the_default_of_every_choice(void **state)
 {
     (void)state;
-    assert_true(PG_OK == 0 && PG_NOT_RUN == 0 && PG_NODE == 0 && PG_DIRICHLET == 0 && PG_X_LOW == 0 && PG_MEM_HOST == 0);
+    assert_true(PG_OK == 0 && PG_NOT_RUN == 0 && PG_NODE == 0 && PG_DIRICHLET == 0 && PG_X_LOW == 0 &&
+                PG_MEM_HOST == 0);
     assert_true(PG_AUTO == 0 && PG_GUESS_DEFAULT == 0 && PG_NORM_L2 == 0 && PG_DEVICE(0) != 0 && PG_NONE < 0);
-    const int others[] = {PG_CELL, PG_NEUMANN, PG_ROBIN, PG_PERIODIC, PG_MEM_DEVICE, PG_CUDA, PG_CPU, PG_GUESS_ZERO, PG_GUESS_U,
-                          PG_NORM_L2_PLAIN, PG_NORM_MAX, PG_NORM_L1};
+    const int others[] = {PG_CELL, PG_NEUMANN,    PG_ROBIN,   PG_PERIODIC,      PG_MEM_DEVICE, PG_CUDA,
+                          PG_CPU,  PG_GUESS_ZERO, PG_GUESS_U, PG_NORM_L2_PLAIN, PG_NORM_MAX,   PG_NORM_L1};
     for (size_t q = 0; q < sizeof others / sizeof *others; q++) assert_int_not_equal(others[q], 0);
     const int faces[] = {PG_X_LOW, PG_X_HIGH, PG_Y_LOW, PG_Y_HIGH, PG_Z_LOW, PG_Z_HIGH};
     for (int face = 0; face < 6; face++) assert_int_equal(faces[face], face);

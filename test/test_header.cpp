@@ -1,4 +1,4 @@
-// The header stands alone in C++: it is the first include, everything links with C linkage, and zero-initialised structs work.
+// The header stands alone in C++: it is the first include, everything links with C linkage, zeroed structs work.
 #include "poisson_gpu.h"
 
 // At file scope, so that no other header can have helped. extern "C" as a type: a function of the same linkage only.

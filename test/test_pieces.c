@@ -1,7 +1,7 @@
-/* The pieces against the plain operator of ref.h, on random boxes in poisoned memory with guard zones around every array. */
+/* The pieces against the plain operator of ref.h, on random boxes in poisoned memory with guard zones around arrays. */
 #include "ref.h"
 
-/* ---- Random boxes -------------------------------------------------------------------------------------------------- */
+/* ---- Random boxes ------------------------------------------------------------------------------------------------ */
 
 enum { LONGEST = 13, FACE = LONGEST * LONGEST };
 
@@ -26,7 +26,7 @@ static void random_axis(box *b, int axis, rng *r)
 
     if (rng_chance(r, 2)) {
         desc->h[axis] = rng_chance(r, 2) ? rng_uniform(r, 0.05, 0.5) : 0;
-    } else if (n > 1 || desc->centring[axis] == PG_CELL || strchr("DP", ends[0]) || ends[1] == 'D') {   /* has an interval */
+    } else if (n > 1 || desc->centring[axis] == PG_CELL || strpbrk(ends, "DP")) {   /* where there is an interval */
         b->coord[axis][0] = rng_uniform(r, -1, 1);
         for (int i = 0; i <= n; i++) b->coord[axis][i + 1] = b->coord[axis][i] + rng_uniform(r, 0.5, 1.5) / n;
         desc->coord[axis] = b->coord[axis];
@@ -66,15 +66,17 @@ static void random_box(box *b, rng *r, pg_backend backend, unsigned flags)
     const int ny = desc->dim > 1 ? desc->n[1] : 1;
     if (rng_chance(r, 2)) desc->stride_u[0] = desc->n[0] + rng_int(r, 0, 5);
     if (rng_chance(r, 2)) desc->stride_f[0] = desc->n[0] + rng_int(r, 0, 5);
-    if (rng_chance(r, 2)) desc->stride_u[1] = (desc->stride_u[0] ? desc->stride_u[0] : desc->n[0]) * ny + rng_int(r, 0, 7);
-    if (rng_chance(r, 2)) desc->stride_f[1] = (desc->stride_f[0] ? desc->stride_f[0] : desc->n[0]) * ny + rng_int(r, 0, 7);
+    if (rng_chance(r, 2))
+        desc->stride_u[1] = (desc->stride_u[0] ? desc->stride_u[0] : desc->n[0]) * ny + rng_int(r, 0, 7);
+    if (rng_chance(r, 2))
+        desc->stride_f[1] = (desc->stride_f[0] ? desc->stride_f[0] : desc->n[0]) * ny + rng_int(r, 0, 7);
 }
 
 static int boxes(void) { return full_or_small(400, 40); }
 
-/* ---- Windows in poisoned memory ------------------------------------------------------------------------------------ */
+/* ---- Windows in poisoned memory ---------------------------------------------------------------------------------- */
 
-enum { GUARD = 67, U_LAYOUT = 0, F_LAYOUT = 1 };   /* GUARD: odd, so that no window is aligned to more than an element */
+enum { GUARD = 67, U_LAYOUT = 0, F_LAYOUT = 1 };   /* GUARD is odd: no window is aligned to more than an element */
 
 /* at points to the window's first element; everything outside the window, gaps between rows included, is 0xff (NaN). */
 typedef struct window {
@@ -161,12 +163,13 @@ static double row_size(const ref *p, int i, int j, int k)
     const int at[3] = {i, j, k};
     for (int face = 0; face < 6; face++) {
         const ref_axis *t = &p->axis[face / 2];
-        if (at[face / 2] == (face % 2 ? t->n - 1 : 0)) boundary += fabsl(t->end[face % 2] * ref_face_value(p, face, i, j, k));
+        if (at[face / 2] == (face % 2 ? t->n - 1 : 0))
+            boundary += fabsl(t->end[face % 2] * ref_face_value(p, face, i, j, k));
     }
     return (double)(2 * ref_diagonal(p, i, j, k) + p->beta * boundary + 1);
 }
 
-/* The tables hold differences of coordinates; a coordinate of 2 against a spacing of 1/26 costs six bits of the mantissa. */
+/* The tables hold differences of coordinates; 2 against a spacing of 1/26 costs six bits of the mantissa. */
 static double table_error(const pg_desc *desc)
 {
     return desc->coord[0] || desc->coord[1] || desc->coord[2] ? 64 * 0x1p-52 : 0;
@@ -179,7 +182,7 @@ static void fail_at(const box *b, const char *what, int i, int j, int k, long do
 
 static const unsigned precisions[] = {PG_F64, PG_F32, PG_MIXED};
 
-/* ---- Operator and reductions --------------------------------------------------------------------------------------- */
+/* ---- Operator and reductions ------------------------------------------------------------------------------------- */
 
 static void apply_and_residual_are_the_operator(void **state)
 {
@@ -192,7 +195,8 @@ static void apply_and_residual_are_the_operator(void **state)
         ref_create(&p, &b.desc);
         pg_solver *solver = create(&b.desc);
         window u = window_random(&p, U_LAYOUT, &r), f = window_random(&p, F_LAYOUT, &r);
-        window v = window_poisoned(&p, F_LAYOUT), res = window_poisoned(&p, F_LAYOUT), in_place = window_poisoned(&p, F_LAYOUT);
+        window v = window_poisoned(&p, F_LAYOUT), res = window_poisoned(&p, F_LAYOUT);
+        window in_place = window_poisoned(&p, F_LAYOUT);
         REF_EACH(&p, i, j, k) window_set(&in_place, i, j, k, window_get(&f, i, j, k));
         window_keep(&in_place);
 
@@ -207,9 +211,10 @@ static void apply_and_residual_are_the_operator(void **state)
         REF_EACH(&p, i, j, k) {
             const double tolerance = (16 * ulp(&p) + table_error(&b.desc)) * row_size(&p, i, j, k);
             const long double au = ref_apply(&p, u.at, i, j, k), ru = ref_residual(&p, u.at, f.at, i, j, k);
-            if (!(fabsl(window_get(&v, i, j, k) - au) <= tolerance)) fail_at(&b, "A u", i, j, k, window_get(&v, i, j, k), au);
-            if (!(fabsl(window_get(&res, i, j, k) - ru) <= tolerance)) fail_at(&b, "r", i, j, k, window_get(&res, i, j, k), ru);
-            assert_true(window_get(&in_place, i, j, k) == window_get(&res, i, j, k));
+            const long double v_got = window_get(&v, i, j, k), r_got = window_get(&res, i, j, k);
+            if (!(fabsl(v_got - au) <= tolerance)) fail_at(&b, "A u", i, j, k, v_got, au);
+            if (!(fabsl(r_got - ru) <= tolerance)) fail_at(&b, "r", i, j, k, r_got, ru);
+            assert_true(window_get(&in_place, i, j, k) == r_got);
         }
         pg_destroy(solver);
         window_free(&u), window_free(&f), window_free(&v), window_free(&res), window_free(&in_place);
@@ -243,7 +248,8 @@ static void reductions_are_weighted_sums(void **state)
             OK(pg_norm(solver, x.at, norms[kind].kind, &got), solver);
             const double allowed = norms[kind].kind == PG_NORM_MAX ? 0 : tolerance * (double)norms[kind].expected;
             if (!(fabsl((long double)got - norms[kind].expected) <= allowed))
-                fail_msg("%s norm %.17g, not %.17Lg: %s", norms[kind].name, got, norms[kind].expected, describe(&b.desc));
+                fail_msg("%s norm %.17g, not %.17Lg: %s", norms[kind].name, got, norms[kind].expected,
+                         describe(&b.desc));
         }
         OK(pg_sum(solver, x.at, &got), solver);
         if (!(fabsl((long double)got - sum) <= tolerance * (double)l1))
@@ -339,10 +345,10 @@ static void not_a_number_is_never_lost(void **state)
     }
 }
 
-/* ---- Sweeps -------------------------------------------------------------------------------------------------------- */
+/* ---- Sweeps ------------------------------------------------------------------------------------------------------ */
 
-/* Red is even i+j+k. On an odd periodic axis the last plane, the seam, has neighbours of both colours: it gets colours of its
-   own, and its index along that axis does not count. */
+/* Red is even i+j+k. On an odd periodic axis the last plane, the seam, has neighbours of both colours: it gets colours
+   of its own, and its index along that axis does not count. */
 static int colour_of(const ref *p, int i, int j, int k)
 {
     const int at[3] = {i, j, k};
@@ -422,8 +428,9 @@ static void sweeps_are_the_textbook_ones(void **state)
     }
 }
 
-/* With f = 0 sweeps of any kind multiply an eigenmode of D^-1 A by a polynomial in its eigenvalue. What a coarse grid does not see
-   has eigenvalues in [1/2, 2] in 2D, where the best polynomial of degree k is bounded by 1/T_k(5/3), T_k Chebyshev's. */
+/* With f = 0 sweeps of any kind multiply an eigenmode of D^-1 A by a polynomial in its eigenvalue. What a coarse grid
+   does not see has eigenvalues in [1/2, 2] in 2D, where the best polynomial of degree k is bounded by 1/T_k(5/3), T_k
+   Chebyshev's. */
 static void chebyshev_sweeps_are_the_best_polynomial_of_their_degree(void **state)
 {
     enum { N = 15 };
@@ -453,7 +460,7 @@ static void chebyshev_sweeps_are_the_best_polynomial_of_their_degree(void **stat
     }
 }
 
-/* ---- Cycles -------------------------------------------------------------------------------------------------------- */
+/* ---- Cycles ------------------------------------------------------------------------------------------------------ */
 
 static void a_cycle_is_one_iteration_of_solve(void **state)
 {
@@ -479,7 +486,8 @@ static void a_cycle_is_one_iteration_of_solve(void **state)
         OK(pg_cycle(solver, w.at, f.at, 1), solver);
         OK(pg_cycle(solver, w.at, f.at, 1), solver);
         if (memcmp(u.block, v.block, u.elements * u.size)) fail_msg("other bits than pg_solve: %s", describe(&b.desc));
-        if (memcmp(u.block, w.block, u.elements * u.size)) fail_msg("other bits than one by one: %s", describe(&b.desc));
+        if (memcmp(u.block, w.block, u.elements * u.size))
+            fail_msg("other bits than one by one: %s", describe(&b.desc));
         assert_surroundings_unchanged(&u, "u");
         assert_window_unchanged(&f, "f");
         pg_destroy(solver);
@@ -491,7 +499,7 @@ static void a_cycle_is_one_iteration_of_solve(void **state)
 static void a_cycle_reduces_the_residual(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    /* Chebyshev's 2 + 1 sweeps in 3D damp what they smooth by 1/(T_2(1.4) T_1(1.4)) = 0.25, less than red-black ones do. */
+    /* Chebyshev's 2 + 1 sweeps damp in 3D by 1/(T_2(1.4) T_1(1.4)) = 0.25, less than red-black ones do. */
     static const struct { unsigned flags; double factor; } cases[] = {
         {PG_VCYCLE, 0.13}, {PG_WCYCLE, 0.13}, {PG_FMG, 0.13}, {PG_FMG | PG_MIXED, 0.13 * 0.13},
         {PG_VCYCLE | PG_SMOOTH_CHEBYSHEV, 0.4}};
@@ -504,7 +512,8 @@ static void a_cycle_reduces_the_residual(void **state)
         ref_create(&p, &desc);
         pg_solver *solver = create(&desc);
         rng r = {25};
-        window u = window_random(&p, U_LAYOUT, &r), f = window_random(&p, F_LAYOUT, &r), res = window_poisoned(&p, F_LAYOUT);
+        window u = window_random(&p, U_LAYOUT, &r), f = window_random(&p, F_LAYOUT, &r);
+        window res = window_poisoned(&p, F_LAYOUT);
         double before, after;
         OK(pg_residual(solver, u.at, f.at, res.at), solver);
         OK(pg_norm(solver, res.at, PG_NORM_L2, &before), solver);
@@ -554,7 +563,8 @@ static void a_symmetric_cycle_is_self_adjoint_and_positive_in_pg_dot(void **stat
             OK(pg_dot(solver, py->at, y.at, &py_y), solver);
             if (!(px_x > 0 && py_y > 0)) fail_msg("%s is not positive: %s", operators[which].name, describe(&b.desc));
             if (!(fabs(px_y - x_py) <= 1e-12 * sqrt(px_x * py_y)))
-                fail_msg("%s is not self-adjoint, %.15g and %.15g: %s", operators[which].name, px_y, x_py, describe(&b.desc));
+                fail_msg("%s is not self-adjoint, %.15g and %.15g: %s", operators[which].name, px_y, x_py,
+                         describe(&b.desc));
         }
         pg_destroy(solver);
         window_free(&x), window_free(&y), window_free(&ax), window_free(&ay), window_free(&bx), window_free(&by);
@@ -562,11 +572,11 @@ static void a_symmetric_cycle_is_self_adjoint_and_positive_in_pg_dot(void **stat
     }
 }
 
-/* ---- Memory -------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-static const unsigned all_flags[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_MIXED, PG_MIXED | PG_VCYCLE,
-                                     PG_F32, PG_F32 | PG_JACOBI, PG_VCYCLE | PG_SMOOTH_JACOBI, PG_FMG | PG_SMOOTH_CHEBYSHEV,
-                                     PG_FMG | PG_SYMMETRIC};
+static const unsigned all_flags[] = {
+    PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_MIXED, PG_MIXED | PG_VCYCLE, PG_F32,
+    PG_F32 | PG_JACOBI, PG_VCYCLE | PG_SMOOTH_JACOBI, PG_FMG | PG_SMOOTH_CHEBYSHEV, PG_FMG | PG_SYMMETRIC};
 enum { ALL_FLAGS = sizeof all_flags / sizeof *all_flags };
 
 static void solve_writes_nothing_but_its_window(void **state)
@@ -625,7 +635,8 @@ static void the_contents_of_the_workspace_do_not_matter(void **state)
             pg_destroy(solver);
             for (const unsigned char *c = block; c < block + bytes + 1024; c++)
                 if ((c < workspace || c >= workspace + bytes) && *c != (fill ? 0xff : 0))
-                    fail_msg("byte %ld of a workspace of %zu was written: %s", (long)(c - workspace), bytes, describe(&b.desc));
+                    fail_msg("byte %ld of a workspace of %zu was written: %s", (long)(c - workspace), bytes,
+                             describe(&b.desc));
         }
         if (memcmp(u[0].block, u[1].block, first.elements * first.size))
             fail_msg("the workspace was read before it was written: %s", describe(&b.desc));
@@ -635,7 +646,7 @@ static void the_contents_of_the_workspace_do_not_matter(void **state)
     }
 }
 
-/* ---- What makes no sense ------------------------------------------------------------------------------------------- */
+/* ---- What makes no sense ----------------------------------------------------------------------------------------- */
 
 static void pieces_that_a_method_has_not_are_refused_by_name(void **state)
 {

@@ -1,0 +1,447 @@
+// The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the GPU against
+// the same one of the CPU on random boxes whose sizes divide nothing.
+#include "../poisson_gpu.cu"
+
+#include "common.h"
+
+static const char *const all_ends[] = {"DD", "DN", "ND", "NN", "PP", "DR", "RN", "RR"};
+enum { END_KINDS = sizeof all_ends / sizeof *all_ends };
+
+// A random problem: sizes, centrings, kinds, constant face data, and (where coords is set) unequal spacing and a metric.
+typedef struct problem {
+    pg_desc desc;
+    double coord[3][200], weight[3][200], conductance[3][200];
+} problem;
+
+static void random_problem(problem *p, rng *r, int largest, int tables)
+{
+    memset(p, 0, sizeof *p);
+    p->desc.dim = rng_int(r, 1, 3);
+    for (int a = 0; a < 3; a++) {
+        const int present = a < p->desc.dim;
+        p->desc.n[a] = present ? rng_int(r, 1, largest) : 1;
+        p->desc.centring[a] = rng_int(r, 0, 1) ? PG_CELL : PG_NODE;
+        set_ends(&p->desc, a, all_ends[rng_int(r, 0, END_KINDS - 1)]);
+        p->desc.h[a] = rng_uniform(r, 0.5, 2);
+        for (int e = 0; e < 2; e++)
+            if (p->desc.face[2 * a + e].kind != PG_PERIODIC) p->desc.face[2 * a + e].value = rng_uniform(r, -1, 1);
+        const int n = p->desc.n[a];
+        double x = 0;
+        for (int q = 0; q < 200; q++, x += rng_uniform(r, 0.5, 1.5)) {
+            p->coord[a][q] = x;
+            p->weight[a][q] = rng_uniform(r, 0.5, 2);
+            p->conductance[a][q] = rng_uniform(r, 0.5, 2);
+        }
+        p->conductance[a][n] = p->conductance[a][0];
+        const int nodes_only = p->desc.centring[a] == PG_NODE && n == 1 && p->desc.face[2 * a].kind != PG_PERIODIC &&
+                               p->desc.face[2 * a].kind != PG_DIRICHLET && p->desc.face[2 * a + 1].kind != PG_DIRICHLET;
+        if (!tables || nodes_only || !rng_int(r, 0, 2)) continue;
+        p->desc.coord[a] = p->coord[a];
+        p->desc.h[a] = 0;
+        if (rng_int(r, 0, 1)) {
+            p->desc.weight[a] = p->weight[a];
+            p->desc.conductance[a] = p->conductance[a];
+        }
+    }
+    p->desc.alpha = rng_int(r, 0, 1) ? rng_uniform(r, 0, 3) : 0;
+}
+
+// The lines of all levels of a problem, as pg_create makes them.
+static pgi_hierarchy *lines_of(const pg_desc *desc)
+{
+    pg_desc resolved;
+    int device;
+    char warning[160], text[512];
+    pg_desc cpu = *desc;
+    cpu.backend = PG_CPU;
+    assert_int_equal(pgi_resolve(&cpu, &resolved, &device, warning, text), PG_OK);
+    pgi_hierarchy *h = pgi_hierarchy_create(&resolved, 1);
+    assert_non_null(h);
+    return h;
+}
+
+static void floor_division_is_exact_for_all_signs(void **)
+{
+    rng r = {1};
+    for (int q = 0; q < 100000; q++) {
+        const int64_t b = rng_int(&r, 1, q % 2 ? 7 : 1 << 30), quotient = rng_int(&r, -3, q % 3 ? 9 : 1 << 30);
+        const int64_t remainder = rng_int(&r, 0, 2) ? rng_int(&r, 0, (int)b - 1) : rng_int(&r, 0, 1) ? b - 1 : 0;
+        int64_t rest;
+        assert_true(pgi_floor_divide(quotient * b + remainder, b, 1.0 / (double)b, &rest) == quotient);
+        assert_true(rest == remainder);
+    }
+}
+
+static void coarse_lines_keep_length_weight_and_resistance(void **)
+{
+    rng r = {2};
+    for (int q = 0; q < 300; q++) {
+        problem p;
+        random_problem(&p, &r, 60, 1);
+        pgi_hierarchy *h = lines_of(&p.desc);
+        for (int l = 0; l + 1 < h->levels; l++) {
+            for (int a = 0; a < 3; a++) {
+                const pgi_line *f = h->line[l][a], *c = h->line[l + 1][a];
+                double fine = 0, coarse = 0;
+                for (int i = 0; i < f->n; i++) fine += f->w[i];
+                for (int i = 0; i < c->n; i++) coarse += c->w[i];
+                const int ends_are_unknowns = !f->node || f->periodic || (!pgi_is_dirichlet(f, 0) && !pgi_is_dirichlet(f, 1));
+                if (ends_are_unknowns) assert_true(fabs(fine - coarse) <= 1e-12 * fine);
+                assert_true(c->edge[0] == f->edge[0] && c->edge[c->m] == f->edge[f->m]);
+                if (c != f) assert_true(c->n < f->n && c->n >= 1);
+                assert_int_equal(pgi_line_singular(f), pgi_line_singular(c));
+            }
+        }
+        pgi_hierarchy_free(h);
+    }
+}
+
+// Transfers of one axis, with their tables in host memory.
+typedef struct transfers {
+    pgi_transfer<double> t;
+    pgi_axis<double> fine, coarse;
+    char *tables;
+} transfers;
+
+static void make_transfers(transfers *x, const pgi_line *f, const pgi_line *c, int adjoint)
+{
+    pgi_line *const fine[3] = {(pgi_line *)f, (pgi_line *)f, (pgi_line *)f}, *const coarse[3] = {(pgi_line *)c, (pgi_line *)c, (pgi_line *)c};
+    pgi_box<double> bf, bc;
+    pgi_arena measure = {NULL, NULL, 0};
+    pgi_layout_transfer(&measure, &x->t, f, c, adjoint);
+    pgi_layout_box(&measure, &bf, fine, 1);
+    pgi_layout_box(&measure, &bc, coarse, 1);
+    x->tables = (char *)calloc(1, measure.used + PGI_ALIGN);
+    pgi_arena arena = {x->tables, x->tables, 0};
+    pgi_layout_transfer(&arena, &x->t, f, c, adjoint);
+    pgi_layout_box(&arena, &bf, fine, 1);
+    pgi_layout_box(&arena, &bc, coarse, 1);
+    x->fine = bf.axis[0];
+    x->coarse = bc.axis[0];
+}
+
+static void restriction_is_the_weighted_adjoint_or_the_average(void **)
+{
+    rng r = {3};
+    for (int q = 0; q < 600; q++) {
+        problem p;
+        random_problem(&p, &r, 40, q % 2);
+        pgi_hierarchy *h = lines_of(&p.desc);
+        const int a = rng_int(&r, 0, p.desc.dim - 1);
+        for (int l = 0; l + 1 < h->levels; l++) {
+            const pgi_line *f = h->line[l][a], *c = h->line[l + 1][a];
+            if (f == c) continue;
+            for (int adjoint = 0; adjoint < 2; adjoint++) {
+                transfers x;
+                make_transfers(&x, f, c, adjoint);
+                double *dense = (double *)calloc((size_t)f->n * (size_t)c->n, sizeof(double));
+                for (int i = 0; i < f->n; i++) {
+                    const pgi_pair<double> pair = pgi_prolongation(x.t, i);
+                    assert_true(pair.j0 >= 0 && pair.j0 < c->n && pair.j1 >= 0 && pair.j1 < c->n);
+                    assert_true(pair.w0 >= -1e-14 && pair.w1 >= -1e-14 && pair.w0 + pair.w1 <= 1 + 1e-14);
+                    if (pgi_line_singular(f)) assert_true(fabs(pair.w0 + pair.w1 - 1) <= 1e-14);
+                    dense[pair.j0 * f->n + i] += pair.w0;
+                    dense[pair.j1 * f->n + i] += pair.w1;
+                }
+                for (int J = 0; J < c->n; J++) {
+                    pgi_window<double> w;
+                    pgi_restriction(x.t, x.fine, x.coarse, J, 0, &w);
+                    assert_true(w.count >= 1 && w.count <= PGI_WINDOW && w.first >= 0 && w.first < f->n);
+                    double sum = 0, *row = (double *)calloc((size_t)f->n, sizeof(double));
+                    for (int e = 0; e < w.count; e++) row[(w.first + e) % f->n] += w.w[e], sum += w.w[e];
+                    if (x.t.adjoint)
+                        for (int i = 0; i < f->n; i++)
+                            assert_true(fabs(row[i] - dense[J * f->n + i] * f->w[i] / c->w[J]) <= 1e-13 * (1 + fabs(row[i])));
+                    else
+                        assert_true(fabs(sum - 1) <= 1e-13);
+                    pgi_restriction(x.t, x.fine, x.coarse, J, 1, &w);
+                    sum = 0;
+                    for (int e = 0; e < w.count; e++) sum += w.w[e];
+                    assert_true(fabs(sum - 1) <= 1e-13);
+                    free(row);
+                }
+                free(dense);
+                free(x.tables);
+            }
+        }
+        pgi_hierarchy_free(h);
+    }
+}
+
+// With enough coarse points a cubic that satisfies the face conditions is reproduced; without face conditions any cubic is.
+static void interpolation_reproduces_cubics(void **)
+{
+    rng r = {4};
+    for (int q = 0; q < 600; q++) {
+        problem p;
+        random_problem(&p, &r, 90, q % 2);
+        pgi_hierarchy *h = lines_of(&p.desc);
+        const int a = rng_int(&r, 0, p.desc.dim - 1);
+        const pgi_line *f = h->line[0][a], *c = h->levels > 1 ? h->line[1][a] : f;
+        if (f != c && c->n >= 4 && !f->periodic) {
+            transfers x;
+            make_transfers(&x, f, c, 0);
+            const double length = f->edge[f->m] - f->edge[0], k[4] = {rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1)};
+            const auto value = [&](double y) { return k[0] + y / length * (k[1] + y / length * (k[2] + y / length * k[3])); };
+            const auto slope = [&](double y) { return (k[1] + y / length * (2 * k[2] + 3 * k[3] * y / length)) / length; };
+            for (int faces = 0; faces < 2; faces++) {
+                for (int i = 0; i < f->n; i++) {
+                    pgi_cubic<double> w;
+                    pgi_cubic_of(x.t, i, faces, &w);
+                    double sum = 0;
+                    for (int e = 0; e < 4; e++) {
+                        const int end = w.j[e] == -2;
+                        const double at = end ? c->edge[c->m] : c->edge[0];
+                        const double g = c->end_a[end] * value(at) + c->end_b[end] * slope(at) * (end ? 1 : -1);
+                        if (w.w[e] != 0 && !faces) assert_true(w.j[e] >= 0);
+                        sum += w.w[e] * (w.j[e] >= 0 ? value(c->x[w.j[e]]) : g);
+                    }
+                    assert_true(fabs(sum - value(f->x[i])) <= 1e-11);
+                }
+            }
+            free(x.tables);
+        }
+        pgi_hierarchy_free(h);
+    }
+}
+
+static void eigenvectors_diagonalise_short_lines(void **)
+{
+    rng r = {5};
+    for (int q = 0; q < 400; q++) {
+        problem p;
+        random_problem(&p, &r, PGI_COARSEST, 1);
+        pgi_hierarchy *h = lines_of(&p.desc);
+        for (int a = 0; a < 3; a++) {
+            const pgi_line *l = h->line[0][a];
+            const int n = l->n;
+            double lambda[PGI_COARSEST], v[PGI_COARSEST * PGI_COARSEST], vtw[PGI_COARSEST * PGI_COARSEST], top = 1e-300;
+            pgi_line_eigen(l, 1, lambda, v, vtw);
+            for (int e = 0; e < n; e++) top = fmax(top, fabs(lambda[e]));
+            int zeros = 0;
+            for (int e = 0; e < n; e++) {
+                zeros += lambda[e] == 0;
+                for (int i = 0; i < n; i++) {
+                    double row[3], id = 0;
+                    pgi_line_row(l, i, row);
+                    const double av = row[0] * v[(i > 0 ? i - 1 : n - 1) * n + e] + row[1] * v[(i < n - 1 ? i + 1 : 0) * n + e] + row[2] * v[i * n + e];
+                    assert_true(fabs(av - lambda[e] * v[i * n + e]) <= 1e-12 * top * (1 + fabs(v[i * n + e])));
+                    for (int k = 0; k < n; k++) id += vtw[e * n + k] * v[k * n + i];
+                    assert_true(fabs(id - (i == e)) <= 1e-12);
+                }
+            }
+            if (pgi_line_singular(l)) assert_true(zeros >= 1);
+        }
+        pgi_hierarchy_free(h);
+    }
+}
+
+static void windows_overlap_exactly_when_they_share_an_element(void **)
+{
+    rng r = {6};
+    for (int q = 0; q < 20000; q++) {
+        pg_desc d = {};
+        for (int a = 0; a < 3; a++) d.n[a] = rng_int(&r, 1, 4);
+        int64_t s[2] = {rng_int(&r, d.n[0], 9), 0};
+        s[1] = (d.n[1] - 1) * s[0] + d.n[0] + rng_int(&r, 0, 30);
+        if (q % 2 && d.n[1] > 1) {          // planes closer than rows
+            s[1] = rng_int(&r, d.n[0], 9);
+            s[0] = (d.n[2] - 1) * s[1] + d.n[0] + rng_int(&r, 0, 30);
+        }
+        const int64_t distance = rng_int(&r, -120, 120);
+        int shared = 0;
+        for (int k = -3; k <= 3; k++)
+            for (int j = -3; j <= 3; j++)
+                for (int i = -3; i <= 3; i++)
+                    shared |= abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && i + j * s[0] + k * s[1] == distance;
+        double *base = (double *)(uintptr_t)0x100000;
+        const int found = pgi_overlap(&d, base, s, (double *)((intptr_t)base + distance * 8), s, 8);
+        if (shared != found) fail_msg("%d %d %d strides %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], (long)s[0], (long)s[1], (long)distance, found, shared);
+    }
+}
+
+// A handle with its own random data in u, f and scratch of every level, on one back end.
+static pg_solver *solver_with_data(const pg_desc *desc, pg_backend backend, int stop_check)
+{
+    pg_desc d = *desc;
+    d.backend = backend;
+    pg_solver *s = create(&d);
+    pg_stop stop;
+    char text[512];
+    assert_int_equal(pgi_check_stop(s, NULL, &stop, text), PG_OK);
+    stop.check = stop_check;
+    return s;
+}
+
+// Copies a packed level grid from or to the host.
+static void grid_to_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, void *host)
+{
+#ifdef __CUDACC__
+    if (s->cuda) {
+        cudaDeviceSynchronize();
+        assert_int_equal(cudaMemcpy(host, g.base, (size_t)l->points * element, cudaMemcpyDeviceToHost), cudaSuccess);
+        return;
+    }
+#endif
+    (void)s;
+    memcpy(host, g.base, (size_t)l->points * element);
+}
+static void grid_from_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, const void *host)
+{
+#ifdef __CUDACC__
+    if (s->cuda) {
+        assert_int_equal(cudaMemcpy(g.base, host, (size_t)l->points * element, cudaMemcpyHostToDevice), cudaSuccess);
+        return;
+    }
+#endif
+    (void)s;
+    memcpy(g.base, host, (size_t)l->points * element);
+}
+
+// Every operation that works on level 1 and its transfers to level 2, on both back ends: equal to round-off. Level 1 is packed in
+// the workspace of either, so the operations can be called directly.
+template <class T> static void compare_operations(const pg_desc *desc, rng *r)
+{
+    pg_solver *s[2] = {solver_with_data(desc, PG_CPU, 1), solver_with_data(desc, PG_CUDA, 1)};
+    const double limit = sizeof(T) == 4 ? 2e-5 : 2e-13;
+    const int64_t most = s[0]->level[1].points;
+    T *u = (T *)allocate((size_t)most * sizeof(T)), *f = (T *)allocate((size_t)most * sizeof(T));
+    T *out[2] = {(T *)allocate((size_t)most * sizeof(T)), (T *)allocate((size_t)most * sizeof(T))};
+    for (int64_t q = 0; q < most; q++) u[q] = (T)rng_uniform(r, -1, 1), f[q] = (T)rng_uniform(r, -1, 1);
+    enum { JACOBI, RED_BLACK, BLACK_RED, RESIDUAL, APPLY, REDUCE_RESIDUAL, REDUCE_RHS, RESTRICT, AVERAGE, PROLONG, INTERPOLATE, INTERPOLATE_ADD, COARSEST, STEPS };
+    for (int step = 0; step < STEPS; step++) {
+        double sums[2][4] = {{0}};
+        int64_t count = most;
+        for (int b = 0; b < 2; b++) {
+            pg_solver *x = s[b];
+            const pgi_level *fine = &x->level[1], *coarse = fine + 1, *last = &x->level[x->levels - 1];
+            if (step >= RESTRICT && step < COARSEST && x->levels < 3) continue;
+            double dummy[2] = {0, 0};
+            assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
+            const pgi_rhs full = pgi_level_rhs(fine, 1);
+            const pgi_grid none = pgi_no_grid();
+            grid_from_host(x, fine, fine->u, sizeof(T), u);
+            grid_from_host(x, fine, fine->f, sizeof(T), f);
+            grid_from_host(x, fine, fine->t, sizeof(T), f);
+            pgi_grid result = fine->u;
+            const pgi_level *where = fine;
+            switch (step) {
+            case JACOBI: x->ops->jacobi(x, fine, fine->u, full, 0.8, result = fine->t); break;
+            case RED_BLACK: x->ops->red_black(x, fine, fine->u, full, 1.1, 0); break;
+            case BLACK_RED: x->ops->red_black(x, fine, fine->u, full, 1.1, 1); break;
+            case RESIDUAL: x->ops->residual(x, fine, fine->u, full, result = fine->t); break;
+            case APPLY: x->ops->apply(x, fine, fine->u, result = fine->t); break;
+            case REDUCE_RESIDUAL: x->ops->reduce(x, fine, PGI_RESIDUAL, PGI_SELF, fine->u, none, full); break;
+            case REDUCE_RHS: x->ops->reduce(x, fine, PGI_RHS, PGI_ONE, none, none, full); break;
+            case RESTRICT:
+            case AVERAGE: x->ops->restrict_full(x, fine, fine->t, coarse, coarse->f, step == AVERAGE), result = coarse->f, where = coarse; break;
+            case PROLONG:
+            case INTERPOLATE:
+            case INTERPOLATE_ADD:
+                grid_from_host(x, coarse, coarse->u, sizeof(T), f);
+                if (step == PROLONG) x->ops->prolong_add(x, fine, fine->u, coarse, coarse->u);
+                else x->ops->interpolate(x, fine, fine->u, coarse, coarse->u, 1, step == INTERPOLATE_ADD);
+                break;
+            default:
+                grid_from_host(x, last, last->u, sizeof(T), u);
+                grid_from_host(x, last, last->f, sizeof(T), f);
+                x->ops->solve_coarsest(x, last, last->u, pgi_rhs_of(last->f));
+                result = last->u;
+                where = last;
+            }
+            assert_int_equal(x->failed, PG_OK);
+            count = where->points;
+            grid_to_host(x, where, result, sizeof(T), out[b]);
+#ifdef __CUDACC__
+            if (x->cuda) pgi_cuda_read_state(x);
+            else
+#endif
+                x->host = *x->state;
+            memcpy(sums[b], x->host.sums, sizeof sums[b]);
+        }
+        if (step >= RESTRICT && step < COARSEST && s[0]->levels < 3) continue;
+        double scale = 1e-300, error = 0;
+        for (int64_t q = 0; q < count; q++) {
+            scale = fmax(scale, fabs((double)out[0][q]));
+            error = pgi_max_nan(error, fabs((double)out[0][q] - (double)out[1][q]));
+        }
+        if (!(error <= limit * scale)) fail_msg("step %d differs by %g of %g: %s", step, error, scale, describe(desc));
+        if (step != REDUCE_RESIDUAL && step != REDUCE_RHS) continue;
+        for (int q = 0; q < 4; q++)
+            if (!(fabs(sums[0][q] - sums[1][q]) <= limit * 10 * fabs(sums[0][step == REDUCE_RHS && q == 0 ? 2 : q])))
+                fail_msg("step %d sum %d: %.17g, %.17g: %s", step, q, sums[0][q], sums[1][q], describe(desc));
+    }
+    pg_destroy(s[0]);
+    pg_destroy(s[1]);
+    free(u);
+    free(f);
+    free(out[0]);
+    free(out[1]);
+}
+
+static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
+{
+    if (!cuda_is_usable()) skip();
+    rng r = {7};
+    for (int q = 0; q < full_or_small(300, 60); q++) {
+        problem p;
+        do random_problem(&p, &r, p.desc.dim == 1 ? 150 : q % 10 ? 45 : 80, 1);
+        while (p.desc.n[0] <= PGI_COARSEST && p.desc.n[1] <= PGI_COARSEST && p.desc.n[2] <= PGI_COARSEST);
+        p.desc.flags = PG_FMG | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0);
+        if (q % 2) compare_operations<float>(&p.desc, &r);
+        else compare_operations<double>(&p.desc, &r);
+    }
+}
+
+// The red-black sweep of the CPU is cut into slabs: any number of them gives the same bits.
+static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
+{
+#ifdef _OPENMP
+    rng r = {8};
+    for (int q = 0; q < 40; q++) {
+        problem p;
+        random_problem(&p, &r, 45, 1);
+        p.desc.dim = rng_int(&r, 2, 3);
+        p.desc.n[0] = rng_int(&r, 20, 60), p.desc.n[1] = rng_int(&r, 20, 60), p.desc.n[2] = p.desc.dim == 3 ? rng_int(&r, 10, 40) : 1;
+        for (int a = 0; a < 3; a++) p.desc.coord[a] = p.desc.weight[a] = p.desc.conductance[a] = NULL, p.desc.h[a] = 1;
+        p.desc.n[1] *= p.desc.dim == 2 ? 10 : 1;
+        p.desc.flags = PG_SOR;
+        p.desc.omega = 1.3;
+        p.desc.backend = PG_CPU;
+        pg_solver *s = create(&p.desc);
+        const size_t points = (size_t)s->level[0].points;
+        double *u[2] = {(double *)allocate(points * 8), (double *)allocate(points * 8)}, *f = (double *)allocate(points * 8);
+        for (size_t i = 0; i < points; i++) u[0][i] = u[1][i] = rng_uniform(&r, -1, 1), f[i] = rng_uniform(&r, -1, 1);
+        const int before = omp_get_max_threads();
+        for (int b = 0; b < 2; b++) {
+            omp_set_num_threads(b ? 1 + q % 7 : 1);
+            OK(pg_smooth(s, u[b], f, 3), s);
+        }
+        omp_set_num_threads(before);
+        assert_memory_equal(u[0], u[1], points * 8);
+        free(u[0]);
+        free(u[1]);
+        free(f);
+        pg_destroy(s);
+    }
+#else
+    skip();
+#endif
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floor_division_is_exact_for_all_signs),
+        cmocka_unit_test(coarse_lines_keep_length_weight_and_resistance),
+        cmocka_unit_test(restriction_is_the_weighted_adjoint_or_the_average),
+        cmocka_unit_test(interpolation_reproduces_cubics),
+        cmocka_unit_test(eigenvectors_diagonalise_short_lines),
+        cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
+        cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
+        cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
+    };
+    (void)backend_or_skip;
+    (void)face_letter;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
