@@ -138,7 +138,7 @@ struct pgi_rhs {
 // What the device knows of a solve. Host memory on the CPU back end.
 struct pgi_state {
     void *u, *f;                    // the caller's arrays, or their copies
-    double alpha;
+    double alpha, omega;            // omega: of the sweeps, where it can change between solves
     struct {
         double value;
         const void *plane;
@@ -189,6 +189,10 @@ enum pgi_control_step {
     PGI_CANCEL, PGI_END
 };
 
+struct pgi_spectrum {
+    double smallest, next, diagonal;
+};
+
 struct pgi_ops;
 
 struct pg_solver {
@@ -210,7 +214,8 @@ struct pg_solver {
     double *partials;
     pgi_state *state;               // in the workspace
     pgi_state host;                 // its copy on the host
-    double sor_omega;
+    pgi_spectrum spectrum;          // PG_SOR
+    int choose_omega;               // PG_SOR: omega follows alpha
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
@@ -234,7 +239,7 @@ struct pgi_ops {
     void (*copy)(pg_solver *, const pgi_level *, pgi_grid from, pgi_grid to);
     void (*subtract_shift)(pg_solver *, const pgi_level *, pgi_grid u);
     void (*jacobi)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, pgi_grid out);
-    void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
+    void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);    // omega 0: the state's
     void (*residual)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_grid r);
     void (*apply)(pg_solver *, const pgi_level *, pgi_grid u, pgi_grid v);
     void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs);
@@ -446,7 +451,8 @@ template <class T> static PGI_HD inline pgi_pair<T> pgi_prolongation(const pgi_t
 }
 
 // Restriction: coarse value = sum of w[q] r(first + q), indices taken modulo nf. average: the weights add up to 1, as raw f and
-// boundary data need (the adjoint of linear interpolation between points that do not coincide only nearly does).
+// boundary data need: the adjoint of linear interpolation between points that do not coincide only nearly does, which costs a pass of full
+// multigrid its accuracy.
 template <class T> struct pgi_window {
     int first, count;
     T w[PGI_WINDOW];
@@ -486,7 +492,6 @@ static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_ax
     const double scale = 1 / pgi_weight_of(coarse, J);
     out->first = (int)(((lo % t.nf) + t.nf) % t.nf);
     out->count = (int)(hi - lo + 1);
-    T sum = 0;
     for (int q = 0; q < out->count; q++) {
         const int64_t i = lo + q;
         const int wrapped = (int)(((i % t.nf) + t.nf) % t.nf);
@@ -500,8 +505,9 @@ static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_ax
             part = (T)((double)(top - low) / (double)mc);
         }
         out->w[q] = part * (T)(pgi_weight_of(fine, wrapped) * scale);
-        sum += out->w[q];
     }
+    T sum = 0;
+    for (int q = 0; q < out->count; q++) sum += out->w[q];
     for (int q = 0; q < out->count && average; q++) out->w[q] /= sum;
 }
 
@@ -665,7 +671,7 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
 struct pgi_call {
     void *u, *f;
-    double alpha;
+    double alpha, omega;
     struct {
         double value;
         const void *plane;
@@ -680,6 +686,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->u = c.u;
     st->f = c.f;
     st->alpha = c.alpha;
+    st->omega = c.omega;
     st->face_mask = 0;
     for (int q = 0; q < 6; q++) {
         st->face[q].value = c.face[q].value;
@@ -996,9 +1003,8 @@ static double pgi_line_strength(const pgi_line *l)
 // The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
 static double pgi_end_factor(const pgi_line *c, int end)
 {
-    const double d = end ? c->edge[c->m] - c->x[c->n - 1] : c->x[0] - c->edge[0];
-    if (c->periodic || pgi_end_coupling(c, end) == 0) return 1;
-    return c->end_b[end] / (c->end_a[end] * d + c->end_b[end]);
+    if (pgi_end_coupling(c, end) == 0) return 1;
+    return c->end_b[end] / (c->end_a[end] * c->gap[end ? c->n : 0] + c->end_b[end]);
 }
 
 // Coarse unknown at or below each fine one and the fraction of the way to the next: what pgi_locate computes on even lines.
@@ -1395,6 +1401,7 @@ static void pgi_cpu_red_black(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
     T *u = pgi_data<T>(gu);
+    if (omega == 0) omega = b.state->omega;
     for (int step = 0; step < 8; step++) {
         const int seams = reversed ? 7 - step : step;
         if (!pgi_has_seams(seam, seams)) continue;
@@ -1730,7 +1737,7 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st);     // >>solve
 
 static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
-    if (gate == PGI_GO && again) pgi_monitor(s, s->state);
+    if (gate == PGI_GO) pgi_monitor(s, s->state);
     while (pgi_gate(s->state, gate)) {
         body(s);
         if (!again) break;
@@ -1919,6 +1926,7 @@ static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, p
 }
 
 // Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Covers one column a thread
+// An r that is rounded to f32 needs the boundary terms first: A u nearly cancels them.
 // Needs nothing beyond the arrays   Overlap: r may be f; u with neither
 template <class T, class TO>
 static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
@@ -1928,11 +1936,11 @@ static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu,
     TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
     const T sign = rhs.f.base ? scaled ? (T)b.state->scale : (T)1 : (T)-1;
     TO *const begin = out;
-    pgi_march<T, false>(b, gu, rhs, t, [&](int, T u, T right, T off, T d, T) {
+    pgi_march<T, sizeof(TO) != sizeof(T)>(b, gu, rhs, t, [&](int, T u, T right, T off, T d, T) {
         *out = (TO)(sign * (right - off - d * u));
         out += gout.sk;
     });
-    pgi_add_faces(b, rhs, t, sign, 0, begin, gout.sk);
+    if (sizeof(TO) == sizeof(T)) pgi_add_faces(b, rhs, t, sign, 0, begin, gout.sk);
 }
 
 // A box of one colour: points of [lo, hi) whose indices, those of seam axes left out, have the given parity.
@@ -1960,6 +1968,7 @@ static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
     const T dxy = ((T)b.state->alpha + x.diag) + y.diag, mean = pgi_mean_of<T>(rhs, b.state);
+    if (omega == 0) omega = (T)b.state->omega;
     T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
     const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
     pgi_row<T> z = az.row[1];
@@ -2392,7 +2401,7 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 #endif
     for (;;) {
         if (gate != PGI_INNER) pgi_cuda_read_state(s);
-        if (gate == PGI_GO && again && s->failed == PG_OK) {
+        if (gate == PGI_GO && s->failed == PG_OK) {
             pgi_monitor(s, &s->host);
             pgi_cuda_read_state(s);
         }
@@ -2682,7 +2691,7 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
     int dims = 0;
     for (int a = 0; a < 3; a++) dims += l->coarsened[a];
     if (dims == 0) dims = 1;
-    const double red_black[4] = {1, 1, 1.2, 1.25}, low = 1.0 / dims, high = 2;
+    const double red_black[4] = {1, 1, 1.2, 1.3}, low = 1.0 / dims, high = 2;
     l->omega = d->omega > 0 ? d->omega : red_black[dims];
     for (int post = 0; post < 2; post++) {
         const int count = post ? d->nu_post : d->nu_pre;
@@ -2695,11 +2704,11 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
     }
 }
 
-// Young's over-relaxation factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
-// smallest (non-zero) eigenvalue of A and its largest diagonal, from the tables.
-static double pgi_choose_sor_omega(const pg_desc *d, pgi_line *const line[3])
+// What Young's over-relaxation factor needs to know of the tables: the smallest eigenvalue of A without alpha, the step to the next
+// one, and the largest diagonal.
+static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 {
-    double smallest = 0, next = DBL_MAX, diagonal = d->alpha;
+    double smallest = 0, next = DBL_MAX, diagonal = 0;
     for (int a = 0; a < d->dim; a++) {
         const double first = d->beta * pgi_line_eigenvalue(line[a], 0), second = d->beta * pgi_line_eigenvalue(line[a], 1);
         double row[3], top = 0;
@@ -2712,8 +2721,17 @@ static double pgi_choose_sor_omega(const pg_desc *d, pgi_line *const line[3])
         next = fmin(next, second - first);
         diagonal += top;
     }
-    double lambda = smallest + d->alpha;
-    if (lambda == 0) lambda = next < DBL_MAX ? next : 0;
+    const pgi_spectrum spectrum = {smallest, next, diagonal};
+    return spectrum;
+}
+
+// Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the smallest
+// (non-zero) eigenvalue of A and its largest diagonal.
+static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
+{
+    double lambda = spectrum->smallest + alpha;
+    const double diagonal = spectrum->diagonal + alpha;
+    if (lambda == 0) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
     if (diagonal <= 0 || lambda <= 0) return 1;
     const double rho = 1 - fmin(lambda / diagonal, 1);
     return 2 / (1 + sqrt(1 - rho * rho));
@@ -2857,7 +2875,7 @@ static void pgi_step_cycle(pg_solver *s)
 
 static void pgi_step_sweep(pg_solver *s)
 {
-    s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->desc.omega, 0);
+    s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), 0, 0);
     s->ops->control(s, PGI_COUNT, 1);
 }
 
@@ -3166,9 +3184,8 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     }
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
-    if (d->device < 0 || *device >= count)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is %d; there are %d CUDA devices: PG_DEVICE(0) to PG_DEVICE(%d), 0 is the current one",
-                          d->device, count, count - 1);
+    if (*device >= count)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device, count - 1);
     cudaFuncAttributes attributes;
     e = cudaSetDevice(*device);
     if (e == cudaSuccess) e = cudaFuncGetAttributes(&attributes, pgi_control_kernel);
@@ -3197,6 +3214,8 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", (int)d->memory);
     if ((int)d->backend < 0 || d->backend > PG_CPU)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", (int)d->backend);
+    if (d->device < 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
     if (d->backend != PG_CPU) {
 #ifdef __CUDACC__
         const pg_status status = pgi_find_device(d, device, warning, text);
@@ -3449,6 +3468,25 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
     *s->state = s->host;
 }
 
+// The coefficients of the finest level must be numbers of the precision that the cycles work in, with room for sums and products.
+static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], char text[512])
+{
+    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    const double largest = single ? 1e36 : 1e150, smallest = 1 / largest;
+    for (int a = 0; a < d->dim; a++) {
+        for (int i = 0; i < line[a]->n; i++) {
+            double row[3];
+            pgi_line_row(line[a], i, row);
+            const double c = d->beta * row[2];
+            if ((c != 0 || row[0] != 0 || row[1] != 0) && !(c >= smallest && c <= largest))
+                return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
+                                  "%g in %s: rescale the lengths", a, d->h[a], c, pgi_axis_name[a], smallest, largest, single ? "f32" : "f64");
+            if (line[a]->uniform && i == 1 && line[a]->n > 3) i = line[a]->n - 2;
+        }
+    }
+    return PG_OK;
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
@@ -3469,6 +3507,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     *lines = pgi_hierarchy_create(&s->desc, s->multigrid);
     if (!*lines) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
                                    s->desc.n[0], s->desc.n[1], s->desc.n[2]);
+    PGI_TRY(pgi_check_tables(&s->desc, (*lines)->line[0], text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
     s->bytes = measure.used;
@@ -3512,10 +3551,13 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         s->host.volume *= length;
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
-    if (s->multigrid) s->desc.omega = d->flags & PG_SMOOTH_RBGS ? s->level[0].omega : s->level[0].jacobi[0];
-    else if (d->flags & PG_JACOBI) s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
+    if (d->flags & PG_JACOBI) s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
     else if (d->flags & PG_RBGS) s->desc.omega = 1;
-    else if (d->omega == 0) s->desc.omega = pgi_choose_sor_omega(d, lines->line[0]);
+    else if ((d->flags & PG_SOR) && d->omega == 0) {
+        s->choose_omega = 1;
+        s->spectrum = pgi_find_spectrum(d, lines->line[0]);
+        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha);
+    }
     s->host.outcome = PG_NOT_RUN;
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
@@ -3591,6 +3633,8 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
     if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
+    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;      // so that the descriptor creates the same solver again
+    if (desc->nu_post == 0) desc->nu_post = PG_NONE;
     return PG_OK;
 }
 
@@ -3627,6 +3671,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     c.u = (void *)u;
     c.f = (void *)f;
     c.alpha = s->desc.alpha;
+    c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
     // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many sweeps as the grid
     // is wide.
@@ -3783,7 +3828,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     } else if (s->desc.flags & PG_JACOBI) {
         pgi_jacobi_sweeps(s, &s->outer, pgi_outer_rhs(s), &s->desc.omega, 1, sweeps);
     } else {
-        for (int q = 0; q < sweeps; q++) s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->desc.omega, 0);
+        for (int q = 0; q < sweeps; q++) s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), 0, 0);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -3893,6 +3938,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
     PGI_TRY(pgi_begin_call(s));
     PGI_TRY(pgi_check_alpha(alpha, s->error));
     s->desc.alpha = alpha;
+    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
     return PG_OK;
 }
 

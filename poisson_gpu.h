@@ -111,7 +111,7 @@ int main(void)
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs 1.3
    grids beyond u and f in 3D, 1.7 in 2D, 3 in 1D (nodes and odd sizes a little more), 1.65 f64 grids in 3D with PG_MIXED;
-   host arrays on the GPU add 2 grids for the copies; PG_JACOBI one; PG_RBGS and PG_SOR none.
+   host arrays on the GPU add 2 grids and the faces for the copies; PG_JACOBI one; PG_RBGS and PG_SOR none.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured (CUDA 12.4 or later): then the
@@ -302,8 +302,8 @@ PG_API void pg_destroy(pg_solver *solver);
 /* Tell how many bytes of workspace pg_create would take for this descriptor: exactly, and it allocates nothing else there. */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 
-/* Tell the descriptor with every default resolved (flags, strides, h, omega of the finest level, back end, device, workspace).
-   Pointers to coordinates and metrics come back as NULL. */
+/* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega of multigrid
+   stays 0 where each level chooses its own. Pointers to coordinates and metrics come back as NULL. */
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 
 /* Solve A u = f.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The demo: builds the library and samples/potential.c, then solves for the electric potential of two molecules and draws
-# it.   sh samples/demo.sh [--no-install]        Environment: BUILD_DIR, default build-demo
+# The demo: builds the library and samples/potential.c, solves for the electric potential of two molecules and draws it.
+#     sh samples/demo.sh [--no-install]        Environment: BUILD_DIR, default build-demo
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD_DIR:-build-demo}
 sh test/need.sh "$@" c++ meson ninja 'pkg-config?' 'png?' || exit 1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What the tests cannot see: that both files compile alone, with every compiler and without a warning; what the library
-# exports; that it can be used through pkg-config, from CMake and as a subproject of Meson; the CPU tests under sanitizers.
-# The last line tells "N passed, N failed, N skipped". Exit status 0: none failed.
+# exports; that it can be used through pkg-config, from CMake and as a subproject of Meson; the CPU tests under
+# sanitizers. The last line tells "N passed, N failed, N skipped". Exit status 0: none failed.
 #     sh test/checks.sh [--no-install]
 # From the environment: BUILD_DIR, where test/run.sh has built (default build-test). What a missing compiler or tool
 # would check counts as skipped.
@@ -27,7 +27,9 @@ check() {                            # check "what shall be true" command ...
         cat "$temp/output"
     fi
 }
-folder() { mkdir -p "$temp/$1" && cd "$root" && cp poisson_gpu.h poisson_gpu.cu samples/hello.c "$temp/$1" && cd "$temp/$1"; }
+folder() {                           # a new one, with the two files and the first program
+    mkdir -p "$temp/$1" && cd "$temp/$1" && cp "$root/poisson_gpu.h" "$root/poisson_gpu.cu" "$root/samples/hello.c" .
+}
 
 sh test/need.sh $install g++ nm 'clang++?' 'openmp?' 'meson?' 'ninja?' 'cmocka?' 'png?' 'pkg-config?' 'cmake?' || exit 1
 
@@ -36,7 +38,9 @@ folder alone
 license() { sed -n '/^LICENCE - choose/,/^-----/p' poisson_gpu.h | sed '$d' | diff - "$root/LICENSE"; }
 check "LICENSE is the text that ends the header" license
 
-header() { echo '#include "poisson_gpu.h"' | "$1" -x "$2" -std="$3" -I. -Wall -Wextra -Wpedantic -Werror -fsyntax-only -; }
+header() {                           # header compiler language standard
+    echo '#include "poisson_gpu.h"' | "$1" -x "$2" -std="$3" -I. -Wall -Wextra -Wpedantic -Werror -fsyntax-only -
+}
 hello() {                            # hello compiler objects and flags: links the first program and runs it
     "$1" -std=c99 -I. -x c "$temp/alone/hello.c" -x none -o hello $2 -lstdc++ -lm && ./hello
 }
@@ -59,20 +63,9 @@ for cxx in g++ clang++; do
     done
 done
 
-nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
-if [ -n "$nvcc" ]; then
-    check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" "$nvcc" -O3 -std=c++17 --threads 2 \
-        -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
-        -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -c poisson_gpu.cu -o nvcc.o
-    check "its object has at most 8 MB an architecture" test "$(wc -c <nvcc.o)" -le 24000000
-else
-    skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
-    skip "its object has at most 8 MB an architecture"
-fi
-
 # ---- names
 declared() { sed -n 's/^PG_API .*[ *]\(pg_[a-z_0-9]*\)(.*/\1/p' "$root/poisson_gpu.h" | sort; }
-exports() {                          # exports file type-letters nm-options: the names are those that the header declares
+exports() {                          # exports file type-letters nm-options: the names are those that are declared
     nm $3 --defined-only "$1" | awk -v types="$2" 'index(types, $2) { print $3 }' | sort >names
     [ -s names ] && declared | diff - names
 }
@@ -85,9 +78,22 @@ macros() {
     [ -n "$names" ] && [ -z "$(echo "$names" | grep -v -e '^PG_' -e '^POISSON_GPU_')" ]
 }
 check "the header defines macros PG_... only" macros
-check "the object defines the header's functions and no other name" exports g++-fopenmp.o TDBRCWVuGS -g
-# The toolkit's own headers leave weak ones in (the constructor of dim3).
-[ -n "$nvcc" ] && check "so does nvcc's object, inline functions apart" exports nvcc.o TDBRCGS -g
+check "g++'s object defines the header's functions and no other name" exports g++-fopenmp.o TDBRCWVuGS -g
+
+nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
+if [ -n "$nvcc" ]; then
+    check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" "$nvcc" -O3 -std=c++17 --threads 2 \
+        -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
+        -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -c poisson_gpu.cu -o nvcc.o
+    check "its object has at most 8 MB an architecture" \
+        sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 24000000 ]'
+    # The toolkit's own headers leave weak names in (the constructor of dim3).
+    check "it defines the header's functions and, inline ones apart, no other name" exports nvcc.o TDBRCGS -g
+else
+    skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
+    skip "its object has at most 8 MB an architecture"
+    skip "it defines the header's functions and, inline ones apart, no other name"
+fi
 
 # ---- the built library
 if have meson && have ninja; then
@@ -95,7 +101,8 @@ if have meson && have ninja; then
     case $build in /*) ;; *) build=$root/$build ;; esac
     if [ ! -f "$build/build.ninja" ]; then
         build=$temp/build
-        check "meson setup" meson setup "$build" "$root" -Dcuda=disabled -Dsamples=disabled -Dtests=disabled -Dbench=disabled
+        check "meson setup" meson setup "$build" "$root" -Dcuda=disabled -Dsamples=disabled -Dtests=disabled \
+            -Dbench=disabled
     fi
     check "meson compile" meson compile -C "$build"
     check "meson install" env DESTDIR="$temp/install" meson install -C "$build" --no-rebuild
@@ -109,15 +116,19 @@ if have meson && have ninja; then
         PKG_CONFIG_PATH=$libs/pkgconfig pkg-config \
             --define-variable=prefix="$temp/install$(sed -n 's/^prefix=//p' "$pc")" "$@" poisson_gpu
     }
-    shared() { config --cflags --libs && LD_LIBRARY_PATH=$libs hello cc "$(config --cflags --libs)"; }
+    shared() (
+        export LD_LIBRARY_PATH="$libs"
+        hello cc "$(config --cflags --libs)"
+    )
     static() {
         mkdir -p "$temp/static" && cp "$libs/libpoisson_gpu.a" "$temp/static" &&
             hello cc "$(config --define-variable=libdir="$temp/static" --static --cflags --libs)"
     }
     version() {
-        [ "$(config --modversion)" = "$(sed -n 's/^#define PG_VERSION_[A-Z]* //p' "$root/poisson_gpu.h" | paste -sd .)" ]
+        numbers=$(sed -n 's/^#define PG_VERSION_[A-Z]* //p' "$root/poisson_gpu.h" | paste -sd .)
+        [ "$(config --modversion)" = "$numbers" ]
     }
-    mkdir -p "$temp/installed" && cd "$temp/installed"
+    mkdir -p "$temp/installed" && cd "$temp/installed" || exit 1
     if have pkg-config; then
         check "pkg-config: the first program with the shared library" shared
         check "pkg-config: the first program with the static library" static
@@ -139,23 +150,28 @@ fi
 
 # CMakeLists.txt is for the CPU; for the GPU it is edited as its comment says.
 from_cmake() {
-    folder cmake && sed "$1" "$root/test/consumer/cmake/CMakeLists.txt" >CMakeLists.txt && cmake -S . -B build $2 &&
-        cmake --build build && build/hello
+    folder cmake && sed "$1" "$root/test/consumer/cmake/CMakeLists.txt" >CMakeLists.txt &&
+        cmake -G Ninja -S . -B build $2 && cmake --build build && build/hello
 }
-if have cmake; then check "from CMake, in five lines: the first program" from_cmake ""; else skip "from CMake"; fi
-rm -rf "$temp/cmake"
-if have cmake && [ -n "$nvcc" ]; then
+if have cmake && have ninja; then
+    check "from CMake, in five lines: the first program" from_cmake ""
+    rm -rf "$temp/cmake"
+else
+    skip "from CMake, in five lines: the first program"
+fi
+if have cmake && have ninja && [ -n "$nvcc" ]; then
     check "from CMake with CUDA: the first program" from_cmake 's/C CXX)/C CUDA)/; /^set_source/d' \
         "-DCMAKE_CUDA_COMPILER=$nvcc -DCMAKE_CUDA_ARCHITECTURES=75"
 else
-    skip "from CMake with CUDA"
+    skip "from CMake with CUDA: the first program"
 fi
 
 # ---- sanitizers: of the address, of undefined behaviour; leaks are errors
 cd "$root" || exit 1
 if have meson; then
-    BUILD_DIR=build-sanitize ASAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        MESON_OPTIONS="-Dcuda=disabled -Dbench=disabled -Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized" \
+    options="-Db_sanitize=address,undefined -Db_lundef=false -Dbuildtype=debugoptimized"
+    BUILD_DIR=build-sanitize MESON_OPTIONS="-Dcuda=disabled -Dbench=disabled $options" \
+        ASAN_OPTIONS=halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         sh test/run.sh --small $install >"$temp/sanitize" 2>&1
     counts=$(tail -n 1 "$temp/sanitize" | tr -cd '0-9 ')
     set -- $counts

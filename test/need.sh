@@ -7,8 +7,7 @@ install=yes
 have() {
     case $1 in
     meson) version=$(meson --version 2>/dev/null) && [ "${version%%.*}" -ge 1 ] ;;
-    cmocka) printf '#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <cmocka.h>\n' \
-                | cc -E - >/dev/null 2>&1 ;;
+    cmocka) printf '#include <%s>\n' stdarg.h stddef.h setjmp.h stdint.h cmocka.h | cc -E - >/dev/null 2>&1 ;;
     png) echo '#include <png.h>' | cc -E - >/dev/null 2>&1 ;;
     openmp) echo 'int main() {}' | clang++ -fopenmp -x c++ - -o "${TMPDIR:-/tmp}/need.$$" 2>/dev/null
             status=$?; rm -f "${TMPDIR:-/tmp}/need.$$"; return $status ;;
@@ -53,6 +52,8 @@ for name; do
 done
 if [ -n "$missing" ]; then
     echo "Missing, please install:$missing" >&2
-    case $missing in *meson*) echo "(Meson 1.0 or newer; where the system has an older one: pip install meson)" >&2 ;; esac
+    case $missing in
+    *meson*) echo "(Meson 1.0 or newer; where the system has an older one: pip install meson)" >&2 ;;
+    esac
     exit 1
 fi

@@ -64,7 +64,7 @@ typedef struct problem {
 static pg_desc mixed_box(unsigned flags)
 {
     pg_desc desc = {0};
-    desc.n[0] = 37, desc.n[1] = 30, desc.n[2] = 23;
+    desc.n[0] = full_or_small(37, 17), desc.n[1] = full_or_small(30, 12), desc.n[2] = full_or_small(23, 9);
     desc.centring[1] = PG_CELL;
     set_ends(&desc, 0, "DN");
     set_ends(&desc, 1, "RD");
@@ -798,7 +798,7 @@ static void two_runs_on_the_device_give_the_same_bits(void **state)
     NEED_DEVICE();
     for (int m = 0; m < ALL_FLAGS; m++) {
         pg_desc desc = mixed_box(all_flags[m]);
-        desc.n[0] = 130, desc.n[1] = 67, desc.n[2] = 41;
+        desc.n[0] = full_or_small(130, 39), desc.n[1] = full_or_small(67, 21), desc.n[2] = full_or_small(41, 11);
         problem t = problem_create(&desc);
         void *answer = allocate(t.u_bytes);
         pg_stop stop = {0};

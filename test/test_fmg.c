@@ -1,4 +1,5 @@
-/* One pass of full multigrid solves to the discretisation error. */
+/* One pass of full multigrid solves to the discretisation error. At sizes like 33 and 40 nodes the coarse points are no
+   points of the finer level, on any level. */
 #include "manufactured.h"
 
 static void must_reach_discretisation_error(const pg_desc *desc)
@@ -59,7 +60,7 @@ static void every_pair(pg_backend backend, int dim, int n)
 static void squares_from_31_to_257(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const int sizes[] = {31, 32, 33, 47, 50, 64, 97, 127, 128, 200, 255, 257};
+    static const int sizes[] = {31, 32, 33, 40, 50, 64, 97, 127, 128, 200, 255, 257};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (!small_run() || sizes[i] <= 50) every_pair(backend, 2, sizes[i]);
 }
@@ -67,8 +68,8 @@ static void squares_from_31_to_257(void **state)
 static void cubes_from_31_to_257(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const int sizes[] = {31, 32, 45, 64, 101, 128, 255, 257};
-    const int largest = small_run() ? 31 : backend == PG_CUDA ? 257 : 45;
+    static const int sizes[] = {31, 32, 33, 40, 66, 101, 128, 255, 257};
+    const int largest = small_run() ? 31 : backend == PG_CUDA ? 257 : 40;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i] <= largest) every_pair(backend, 3, sizes[i]);
 }

@@ -442,7 +442,7 @@ static void a_bad_value_on_a_face_is_found_before_u_is_touched(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     for (int m = 0; m < ALL_METHODS; m++)
-        for (int side = 0; side < 6; side++) {
+        for (int side = 0; side < 6; side += full_or_small(1, 3)) {
             pg_desc desc = mixed_box(backend, all_methods[m]);
             set_ends(&desc, 2, "RN");
             double plane[150] = {0};                     /* the largest face has 15 x 10 points */
@@ -777,8 +777,10 @@ static void expect_same(problem *changed, problem *fresh)
     randomize(&changed->p, changed->u, ref_extent_u(&changed->p), 5);
     memcpy(fresh->u, changed->u, fresh->u_bytes);
     memcpy(fresh->f, changed->f, fresh->f_bytes);
-    solve(changed, NULL);
-    solve(fresh, NULL);
+    pg_stop stop = {0};
+    stop.max_iter = full_or_small(0, is_sweep(fresh->desc.flags) ? 200 : 0);
+    solve(changed, &stop);
+    solve(fresh, &stop);
     if (changed->report.outcome != fresh->report.outcome || changed->report.iterations != fresh->report.iterations)
         fail_msg("%s after %d iterations, but a fresh handle %s after %d: %s",
                  pg_outcome_string(changed->report.outcome), changed->report.iterations,
