@@ -63,7 +63,7 @@ enum {
     PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 2048,       // and of a GPU reduction
     PGI_BLOCK = 256,                // threads of a block
-    PGI_SERIAL = 8192,              // points below which OpenMP costs more than it gives
+    PGI_SERIAL = 32768,             // points below which OpenMP costs more than it gives
     PGI_ALIGN = 256                 // bytes
 };
 
@@ -986,16 +986,18 @@ static int pgi_line_singular(const pgi_line *l)
     return pgi_end_coupling(l, 0) * l->end_a[0] == 0 && pgi_end_coupling(l, 1) * l->end_a[1] == 0;
 }
 
-// The typical strength of the coupling along the line: the median of its diagonal, taken from a sample of rows.
+// The typical strength of the coupling between neighbours: the median, over a sample of inner gaps, of the rate at which the
+// difference of the two unknowns decays. Ends do not count: a stiff Robin end couples no unknowns.
 static double pgi_line_strength(const pgi_line *l)
 {
-    double sample[65], row[3];
-    const int count = l->n < 65 ? l->n : 65;
+    double sample[65];
+    const int gaps = l->n - 1, count = gaps < 65 ? gaps : 65;
     for (int q = 0; q < count; q++) {
-        pgi_line_row(l, (int)((int64_t)q * (l->n - 1) / (count > 1 ? count - 1 : 1)), row);
+        const int i = 1 + (int)((int64_t)q * (gaps - 1) / (count > 1 ? count - 1 : 1));
+        const double rate = l->k[i] / l->gap[i] * (1 / l->w[i - 1] + 1 / l->w[i]);
         int p = q;
-        for (; p > 0 && sample[p - 1] > row[2]; p--) sample[p] = sample[p - 1];
-        sample[p] = row[2];
+        for (; p > 0 && sample[p - 1] > rate; p--) sample[p] = sample[p - 1];
+        sample[p] = rate;
     }
     return sample[count / 2];
 }
@@ -1371,7 +1373,7 @@ static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t 
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int axis = l->n[2] == 1 ? 1 : 2, layers = l->n[axis] - b.axis[axis].seam, second = 1 - first;
     const int slabs = pgi_cpu_slabs(l->points, layers);
-    PGI_OMP(omp parallel for schedule(static))
+    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)layers * slab / slabs), hi = (int)((int64_t)layers * (slab + 1) / slabs);
         for (int o = lo; o < hi; o++) {
@@ -1379,7 +1381,7 @@ static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t 
             if (o - 1 > lo) pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, o - 1, second);
         }
     }
-    PGI_OMP(omp parallel for schedule(static))
+    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)layers * slab / slabs), hi = (int)((int64_t)layers * (slab + 1) / slabs);
         pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, lo, second);
@@ -1826,8 +1828,12 @@ static dim3 pgi_threads(const pgi_shape &h)
 
 // Blocks that a multiprocessor must be able to hold, by precision: what the registers of a march allow without spilling more
 // than it gains. Measured on an H200 at 512^3: f64 with 3, 4, 5, 6 blocks 1.08, 0.94, 1.29, 1.28 ms a Jacobi sweep, f32 0.73, 0.73,
-// 0.65, 0.61.
+// 0.65, 0.61. Turing's multiprocessors hold 1024 threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, 4)
+#else
 #define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, sizeof(T) == 4 ? 6 : 4)
+#endif
 
 struct pgi_tile {
     int i, j, k0, k1;
@@ -2992,6 +2998,15 @@ static pg_status pgi_refuse(char text[512], pg_status status, const char *format
     return status;
 }
 
+// An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in C++.
+template <class E> static int pgi_number(const E &field)
+{
+    int value;
+    static_assert(sizeof value == sizeof field, "an enum of C has the size of int");
+    memcpy(&value, &field, sizeof value);
+    return value;
+}
+
 #define PGI_TRY(call)                                                                                                          \
     do {                                                                                                                       \
         const pg_status pgi_status_ = (call);                                                                                  \
@@ -3116,12 +3131,14 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
     const char *axis = pgi_axis_name[a];
     const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
     const int n = d->n[a];
-    if (d->centring[a] != PG_NODE && d->centring[a] != PG_CELL)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, (int)d->centring[a]);
+    const int centring = pgi_number(d->centring[a]);
+    if (centring != PG_NODE && centring != PG_CELL)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
     for (int e = 0; e < 2; e++) {
         const pg_face *f = lo + e;
-        if ((int)f->kind < 0 || f->kind > PG_PERIODIC)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], (int)f->kind);
+        const int kind = pgi_number(f->kind);
+        if (kind < 0 || kind > PG_PERIODIC)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
         if (!pgi_finite(f->value))
             return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[2 * a + e],
                               f->value);
@@ -3210,10 +3227,11 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
 {
     warning[0] = 0;
     *device = 0;
-    if (d->memory != PG_MEM_HOST && d->memory != PG_MEM_DEVICE)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", (int)d->memory);
-    if ((int)d->backend < 0 || d->backend > PG_CPU)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", (int)d->backend);
+    const int memory = pgi_number(d->memory), backend = pgi_number(d->backend);
+    if (memory != PG_MEM_HOST && memory != PG_MEM_DEVICE)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
+    if (backend < 0 || backend > PG_CPU)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
     if (d->device < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
     if (d->backend != PG_CPU) {
@@ -3236,17 +3254,16 @@ static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *
 {
 #ifdef __CUDACC__
     cudaPointerAttributes attributes;
-    if (d->backend != PG_CUDA) return PG_OK;
-    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {
+    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {       // no driver, so no device memory
         cudaGetLastError();
         return PG_OK;
     }
-    const int host_only = attributes.type == cudaMemoryTypeUnregistered || attributes.type == cudaMemoryTypeHost;
-    if (d->memory == PG_MEM_HOST && attributes.type == cudaMemoryTypeDevice)
+    const int on_device = attributes.type == cudaMemoryTypeDevice, managed = attributes.type == cudaMemoryTypeManaged;
+    if (d->memory == PG_MEM_HOST && on_device)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
-    if (d->memory == PG_MEM_DEVICE && host_only)
+    if (d->memory == PG_MEM_DEVICE && !on_device && !managed)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
-    if (attributes.type == cudaMemoryTypeDevice && attributes.device != d->device - 1)
+    if (on_device && attributes.device != d->device - 1)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is on CUDA device %d, but the solver on device %d", name, attributes.device, d->device - 1);
 #else
     (void)d, (void)name, (void)data, (void)text;
@@ -3304,10 +3321,9 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
                           stop->max_iter, stop->check);
-    if ((int)stop->norm < 0 || stop->norm > PG_NORM_L1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.norm is %d; see pg_norm_kind", (int)stop->norm);
-    if ((int)stop->guess < 0 || stop->guess > PG_GUESS_U)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.guess is %d; see pg_guess", (int)stop->guess);
+    const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
+    if (norm < 0 || norm > PG_NORM_L1) return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.norm is %d; see pg_norm_kind", norm);
+    if (guess < 0 || guess > PG_GUESS_U) return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.guess is %d; see pg_guess", guess);
     if (stop->relative_to_first != 0 && stop->relative_to_first != 1)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
@@ -3478,7 +3494,7 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
             double row[3];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[2];
-            if ((c != 0 || row[0] != 0 || row[1] != 0) && !(c >= smallest && c <= largest))
+            if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1))
                 return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
                                   "%g in %s: rescale the lengths", a, d->h[a], c, pgi_axis_name[a], smallest, largest, single ? "f32" : "f64");
             if (line[a]->uniform && i == 1 && line[a]->n > 3) i = line[a]->n - 2;
@@ -3802,9 +3818,10 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
     if (!face) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face is NULL; pass six faces");
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         const pg_face *now = &s->desc.face[q];
-        if (face[q].kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)))
+        const int kind = pgi_number(face[q].kind);
+        if (kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)))
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
-                              pgi_face_name[q], (int)face[q].kind, (int)now->kind);
+                              pgi_face_name[q], kind, (int)now->kind);
         if (!pgi_finite(face[q].value))
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[q], face[q].value);
         if (face[q].array) PGI_TRY(pgi_check_kind(&s->desc, "a face array", face[q].array, s->error));
@@ -3957,8 +3974,8 @@ static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, i
 PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
 {
     PGI_TRY(pgi_begin_call(s));
-    if ((int)kind < 0 || kind > PG_NORM_L1)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", (int)kind);
+    const int number = pgi_number(kind);
+    if (number < 0 || number > PG_NORM_L1) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", number);
     PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_SELF, result));
     *result = pgi_norm_of(s->host.sums, kind);
     return PG_OK;
@@ -3987,13 +4004,15 @@ PG_API const char *pg_status_string(pg_status status)
 {
 #define PGI_TEXT(name, text) text,
     static const char *const texts[] = {PG_STATUS_LIST(PGI_TEXT)};
-    return (int)status >= 0 && status < PG_STATUS_COUNT ? texts[status] : "unknown status";
+    const int number = pgi_number(status);
+    return number >= 0 && number < PG_STATUS_COUNT ? texts[number] : "unknown status";
 }
 
 PG_API const char *pg_outcome_string(pg_outcome outcome)
 {
     static const char *const texts[] = {PG_OUTCOME_LIST(PGI_TEXT)};
-    return (int)outcome >= 0 && outcome < PG_OUTCOME_COUNT ? texts[outcome] : "unknown outcome";
+    const int number = pgi_number(outcome);
+    return number >= 0 && number < PG_OUTCOME_COUNT ? texts[number] : "unknown outcome";
 #undef PGI_TEXT
 }
 

@@ -232,7 +232,7 @@ typedef struct pg_desc {
     double h[3];                    /* spacing; 0: box length 1 */
     const double *coord[3];         /* or the interval ends; then h must be 0 */
     const double *weight[3];        /* metric at the unknowns, n values > 0 (best: the mean over the control length) */
-    const double *conductance[3];   /* metric between them, n+1 values > 0; the two end values may be 0 */
+    const double *conductance[3];   /* metric between them, n+1 values > 0; the two end values may be 0, if not periodic */
     pg_face face[6];
     double alpha;                   /* >= 0 */
     double beta;                    /* > 0; 0 means 1 */
@@ -255,7 +255,7 @@ typedef struct pg_desc {
 /* What pg_get_report tells. Residual: r = f + boundary terms - A u, recomputed from u at every check. */
 typedef struct pg_report {
     pg_outcome outcome;
-    int iterations;                 /* cycles or sweeps; an FMG pass counts as one */
+    int iterations;                 /* cycles or sweeps; an FMG pass counts as one, PG_MIXED counts f32 cycles */
     double rhs_norm;                /* || f with its boundary terms ||, after the mean was removed */
     double first_residual;          /* of the guess */
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
@@ -275,9 +275,10 @@ typedef struct pg_stop {
                                        PG_NONE: none */
     double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
-    int min_iter;
-    int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1 */
-    int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps */
+    int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
+    int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
+                                       inner_cycles */
+    int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps. FMG also checks after its pass */
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
                                        the default elsewhere; PG_FMG then solves for the correction */
@@ -325,7 +326,7 @@ PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);
 /* -------------------------------------------------------------------------------------------------------------------
    Pieces, on the stream and asynchronous like pg_solve unless a result goes to the host. Arrays called u, x, y have the layout
    of u; f, r, v that of f.  Host arrays are staged, and the call then waits. */
-/* sweeps of the method's sweep, or of the multigrid smoother, on A u = f (not PG_MIXED). */
+/* sweeps of the method's sweep, or of the multigrid smoother, on A u = f (not PG_MIXED). Chebyshev repeats its nu_pre weights. */
 PG_API pg_status pg_smooth(pg_solver *solver, void *u, const void *f, int sweeps);
 /* V- or W-cycles on A u = f (PG_FMG: V). PG_MIXED: one step of inner_cycles f32 cycles each. Multigrid methods only. */
 PG_API pg_status pg_cycle(pg_solver *solver, void *u, const void *f, int cycles);

@@ -1,6 +1,6 @@
-/* How fast the residual falls per multigrid cycle: the geometric mean over the last five of fifteen cycles on A u = 0 from
-   a random start. The cycles are run five at a time: a singular problem gives u back with its mean removed, so that the
-   constants a cycle leaves behind never hide the rest in round-off. */
+/* How fast the residual falls per multigrid cycle: the geometric mean over the last five of fifteen cycles on A u = 0
+   from a random start. The cycles are run five at a time: a singular problem gives u back with its mean removed, so that
+   the constants a cycle leaves behind never hide the rest in round-off. */
 #include "ref.h"
 
 enum { CYCLES = 5, PARTS = 3 };
