@@ -63,6 +63,8 @@ enum {
     PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 2048,       // and of a GPU reduction
     PGI_BLOCK = 256,                // threads of a block
+    PGI_MARCH = 128,                // planes that a sweep marches through at most
+    PGI_PLANES = 32,                // and a transfer, which keeps their weights in shared memory
     PGI_SERIAL = 32768,             // points below which OpenMP costs more than it gives
     PGI_ALIGN = 256                 // bytes
 };
@@ -197,6 +199,7 @@ struct pgi_ops;
 
 struct pg_solver {
     pg_desc desc;                   // every default resolved
+    pg_desc work;                   // the same as the operations see it: see pgi_turn
     char error[512];
     const pgi_ops *ops;             // in the precision of the cycles
     const pgi_ops *outer_ops;       // in the precision of u and f
@@ -1272,14 +1275,14 @@ static uint64_t pgi_cpu_now()
 }
 
 // Pieces of a sweep, one a thread.
-static int pgi_cpu_slabs(int64_t points, int layers)
+static int pgi_cpu_slabs(int64_t points, int planes)
 {
     int threads = 1;
 #ifdef _OPENMP
     if (points > PGI_SERIAL) threads = omp_get_max_threads();
 #endif
     (void)points;
-    return threads < layers / 4 ? threads : layers / 4 > 1 ? layers / 4 : 1;
+    return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
 }
 
 static pgi_grid pgi_no_grid()
@@ -1388,40 +1391,34 @@ static inline void pgi_cpu_colour_row(const pgi_box<T> &b, const pgi_rhs &rhs, T
     else if (!rest) pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx);
 }
 
-// One colour of layer o: a plane in 3D, a row where there is but one plane.
+// One colour of plane k.
 template <class T>
-static inline void pgi_cpu_colour_layer(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj, int64_t sk, T omega, int o, int colour)
+static inline void pgi_cpu_colour_plane(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj, int64_t sk, T omega, int k, int colour)
 {
-    const int ny = b.axis[1].n - b.axis[1].seam;
-    if (b.axis[2].n == 1) {
-        pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, o, 0, 0, colour);
-        return;
-    }
-    for (int j = 0; j < ny; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, o, 0, colour);
+    for (int j = 0; j < b.axis[1].n - b.axis[1].seam; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, colour);
 }
 
-// Red-black relaxation of a box in about one pass over memory. Every thread has a slab of layers; the second colour follows one
-// layer behind the first, but for the slab's two outer layers, which wait until the neighbours' first colour is done. The result
+// Red-black relaxation of a box in about one pass over memory. Every thread has a slab of planes; the second colour follows one
+// plane behind the first, but for the slab's two outer planes, which wait until the neighbours' first colour is done. The result
 // does not depend on the slabs.
 template <class T>
 static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk, const pgi_rhs &rhs, T omega, int first)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int axis = l->n[2] == 1 ? 1 : 2, layers = l->n[axis] - b.axis[axis].seam, second = 1 - first;
-    const int slabs = pgi_cpu_slabs(l->points, layers);
+    const int planes = l->n[2] - b.axis[2].seam, second = 1 - first, slabs = pgi_cpu_slabs(l->points, planes);
     PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
-        const int lo = (int)((int64_t)layers * slab / slabs), hi = (int)((int64_t)layers * (slab + 1) / slabs);
-        for (int o = lo; o < hi; o++) {
-            pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, o, first);
-            if (o - 1 > lo) pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, o - 1, second);
+        const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
+        for (int k = lo; k < hi; k++) {
+            pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, k, first);
+            if (k - 1 > lo) pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, k - 1, second);
         }
     }
     PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
-        const int lo = (int)((int64_t)layers * slab / slabs), hi = (int)((int64_t)layers * (slab + 1) / slabs);
-        pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, lo, second);
-        if (hi - 1 > lo) pgi_cpu_colour_layer(b, rhs, u, sj, sk, omega, hi - 1, second);
+        const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
+        pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, lo, second);
+        if (hi - 1 > lo) pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, hi - 1, second);
     }
 }
 
@@ -1842,7 +1839,7 @@ struct pgi_shape {
     int64_t blocks;
 };
 
-static pgi_shape pgi_shape_of(int nx, int ny, int nz)
+static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH)
 {
     pgi_shape h;
     h.tx = ny == 1 ? (int)PGI_BLOCK : 32;
@@ -1852,7 +1849,7 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz)
     h.by = (ny + h.ty - 1) / h.ty;
     // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
     const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
-    h.kc = (int)(kc < 1 ? 1 : kc > 128 ? 128 : kc);
+    h.kc = (int)(kc < 1 ? 1 : kc > most_planes ? most_planes : kc);
     h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
@@ -2128,20 +2125,25 @@ static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int nx, 
 }
 
 // Computes f = R r   Moves 1 1/8 words a fine point   Covers one coarse column a thread   Overlap: none
+// The windows of a block's rows, columns and planes are worked out once, in shared memory. One barrier.
 template <class T>
 static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
                                            pgi_shape h)
 {
+    __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];        // tx + ty is at most one more than tx * ty
+    pgi_window<T> *const x = &windows[threadIdx.x], *const y = &windows[h.tx + (int)threadIdx.y];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bc.axis[2].n);
-    if (t.i >= bc.axis[0].n || t.j >= bc.axis[1].n) return;
+    const int inside = t.i < bc.axis[0].n && t.j < bc.axis[1].n, thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
+    if (threadIdx.y == 0 && t.i < bc.axis[0].n) pgi_restriction(tr.axis[0], bf.axis[0], bc.axis[0], t.i, average, x);
+    if (threadIdx.x == 0 && t.j < bc.axis[1].n) pgi_restriction(tr.axis[1], bf.axis[1], bc.axis[1], t.j, average, y);
+    if (t.k0 + thread < t.k1) pgi_restriction(tr.axis[2], bf.axis[2], bc.axis[2], t.k0 + thread, average, &zs[thread]);
+    __syncthreads();
+    if (!inside) return;
     const int n[3] = {bf.axis[0].n, bf.axis[1].n, bf.axis[2].n};
-    pgi_window<T> x, y, z;
-    pgi_restriction(tr.axis[0], bf.axis[0], bc.axis[0], t.i, average, &x);
-    pgi_restriction(tr.axis[1], bf.axis[1], bc.axis[1], t.j, average, &y);
-    for (int K = t.k0; K < t.k1; K++) {
-        pgi_restriction(tr.axis[2], bf.axis[2], bc.axis[2], K, average, &z);
-        pgi_data<T>(f)[t.i + t.j * f.sj + K * f.sk] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
-    }
+    const T *from = pgi_data<T>(r);
+    T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
+    for (int K = t.k0; K < t.k1; K++)
+        to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
 }
 
 template <class T>
@@ -2160,33 +2162,42 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
     if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
 }
 
-// Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none
+// Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 template <class T>
 static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e, int nx, int ny, int nz, pgi_shape h)
 {
+    __shared__ pgi_pair<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
+    if (t.k0 + thread < t.k1) zs[thread] = pgi_prolongation(tr.axis[2], t.k0 + thread);
+    __syncthreads();
     if (t.i >= nx || t.j >= ny) return;
     const pgi_pair<T> x = pgi_prolongation(tr.axis[0], t.i), y = pgi_prolongation(tr.axis[1], t.j);
-    for (int k = t.k0; k < t.k1; k++)
-        pgi_data<T>(u)[t.i + t.j * u.sj + k * u.sk] +=
-            pgi_prolong_point(pgi_data<T>(e), e.sj, e.sk, x, y, pgi_prolongation(tr.axis[2], k));
+    const T *from = pgi_data<T>(e);
+    T *to = pgi_data<T>(u) + t.i + t.j * u.sj;
+    for (int k = t.k0; k < t.k1; k++) to[k * u.sk] += pgi_prolong_point(from, e.sj, e.sk, x, y, zs[k - t.k0]);
 }
 
 // Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread   Overlap: none
+// One barrier
 template <class T>
-static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
-                                              pgi_grid v, int add, pgi_shape h)
+static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff, const pgi_faces *fc,
+                                              pgi_grid u, pgi_grid v, int add, pgi_shape h)
 {
+    __shared__ pgi_cubic<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bf.axis[2].n);
+    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
+    if (t.k0 + thread < t.k1) pgi_cubic_of(tr.axis[2], t.k0 + thread, 1, &zs[thread]);
+    __syncthreads();
     if (t.i >= bf.axis[0].n || t.j >= bf.axis[1].n) return;
-    pgi_cubic<T> x, y, z;
+    pgi_cubic<T> x, y;
     pgi_cubic_of(tr.axis[0], t.i, 1, &x);
     pgi_cubic_of(tr.axis[1], t.j, 1, &y);
+    const T *from = pgi_data<T>(v);
+    T *to = pgi_data<T>(u) + t.i + t.j * u.sj;
     for (int k = t.k0; k < t.k1; k++) {
-        pgi_cubic_of(tr.axis[2], k, 1, &z);
-        T *p = pgi_data<T>(u) + t.i + t.j * u.sj + k * u.sk;
-        const T value = pgi_interpolate_point(bf, bc, tr, ff, fc, pgi_data<T>(v), v.sj, v.sk, x, y, z, t.j, k);
-        *p = add ? *p + value : value;
+        const T value = pgi_interpolate_point(bf, bc, tr, ff, fc, from, v.sj, v.sk, x, y, zs[k - t.k0], t.j, k);
+        to[k * u.sk] = add ? to[k * u.sk] + value : value;
     }
 }
 
@@ -2328,7 +2339,7 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
 template <class T>
 static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f, int average)
 {
-    const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
+    const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), r, f, average, h);
 }
@@ -2346,7 +2357,7 @@ template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_l
 
 template <class T> static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
 {
-    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2]);
+    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e, fine->n[0], fine->n[1],
                fine->n[2], h);
 }
@@ -2354,7 +2365,7 @@ template <class T> static void pgi_cuda_prolong_add(pg_solver *s, const pgi_leve
 template <class T>
 static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
 {
-    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2]);
+    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
 }
@@ -2490,13 +2501,38 @@ static int pgi_choose_axes(pgi_line *const line[3], int chosen[3])
     return largest > PGI_COARSEST;
 }
 
+// Operations march along the last axis, so a 2D problem is (nx, 1, ny) to them: its y is their z, its absent axis their y.
+static void pgi_turn(const pg_desc *desc, pg_desc *work)
+{
+    *work = *desc;
+    if (desc->dim != 2) return;
+    for (int a = 1; a < 3; a++) {
+        const int other = 3 - a;
+        work->n[a] = desc->n[other];
+        work->centring[a] = desc->centring[other];
+        work->h[a] = desc->h[other];
+        work->coord[a] = desc->coord[other];
+        work->weight[a] = desc->weight[other];
+        work->conductance[a] = desc->conductance[other];
+        work->face[2 * a] = desc->face[2 * other];
+        work->face[2 * a + 1] = desc->face[2 * other + 1];
+        work->stride_u[a - 1] = desc->stride_u[other - 1];
+        work->stride_f[a - 1] = desc->stride_f[other - 1];
+    }
+}
+
+static int pgi_is_absent(const pg_desc *work, int axis)
+{
+    return work->dim == 2 ? axis == 1 : axis >= work->dim;
+}
+
 static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
 {
     pgi_hierarchy *h = (pgi_hierarchy *)calloc(1, sizeof *h);
     if (!h) return NULL;
     for (int a = 0; a < 3; a++) {
         h->line[0][a] = &h->own[h->count++];
-        if (!pgi_line_create(h->line[0][a], d, a, a >= d->dim)) {
+        if (!pgi_line_create(h->line[0][a], d, a, pgi_is_absent(d, a))) {
             pgi_hierarchy_free(h);
             return NULL;
         }
@@ -2551,9 +2587,11 @@ static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
     return g;
 }
 
-static pgi_grid pgi_direct_grid(const void *data, const int64_t stride[2])
+// A caller's array, with strides as in its descriptor.
+static pgi_grid pgi_direct_grid(const pg_solver *s, const void *data, const int64_t stride[2])
 {
-    const pgi_grid g = {(void *)data, 0, stride[0], stride[1]};
+    const int turned = s->desc.dim == 2;
+    const pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned]};
     return g;
 }
 
@@ -2630,7 +2668,7 @@ static size_t pgi_element(unsigned flags)
 // Returns the bytes of the tables; arena->used is all.
 static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
-    const pg_desc *d = &s->desc;
+    const pg_desc *d = &s->work;
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0, symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     const size_t element = single ? sizeof(float) : sizeof(double), outer_element = pgi_element(d->flags);
     memset(s->level, 0, sizeof s->level);
@@ -2751,7 +2789,7 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
 static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 {
     double smallest = 0, next = DBL_MAX, diagonal = 0;
-    for (int a = 0; a < d->dim; a++) {
+    for (int a = 0; a < 3; a++) {
         const double first = d->beta * pgi_line_eigenvalue(line[a], 0), second = d->beta * pgi_line_eigenvalue(line[a], 1);
         double row[3], top = 0;
         for (int i = 0; i < line[a]->n; i++) {
@@ -3525,14 +3563,16 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
 {
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     const double largest = single ? 1e36 : 1e150, smallest = 1 / largest;
-    for (int a = 0; a < d->dim; a++) {
-        for (int i = 0; i < line[a]->n; i++) {
+    for (int a = 0; a < 3; a++) {
+        for (int i = 0; i < line[a]->n && !line[a]->absent; i++) {
             double row[3];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[2];
-            if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1))
+            if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
+                const int axis = d->dim == 2 && a > 0 ? 3 - a : a;      // the caller's
                 return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
-                                  "%g in %s: rescale the lengths", a, d->h[a], c, pgi_axis_name[a], smallest, largest, single ? "f32" : "f64");
+                                  "%g in %s: rescale the lengths", axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
+            }
             if (line[a]->uniform && i == 1 && line[a]->n > 3) i = line[a]->n - 2;
         }
     }
@@ -3556,10 +3596,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         s->outer_ops = flags & PG_F32 ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
     }
 #endif
-    *lines = pgi_hierarchy_create(&s->desc, s->multigrid);
+    pgi_turn(&s->desc, &s->work);
+    *lines = pgi_hierarchy_create(&s->work, s->multigrid);
     if (!*lines) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
                                    s->desc.n[0], s->desc.n[1], s->desc.n[2]);
-    PGI_TRY(pgi_check_tables(&s->desc, (*lines)->line[0], text));
+    PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
     s->bytes = measure.used;
@@ -3732,8 +3773,8 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? 4 * largest / stop->check : 0);
     c.progress = s->multigrid ? 0.9 : 1;
     for (int q = 0; q < 6; q++) {
-        c.face[q].value = s->desc.face[q].value;
-        c.face[q].plane = s->desc.face[q].array;
+        c.face[q].value = s->work.face[q].value;
+        c.face[q].plane = s->work.face[q].array;
     }
 #ifdef __CUDACC__
     if (s->cuda) {
@@ -3749,7 +3790,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
             if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, c.f, 1);
             for (int q = 0; q < 6; q++) {
                 if (!c.face[q].plane) continue;
-                const size_t count = (size_t)s->desc.n[pgi_plane_axis(q, 0)] * (size_t)s->desc.n[pgi_plane_axis(q, 1)];
+                const size_t count = (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)];
                 PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], c.face[q].plane, count * pgi_element(s->desc.flags), cudaMemcpyHostToDevice,
                                             s->stream));
                 c.face[q].plane = s->stage_face[q];
@@ -3867,6 +3908,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
         s->desc.face[q].value = face[q].value;
         s->desc.face[q].array = face[q].array;
     }
+    pgi_turn(&s->desc, &s->work);
     return PG_OK;
 }
 
@@ -3921,7 +3963,7 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->staged ? s->outer.f : pgi_direct_grid(r, s->desc.stride_f));
+    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->staged ? s->outer.f : pgi_direct_grid(s, r, s->desc.stride_f));
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
@@ -3937,7 +3979,7 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
     if (partner == PGI_OTHER) {
-        other = s->staged ? s->stage_f : pgi_direct_grid(y, s->desc.stride_u);
+        other = s->staged ? s->stage_f : pgi_direct_grid(s, y, s->desc.stride_u);
 #ifdef __CUDACC__
         s->stream = (cudaStream_t)s->desc.stream;
         if (s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f.base, 1);

@@ -28,11 +28,11 @@ static void step(pg_solver *solver, double *u, double *f, size_t bytes, pg_memor
 
 int main(int argc, char **argv)
 {
-    int n = 32, steps = 20;
-    for (int a = 1; a < argc; a += 2) {
-        if (a + 1 < argc && !strcmp(argv[a], "-n")) n = atoi(argv[a + 1]);
-        else if (a + 1 < argc && !strcmp(argv[a], "-s")) steps = atoi(argv[a + 1]);
-        else { puts("own_stream [-n N] [-s STEPS]"); return 2; }
+    const int n = atoi(sample_option(&argc, argv, "-n", "32"));
+    const int steps = atoi(sample_option(&argc, argv, "-s", "20"));
+    if (argc > 1 || n < 1 || steps < 1) {
+        puts("own_stream [-n N] [-s STEPS]");
+        return 2;
     }
     const pg_memory memory = sample_memory(PG_AUTO);
     pg_stream stream = NULL;
@@ -55,8 +55,7 @@ int main(int argc, char **argv)
 
     const size_t count = (size_t)n * n * n, bytes = count * sizeof(double);
     double *u = sample_alloc(bytes, memory), *f = sample_alloc(bytes, memory);
-    double *start = malloc(bytes), *end = malloc(bytes);
-    sample_require(start && end, "malloc");
+    double *start = sample_alloc(bytes, PG_MEM_HOST), *end = sample_alloc(bytes, PG_MEM_HOST);
     const double w = pi / (n + 1);
     for (size_t m = 0; m < count; m++)
         start[m] = sin(w * (m % n + 1)) * sin(w * (m / n % n + 1)) * sin(w * (m / n / n + 1));

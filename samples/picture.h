@@ -15,12 +15,18 @@ struct picture { int width, height; unsigned char *rgb; };
 
 static inline double picture_clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
+static inline void picture_require(int true_or_not, const char *name, const char *what)
+{
+    if (true_or_not) return;
+    fprintf(stderr, "%s: %s\n", name, what);
+    exit(2);
+}
+
 static inline void *picture_alloc(size_t bytes)
 {
     void *block = malloc(bytes);
-    if (block) return block;
-    fprintf(stderr, "no memory for a picture\n");
-    exit(2);
+    picture_require(block != NULL, "picture", "no memory");
+    return block;
 }
 
 /* A picture of so many pixels, whose lower left corner shows the first point of a field. The caller frees rgb. */
@@ -93,53 +99,56 @@ static inline void picture_lines(struct picture *p, const double *field, int nx,
     free(value);
 }
 
-/* Writes path.png or path.ppm, and tells its name. Returns 0 where that failed. */
-static inline int picture_write(const struct picture *p, const char *path, char *name, size_t size)
+/* Writes PATH.png or PATH.ppm, and says so. */
+static inline void picture_write(const struct picture *p, const char *path)
 {
+    char name[512];
 #ifdef PG_SAMPLE_PNG
     png_image image = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB};
     image.width = (png_uint_32)p->width;
     image.height = (png_uint_32)p->height;
-    snprintf(name, size, "%s.png", path);
-    return png_image_write_to_file(&image, name, 0, p->rgb, 0, NULL);
+    snprintf(name, sizeof name, "%s.png", path);
+    picture_require(png_image_write_to_file(&image, name, 0, p->rgb, 0, NULL), name, "cannot be written");
 #else
-    snprintf(name, size, "%s.ppm", path);
-    FILE *file = fopen(name, "wb");
-    if (!file) return 0;
-    fprintf(file, "P6\n%d %d\n255\n", p->width, p->height);
     const size_t bytes = (size_t)3 * p->width * p->height;
+    snprintf(name, sizeof name, "%s.ppm", path);
+    FILE *file = fopen(name, "wb");
+    picture_require(file != NULL, name, "cannot be opened");
+    fprintf(file, "P6\n%d %d\n255\n", p->width, p->height);
     const int good = fwrite(p->rgb, 1, bytes, file) == bytes;
-    return !fclose(file) && good;
+    picture_require(!fclose(file) && good, name, "cannot be written");
 #endif
+    printf("wrote %s\n", name);
 }
 
-/* Writes a scalar at the points of a grid as VTK ImageData, which ParaView opens. Returns 0 where that failed. */
-static inline int volume_write(const char *path, const char *what, const double *field, const int n[3],
-                               const double origin[3], const double h[3])
+/* Writes a scalar at the points of a grid to PATH.vti, VTK ImageData, which ParaView opens, and says so. */
+static inline void volume_write(const char *path, const char *what, const double *field, const int n[3],
+                                const double origin[3], const double h[3])
 {
     const uint16_t one = 1;
     const size_t count = (size_t)n[0] * n[1] * n[2];
     const uint64_t bytes = count * sizeof(float);
-    float *value = malloc(bytes);
-    FILE *file = value ? fopen(path, "wb") : NULL;
-    int good = 0;
-    if (file) {
-        for (size_t m = 0; m < count; m++) value[m] = (float)field[m];
-        fprintf(file,
-                "<?xml version=\"1.0\"?>\n"
-                "<VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"%s\" header_type=\"UInt64\">\n"
-                "<ImageData WholeExtent=\"0 %d 0 %d 0 %d\" Origin=\"%.9g %.9g %.9g\" Spacing=\"%.9g %.9g %.9g\">\n"
-                "<Piece Extent=\"0 %d 0 %d 0 %d\"><PointData Scalars=\"%s\">\n"
-                "<DataArray type=\"Float32\" Name=\"%s\" format=\"appended\" offset=\"0\"/>\n"
-                "</PointData></Piece></ImageData>\n<AppendedData encoding=\"raw\">\n_",
-                *(const char *)&one ? "LittleEndian" : "BigEndian", n[0] - 1, n[1] - 1, n[2] - 1, origin[0], origin[1],
-                origin[2], h[0], h[1], h[2], n[0] - 1, n[1] - 1, n[2] - 1, what, what);
-        good = fwrite(&bytes, sizeof bytes, 1, file) == 1 && fwrite(value, sizeof(float), count, file) == count;
-        good = fputs("\n</AppendedData>\n</VTKFile>\n", file) >= 0 && good;
-        good = !fclose(file) && good;
-    }
+    float *value = picture_alloc(bytes);
+    for (size_t m = 0; m < count; m++) value[m] = (float)field[m];
+    char name[512], extent[64];
+    snprintf(name, sizeof name, "%s.vti", path);
+    snprintf(extent, sizeof extent, "0 %d 0 %d 0 %d", n[0] - 1, n[1] - 1, n[2] - 1);
+    FILE *file = fopen(name, "wb");
+    picture_require(file != NULL, name, "cannot be opened");
+    fprintf(file,
+            "<?xml version=\"1.0\"?>\n"
+            "<VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"%s\" header_type=\"UInt64\">\n"
+            "<ImageData WholeExtent=\"%s\" Origin=\"%.9g %.9g %.9g\" Spacing=\"%.9g %.9g %.9g\">\n"
+            "<Piece Extent=\"%s\"><PointData Scalars=\"%s\">\n"
+            "<DataArray type=\"Float32\" Name=\"%s\" format=\"appended\" offset=\"0\"/>\n"
+            "</PointData></Piece></ImageData>\n<AppendedData encoding=\"raw\">\n_",
+            *(const char *)&one ? "LittleEndian" : "BigEndian", extent, origin[0], origin[1], origin[2],
+            h[0], h[1], h[2], extent, what, what);
+    int good = fwrite(&bytes, sizeof bytes, 1, file) == 1 && fwrite(value, sizeof(float), count, file) == count;
+    good = fputs("\n</AppendedData>\n</VTKFile>\n", file) >= 0 && good;
+    picture_require(!fclose(file) && good, name, "cannot be written");
+    printf("wrote %s\n", name);
     free(value);
-    return good;
 }
 
 #endif

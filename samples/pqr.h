@@ -52,4 +52,47 @@ static inline struct molecule pqr_read(const char *path)
     return molecule;
 }
 
+static inline double pqr_distance(const struct atom *atom, const double x[3])
+{
+    const double d[3] = {x[0] - atom->r[0], x[1] - atom->r[1], x[2] - atom->r[2]};
+    return sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+}
+
+/* How far x is from the surface of the molecule, negative within; rounded where the spheres of its atoms meet. */
+static inline double pqr_surface(const struct molecule *molecule, const double x[3])
+{
+    const double rounding = 0.15;
+    double near = 0;
+    for (int m = 0; m < molecule->atoms; m++)
+        near += exp((molecule->atom[m].radius - pqr_distance(&molecule->atom[m], x)) / rounding);
+    return -rounding * log(near);
+}
+
+/* The box around the centres of all atoms, with a margin. */
+static inline void pqr_box(const struct molecule *molecule, double margin, double low[3], double high[3])
+{
+    for (int a = 0; a < 3; a++) {
+        low[a] = INFINITY;
+        high[a] = -INFINITY;
+        for (int m = 0; m < molecule->atoms; m++) {
+            low[a] = fmin(low[a], molecule->atom[m].r[a] - margin);
+            high[a] = fmax(high[a], molecule->atom[m].r[a] + margin);
+        }
+    }
+}
+
+/* Total charge, and the middle of the charges whatever their sign. */
+static inline double pqr_charge(const struct molecule *molecule, double middle[3])
+{
+    double charge = 0, weight = 0, sum[3] = {0, 0, 0};
+    for (int m = 0; m < molecule->atoms; m++) {
+        const struct atom *atom = &molecule->atom[m];
+        charge += atom->charge;
+        weight += fabs(atom->charge) + 1e-9;                /* a molecule without charges has a middle too */
+        for (int a = 0; a < 3; a++) sum[a] += (fabs(atom->charge) + 1e-9) * atom->r[a];
+    }
+    for (int a = 0; a < 3; a++) middle[a] = sum[a] / weight;
+    return charge;
+}
+
 #endif

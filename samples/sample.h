@@ -1,4 +1,4 @@
-/* What the samples share: command-line choices, and arrays that live where the solver runs.
+/* What the samples share: command-line options, and arrays that live where the solver runs.
    The build defines PG_SAMPLE_CUDA where it finds the CUDA toolkit; without it every array is host memory. */
 #ifndef SAMPLE_H
 #define SAMPLE_H
@@ -24,6 +24,26 @@ static inline void sample_require(int true_or_not, const char *what)
     if (true_or_not) return;
     fprintf(stderr, "%s failed\n", what);
     exit(2);
+}
+
+/* Looks for an option of one word, or of two with its value, and takes it out of argv: what stays there is a mistake.
+   Returns the last of the words, or NULL. */
+static inline const char *sample_take(int *argc, char **argv, const char *name, int words)
+{
+    for (int a = 1; a + words <= *argc; a++) {
+        if (strcmp(argv[a], name)) continue;
+        const char *last = argv[a + words - 1];
+        *argc -= words;
+        for (; a < *argc; a++) argv[a] = argv[a + words];
+        return last;
+    }
+    return NULL;
+}
+
+static inline const char *sample_option(int *argc, char **argv, const char *name, const char *otherwise)
+{
+    const char *value = sample_take(argc, argv, name, 2);
+    return value ? value : otherwise;
 }
 
 /* A named value of a command-line option; a list of them ends with a NULL name. */
@@ -56,6 +76,7 @@ static inline pg_memory sample_memory(pg_backend wanted)
     return PG_MEM_HOST;
 }
 
+/* Memory, or the end of the program. */
 static inline void *sample_alloc(size_t bytes, pg_memory memory)
 {
     void *block = NULL;
@@ -82,6 +103,31 @@ static inline void sample_copy(void *to, const void *from, size_t bytes, pg_memo
         sample_require(cudaMemcpy(to, from, bytes, cudaMemcpyDefault) == cudaSuccess, "cudaMemcpy");
 #endif
     if (memory == PG_MEM_HOST) memcpy(to, from, bytes);
+}
+
+/* Doubles on the host to an array of the solver's precision, where the solver runs; and back. */
+static inline void sample_put(void *array, const double *value, size_t count, const pg_desc *desc)
+{
+    if (!(desc->flags & PG_F32)) {
+        sample_copy(array, value, count * sizeof *value, desc->memory);
+        return;
+    }
+    float *single = sample_alloc(count * sizeof *single, PG_MEM_HOST);
+    for (size_t m = 0; m < count; m++) single[m] = (float)value[m];
+    sample_copy(array, single, count * sizeof *single, desc->memory);
+    free(single);
+}
+
+static inline void sample_get(double *value, const void *array, size_t count, const pg_desc *desc)
+{
+    if (!(desc->flags & PG_F32)) {
+        sample_copy(value, array, count * sizeof *value, desc->memory);
+        return;
+    }
+    float *single = sample_alloc(count * sizeof *single, PG_MEM_HOST);
+    sample_copy(single, array, count * sizeof *single, desc->memory);
+    for (size_t m = 0; m < count; m++) value[m] = single[m];
+    free(single);
 }
 
 #endif

@@ -55,7 +55,9 @@ static pgi_hierarchy *lines_of(const pg_desc *desc)
     pg_desc cpu = *desc;
     cpu.backend = PG_CPU;
     assert_int_equal(pgi_resolve(&cpu, &resolved, &device, warning, text), PG_OK);
-    pgi_hierarchy *h = pgi_hierarchy_create(&resolved, 1);
+    pg_desc work;
+    pgi_turn(&resolved, &work);
+    pgi_hierarchy *h = pgi_hierarchy_create(&work, 1);
     assert_non_null(h);
     return h;
 }
