@@ -585,56 +585,91 @@ template <class T> static PGI_HD inline void pgi_cubic_of(const pgi_transfer<T> 
     c->w[3] = (s + 1) * s * (s - 1) * (T)(1.0 / 6);
 }
 
-// Interpolated value at fine (i,j,k): along x, then y, then z. At a face of x its data at the fine (j,k) is used, at one of y
-// the coarse data interpolated along z, at one of z the coarse data: known values wherever they exist. No faces: all data 0.
+// A coarse solution and what its interpolation to the next finer level needs. No faces: boundary data 0.
+template <class T> struct pgi_interpolation {
+    const pgi_transfers<T> *transfers;
+    const pgi_faces *fine_faces, *coarse_faces;
+    const pgi_state *state;
+    int fine_nx, nx, ny;            // coarse nx, ny
+    const T *v;
+    int64_t sj, sk;
+};
+
+// The interpolant at the fine (i,j) in plane c of the coarse solution, or on a z face (c < 0). Known values are used wherever they
+// exist: on a z face the fine data, on one of y the coarse data interpolated along x, on one of x the coarse data.
 template <class T>
-static PGI_HD inline T pgi_interpolate_point(const pgi_box<T> &fine, const pgi_box<T> &coarse, const pgi_transfers<T> &t,
-                                             const pgi_faces *fine_faces, const pgi_faces *coarse_faces, const T *v, int64_t sj, int64_t sk,
-                                             const pgi_cubic<T> &cx, const pgi_cubic<T> &cy, const pgi_cubic<T> &cz, int j, int k)
+static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_interpolation<T> &p, const pgi_cubic<T> &cx, const pgi_cubic<T> &cy, int i, int j, int c)
 {
-    const int64_t nx = coarse.axis[0].n;
-    const pgi_state *st = fine.state;
+    const pgi_state *st = p.state;
+    if (c < 0) return p.fine_faces ? pgi_face_value<T>(p.fine_faces, st, 4 - 1 - c, i + (int64_t)p.fine_nx * j) : (T)0;
     T sum = 0;
-    for (int a = 0; a < 4; a++) {
-        if (cx.w[a] == 0) continue;
-        const int ia = cx.j[a];
+    for (int b = 0; b < 4; b++) {
+        const int jb = cy.j[b], y_face = 2 - 1 - jb;
+        if (cy.w[b] == 0) continue;
         T line = 0;
-        if (ia < 0) {
-            if (fine_faces) line = pgi_face_value<T>(fine_faces, st, -1 - ia, j + (int64_t)fine.axis[1].n * k);
-            sum += cx.w[a] * line;
-            continue;
-        }
-        for (int b = 0; b < 4; b++) {
-            if (cy.w[b] == 0) continue;
-            const int jb = cy.j[b];
-            T column = 0;
-            if (jb < 0) {
-                const int q = 2 - 1 - jb;
-                if (coarse_faces && !st->face[q].plane) {
-                    column = pgi_face_value<T>(coarse_faces, st, q, 0);
-                } else if (coarse_faces) {
-                    pgi_cubic<T> open;
-                    pgi_cubic_of(t.axis[2], k, 0, &open);
-                    for (int c = 0; c < 4; c++)
-                        if (open.w[c] != 0)
-                            column += open.w[c] * pgi_face_value<T>(coarse_faces, st, q, ia + nx * open.j[c]);
-                }
-            } else {
-                const T *p = v + ia + jb * sj;
-                for (int c = 0; c < 4; c++) {
-                    if (cz.w[c] == 0) continue;
-                    const int kc = cz.j[c];
-                    if (kc >= 0)
-                        column += cz.w[c] * p[kc * sk];
-                    else if (coarse_faces)
-                        column += cz.w[c] * pgi_face_value<T>(coarse_faces, st, 4 - 1 - kc, ia + nx * jb);
-                }
+        if (jb >= 0) {
+            const T *row = p.v + jb * p.sj + c * p.sk;
+            for (int a = 0; a < 4; a++) {
+                const int ia = cx.j[a];
+                if (ia >= 0) line += cx.w[a] * row[ia];
+                else if (p.coarse_faces && cx.w[a] != 0) line += cx.w[a] * pgi_face_value<T>(p.coarse_faces, st, -1 - ia, jb + (int64_t)p.ny * c);
             }
-            line += cy.w[b] * column;
+        } else if (p.coarse_faces && !st->face[y_face].plane) {
+            line = pgi_face_value<T>(p.coarse_faces, st, y_face, 0);
+        } else if (p.coarse_faces) {
+            pgi_cubic<T> open;
+            pgi_cubic_of(p.transfers->axis[0], i, 0, &open);
+            for (int a = 0; a < 4; a++) line += open.w[a] * pgi_face_value<T>(p.coarse_faces, st, y_face, open.j[a] + (int64_t)p.nx * c);
         }
-        sum += cx.w[a] * line;
+        sum += cy.w[b] * line;
     }
     return sum;
+}
+
+// Interpolates (adds to) the column (i,j) of u from plane k0 to k1; rows: the cubics of these planes, or NULL. Planes of the coarse
+// solution are worked out once and kept while the window of four moves over them.
+template <class T>
+static PGI_HD inline void pgi_interpolate_column(const pgi_interpolation<T> &p, int i, int j, int k0, int k1, const pgi_cubic<T> *rows, T *u,
+                                                 int64_t u_sk, int add)
+{
+    pgi_cubic<T> x, y;
+    pgi_cubic_of(p.transfers->axis[0], i, 1, &x);
+    pgi_cubic_of(p.transfers->axis[1], j, 1, &y);
+    int kept[4] = {-3, -3, -3, -3};         // planes; -3: none
+    T values[4] = {0, 0, 0, 0};
+    for (int k = k0; k < k1; k++) {
+        pgi_cubic<T> z;
+        if (rows) z = rows[k - k0];
+        else pgi_cubic_of(p.transfers->axis[2], k, 1, &z);
+        T sum = 0, fresh[4];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int q = 0; q < 4; q++) {
+            int found = 0;
+            fresh[q] = 0;
+            for (int e = 0; e < 4; e++) {
+                if (kept[e] != z.j[q]) continue;
+                fresh[q] = values[e];
+                found = 1;
+            }
+            if (!found && z.w[q] != 0) fresh[q] = pgi_interpolate_plane(p, x, y, i, j, z.j[q]);
+            sum += z.w[q] * fresh[q];
+        }
+        for (int q = 0; q < 4; q++) {
+            kept[q] = z.w[q] != 0 ? z.j[q] : -3;
+            values[q] = fresh[q];
+        }
+        u[k * u_sk] = add ? u[k * u_sk] + sum : sum;
+    }
+}
+
+template <class T>
+static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_transfers<T> &t, const pgi_state *state, const pgi_faces *ff,
+                                                               const pgi_faces *fc, int fine_nx, const pgi_box<T> &coarse, const pgi_grid &v)
+{
+    const pgi_interpolation<T> p = {&t, ff, fc, state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v), v.sj, v.sk};
+    return p;
 }
 
 // ---- control: what steers a solve, one thread ----
@@ -1658,20 +1693,13 @@ static void pgi_cpu_prolong_add(pg_solver *, const pgi_level *fine, pgi_grid u, 
 template <class T>
 static void pgi_cpu_interpolate(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
 {
-    const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_faces *ff = full ? fine->faces : NULL, *fc = full ? coarse->faces : NULL;
-    pgi_cpu_rows(fine, [&](int j, int k) {
-        T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        pgi_cubic<T> x, y, z;
-        pgi_cubic_of(t.axis[1], j, 1, &y);
-        pgi_cubic_of(t.axis[2], k, 1, &z);
-        for (int i = 0; i < fine->n[0]; i++) {
-            pgi_cubic_of(t.axis[0], i, 1, &x);
-            const T value = pgi_interpolate_point(bf, bc, t, ff, fc, pgi_data<T>(v), v.sj, v.sk, x, y, z, j, k);
-            p[i] = add ? p[i] + value : value;
-        }
-    });
+    const pgi_interpolation<T> p = pgi_interpolation_of(t, pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
+                                                        fine->n[0], pgi_box_of(coarse, T()), v);
+    PGI_OMP(omp parallel for collapse(2) schedule(static) if (fine->points > PGI_SERIAL))
+    for (int j = 0; j < fine->n[1]; j++)
+        for (int i = 0; i < fine->n[0]; i++)
+            pgi_interpolate_column(p, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj, u.sk, add);
 }
 
 // The exact solver (fast diagonalisation; Lynch, Rice, Thomas 1964): u += V (lambda_x + lambda_y + lambda_z + alpha)^-1 V^T W r.
@@ -2181,7 +2209,7 @@ static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_g
 // Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread   Overlap: none
 // One barrier
 template <class T>
-static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff, const pgi_faces *fc,
+static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, const __grid_constant__ pgi_transfers<T> tr, const pgi_faces *ff, const pgi_faces *fc,
                                               pgi_grid u, pgi_grid v, int add, pgi_shape h)
 {
     __shared__ pgi_cubic<T> zs[PGI_PLANES];
@@ -2190,15 +2218,8 @@ static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_
     if (t.k0 + thread < t.k1) pgi_cubic_of(tr.axis[2], t.k0 + thread, 1, &zs[thread]);
     __syncthreads();
     if (t.i >= bf.axis[0].n || t.j >= bf.axis[1].n) return;
-    pgi_cubic<T> x, y;
-    pgi_cubic_of(tr.axis[0], t.i, 1, &x);
-    pgi_cubic_of(tr.axis[1], t.j, 1, &y);
-    const T *from = pgi_data<T>(v);
-    T *to = pgi_data<T>(u) + t.i + t.j * u.sj;
-    for (int k = t.k0; k < t.k1; k++) {
-        const T value = pgi_interpolate_point(bf, bc, tr, ff, fc, from, v.sj, v.sk, x, y, zs[k - t.k0], t.j, k);
-        to[k * u.sk] = add ? to[k * u.sk] + value : value;
-    }
+    const pgi_interpolation<T> p = pgi_interpolation_of(tr, bf.state, ff, fc, bf.axis[0].n, bc, v);
+    pgi_interpolate_column(p, t.i, t.j, t.k0, t.k1, zs, pgi_data<T>(u) + t.i + t.j * u.sj, u.sk, add);
 }
 
 // Computes u += A^-1 (rhs - A u) on the coarsest level   One block, one point a thread; 8 KB of shared memory

@@ -130,4 +130,13 @@ static inline void sample_get(double *value, const void *array, size_t count, co
     free(single);
 }
 
+/* Random numbers in -1..1: element m of the splitmix64 sequence. */
+static inline double sample_noise(uint64_t m)
+{
+    uint64_t x = (m + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (double)((x ^ x >> 31) >> 11) / 4503599627370496.0 - 1;
+}
+
 #endif
