@@ -1891,10 +1891,12 @@ static dim3 pgi_threads(const pgi_shape &h)
 // than it gains. Measured on an H200 at 512^3: f64 with 3, 4, 5, 6 blocks 1.08, 0.94, 1.29, 1.28 ms a Jacobi sweep, f32 0.73, 0.73,
 // 0.65, 0.61. Turing's multiprocessors hold 1024 threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, 4)
+#define PGI_MOST_BLOCKS(blocks) ((blocks) < 4 ? (blocks) : 4)
 #else
-#define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, sizeof(T) == 4 ? 6 : 4)
+#define PGI_MOST_BLOCKS(blocks) (blocks)
 #endif
+#define PGI_BLOCKS(T) (sizeof(T) == 4 ? 6 : 4)
+#define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(PGI_BLOCKS(T)))
 
 struct pgi_tile {
     int i, j, k0, k1;
@@ -2082,7 +2084,7 @@ static __device__ inline void pgi_block_sums(double sums[4])
 // Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns; the block
 // that ends last adds up the partial sums of all   Overlap: any
 template <class T, int SOURCE>
-static __global__ void PGI_BOUNDS pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PGI_RESIDUAL ? PGI_BLOCKS(T) : 6)) pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                                          pgi_state *state, pgi_shape h)
 {
     double sums[4] = {0, 0, 0, 0};

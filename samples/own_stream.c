@@ -1,13 +1,12 @@
-/* Heat conduction on a stream, with arrays and workspace of the caller's own; a whole time step is one CUDA graph.
+/* Heat conduction on a stream, with arrays and workspace of the caller's own; a time step is one CUDA graph.
 
        own_stream [-n N] [-s STEPS]                          N^3 unknowns, N = 32 and 20 steps unless told
 
-   Implicit Euler of du/dt = lap u on the unit cube with u = 0 on its sides: (1 - dt lap) u_new = u_old, so alpha = 1
-   and beta = dt. A step is "copy u to f, solve for u". On a GPU it is captured once and replayed: the device decides
-   when the solve has converged, and the host waits once, after the last step. On the CPU the step is simply called.
-   Known answer: sin(pi x) sin(pi y) sin(pi z) is an eigenvector of the discrete Laplacian, with eigenvalue lambda, and
-   shrinks by 1 / (1 + dt lambda) a step. */
-#include <math.h>
+   Implicit Euler of du/dt = lap u on the unit cube with u = 0 on its sides: (1 - dt lap) u_new = u_old, so
+   alpha = 1 and beta = dt. A step is "copy u to f, solve for u". On a GPU it is captured once and replayed:
+   the device decides when the solve has converged, and the host waits once, after the last step. On the CPU
+   the step is simply called. Known answer: sin(pi x) sin(pi y) sin(pi z) is an eigenvector of the discrete
+   Laplacian, with eigenvalue lambda, and shrinks by 1 / (1 + dt lambda) a step. */
 #include "sample.h"
 
 static const double pi = 3.14159265358979323846, dt = 0.005;
@@ -16,12 +15,12 @@ static void step(pg_solver *solver, double *u, double *f, size_t bytes, pg_memor
 {
 #ifdef PG_SAMPLE_CUDA
     if (memory == PG_MEM_DEVICE)
-        sample_require(cudaMemcpyAsync(f, u, bytes, cudaMemcpyDeviceToDevice, stream) == cudaSuccess, "the copy");
+        sample_require(cudaMemcpyAsync(f, u, bytes, cudaMemcpyDefault, stream) == cudaSuccess, "the copy");
 #endif
     if (memory == PG_MEM_HOST) memcpy(f, u, bytes);
     (void)stream;
 
-    pg_stop stop = {0};                                 // the guess is the last u, as for every V-cycle solver
+    pg_stop stop = {0};                             // the guess is the last u, as for every V-cycle solver
     stop.rtol = 1e-10;
     sample_check(pg_solve(solver, u, f, &stop), solver);
 }
@@ -67,13 +66,14 @@ int main(int argc, char **argv)
 #ifdef PG_SAMPLE_CUDA
     if (memory == PG_MEM_DEVICE) {
         how = "a captured graph, replayed";
+        const cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
         cudaGraph_t graph;
         cudaGraphExec_t replay;
         sample_require(cudaDeviceSynchronize() == cudaSuccess, "the copy of the start");
-        sample_require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess, "the capture");
+        sample_require(cudaStreamBeginCapture(stream, mode) == cudaSuccess, "the capture");
         step(solver, u, f, bytes, memory, stream);
         sample_require(cudaStreamEndCapture(stream, &graph) == cudaSuccess, "the capture");
-        sample_require(cudaGraphInstantiateWithFlags(&replay, graph, 0) == cudaSuccess, "cudaGraphInstantiate");
+        sample_require(cudaGraphInstantiateWithFlags(&replay, graph, 0) == cudaSuccess, "the graph");
         for (int s = 0; s < steps; s++)
             sample_require(cudaGraphLaunch(replay, stream) == cudaSuccess, "cudaGraphLaunch");
         sample_require(cudaStreamSynchronize(stream) == cudaSuccess, "cudaStreamSynchronize");

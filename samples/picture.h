@@ -1,49 +1,35 @@
-/* Pictures and volumes of a field: PNG through libpng if PG_SAMPLE_PNG is defined, else PPM; VTK ImageData. */
+/* Pictures and volumes of a field: PNG through libpng with PG_SAMPLE_PNG defined, else PPM; VTK ImageData. */
 #ifndef PICTURE_H
 #define PICTURE_H
 
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #ifdef PG_SAMPLE_PNG
 #include <png.h>
 #endif
+#include "sample.h"
 
 struct picture { int width, height; unsigned char *rgb; };
 
-static inline double picture_clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
-
-static inline void picture_require(int true_or_not, const char *name, const char *what)
+static inline double picture_clamp(double x, double low, double high)
 {
-    if (true_or_not) return;
-    fprintf(stderr, "%s: %s\n", name, what);
-    exit(2);
+    return x < low ? low : x > high ? high : x;
 }
 
-static inline void *picture_alloc(size_t bytes)
-{
-    void *block = malloc(bytes);
-    picture_require(block != NULL, "picture", "no memory");
-    return block;
-}
-
-/* A picture of so many pixels, whose lower left corner shows the first point of a field. The caller frees rgb. */
+/* A picture of so many pixels, the first point of a field in its lower left corner. The caller frees rgb. */
 static inline struct picture picture_create(int width, int height)
 {
-    const struct picture p = {width, height, picture_alloc((size_t)3 * width * height)};
+    const struct picture p = {width, height, sample_alloc((size_t)3 * width * height, PG_MEM_HOST)};
     memset(p.rgb, 255, (size_t)3 * width * height);
     return p;
 }
 
-/* The nx x ny field at each pixel, by Catmull-Rom splines: smooth, and exact on the grid. The caller frees it. */
+/* The nx x ny field at each pixel, by Catmull-Rom splines: smooth, exact on the grid. The caller frees it. */
 static inline double *picture_resample(const struct picture *p, const double *field, int nx, int ny)
 {
-    double *value = picture_alloc(sizeof *value * p->width * p->height);
+    double *value = sample_alloc(sizeof *value * p->width * p->height, PG_MEM_HOST);
     for (int row = 0; row < p->height; row++)
         for (int column = 0; column < p->width; column++) {
-            const double x = (column + 0.5) / p->width * (nx - 1), y = (p->height - row - 0.5) / p->height * (ny - 1);
+            const double x = (column + 0.5) / p->width * (nx - 1);
+            const double y = (p->height - row - 0.5) / p->height * (ny - 1);
             double weight[2][4], sum = 0;
             for (int a = 0; a < 2; a++) {
                 const double t = a ? y - floor(y) : x - floor(x);
@@ -63,7 +49,7 @@ static inline double *picture_resample(const struct picture *p, const double *fi
     return value;
 }
 
-/* Red for negative values, white for 0, blue for positive ones, the custom for potentials; darkest from top on. */
+/* Red for negative values, white for 0, blue for positive, as potentials have it; darkest from top on. */
 static inline void picture_colours(struct picture *p, const double *field, int nx, int ny, double top)
 {
     static const double stop[2][5][3] = {
@@ -82,17 +68,18 @@ static inline void picture_colours(struct picture *p, const double *field, int n
 }
 
 /* Dark lines where the field passes a whole multiple of step (step 0: passes 0). opacity 0..1. */
-static inline void picture_lines(struct picture *p, const double *field, int nx, int ny, double step, double pixels,
-                                 double opacity)
+static inline void picture_lines(struct picture *p, const double *field, int nx, int ny,
+                                 double step, double pixels, double opacity)
 {
     double *value = picture_resample(p, field, nx, ny);
     for (int row = 1; row < p->height - 1; row++)
         for (int column = 1; column < p->width - 1; column++) {
             const size_t m = column + (size_t)p->width * row;
-            const double slope = hypot(value[m + 1] - value[m - 1], value[m + p->width] - value[m - p->width]) / 2;
-            const double off = step > 0 ? remainder(value[m], step) : value[m];
+            const double *v = &value[m];
+            const double slope = hypot(v[1] - v[-1], v[p->width] - v[-p->width]) / 2;
+            const double off = step > 0 ? remainder(*v, step) : *v;
             double cover = opacity * picture_clamp(pixels / 2 + 0.5 - fabs(off) / (slope + 1e-12), 0, 1);
-            if (step > 0) cover *= picture_clamp(2 - 6 * slope / step, 0, 1);     /* lines about to touch fade out */
+            if (step > 0) cover *= picture_clamp(2 - 6 * slope / step, 0, 1);   /* crowded lines fade out */
             for (int c = 0; c < 3; c++)
                 p->rgb[3 * m + c] = (unsigned char)(0.5 + (1 - cover) * p->rgb[3 * m + c] + cover * 40);
         }
@@ -108,33 +95,33 @@ static inline void picture_write(const struct picture *p, const char *path)
     image.width = (png_uint_32)p->width;
     image.height = (png_uint_32)p->height;
     snprintf(name, sizeof name, "%s.png", path);
-    picture_require(png_image_write_to_file(&image, name, 0, p->rgb, 0, NULL), name, "cannot be written");
+    sample_require(png_image_write_to_file(&image, name, 0, p->rgb, 0, NULL), "writing the picture");
 #else
     const size_t bytes = (size_t)3 * p->width * p->height;
     snprintf(name, sizeof name, "%s.ppm", path);
     FILE *file = fopen(name, "wb");
-    picture_require(file != NULL, name, "cannot be opened");
+    sample_require(file != NULL, "opening the picture");
     fprintf(file, "P6\n%d %d\n255\n", p->width, p->height);
     const int good = fwrite(p->rgb, 1, bytes, file) == bytes;
-    picture_require(!fclose(file) && good, name, "cannot be written");
+    sample_require(!fclose(file) && good, "writing the picture");
 #endif
     printf("wrote %s\n", name);
 }
 
-/* Writes a scalar at the points of a grid to PATH.vti, VTK ImageData, which ParaView opens, and says so. */
+/* Writes a scalar at the points of a grid to PATH.vti (VTK ImageData, which ParaView opens), and says so. */
 static inline void volume_write(const char *path, const char *what, const double *field, const int n[3],
                                 const double origin[3], const double h[3])
 {
     const uint16_t one = 1;
     const size_t count = (size_t)n[0] * n[1] * n[2];
     const uint64_t bytes = count * sizeof(float);
-    float *value = picture_alloc(bytes);
+    float *value = sample_alloc(bytes, PG_MEM_HOST);
     for (size_t m = 0; m < count; m++) value[m] = (float)field[m];
     char name[512], extent[64];
     snprintf(name, sizeof name, "%s.vti", path);
     snprintf(extent, sizeof extent, "0 %d 0 %d 0 %d", n[0] - 1, n[1] - 1, n[2] - 1);
     FILE *file = fopen(name, "wb");
-    picture_require(file != NULL, name, "cannot be opened");
+    sample_require(file != NULL, "opening the volume");
     fprintf(file,
             "<?xml version=\"1.0\"?>\n"
             "<VTKFile type=\"ImageData\" version=\"1.0\" byte_order=\"%s\" header_type=\"UInt64\">\n"
@@ -144,9 +131,10 @@ static inline void volume_write(const char *path, const char *what, const double
             "</PointData></Piece></ImageData>\n<AppendedData encoding=\"raw\">\n_",
             *(const char *)&one ? "LittleEndian" : "BigEndian", extent, origin[0], origin[1], origin[2],
             h[0], h[1], h[2], extent, what, what);
-    int good = fwrite(&bytes, sizeof bytes, 1, file) == 1 && fwrite(value, sizeof(float), count, file) == count;
+    int good = fwrite(&bytes, sizeof bytes, 1, file) == 1;
+    good = fwrite(value, sizeof(float), count, file) == count && good;
     good = fputs("\n</AppendedData>\n</VTKFile>\n", file) >= 0 && good;
-    picture_require(!fclose(file) && good, name, "cannot be written");
+    sample_require(!fclose(file) && good, "writing the volume");
     printf("wrote %s\n", name);
     free(value);
 }

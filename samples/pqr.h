@@ -1,4 +1,4 @@
-/* Reads PQR files, in which pdb2pqr hands molecules to APBS: positions and radii in Angstrom, charges in e. */
+/* Reads PQR files, which pdb2pqr writes for APBS: positions and radii in Angstrom, charges in e. */
 #ifndef PQR_H
 #define PQR_H
 
@@ -8,15 +8,24 @@
 #include <string.h>
 
 struct atom { double r[3], charge, radius; };
-struct molecule { int atoms; struct atom *atom; };
+struct molecule {
+    int atoms;
+    struct atom *atom;
+    double charge, low[3], high[3];     /* total charge; box around the centres of the atoms */
+    double middle[3];                   /* of the charges, whatever their sign */
+};
 
-/* A line of five numbers in the end: x y z charge radius. What stands before them varies (some files have a chain). */
+/* The points first + i h; indices -1 and n are on the sides of a box. */
+struct grid { int n[3]; double first[3], h[3]; };
+
+/* A line with five numbers at its end: x y z charge radius. What stands before them varies. */
 static inline int pqr_line(char *line, struct atom *atom)
 {
     char *word[32], *end;
     double value[5];
     int words = 0;
-    for (char *w = strtok(line, " \t\r\n"); w && words < 32; w = strtok(NULL, " \t\r\n")) word[words++] = w;
+    for (char *w = strtok(line, " \t\r\n"); w && words < 32; w = strtok(NULL, " \t\r\n"))
+        word[words++] = w;
     if (words < 8) return 0;
     for (int m = 0; m < 5; m++) {
         value[m] = strtod(word[words - 5 + m], &end);
@@ -26,10 +35,44 @@ static inline int pqr_line(char *line, struct atom *atom)
     return 1;
 }
 
+static inline double pqr_distance(const struct atom *atom, const double x[3])
+{
+    const double d[3] = {x[0] - atom->r[0], x[1] - atom->r[1], x[2] - atom->r[2]};
+    return sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+}
+
+/* How far x is from the surface of the molecule, negative within; rounded where spheres of its atoms meet. */
+static inline double pqr_surface(const struct molecule *molecule, const double x[3])
+{
+    const double rounding = 0.15;
+    double near = 0;
+    for (int m = 0; m < molecule->atoms; m++)
+        near += exp((molecule->atom[m].radius - pqr_distance(&molecule->atom[m], x)) / rounding);
+    return -rounding * log(near);
+}
+
+static inline void pqr_measure(struct molecule *molecule)
+{
+    double weight = 0, charge = 0;
+    for (int m = 0; m < molecule->atoms; m++) {
+        const struct atom *atom = &molecule->atom[m];
+        const double share = fabs(atom->charge) + 1e-9;     /* a molecule without charges has a middle too */
+        charge += atom->charge;
+        weight += share;
+        for (int a = 0; a < 3; a++) {
+            molecule->low[a] = m ? fmin(molecule->low[a], atom->r[a]) : atom->r[a];
+            molecule->high[a] = m ? fmax(molecule->high[a], atom->r[a]) : atom->r[a];
+            molecule->middle[a] += share * atom->r[a];
+        }
+    }
+    for (int a = 0; a < 3; a++) molecule->middle[a] /= weight;
+    molecule->charge = round(charge * 1e6) / 1e6 + 0;       /* files have fewer digits; never -0 */
+}
+
 /* Ends the program with a message where the file is not a PQR file. The caller frees the atoms. */
 static inline struct molecule pqr_read(const char *path)
 {
-    struct molecule molecule = {0, NULL};
+    struct molecule molecule = {0};
     char line[512];
     const char *wrong = NULL;
     int number = 0;
@@ -41,7 +84,7 @@ static inline struct molecule pqr_read(const char *path)
         struct atom *more = realloc(molecule.atom, (molecule.atoms + 1) * sizeof *more);
         if (more) molecule.atom = more;
         if (!more) wrong = "no memory";
-        else if (!pqr_line(line, &more[molecule.atoms++])) wrong = "the line does not end in x y z charge radius";
+        else if (!pqr_line(line, &more[molecule.atoms++])) wrong = "the line must end in x y z charge radius";
     }
     if (!wrong && molecule.atoms == 0) wrong = "no line begins with ATOM or HETATM";
     if (file) fclose(file);
@@ -49,50 +92,22 @@ static inline struct molecule pqr_read(const char *path)
         fprintf(stderr, "%s:%d: %s\n", path, number, wrong);
         exit(2);
     }
+    pqr_measure(&molecule);
     return molecule;
 }
 
-static inline double pqr_distance(const struct atom *atom, const double x[3])
+/* The box around the molecule with a margin, in cells of at most this spacing, each cut in refine parts. */
+static inline struct grid pqr_grid(const struct molecule *molecule, double margin, double spacing, int refine)
 {
-    const double d[3] = {x[0] - atom->r[0], x[1] - atom->r[1], x[2] - atom->r[2]};
-    return sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
-}
-
-/* How far x is from the surface of the molecule, negative within; rounded where the spheres of its atoms meet. */
-static inline double pqr_surface(const struct molecule *molecule, const double x[3])
-{
-    const double rounding = 0.15;
-    double near = 0;
-    for (int m = 0; m < molecule->atoms; m++)
-        near += exp((molecule->atom[m].radius - pqr_distance(&molecule->atom[m], x)) / rounding);
-    return -rounding * log(near);
-}
-
-/* The box around the centres of all atoms, with a margin. */
-static inline void pqr_box(const struct molecule *molecule, double margin, double low[3], double high[3])
-{
+    struct grid g;
     for (int a = 0; a < 3; a++) {
-        low[a] = INFINITY;
-        high[a] = -INFINITY;
-        for (int m = 0; m < molecule->atoms; m++) {
-            low[a] = fmin(low[a], molecule->atom[m].r[a] - margin);
-            high[a] = fmax(high[a], molecule->atom[m].r[a] + margin);
-        }
+        const double low = molecule->low[a] - margin, length = molecule->high[a] + margin - low;
+        const int cells = refine * (int)ceil(length / spacing);
+        g.n[a] = cells - 1;
+        g.h[a] = length / cells;
+        g.first[a] = low + g.h[a];
     }
-}
-
-/* Total charge, and the middle of the charges whatever their sign. */
-static inline double pqr_charge(const struct molecule *molecule, double middle[3])
-{
-    double charge = 0, weight = 0, sum[3] = {0, 0, 0};
-    for (int m = 0; m < molecule->atoms; m++) {
-        const struct atom *atom = &molecule->atom[m];
-        charge += atom->charge;
-        weight += fabs(atom->charge) + 1e-9;                /* a molecule without charges has a middle too */
-        for (int a = 0; a < 3; a++) sum[a] += (fabs(atom->charge) + 1e-9) * atom->r[a];
-    }
-    for (int a = 0; a < 3; a++) middle[a] = sum[a] / weight;
-    return charge;
+    return g;
 }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,8 @@ static inline void sample_require(int true_or_not, const char *what)
     exit(2);
 }
 
-/* Looks for an option of one word, or of two with its value, and takes it out of argv: what stays there is a mistake.
-   Returns the last of the words, or NULL. */
+/* Looks for an option of one word, or of two with its value, and takes it out of argv: what stays there is a
+   mistake. Returns the last of the words, or NULL. */
 static inline const char *sample_take(int *argc, char **argv, const char *name, int words)
 {
     for (int a = 1; a + words <= *argc; a++) {
@@ -108,26 +109,30 @@ static inline void sample_copy(void *to, const void *from, size_t bytes, pg_memo
 /* Doubles on the host to an array of the solver's precision, where the solver runs; and back. */
 static inline void sample_put(void *array, const double *value, size_t count, const pg_desc *desc)
 {
-    if (!(desc->flags & PG_F32)) {
-        sample_copy(array, value, count * sizeof *value, desc->memory);
-        return;
-    }
+    const int f32 = (desc->flags & PG_F32) != 0;
     float *single = sample_alloc(count * sizeof *single, PG_MEM_HOST);
-    for (size_t m = 0; m < count; m++) single[m] = (float)value[m];
-    sample_copy(array, single, count * sizeof *single, desc->memory);
+    for (size_t m = 0; f32 && m < count; m++) single[m] = (float)value[m];
+    sample_copy(array, f32 ? (const void *)single : value, count * (f32 ? 4 : 8), desc->memory);
     free(single);
 }
 
 static inline void sample_get(double *value, const void *array, size_t count, const pg_desc *desc)
 {
-    if (!(desc->flags & PG_F32)) {
-        sample_copy(value, array, count * sizeof *value, desc->memory);
-        return;
-    }
+    const int f32 = (desc->flags & PG_F32) != 0;
     float *single = sample_alloc(count * sizeof *single, PG_MEM_HOST);
-    sample_copy(single, array, count * sizeof *single, desc->memory);
-    for (size_t m = 0; m < count; m++) value[m] = single[m];
+    sample_copy(f32 ? (void *)single : value, array, count * (f32 ? 4 : 8), desc->memory);
+    for (size_t m = 0; f32 && m < count; m++) value[m] = single[m];
     free(single);
+}
+
+/* A monitor that draws how far the residual has fallen, in powers. user: the relative tolerance, a double. */
+static inline int sample_progress(void *user, const pg_report *so_far)
+{
+    const double target = *(double *)user * so_far->rhs_norm;
+    const double done = log(so_far->first_residual / so_far->residual) / log(so_far->first_residual / target);
+    fprintf(stderr, "\r[%-40.*s] %d iterations, residual %.2e ", done > 0 ? (int)fmin(40, 40 * done) : 0,
+            "########################################", so_far->iterations, so_far->residual);
+    return 0;
 }
 
 /* Random numbers in -1..1: element m of the splitmix64 sequence. */
