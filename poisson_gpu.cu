@@ -2103,9 +2103,12 @@ static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PG
             pgi_march<T, true>(b, gx, rhs, t, [&](int k, T u, T right, T off, T d, T) { add(k, right - off - d * u); });
         } else if (SOURCE == PGI_RHS) {
             const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
+            const int faces = pgi_face_mask(rhs, b.state) != 0;
 #pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++)
-                add(k, pgi_rhs_point(b, rhs, pgi_load(f + k * rhs.f.sk), mean, t.i, t.j, k));
+            for (int k = t.k0; k < t.k1; k++) {
+                const T f_c = pgi_load(f + k * rhs.f.sk);
+                add(k, faces ? pgi_rhs_point(b, rhs, f_c, mean, t.i, t.j, k) : f_c - mean);
+            }
         } else {
 #pragma unroll 4
             for (int k = t.k0; k < t.k1; k++) add(k, pgi_load(x + t.i + t.j * gx.sj + k * gx.sk));
