@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 #ifdef PG_SAMPLE_CUDA
     if (memory == PG_MEM_DEVICE) {
         how = "a captured graph, replayed";
-        const cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
+        const enum cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal;
         cudaGraph_t graph;
         cudaGraphExec_t replay;
         sample_require(cudaDeviceSynchronize() == cudaSuccess, "the copy of the start");

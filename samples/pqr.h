@@ -51,6 +51,7 @@ static inline double pqr_surface(const struct molecule *molecule, const double x
     return -rounding * log(near);
 }
 
+/* Fills in what the atoms tell of the whole. */
 static inline void pqr_measure(struct molecule *molecule)
 {
     double weight = 0, charge = 0;
