@@ -29,7 +29,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -73,9 +72,10 @@ enum {
 // >>structs
 // -------------------------------------------------------------------------------------------------------------------
 
-// A row of an axis' three-point operator.
+// A row of an axis' three-point operator: lower (u_below - u) + upper (u_above - u) + reaction u. Differences, because a sum over a
+// rounded diagonal loses alpha, weak axes and, beside a large constant, the whole residual. reaction: from Dirichlet and Robin ends.
 template <class T> struct pgi_row {
-    T lower, upper, diag;
+    T lower, upper, reaction;
 };
 
 // One axis of the operator on one level. A uniform axis keeps three rows: low end, inside, high end; others a table.
@@ -148,6 +148,7 @@ struct pgi_state {
     unsigned face_mask;             // bit q: face q has data that are not 0
     pg_stop stop;
     int window;                     // checks without progress that mean stagnation
+    double epsilon, unit;           // unit round-off of u and f; norm of 1
     double progress;                // what counts as progress: a residual below this times the best
     double volume;                  // sum of the weights
 
@@ -183,7 +184,7 @@ struct pgi_level {
     const double *eigen;            // coarsest: per axis values, vectors, weighted transposed vectors
 };
 
-enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_VALID_NOT_GO, PGI_INNER, PGI_PAIR };
+enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR };
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -217,6 +218,7 @@ struct pg_solver {
     double *partials;
     pgi_state *state;               // in the workspace
     pgi_state host;                 // its copy on the host
+    double volume;                  // sum of the weights
     pgi_spectrum spectrum;          // PG_SOR
     int choose_omega;               // PG_SOR: omega follows alpha
 
@@ -225,10 +227,11 @@ struct pg_solver {
     int (*monitor)(void *, const pg_report *);
     void *monitor_user;
     int monitored;                  // checks the monitor has seen
+    int in_monitor;                 // the caller's function runs: the handle is taken
     pg_status failed;               // first failure of an operation
     char warning[160];
 #ifdef __CUDACC__
-    cudaStream_t stream, side[4];   // where operations go now; for capturing nested bodies
+    cudaStream_t stream, side[3];   // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[4];       // by guess_zero and checked
 #endif
@@ -302,17 +305,28 @@ template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int 
     return i < a.n - 1 ? 1 : a.periodic ? 1 - a.n : 0;
 }
 
-// A u without the diagonal part. Every operation sums a stencil here, so that all of them round alike.
+// A u. Every operation sums a stencil here, so that all of them round alike.
 template <class T>
-static PGI_HD inline T pgi_off_diagonal(const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z, T xm, T xp, T ym, T yp,
-                                        T zm, T zp)
+static PGI_HD inline T pgi_stencil(const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z, T reaction, T u, T xm, T xp, T ym, T yp,
+                                   T zm, T zp)
 {
-    return (x.lower * xm + x.upper * xp) + (y.lower * ym + y.upper * yp) + (z.lower * zm + z.upper * zp);
+    return ((x.lower * (xm - u) + x.upper * (xp - u)) + (y.lower * (ym - u) + y.upper * (yp - u))) +
+           ((z.lower * (zm - u) + z.upper * (zp - u)) + reaction * u);
 }
 
-template <class T> static PGI_HD inline T pgi_relaxed(T u, T rhs, T off, T inverse_diagonal, T omega)
+template <class T> static PGI_HD inline T pgi_reaction(T alpha, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
 {
-    return u + omega * ((rhs - off) * inverse_diagonal - u);
+    return ((alpha + y.reaction) + z.reaction) + x.reaction;
+}
+
+template <class T> static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
+{
+    return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
+}
+
+template <class T> static PGI_HD inline T pgi_relaxed(T u, T residual, T inverse_diagonal, T omega)
+{
+    return u + omega * (residual * inverse_diagonal);
 }
 
 // The boundary data of face q at position p of its plane.
@@ -323,7 +337,7 @@ template <class T> static PGI_HD inline T pgi_face_value(const pgi_faces *faces,
     return (T)(faces->scaled ? st->face[q].value * st->scale : st->face[q].value);
 }
 
-// The faces with data at point (i,j,k), bit by bit.
+// The ends of an axis that index i is at: bit 0 low, bit 1 high.
 static PGI_HD inline unsigned pgi_end_bits(int i, int n)
 {
     return (i == 0 ? 1u : 0u) | (i == n - 1 ? 2u : 0u);
@@ -380,11 +394,6 @@ static PGI_HD inline void pgi_combine(double sums[4], const double other[4])
     sums[1] += other[1];
     sums[2] += other[2];
     sums[3] = pgi_max_nan(sums[3], other[3]);
-}
-
-template <class T> static PGI_HD inline T pgi_diagonal(T alpha, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
-{
-    return ((alpha + y.diag) + z.diag) + x.diag;
 }
 
 // ---- transfers ----
@@ -679,7 +688,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     switch (gate) {
     case PGI_GO: return st->go;
     case PGI_VALID: return st->valid;
-    case PGI_VALID_NOT_GO: return st->valid && !st->go;
+    case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
     case PGI_INNER: return st->inner > 0;
     default: return st->inner > 1;
     }
@@ -705,7 +714,7 @@ static PGI_HD inline double pgi_power_of_two_near(double x)      // 1/x, but for
     int exponent = 0;
     if (!(x > 0) || !pgi_finite(x)) return 1;
     frexp(x, &exponent);
-    return ldexp(1.0, -exponent);
+    return ldexp(1.0, exponent > 1000 ? -1000 : exponent < -1000 ? 1000 : -exponent);
 }
 
 static PGI_HD inline void pgi_finish(pgi_state *st, int outcome)
@@ -729,7 +738,8 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
     }
     st->scale = pgi_power_of_two_near(st->sums[3]);
     const double reference = stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
-    const double target = fmax(stop.atol, stop.rtol > 0 ? stop.rtol * reference : 0);
+    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;        // what subtracting the mean leaves behind
+    const double target = fmax(noise, fmax(stop.atol, stop.rtol > 0 ? stop.rtol * reference : 0));
     st->go = 1;
     st->next_check = st->iterations + stop.check;
     if (st->next_check < stop.min_iter) st->next_check = stop.min_iter;
@@ -752,7 +762,7 @@ struct pgi_call {
     } face[6];
     pg_stop stop;
     int window;
-    double progress;
+    double progress, epsilon, unit;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -770,6 +780,8 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->stop = c.stop;
     st->window = c.window;
     st->progress = c.progress;
+    st->epsilon = c.epsilon;
+    st->unit = c.unit;
     st->mean = 0;
 }
 
@@ -793,6 +805,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_RHS:
         st->rhs_norm = pgi_norm_of(st->sums, st->stop.norm);
         st->scale = pgi_power_of_two_near(st->sums[3]);
+        if (st->sums[3] <= 8 * st->epsilon * fabs(st->removed)) st->rhs_norm = 0;   // all of f was its mean
         if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
             st->valid = st->inner = 0;
             pgi_finish(st, PG_NOT_A_NUMBER);
@@ -819,6 +832,10 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         break;
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
+        if (pgi_finite(st->shift)) break;
+        st->shift = 0;                                          // NaN or Inf in u: leave it alone
+        st->valid = st->inner = 0;
+        pgi_finish(st, PG_NOT_A_NUMBER);
         break;
     case PGI_CANCEL:
         pgi_finish(st, PG_CANCELLED);
@@ -1041,17 +1058,17 @@ static double pgi_end_coupling(const pgi_line *l, int end)
     return l->k[q] / (l->w[i] * (l->end_a[end] * l->gap[q] + l->end_b[end]));
 }
 
-// Row i of -(1/w) d/dx (k d/dx), without beta.
-static void pgi_line_row(const pgi_line *l, int i, double row[3])
+// Row i of -(1/w) d/dx (k d/dx), without beta: lower, upper, reaction, diagonal.
+static void pgi_line_row(const pgi_line *l, int i, double row[4])
 {
-    row[0] = row[1] = row[2] = 0;
+    row[0] = row[1] = row[2] = row[3] = 0;
     if (l->absent || (l->periodic && l->n == 1)) return;
     const int open_below = i > 0 || l->periodic, open_above = i < l->n - 1 || l->periodic;
     if (open_below) row[0] = -l->k[i] / (l->w[i] * l->gap[i]);
     if (open_above) row[1] = -l->k[i + 1] / (l->w[i] * l->gap[i + 1]);
-    row[2] = -row[0] - row[1];
     if (i == 0) row[2] += pgi_end_coupling(l, 0) * l->end_a[0];
     if (i == l->n - 1) row[2] += pgi_end_coupling(l, 1) * l->end_a[1];
+    row[3] = row[2] - row[0] - row[1];
 }
 
 // Is the constant function in the null space of this axis?
@@ -1179,10 +1196,10 @@ static void pgi_line_eigen(const pgi_line *l, double beta, double *lambda, doubl
     const int n = l->n;
     double s[N][N] = {{0}}, q[N][N] = {{0}};
     for (int i = 0; i < n; i++) {
-        double row[3];
+        double row[4];
         pgi_line_row(l, i, row);
         q[i][i] = 1;
-        s[i][i] += beta * row[2];
+        s[i][i] += beta * row[3];
         const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
         s[i][below] += beta * row[0] * sqrt(l->w[i] / l->w[below]);
         s[i][above] += beta * row[1] * sqrt(l->w[i] / l->w[above]);
@@ -1233,9 +1250,9 @@ static int pgi_line_count_below(const pgi_line *l, double x)
     int count = 0;
     double d = 1, upper_before = 0;
     for (int i = 0; i < l->n; i++) {
-        double row[3];
+        double row[4];
         pgi_line_row(l, i, row);
-        d = row[2] - x - (i > 0 ? row[0] * upper_before / d : 0);
+        d = row[3] - x - (i > 0 ? row[0] * upper_before / d : 0);
         if (d == 0) d = DBL_MIN;
         count += d < 0;
         upper_before = row[1];
@@ -1251,9 +1268,9 @@ static double pgi_line_eigenvalue(const pgi_line *l, int which)
     if (l->absent || (which == 0 && pgi_line_singular(l))) return 0;
     double top = 0, k = DBL_MAX, density = 0;
     for (int i = 0; i < l->n; i++) {
-        double row[3];
+        double row[4];
         pgi_line_row(l, i, row);
-        top = fmax(top, 2 * row[2]);
+        top = fmax(top, 2 * row[3]);
         k = fmin(k, l->k[i]);
         density = fmax(density, l->w[i] / (l->bound[i + 1] - l->bound[i]));
     }
@@ -1279,22 +1296,22 @@ static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_ro
     a->seam = l->periodic && l->n % 2 && l->n > 1;
     for (int q = 0; q < 3; q++) {
         const int i = q == 0 ? 0 : q == 1 ? (l->n > 2) : l->n - 1;
-        double row[3];
+        double row[4];
         pgi_line_row(l, i, row);
         a->row[q].lower = (T)(beta * row[0]);
         a->row[q].upper = (T)(beta * row[1]);
-        a->row[q].diag = (T)(beta * row[2]);
+        a->row[q].reaction = (T)(beta * row[2]);
         a->row_weight[q] = l->w[i];
     }
     if (l->uniform) return;
     a->table = (pgi_row<T> *)table_at;
     a->weight = (double *)weight_at;
     for (int i = 0; i < l->n && table; i++) {
-        double row[3];
+        double row[4];
         pgi_line_row(l, i, row);
         table[i].lower = (T)(beta * row[0]);
         table[i].upper = (T)(beta * row[1]);
-        table[i].diag = (T)(beta * row[2]);
+        table[i].reaction = (T)(beta * row[2]);
         weight[i] = l->w[i];
     }
 }
@@ -1340,8 +1357,8 @@ enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
 // Bodies of rows have to be inlined into their loops to be vectorised; GCC does not always see it.
 #define PGI_INLINE __attribute__((always_inline))
 
-// Calls body(i, off-diagonal part, diagonal, its inverse, with care?) for points i0 <= i < i1 of row (j,k). The ends, and all points
-// of a careful row, which touch a face, come through a slow path; the loops between them have no branches.
+// Calls body(i, A u, inverse diagonal, with care?) for points i0 <= i < i1 of row (j,k). The ends, and all points of a careful row,
+// which touch a face, come through a slow path; the loops between them have no branches.
 template <int WALK, class T, class Body>
 static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, int j, int k, int i0, int i1, int careful, Body body)
 {
@@ -1354,8 +1371,8 @@ static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int6
     const T alpha = (T)b.state->alpha;
     const auto slow = [&](int i) {
         const pgi_row<T> x = pgi_row_of(ax, i);
-        const T d = pgi_diagonal(alpha, x, y, z);
-        body(i, pgi_off_diagonal(x, y, z, p[i + pgi_below(ax, i)], p[i + pgi_above(ax, i)], ym[i], yp[i], zm[i], zp[i]), d, 1 / d, true);
+        const T c = pgi_reaction(alpha, x, y, z), xm = p[i + pgi_below(ax, i)], xp = p[i + pgi_above(ax, i)];
+        body(i, pgi_stencil(x, y, z, c, p[i], xm, xp, ym[i], yp[i], zm[i], zp[i]), 1 / pgi_diagonal(c, x, y, z), true);
     };
     int i = i0;
     for (; (i == 0 || careful) && i < i1; i += step) slow(i);
@@ -1363,19 +1380,19 @@ static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int6
     if (ax.table) {
         for (int m = begin; m < end; m += step) {
             const pgi_row<T> x = ax.table[m];
-            const T d = pgi_diagonal(alpha, x, y, z);
-            body(m, pgi_off_diagonal(x, y, z, p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), d, 1 / d, false);
+            const T c = pgi_reaction(alpha, x, y, z);
+            body(m, pgi_stencil(x, y, z, c, p[m], p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), 1 / pgi_diagonal(c, x, y, z), false);
         }
     } else {
         const pgi_row<T> x = ax.row[1];
-        const T d = pgi_diagonal(alpha, x, y, z), inverse = 1 / d;
+        const T c = pgi_reaction(alpha, x, y, z), inverse = 1 / pgi_diagonal(c, x, y, z);
         if (WALK == PGI_IN_ORDER) {
             for (int m = begin; m < end; m++)
-                body(m, pgi_off_diagonal(x, y, z, p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), d, inverse, false);
+                body(m, pgi_stencil(x, y, z, c, p[m], p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), inverse, false);
         } else {
             PGI_OMP(omp simd)
             for (int m = begin; m < end; m += step)
-                body(m, pgi_off_diagonal(x, y, z, p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), d, inverse, false);
+                body(m, pgi_stencil(x, y, z, c, p[m], p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), inverse, false);
         }
     }
     if (i < end) i += (end - i + step - 1) / step * step;
@@ -1399,8 +1416,8 @@ static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, co
     T *q = out + j * out_sj + k * out_sk;
     const int face_row = pgi_cpu_face_row(b, rhs, j, k);
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    pgi_cpu_row<WALK>(b, u, sj, sk, j, k, i0, i1, face_row, [=, &b, &rhs](int i, T off, T, T inverse, bool care) PGI_INLINE {
-        q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, care), off, inverse, omega);
+    pgi_cpu_row<WALK>(b, u, sj, sk, j, k, i0, i1, face_row, [=, &b, &rhs](int i, T au, T inverse, bool care) PGI_INLINE {
+        q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, care) - au, inverse, omega);
     });
 }
 
@@ -1457,7 +1474,7 @@ static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t 
     }
 }
 
-// The seam planes that the bits of seams name: extent of the other axes without their own seams.
+// Does every axis that the bits of seams name have a seam?
 static int pgi_has_seams(const int seam[3], int seams)
 {
     for (int a = 0; a < 3; a++)
@@ -1499,11 +1516,11 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
-        const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk, *p = u + j * gu.sj + k * gu.sk;
+        const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
         TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
         const int face_row = pgi_cpu_face_row(b, rhs, j, k);
-        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, face_row, [=, &b, &rhs](int i, T off, T d, T, bool care) PGI_INLINE {
-            q[i] = (TO)(scale * (PGI_CPU_RHS(i, care) - off - d * p[i]));
+        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, face_row, [=, &b, &rhs](int i, T au, T, bool care) PGI_INLINE {
+            q[i] = (TO)(scale * (PGI_CPU_RHS(i, care) - au));
         });
     }
 }
@@ -1521,9 +1538,8 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
-        const T *p = u + j * gu.sj + k * gu.sk;
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
-        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, 0, [=](int i, T off, T d, T, bool) PGI_INLINE { q[i] = off + d * p[i]; });
+        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, 0, [=](int i, T au, T, bool) PGI_INLINE { q[i] = au; });
     }
 }
 
@@ -1550,8 +1566,8 @@ static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int par
                                partner == PGI_SELF ? (double)v : partner == PGI_ONE ? 1.0 : (double)q[i]);
             };
             if (source == PGI_RESIDUAL)
-                pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row, [&](int i, T off, T d, T, bool care) PGI_INLINE {
-                    add(i, PGI_CPU_RHS(i, care) - off - d * p[i]);
+                pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row, [&](int i, T au, T, bool care) PGI_INLINE {
+                    add(i, PGI_CPU_RHS(i, care) - au);
                 });
             else if (source == PGI_RHS)
                 for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
@@ -1733,10 +1749,11 @@ static PGI_HD inline double pgi_residual_point(const pgi_box<T> &b, const pgi_rh
 {
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
     const T *p = u + i + j * sj + k * sk;
-    const T off = pgi_off_diagonal(x, y, z, p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)], p[pgi_below(b.axis[1], j) * sj],
-                                   p[pgi_above(b.axis[1], j) * sj], p[pgi_below(b.axis[2], k) * sk], p[pgi_above(b.axis[2], k) * sk]);
+    const T au = pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)],
+                             p[pgi_below(b.axis[1], j) * sj], p[pgi_above(b.axis[1], j) * sj], p[pgi_below(b.axis[2], k) * sk],
+                             p[pgi_above(b.axis[2], k) * sk]);
     const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk];
-    return (double)(pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k) - off - pgi_diagonal((T)b.state->alpha, x, y, z) * p[0]);
+    return (double)(pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k) - au);
 }
 
 template <class T> static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs)
@@ -1913,13 +1930,13 @@ static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block
     return t;
 }
 
-// A value that no thread writes while the kernel runs: such loads may pass stores.
+// A value that nobody writes while the kernel runs, unless the same thread later and for good: such loads may pass stores.
 template <class T> static __device__ inline T pgi_load(const T *p)
 {
     return __ldg(p);
 }
 
-// Marches one column of a tile; calls body(k, u, right-hand side, off-diagonal part, diagonal, its inverse); rhs.f may be NULL.
+// Marches one column of a tile; calls body(k, u, right-hand side, A u, inverse diagonal); rhs.f may be NULL.
 // On a uniform axis the row of z changes only at planes 0, 1 and n-1, so there is one test for all that is special; the
 // division is redone there only. Without FACES the boundary data are left to pgi_add_faces.
 template <class T, bool FACES, class Body>
@@ -1934,23 +1951,23 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     const T *ym = p + pgi_below(b.axis[1], t.j) * sj, *yp = p + pgi_above(b.axis[1], t.j) * sj;
     const unsigned mask = FACES ? pgi_face_mask(rhs, b.state) : 0;
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
-    const T dxy = ((T)b.state->alpha + x.diag) + y.diag, mean = pgi_mean_of<T>(rhs, b.state);
+    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
     pgi_row<T> z = pgi_row_of(az, t.k0);
-    T d = dxy + z.diag, inverse = 1 / d;
+    T reaction = pgi_reaction(alpha, x, y, z), inverse = 1 / pgi_diagonal(reaction, x, y, z);
     T u_km = pgi_load(p + pgi_below(az, t.k0) * sk), u_c = pgi_load(p);
     for (int k = t.k0; k < t.k1; k++) {
         const T u_kp = pgi_load(p + (k < az.n - 1 ? 1 : pgi_above(az, k)) * sk), f_c = f ? pgi_load(f) : (T)0;
         unsigned touched = touched_xy;
         if (k <= 1 || k == az.n - 1 || az.table) {
             z = pgi_row_of(az, k);
-            d = dxy + z.diag;
-            inverse = 1 / d;
+            reaction = pgi_reaction(alpha, x, y, z);
+            inverse = 1 / pgi_diagonal(reaction, x, y, z);
             touched |= mask & pgi_end_bits(k, az.n) << 4;
         }
         T right = f_c - mean;
         if (FACES && touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
-        const T off = pgi_off_diagonal(x, y, z, pgi_load(xm), pgi_load(xp), pgi_load(ym), pgi_load(yp), u_km, u_kp);
-        body(k, u_c, right, off, d, inverse);
+        const T au = pgi_stencil(x, y, z, reaction, u_c, pgi_load(xm), pgi_load(xp), pgi_load(ym), pgi_load(yp), u_km, u_kp);
+        body(k, u_c, right, au, inverse);
         p += sk, xm += sk, xp += sk, ym += sk, yp += sk;
         if (f) f += f_sk;
         u_km = u_c;
@@ -1972,13 +1989,14 @@ static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &
     for (int k = t.k0; k < t.k1; k++) {
         const unsigned touched = touched_xy | (mask & pgi_end_bits(k, last + 1) << 4);
         if (!touched) continue;
-        const T d = ((T)b.state->alpha + x.diag) + y.diag + pgi_row_of(b.axis[2], k).diag;
+        const pgi_row<T> z = pgi_row_of(b.axis[2], k);
+        const T d = pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
         const T terms = pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
         out[(k - t.k0) * out_sk] += (TO)(factor * (relaxed ? terms / d : terms));
     }
 }
 
-// Computes out = u + omega ((rhs - off) / diagonal - u)   Moves 3 words a point   Covers one column of kc points a thread
+// Computes out = u + omega (rhs - A u) / diagonal   Moves 3 words a point   Covers one column of kc points a thread
 // Needs nothing beyond the arrays   Overlap: none
 template <class T>
 static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
@@ -1987,8 +2005,8 @@ static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, p
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
     T *const begin = out;
-    pgi_march<T, false>(b, gu, rhs, t, [&](int, T u, T right, T off, T, T inverse) {
-        *out = pgi_relaxed(u, right, off, inverse, omega);
+    pgi_march<T, false>(b, gu, rhs, t, [&](int, T u, T right, T au, T inverse) {
+        *out = pgi_relaxed(u, right - au, inverse, omega);
         out += gout.sk;
     });
     pgi_add_faces(b, rhs, t, omega, 1, begin, gout.sk);
@@ -2005,8 +2023,8 @@ static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu,
     TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
     const T sign = rhs.f.base ? scaled ? (T)b.state->scale : (T)1 : (T)-1;
     TO *const begin = out;
-    pgi_march<T, sizeof(TO) != sizeof(T)>(b, gu, rhs, t, [&](int, T u, T right, T off, T d, T) {
-        *out = (TO)(sign * (right - off - d * u));
+    pgi_march<T, sizeof(TO) != sizeof(T)>(b, gu, rhs, t, [&](int, T, T right, T au, T) {
+        *out = (TO)(sign * (right - au));
         out += gout.sk;
     });
     if (sizeof(TO) == sizeof(T)) pgi_add_faces(b, rhs, t, sign, 0, begin, gout.sk);
@@ -2018,7 +2036,7 @@ struct pgi_colour {
     int seams, parity;
 };
 
-// Computes u = u + omega ((rhs - off) / diagonal - u) at the points of one colour   Moves 3 words a point of either colour
+// Computes u = u + omega (rhs - A u) / diagonal at the points of one colour   Moves 3 words a point of either colour
 // Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
 template <class T>
 static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
@@ -2036,28 +2054,28 @@ static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
-    const T dxy = ((T)b.state->alpha + x.diag) + y.diag, mean = pgi_mean_of<T>(rhs, b.state);
+    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
     T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
     const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
     pgi_row<T> z = az.row[1];
-    T inverse = 1 / (dxy + z.diag);
+    T reaction = pgi_reaction(alpha, x, y, z), inverse = 1 / pgi_diagonal(reaction, x, y, z);
 #pragma unroll 2
     for (int k = first; k < c.lo[2] + t.k1; k += 2) {
         unsigned touched = touched_xy;
         int64_t below = -sk, above = sk;
         if (k <= 2 || k == az.n - 1 || az.table) {      // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
-            inverse = 1 / (dxy + z.diag);
+            reaction = pgi_reaction(alpha, x, y, z);
+            inverse = 1 / pgi_diagonal(reaction, x, y, z);
             touched |= mask & pgi_end_bits(k, az.n) << 4;
             below = pgi_below(az, k) * sk;
             above = pgi_above(az, k) * sk;
         }
         T right = pgi_load(f) - mean;
         if (touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
-        const T off = pgi_off_diagonal(x, y, z, pgi_load(p + xm), pgi_load(p + xp), pgi_load(p + ym), pgi_load(p + yp),
-                                       pgi_load(p + below), pgi_load(p + above));
-        *p = pgi_relaxed(*p, right, off, inverse, omega);
+        const T au = pgi_stencil(x, y, z, reaction, *p, p[xm], p[xp], p[ym], p[yp], p[below], p[above]);
+        *p = pgi_relaxed(*p, right - au, inverse, omega);
         p += 2 * sk;
         f += 2 * rhs.f.sk;
     }
@@ -2100,7 +2118,7 @@ static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PG
             else pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
         };
         if (SOURCE == PGI_RESIDUAL) {
-            pgi_march<T, true>(b, gx, rhs, t, [&](int k, T u, T right, T off, T d, T) { add(k, right - off - d * u); });
+            pgi_march<T, true>(b, gx, rhs, t, [&](int k, T, T right, T au, T) { add(k, right - au); });
         } else if (SOURCE == PGI_RHS) {
             const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
             const int faces = pgi_face_mask(rhs, b.state) != 0;
@@ -2288,8 +2306,7 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.lo[a] = on_seam ? l->n[a] - 1 : 0;
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
-        const int width = c.hi[0] - c.lo[0];
-        const pgi_shape h = pgi_shape_of(width, c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
+        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
             PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
@@ -2479,8 +2496,8 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 #endif
     for (;;) {
-        if (gate != PGI_INNER) pgi_cuda_read_state(s);
-        if (gate == PGI_GO && s->failed == PG_OK) {
+        if (gate != PGI_INNER && gate != PGI_PAIR) pgi_cuda_read_state(s);
+        if (gate == PGI_GO && s->monitor && s->failed == PG_OK) {
             pgi_monitor(s, &s->host);
             pgi_cuda_read_state(s);
         }
@@ -2817,11 +2834,11 @@ static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
     double smallest = 0, next = DBL_MAX, diagonal = 0;
     for (int a = 0; a < 3; a++) {
         const double first = d->beta * pgi_line_eigenvalue(line[a], 0), second = d->beta * pgi_line_eigenvalue(line[a], 1);
-        double row[3], top = 0;
+        double row[4], top = 0;
         for (int i = 0; i < line[a]->n; i++) {
             pgi_line_row(line[a], i, row);
-            if (i > 0 && i < line[a]->n - 1) top = fmax(top, d->beta * row[2]);
-            else if (line[a]->n < 3) top = fmax(top, d->beta * row[2]);
+            if (i > 0 && i < line[a]->n - 1) top = fmax(top, d->beta * row[3]);
+            else if (line[a]->n < 3) top = fmax(top, d->beta * row[3]);
         }
         smallest += first;
         next = fmin(next, second - first);
@@ -3021,18 +3038,22 @@ static void pgi_program(pg_solver *s)
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
-    if (s->checked || s->mixed) {
+    if (s->checked) {
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
-        s->ops->control(s, s->checked ? PGI_SET_RHS : PGI_SET_SCALE, 0);
+        s->ops->control(s, PGI_SET_RHS, 0);
     }
+    if (s->may_be_singular && !s->guess_zero) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);   // a large constant would drown the rest
     if (s->checked && s->guess_zero) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_CHECK_FIRST, 0);
+    } else if (s->mixed) {
+        s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
+        s->ops->control(s, PGI_SET_SCALE, 0);
     }
-    if (s->guess_zero) s->ops->loop(s, fmg ? PGI_VALID_NOT_GO : PGI_VALID, 0, pgi_step_zero);
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
+    if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
     s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
     if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
     s->ops->control(s, PGI_END, 0);
@@ -3052,26 +3073,31 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     const char *name = pg_outcome_string(r->outcome);
+    const double share = r->rhs_norm > 0 ? r->residual / r->rhs_norm : NAN;
     switch (r->outcome) {
     case PG_NOT_RUN:
         r->history_count = 0;
+        r->rhs_norm = r->first_residual = r->residual = NAN;
         snprintf(r->message, sizeof r->message, "no solve has been started with this handle");
         break;
     case PG_COMPLETED:
         snprintf(r->message, sizeof r->message, "%s: %d iterations, no tolerance was asked for", name, r->iterations);
         break;
     case PG_STAGNATED:
-        snprintf(r->message, sizeof r->message, "%s after %d iterations at a residual of %.3g: round-off allows no smaller one here",
-                 name, r->iterations, st->best);
+        snprintf(r->message, sizeof r->message, "%s after %d iterations: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off, or "
+                 "a weak smoother", name, r->iterations, st->best, r->rhs_norm, r->residual);
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message, st->iterations ? "%s: the residual overflowed in iteration %d"
-                 : "%s: NaN or Inf in f, u or the boundary data; u was not touched", name, r->iterations);
+                 : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched", name, r->iterations);
         break;
     default:
-        snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side %.3g", name, r->iterations,
-                 r->residual, r->rhs_norm);
+        snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side", name, r->iterations,
+                 r->iterations == 1 ? "" : "s", r->residual, share);
+        if (!(r->rhs_norm > 0)) snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
+                                         r->iterations, r->residual);
     }
 }
 
@@ -3082,7 +3108,10 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->monitored = st->history_count;
     pg_report report;
     pgi_fill_report(s, st, &report);
-    if (s->monitor(s->monitor_user, &report) && st->go) s->ops->control(s, PGI_CANCEL, 0);
+    s->in_monitor = 1;
+    const int cancel = s->monitor(s->monitor_user, &report);
+    s->in_monitor = 0;
+    if (cancel && st->go) s->ops->control(s, PGI_CANCEL, 0);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -3158,13 +3187,13 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
     return PG_OK;
 }
 
-static pg_status pgi_check_count(char text[512], const char *name, int *value, int fallback)
+static pg_status pgi_check_count(char text[512], const char *name, int *value, int fallback, int may_be_none)
 {
     if (*value == 0) *value = fallback;
-    else if (*value == PG_NONE && name[0] == 'n') *value = 0;
+    else if (*value == PG_NONE && may_be_none) *value = 0;
     if (*value < 0 || *value > PGI_MAX_SWEEPS)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %d; it must be 1 to %d%s", name, *value, (int)PGI_MAX_SWEEPS,
-                          name[0] == 'n' ? ", or PG_NONE" : "");
+                          may_be_none ? ", or PG_NONE" : "");
     return PG_OK;
 }
 
@@ -3177,11 +3206,10 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
     if ((d->flags & PG_SMOOTH_CHEBYSHEV) && d->omega != 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
-    PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2));
-    PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre ? d->nu_pre : PG_NONE : 1));
-    if (d->nu_post < 0) d->nu_post = 0;
-    PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1));
-    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2));
+    PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
+    PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
+    PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
+    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2, 0));
     if (symmetric && d->nu_pre != d->nu_post)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d", d->nu_pre, d->nu_post);
     if (d->nu_pre + d->nu_post == 0)
@@ -3191,7 +3219,7 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
 
 static pg_status pgi_check_size(pg_desc *d, char text[512])
 {
-    const int limit = 1 << 30;      // so that i + block size stays an int
+    const int limit = 1 << 28;      // so that small multiples of n and i + block size stay an int
     double points = 1;
     if (d->dim < 0 || d->dim > 3) return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d; it must be 0 to 3", d->dim);
     for (int a = 0; a < 3; a++) {
@@ -3267,12 +3295,13 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
     }
     for (int i = 0; d->weight[a] && i < n; i++)
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "weight[%d][%d] is %g; it must be positive", a, i, d->weight[a][i]);
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "weight[%d][%d] is %g; it must be positive: where the metric is 0, give its mean over the control "
+                              "length, or use PG_CELL", a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
         if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k, end ? " or 0" : "");
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k, end ? " or 0" : periodic ? ", as the axis is periodic" : "");
     }
     if (periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n])
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there",
@@ -3281,11 +3310,17 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
     return PG_OK;
 }
 
-static pg_status pgi_check_alpha(double alpha, char text[512])
+// Coefficients must be numbers of the precision that the cycles work in, with room for sums and products.
+static double pgi_largest(unsigned flags)
 {
-    if (!(alpha >= 0) || !pgi_finite(alpha))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0 or positive", alpha);
-    return PG_OK;
+    return flags & (PG_F32 | PG_MIXED) ? 1e36 : 1e150;
+}
+
+static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
+{
+    const double largest = pgi_largest(d->flags);
+    if (alpha == 0 || (alpha >= 1 / largest && alpha <= largest)) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0, or %g to %g in this precision", alpha, 1 / largest, largest);
 }
 
 #ifdef __CUDACC__
@@ -3371,6 +3406,16 @@ static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *
     return PG_OK;
 }
 
+static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array, char text[512])
+{
+    const size_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double);
+    if (!array) return PG_OK;
+    if ((uintptr_t)array % element)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the array of face %s (%p) is not aligned to its %zu-byte elements", pgi_face_name[q], array,
+                          element);
+    return pgi_check_kind(d, "a face array", array, text);
+}
+
 // Copies the caller's descriptor, resolves every default and checks every field.
 static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, char *warning, char text[512])
 {
@@ -3395,7 +3440,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
             d->face[2 * a + e].kind = PG_PERIODIC;
         }
     }
-    PGI_TRY(pgi_check_alpha(d->alpha, text));
+    PGI_TRY(pgi_check_alpha(d, d->alpha, text));
     if (d->beta == 0) d->beta = 1;
     if (!(d->beta > 0) || !pgi_finite(d->beta)) return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
     if (!d->allocator.alloc != !d->allocator.free)
@@ -3403,7 +3448,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     PGI_TRY(pgi_check_backend(d, device, warning, text));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
-        if (d->face[q].array) PGI_TRY(pgi_check_kind(d, "a face array", d->face[q].array, text));
+        PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
     }
     return PG_OK;
 }
@@ -3433,7 +3478,10 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter, stop->max_iter);
     if (stop->check == 0) stop->check = s->multigrid ? 1 : 10;
-    if (stop->check > INT32_MAX - stop->max_iter) stop->check = INT32_MAX - stop->max_iter;     // the sum must stay an int
+    const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;           // iterations + check must stay an int
+    if (stop->max_iter > limit) stop->max_iter = limit;
+    if (stop->min_iter > limit) stop->min_iter = limit;
+    if (stop->check > limit) stop->check = limit;
     if (stop->guess == PG_GUESS_DEFAULT) stop->guess = s->desc.flags & PG_FMG ? PG_GUESS_ZERO : PG_GUESS_U;
     return PG_OK;
 }
@@ -3500,6 +3548,16 @@ static void pgi_restore_current(const pg_solver *s, int previous)
 #endif
 }
 
+#ifdef __CUDACC__
+static int pgi_capturing(const pg_solver *s)
+{
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (s->cuda && cudaStreamIsCapturing((cudaStream_t)s->desc.stream, &status) != cudaSuccess) cudaGetLastError();
+    return status != cudaStreamCaptureStatusNone;
+}
+
+#endif
+
 static void *pgi_allocate(pg_solver *s)
 {
     const pg_desc *d = &s->desc;
@@ -3544,8 +3602,8 @@ static void pgi_record_graphs(pg_solver *s)
 #if PGI_CONDITIONAL
     int driver = 0;
     PGI_CUDA(s, cudaDriverGetVersion(&driver));
-    for (int q = 0; q < 4; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
     if (driver < 12040) return;
+    for (int q = 0; q < 3; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
     for (int variant = 0; variant < 4 && s->failed == PG_OK; variant++) {
         cudaGraph_t graph = NULL;
         s->guess_zero = variant & 1;
@@ -3573,9 +3631,11 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
 {
 #ifdef __CUDACC__
     if (s->cuda) {
-        PGI_CUDA(s, cudaMemcpy(s->workspace, mirror, bytes, cudaMemcpyHostToDevice));
-        PGI_CUDA(s, cudaMemcpy(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice));
-        PGI_CUDA(s, cudaMemset(s->partials, 0, 4 * sizeof(double) * PGI_REDUCE_BLOCKS));
+        // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is done.
+        const cudaStream_t stream = (cudaStream_t)s->desc.stream;
+        PGI_CUDA(s, cudaMemcpyAsync(s->workspace, mirror, bytes, cudaMemcpyHostToDevice, stream));
+        PGI_CUDA(s, cudaMemcpyAsync(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice, stream));
+        PGI_CUDA(s, cudaStreamSynchronize(stream));
         pgi_record_graphs(s);
         return;
     }
@@ -3584,16 +3644,16 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
     *s->state = s->host;
 }
 
-// The coefficients of the finest level must be numbers of the precision that the cycles work in, with room for sums and products.
+// The same for the coefficients of the finest level.
 static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], char text[512])
 {
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
-    const double largest = single ? 1e36 : 1e150, smallest = 1 / largest;
+    const double largest = pgi_largest(d->flags), smallest = 1 / largest;
     for (int a = 0; a < 3; a++) {
         for (int i = 0; i < line[a]->n && !line[a]->absent; i++) {
-            double row[3];
+            double row[4];
             pgi_line_row(line[a], i, row);
-            const double c = d->beta * row[2];
+            const double c = d->beta * row[3];
             if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
                 const int axis = d->dim == 2 && a > 0 ? 3 - a : a;      // the caller's
                 return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
@@ -3636,15 +3696,19 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
+#ifdef __CUDACC__
+    if (pgi_capturing(s))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "a solver cannot be created while its stream is being captured; create it before");
+#endif
     if (d->workspace && d->workspace_bytes < s->bytes)
         return pgi_refuse(text, PG_ERROR_MEMORY, "the workspace has %zu bytes, but %zu are needed; see pg_workspace_bytes", d->workspace_bytes,
                           s->bytes);
     if (d->workspace && (uintptr_t)d->workspace % PGI_ALIGN)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "the workspace (%p) is not aligned to %d bytes", d->workspace, (int)PGI_ALIGN);
-    if (d->workspace && s->cuda) {
-        pg_desc device = *d;
-        device.memory = PG_MEM_DEVICE;
-        PGI_TRY(pgi_check_kind(&device, "the workspace", d->workspace, text));
+    if (d->workspace) {
+        pg_desc as_used = *d;
+        as_used.memory = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
+        PGI_TRY(pgi_check_kind(&as_used, "the workspace", d->workspace, text));
     }
     s->workspace = (char *)pgi_allocate(s);
     if (!s->workspace)
@@ -3662,12 +3726,12 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
 
     s->may_be_singular = 1;
-    s->host.volume = 1;
+    s->volume = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *line = lines->line[0][a];
         double length = 0;
         for (int i = 0; i < line->n; i++) length += line->w[i];
-        s->host.volume *= length;
+        s->host.volume = s->volume *= length;
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
     if (d->flags & PG_JACOBI) s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
@@ -3696,11 +3760,10 @@ PG_API void pg_destroy(pg_solver *s)
 #ifdef __CUDACC__
     if (s->cuda) {
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
-        for (int q = 0; q < 4; q++) {
+        for (int q = 0; q < 4; q++)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
+        for (int q = 0; q < 3; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
-        }
-        cudaGetLastError();
     }
 #endif
     pgi_release(s);
@@ -3754,29 +3817,28 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;      // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
+    if (s->owns_workspace) desc->workspace = NULL;
     return PG_OK;
 }
 
 }   // extern "C"
 
 #ifdef __CUDACC__
-static int pgi_capturing(const pg_solver *s)
-{
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    if (s->cuda && cudaStreamIsCapturing((cudaStream_t)s->desc.stream, &status) != cudaSuccess) cudaGetLastError();
-    return status != cudaStreamCaptureStatusNone;
-}
-
-// Copies a window between the caller's host array and a packed device copy. Planes one by one: their stride need not be a
-// multiple of the rows'.
+// Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in planes, as their
+// stride need not be a multiple of the rows'.
 static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
 {
-    const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1];
-    for (int k = 0; k < s->desc.n[2]; k++) {
-        char *h = (char *)host + (size_t)(k * stride[1]) * element, *d = (char *)device + (size_t)k * nx * ny * element;
-        const size_t pitch = (ny > 1 ? (size_t)stride[0] : nx) * element, width = nx * element;
-        if (to_device) PGI_CUDA(s, cudaMemcpy2DAsync(d, width, h, pitch, width, ny, cudaMemcpyHostToDevice, s->stream));
-        else PGI_CUDA(s, cudaMemcpy2DAsync(h, pitch, d, width, width, ny, cudaMemcpyDeviceToHost, s->stream));
+    const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1], nz = (size_t)s->desc.n[2];
+    const size_t row = nx * element, plane = ny * row;
+    const cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const int rows_packed = ny == 1 || (size_t)stride[0] == nx, packed = rows_packed && (nz == 1 || (size_t)stride[1] == nx * ny);
+    for (size_t k = 0; k < (packed ? 1 : nz); k++) {
+        char *h = (char *)host + k * (size_t)stride[1] * element, *d = (char *)device + k * plane;
+        if (rows_packed)
+            PGI_CUDA(s, cudaMemcpyAsync(to_device ? d : h, to_device ? h : d, packed ? nz * plane : plane, kind, s->stream));
+        else
+            PGI_CUDA(s, cudaMemcpy2DAsync(to_device ? d : h, to_device ? row : (size_t)stride[0] * element, to_device ? h : d,
+                                          to_device ? (size_t)stride[0] * element : row, row, ny, kind, s->stream));
     }
 }
 #endif
@@ -3796,8 +3858,11 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     // is wide.
     int largest = s->desc.n[0];
     for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
-    c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? 4 * largest / stop->check : 0);
+    c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
     c.progress = s->multigrid ? 0.9 : 1;
+    c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};     // pgi_norm_of 1
+    c.unit = pgi_norm_of(ones, c.stop.norm);
     for (int q = 0; q < 6; q++) {
         c.face[q].value = s->work.face[q].value;
         c.face[q].plane = s->work.face[q].array;
@@ -3850,6 +3915,8 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 static pg_status pgi_begin_call(pg_solver *s)
 {
     if (!s) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "solver is NULL; create one with pg_create");
+    if (s->in_monitor)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "the handle is in use by the solve whose monitor makes this call; return from it first");
     s->error[0] = 0;
     s->failed = PG_OK;
     s->monitor = NULL;
@@ -3865,11 +3932,26 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
     return PG_OK;
 }
 
+// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it.
+static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
+{
+    const size_t element = pgi_element(s->desc.flags);
+    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
+    for (int q = 0; q < 6; q++) {
+        const char *data = (const char *)s->work.face[q].array;
+        const size_t bytes = (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] * element;
+        if (data && data < end && data + bytes > begin)
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "u (%p) and a face array (%p) overlap; give them memory of their own", u, (const void *)data);
+    }
+    return PG_OK;
+}
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
-    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    PGI_TRY(pgi_check_system(s, u, f));
 #ifdef __CUDACC__
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, stop.monitor ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
@@ -3927,7 +4009,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
                               pgi_face_name[q], kind, (int)now->kind);
         if (!pgi_finite(face[q].value))
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[q], face[q].value);
-        if (face[q].array) PGI_TRY(pgi_check_kind(&s->desc, "a face array", face[q].array, s->error));
+        PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array, s->error));
     }
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         if (face[q].kind == PG_PERIODIC) continue;
@@ -3940,7 +4022,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 
 static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
 {
-    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    PGI_TRY(pgi_check_system(s, u, f));
     if (s->mixed) return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
@@ -3956,7 +4038,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
 
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
-    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    PGI_TRY(pgi_check_system(s, u, f));
     if (!s->multigrid)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or pg_smooth",
                           pgi_method_name(s->desc.flags));
@@ -4057,7 +4139,7 @@ PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r
 PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
 {
     PGI_TRY(pgi_begin_call(s));
-    PGI_TRY(pgi_check_alpha(alpha, s->error));
+    PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
     s->desc.alpha = alpha;
     if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
     return PG_OK;

@@ -2,10 +2,11 @@
 
    Two files: this header (C99, C++) and poisson_gpu.cu (everything else). Compile the second one with one of
 
-       nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU; link with -lcudart (or nvcc)
+       nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
 
-   and link it to your program. A whole program (samples/hello.c, word for word):
+   and link it with  nvcc main.c poisson_gpu.o -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm  (and
+   -lcudart, if nvcc made it). A whole program (samples/hello.c, word for word):
 
 #include <math.h>
 #include <stdio.h>
@@ -49,12 +50,13 @@ int main(void)
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
        variable beta, obstacles inside the box, free-space boundaries; direct and Krylov solvers; several GPUs;
-       irregular meshes and complex numbers at any time; alpha < 0.
+       alpha < 0; axes whose own spacing or metric varies by more than about 3 converge slowly (spacings that differ between
+       axes do not matter); irregular meshes and complex numbers at any time.
 
    ===================================================================================================================
    CONVENTIONS
    Sign.      A u = alpha*u - beta*laplacian(u) = f: A has a positive diagonal. A potential with charge density rho has
-              f = rho/eps0; a pressure p with dp/dt-less projection has f = -div(u*)/dt.
+              f = rho/eps0; the projection v = v* - (dt/rho) grad p has f = -(rho/dt) div v*.
    Layout.    i fastest: element (i,j,k) is at i + j*stride_j + k*stride_k, strides in elements, 0 means packed. u and f
               have strides of their own, so either may be a window of a larger padded array (pass the address of the
               window's first element). nz = 1 is a 2D problem, ny = nz = 1 a 1D one; desc.dim says otherwise.
@@ -82,13 +84,15 @@ int main(void)
               on, where periodic; so m = n+1, n or n-1 as in the drawings.
    Metric.    weight[n] at the unknowns and conductance[n+1] between them ([0] and [n] at the ends) turn -d2/dx2 into
               -(1/w) d/dx (k d/dx). Axisymmetric r: w = k = r. Grad-Shafranov R: w = k = 1/R. (r,theta): multiply the
-              equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. k = 0 at
-              an end (r = 0 on a cell edge) closes that end, whatever its face kind.
-   Norms.     PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths; PG_NORM_L2_PLAIN = sqrt(sum r^2);
+              equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. f is not
+              multiplied by w. k = 0 at an end (r = 0 on a cell edge) closes that end, whatever its face kind; r = 0 on a
+              Neumann node: w[0] = h/4, the mean of r over half an interval, k[0] = 0, the other k at the midpoints.
+   Norms      (of values from 1e-150 to 1e150): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths; PG_NORM_L2_PLAIN = sqrt(sum r^2);
               PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner product sum w x y, which pg_dot is.
    Singular   problems (alpha = 0 and no Dirichlet or Robin end anywhere): f must satisfy sum w f + boundary flux = 0. What has
               to be subtracted from f to make it so is subtracted and reported (report.removed_mean); of all solutions the
-              one with weighted mean zero is returned. Works with every method.
+              one with weighted mean zero is returned. Works with every method; with the pieces (pg_cycle, pg_residual, ...)
+              the mean is yours to subtract: (pg_sum of f + boundary flux) / pg_sum of 1.
 
    ===================================================================================================================
    CHOOSING A METHOD (flags; the default is PG_FMG in f64)
@@ -103,25 +107,30 @@ int main(void)
        PG_MIXED   f64 answers by f32 cycles (iterative refinement): half the memory traffic. With PG_VCYCLE, PG_WCYCLE, PG_FMG.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
                   then reports PG_STAGNATED and the floor reached.
-       PG_SYMMETRIC  makes a V-cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
-                  colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG. Use pg_cycle on u = 0.
+       PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
+                  colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
+                  that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
+                  values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
    Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening).
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs 1.3
-   grids beyond u and f in 3D, 1.7 in 2D, 3 in 1D (nodes and odd sizes a little more), 1.65 f64 grids in 3D with PG_MIXED;
+   grids beyond u and f in 3D, 1.7 in 2D, 3 in 1D or where spacings differ so much that one axis coarsens alone (nodes and
+   odd sizes a little more), 1.65 f64 grids in 3D with PG_MIXED;
    host arrays on the GPU add 2 grids and the faces for the copies; PG_JACOBI one; PG_RBGS and PG_SOR none.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
-   it was. pg_solve with device arrays may be called while its stream is being captured (CUDA 12.4 or later): then the
-   whole solve, iterations to the tolerance included, becomes part of your graph. On the CPU pg_solve returns when done;
+   it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
+   to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay is a use of the
+   handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Before
+   CUDA 12.4 (toolkit or driver) pg_solve waits at every check, and cannot be captured. On the CPU pg_solve returns when done;
    OpenMP uses the threads that OMP_NUM_THREADS allows. A handle belongs to one thread at a time; two handles never
    affect each other.
 
    ERRORS, REPEATABILITY
    Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
-   (handle NULL: for pg_create, pg_solve_once and pg_workspace_bytes, on this thread). A refused call leaves u as it was and
+   (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call leaves u as it was and
    the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. The same input on the same device
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
@@ -168,7 +177,8 @@ extern "C" {
     X(PG_STAGNATED, "stagnated")           /* the residual stopped falling above the tolerance: round-off         */ \
     X(PG_DIVERGED, "diverged")             /* the residual grew by 1e8                                            */ \
     X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in f, u or face data (u is untouched), or met on the way */ \
-    X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */
+    X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */ \
+    X(PG_RUNNING, "running")               /* only in what the monitor sees                                       */
 
 #define PG_ENUM_(name, text) name,
 typedef enum pg_status { PG_STATUS_LIST(PG_ENUM_) PG_STATUS_COUNT } pg_status;
@@ -272,7 +282,7 @@ typedef struct pg_report {
 typedef struct pg_stop {
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5), or none if atol is given;
-                                       PG_NONE: none */
+                                       PG_NONE: none. A right-hand side that is all mean and round-off counts as 0 */
     double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
@@ -282,7 +292,8 @@ typedef struct pg_stop {
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
                                        the default elsewhere; PG_FMG then solves for the correction */
-    int (*monitor)(void *user, const pg_report *so_far);   /* called at every check, host waits for it; non-zero cancels */
+    int (*monitor)(void *user, const pg_report *so_far);   /* called at every check, the host waits for it; non-zero cancels; must
+                                       not call back with this handle */
     void *user;
 } pg_stop;
 
@@ -300,11 +311,11 @@ PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver);
 /* Destroy a solver and its workspace, waiting for its work. NULL is allowed. */
 PG_API void pg_destroy(pg_solver *solver);
 
-/* Tell how many bytes of workspace pg_create would take for this descriptor: exactly, and it allocates nothing else there. */
+/* Tell how many bytes of workspace pg_create would take for this descriptor: exactly. (CUDA's own graphs and streams are beside it.) */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 
 /* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega of multigrid
-   stays 0 where each level chooses its own. Pointers to coordinates and metrics come back as NULL. */
+   stays 0 where each level chooses its own. coord, weight, conductance, and a workspace that is not yours, come back as NULL. */
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 
 /* Solve A u = f.
@@ -313,7 +324,7 @@ PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
    GPU with device arrays and no monitor: asynchronous on the stream, legal under capture. Otherwise returns when done. */
 PG_API pg_status pg_solve(pg_solver *solver, void *u, const void *f, const pg_stop *stop);
 
-/* Wait for the last solve of this handle (also one replayed by a captured graph) and report on it. */
+/* Wait for desc.stream and report on the last solve of this handle, also one replayed by a captured graph. Pieces report nothing. */
 PG_API pg_status pg_get_report(pg_solver *solver, pg_report *report);
 
 /* Between solves: new boundary data (value, array); the kinds and Robin a, b must be those of pg_create. Six faces. */
@@ -341,7 +352,8 @@ PG_API pg_status pg_sum(pg_solver *solver, const void *x, double *result);
 PG_API pg_status pg_dot(pg_solver *solver, const void *x, const void *y, double *result);
 
 /* -------------------------------------------------------------------------------------------------------------------
-   Texts. All are static but pg_last_error's, which lasts until the next call with the same handle (or on the same thread). */
+   Texts. Static; but pg_last_error's lasts until the next call with the same handle (or on the same thread), and pg_version's is
+   the thread's. */
 PG_API const char *pg_last_error(const pg_solver *solver);
 PG_API const char *pg_status_string(pg_status status);
 PG_API const char *pg_outcome_string(pg_outcome outcome);

@@ -224,9 +224,9 @@ static void eigenvectors_diagonalise_short_lines(void **)
             for (int e = 0; e < n; e++) {
                 zeros += lambda[e] == 0;
                 for (int i = 0; i < n; i++) {
-                    double row[3], id = 0;
+                    double row[4], id = 0;
                     pgi_line_row(l, i, row);
-                    const double av = row[0] * v[(i > 0 ? i - 1 : n - 1) * n + e] + row[1] * v[(i < n - 1 ? i + 1 : 0) * n + e] + row[2] * v[i * n + e];
+                    const double av = row[0] * v[(i > 0 ? i - 1 : n - 1) * n + e] + row[1] * v[(i < n - 1 ? i + 1 : 0) * n + e] + row[3] * v[i * n + e];
                     assert_true(fabs(av - lambda[e] * v[i * n + e]) <= 1e-12 * top * (1 + fabs(v[i * n + e])));
                     for (int k = 0; k < n; k++) id += vtw[e * n + k] * v[k * n + i];
                     assert_true(fabs(id - (i == e)) <= 1e-12);
