@@ -1,4 +1,5 @@
-// poisson_gpu.cu - the implementation of poisson_gpu.h. Compiles with nvcc (GPU and CPU back ends) or as C++17 (CPU only).
+// poisson_gpu.cu - the implementation of poisson_gpu.h. Compiles with nvcc (GPU and CPU back ends) or as C++17 (CPU
+// only).
 //
 // Floors, from the ground up; a floor uses only what stands below it. Search for the tag.
 //     >>config      includes, switches, sizes
@@ -41,7 +42,7 @@
 #endif
 
 #if defined(__CUDACC__) && CUDART_VERSION >= 12040
-#define PGI_CONDITIONAL 1           // graphs that loop on the device
+#define PGI_CONDITIONAL 1    // graphs that loop on the device
 #else
 #define PGI_CONDITIONAL 0
 #endif
@@ -53,27 +54,28 @@
 #endif
 
 enum {
-    PGI_MAX_LEVELS = 100,           // three axes of 2^31 coarsened one after the other are 93
-    PGI_COARSEST = 8,               // per axis: up to here a level is solved exactly by one block
-    PGI_WINDOW = 10,                // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
-    PGI_CUBIC_END = 8,              // rows at each end of a uniform axis whose cubic weights are stored
+    PGI_MAX_LEVELS = 100,    // three axes of 2^31 coarsened one after the other are 93
+    PGI_COARSEST = 8,        // per axis: up to here a level is solved exactly by one block
+    PGI_WINDOW = 10,         // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
+    PGI_CUBIC_END = 8,       // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
-    PGI_W_VISITS = 32,              // a W-cycle visits no level more often: semi-coarsening can take 90 levels
-    PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
-    PGI_REDUCE_BLOCKS = 2048,       // and of a GPU reduction
-    PGI_BLOCK = 256,                // threads of a block
-    PGI_MARCH = 128,                // planes that a sweep marches through at most
-    PGI_PLANES = 32,                // and a transfer, which keeps their weights in shared memory
-    PGI_SERIAL = 32768,             // points below which OpenMP costs more than it gives
-    PGI_ALIGN = 256                 // bytes
+    PGI_W_VISITS = 32,           // a W-cycle visits no level more often: semi-coarsening can take 90 levels
+    PGI_CHUNKS = 256,            // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
+    PGI_REDUCE_BLOCKS = 2048,    // and of a GPU reduction
+    PGI_BLOCK = 256,             // threads of a block
+    PGI_MARCH = 128,             // planes that a sweep marches through at most
+    PGI_PLANES = 32,             // and a transfer, which keeps their weights in shared memory
+    PGI_SERIAL = 32768,          // points below which OpenMP costs more than it gives
+    PGI_ALIGN = 256              // bytes
 };
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>structs
 // -------------------------------------------------------------------------------------------------------------------
 
-// A row of an axis' three-point operator: lower (u_below - u) + upper (u_above - u) + reaction u. Differences, because a sum over a
-// rounded diagonal loses alpha, weak axes and, beside a large constant, the whole residual. reaction: from Dirichlet and Robin ends.
+// A row of an axis' three-point operator: lower (u_below - u) + upper (u_above - u) + reaction u. Differences, because
+// a sum over a rounded diagonal loses alpha, weak axes and, beside a large constant, the whole residual. reaction: from
+// Dirichlet and Robin ends.
 template <class T> struct pgi_row {
     T lower, upper, reaction;
 };
@@ -81,27 +83,27 @@ template <class T> struct pgi_row {
 // One axis of the operator on one level. A uniform axis keeps three rows: low end, inside, high end; others a table.
 template <class T> struct pgi_axis {
     int n, periodic;
-    int seam;                       // odd periodic axis: its last plane has colours of its own
+    int seam;    // odd periodic axis: its last plane has colours of its own
     pgi_row<T> row[3];
     double row_weight[3];
-    const pgi_row<T> *table;        // n rows, or NULL
-    const double *weight;           // n, or NULL
+    const pgi_row<T> *table;    // n rows, or NULL
+    const double *weight;       // n, or NULL
 };
 
 // How an axis is coarsened to the next level.
 enum pgi_transfer_kind { PGI_SAME, PGI_NODES, PGI_CELLS, PGI_MERGED };
 template <class T> struct pgi_transfer {
-    int kind, nf, nc;               // fine and coarse unknowns
-    int mf, mc;                     // fine and coarse intervals between the same two ends
-    int shift;                      // 1 where point 0 is a Dirichlet end and no unknown
-    int periodic, adjoint;          // adjoint: restriction is the weighted adjoint of prolongation, else the overlap average
-    double inverse;                 // 1 / mf (nodes), 1 / (2 mf) (cells)
-    T end[2];                       // face value over the first (last) unknown's, for a correction: 0 Dirichlet, 1 Neumann
-    const int *place;               // nf: coarse unknown at or below, -1 beyond the first; NULL: evenly spaced
-    const T *fraction;              // nf: how far to the next one (beyond an end: in half coarse cells)
-    const int *cubic_index;         // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
+    int kind, nf, nc;          // fine and coarse unknowns
+    int mf, mc;                // fine and coarse intervals between the same two ends
+    int shift;                 // 1 where point 0 is a Dirichlet end and no unknown
+    int periodic, adjoint;     // adjoint: restriction is the weighted adjoint of prolongation, else the overlap average
+    double inverse;            // 1 / mf (nodes), 1 / (2 mf) (cells)
+    T end[2];                  // face value over the first (last) unknown's, for a correction: 0 Dirichlet, 1 Neumann
+    const int *place;          // nf: coarse unknown at or below, -1 beyond the first; NULL: evenly spaced
+    const T *fraction;         // nf: how far to the next one (beyond an end: in half coarse cells)
+    const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
-    int cubic_rows;                 // nf, or 2 * PGI_CUBIC_END
+    int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
 };
 
 struct pgi_state;
@@ -117,18 +119,18 @@ template <class T> struct pgi_transfers {
 
 // Where a grid lives. The caller's arrays change from call to call while graphs stay: they are reached through a cell.
 struct pgi_grid {
-    void *base;                     // element (0,0,0), or where its address is kept
+    void *base;    // element (0,0,0), or where its address is kept
     int indirect;
     int64_t sj, sk;
 };
 
 // The boundary data of a level, in a table: kernels that need them are few.
 struct pgi_faces {
-    double coefficient[6];          // what g is multiplied with in the end rows
-    const void *plane[6];           // the level's own data, in its precision; NULL: the caller's
+    double coefficient[6];    // what g is multiplied with in the end rows
+    const void *plane[6];     // the level's own data, in its precision; NULL: the caller's
     int n[3];
-    unsigned mask;                  // bit q: face q has a coefficient
-    int scaled;                     // PG_MIXED: f and the planes are in units of 1/state.scale
+    unsigned mask;    // bit q: face q has a coefficient
+    int scaled;       // PG_MIXED: f and the planes are in units of 1/state.scale
 };
 
 // The right-hand side of a level: f alone, or (with faces) f less the removed mean and with the boundary data.
@@ -139,28 +141,28 @@ struct pgi_rhs {
 
 // What the device knows of a solve. Host memory on the CPU back end.
 struct pgi_state {
-    void *u, *f;                    // the caller's arrays, or their copies
-    double alpha, omega;            // omega: of the sweeps, where it can change between solves
+    void *u, *f;            // the caller's arrays, or their copies
+    double alpha, omega;    // omega: of the sweeps, where it can change between solves
     struct {
         double value;
         const void *plane;
     } face[6];
-    unsigned face_mask;             // bit q: face q has data that are not 0
+    unsigned face_mask;    // bit q: face q has data that are not 0
     pg_stop stop;
-    int window;                     // checks without progress that mean stagnation
-    double epsilon, unit;           // unit round-off of u and f; norm of 1
-    double progress;                // what counts as progress: a residual below this times the best
-    double volume;                  // sum of the weights
+    int window;              // checks without progress that mean stagnation
+    double epsilon, unit;    // unit round-off of u and f; norm of 1
+    double progress;         // what counts as progress: a residual below this times the best
+    double volume;           // sum of the weights
 
-    double mean;                    // to be removed from f
-    double removed;                 // mean, as the report has it
-    double shift;                   // to be removed from u
-    double scale;                   // PG_MIXED
-    int valid, go, inner;           // gates, see pgi_gate; inner: iterations until the next check
+    double mean;             // to be removed from f
+    double removed;          // mean, as the report has it
+    double shift;            // to be removed from u
+    double scale;            // PG_MIXED
+    int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
-    double sums[4];                 // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
-    unsigned ticket;                // blocks of a reduction that are done
+    double sums[4];     // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
+    unsigned ticket;    // blocks of a reduction that are done
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
@@ -170,26 +172,35 @@ struct pgi_state {
 struct pgi_level {
     int n[3];
     int64_t points;
-    int coarsened[3];               // axes that the next level halves
-    double omega;                   // of the red-black smoother
-    double jacobi[PGI_MAX_SWEEPS];  // weights of the sweeps of a Jacobi or Chebyshev smoother, before
-    double jacobi_post[PGI_MAX_SWEEPS];     // and after the coarse correction
+    int coarsened[3];                      // axes that the next level halves
+    double omega;                          // of the red-black smoother
+    double jacobi[PGI_MAX_SWEEPS];         // weights of the sweeps of a Jacobi or Chebyshev smoother, before
+    double jacobi_post[PGI_MAX_SWEEPS];    // and after the coarse correction
     pgi_box<double> box64;
     pgi_box<float> box32;
     pgi_transfers<double> transfer64;
     pgi_transfers<float> transfer32;
-    pgi_grid u, f, t;               // t: scratch for residuals, shared by all levels
-    void *plane[6];                 // boundary data in the level's precision, where it has its own
+    pgi_grid u, f, t;    // t: scratch for residuals, shared by all levels
+    void *plane[6];      // boundary data in the level's precision, where it has its own
     const pgi_faces *faces;
-    const double *eigen;            // coarsest: per axis values, vectors, weighted transposed vectors
+    const double *eigen;    // coarsest: per axis values, vectors, weighted transposed vectors
 };
 
 enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR };
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
-    PGI_BEGIN, PGI_SET_MEAN, PGI_SET_RHS, PGI_SET_SCALE, PGI_ZERO_GUESS, PGI_CHECK_FIRST, PGI_CHECK, PGI_COUNT, PGI_SET_SHIFT,
-    PGI_CANCEL, PGI_END
+    PGI_BEGIN,
+    PGI_SET_MEAN,
+    PGI_SET_RHS,
+    PGI_SET_SCALE,
+    PGI_ZERO_GUESS,
+    PGI_CHECK_FIRST,
+    PGI_CHECK,
+    PGI_COUNT,
+    PGI_SET_SHIFT,
+    PGI_CANCEL,
+    PGI_END
 };
 
 struct pgi_spectrum {
@@ -199,11 +210,11 @@ struct pgi_spectrum {
 struct pgi_ops;
 
 struct pg_solver {
-    pg_desc desc;                   // every default resolved
-    pg_desc work;                   // the same as the operations see it: see pgi_turn
+    pg_desc desc;    // every default resolved
+    pg_desc work;    // the same as the operations see it: see pgi_turn
     char error[512];
-    const pgi_ops *ops;             // in the precision of the cycles
-    const pgi_ops *outer_ops;       // in the precision of u and f
+    const pgi_ops *ops;          // in the precision of the cycles
+    const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
 
     char *workspace;
@@ -212,28 +223,28 @@ struct pg_solver {
 
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
-    pgi_level outer;                // PG_MIXED: the finest level in f64; else a copy of level[0]
-    pgi_grid stage_u, stage_f;      // device copies of host arrays
+    pgi_level outer;              // PG_MIXED: the finest level in f64; else a copy of level[0]
+    pgi_grid stage_u, stage_f;    // device copies of host arrays
     void *stage_face[6];
     double *partials;
-    pgi_state *state;               // in the workspace
-    pgi_state host;                 // its copy on the host
-    double volume;                  // sum of the weights
-    pgi_spectrum spectrum;          // PG_SOR
-    int choose_omega;               // PG_SOR: omega follows alpha
+    pgi_state *state;         // in the workspace
+    pgi_state host;           // its copy on the host
+    double volume;            // sum of the weights
+    pgi_spectrum spectrum;    // PG_SOR
+    int choose_omega;         // PG_SOR: omega follows alpha
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
     int (*monitor)(void *, const pg_report *);
     void *monitor_user;
-    int monitored;                  // checks the monitor has seen
-    int in_monitor;                 // the caller's function runs: the handle is taken
-    pg_status failed;               // first failure of an operation
+    int monitored;       // checks the monitor has seen
+    int in_monitor;      // the caller's function runs: the handle is taken
+    pg_status failed;    // first failure of an operation
     char warning[160];
 #ifdef __CUDACC__
-    cudaStream_t stream, side[3];   // where operations go now; for capturing nested bodies
+    cudaStream_t stream, side[3];    // where operations go now; for capturing nested bodies
     int depth;
-    cudaGraphExec_t graph[4];       // by guess_zero and checked
+    cudaGraphExec_t graph[4];    // by guess_zero and checked
 #endif
 };
 
@@ -245,7 +256,8 @@ struct pgi_ops {
     void (*copy)(pg_solver *, const pgi_level *, pgi_grid from, pgi_grid to);
     void (*subtract_shift)(pg_solver *, const pgi_level *, pgi_grid u);
     void (*jacobi)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, pgi_grid out);
-    void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);    // omega 0: the state's
+    void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega,
+                      int reversed);    // omega 0: the state's
     void (*residual)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_grid r);
     void (*apply)(pg_solver *, const pgi_level *, pgi_grid u, pgi_grid v);
     void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs);
@@ -253,7 +265,8 @@ struct pgi_ops {
                           int average);
     void (*restrict_faces)(pg_solver *, const pgi_level *fine, const pgi_level *coarse);
     void (*prolong_add)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e);
-    void (*interpolate)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add);
+    void (*interpolate)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full,
+                        int add);
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
@@ -294,8 +307,8 @@ template <class T> static PGI_HD inline double pgi_weight_of(const pgi_axis<T> &
     return i == 0 ? a.row_weight[0] : i == a.n - 1 ? a.row_weight[2] : a.row_weight[1];
 }
 
-// Steps to the neighbours along an axis. At a closed end the step is 0: the coefficient there is 0, and the point itself is
-// safe to read.
+// Steps to the neighbours along an axis. At a closed end the step is 0: the coefficient there is 0, and the point
+// itself is safe to read.
 template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i)
 {
     return i > 0 ? -1 : a.periodic ? a.n - 1 : 0;
@@ -306,20 +319,21 @@ template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int 
 }
 
 // A u. Every operation sums a stencil here, so that all of them round alike.
-template <class T>
-static PGI_HD inline T pgi_stencil(const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z, T reaction, T u, T xm, T xp, T ym, T yp,
-                                   T zm, T zp)
+template <class T> static PGI_HD inline T pgi_stencil(const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z,
+                                                      T reaction, T u, T xm, T xp, T ym, T yp, T zm, T zp)
 {
     return ((x.lower * (xm - u) + x.upper * (xp - u)) + (y.lower * (ym - u) + y.upper * (yp - u))) +
            ((z.lower * (zm - u) + z.upper * (zp - u)) + reaction * u);
 }
 
-template <class T> static PGI_HD inline T pgi_reaction(T alpha, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
+template <class T>
+static PGI_HD inline T pgi_reaction(T alpha, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
 {
     return ((alpha + y.reaction) + z.reaction) + x.reaction;
 }
 
-template <class T> static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
+template <class T>
+static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
 {
     return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
 }
@@ -338,10 +352,7 @@ template <class T> static PGI_HD inline T pgi_face_value(const pgi_faces *faces,
 }
 
 // The ends of an axis that index i is at: bit 0 low, bit 1 high.
-static PGI_HD inline unsigned pgi_end_bits(int i, int n)
-{
-    return (i == 0 ? 1u : 0u) | (i == n - 1 ? 2u : 0u);
-}
+static PGI_HD inline unsigned pgi_end_bits(int i, int n) { return (i == 0 ? 1u : 0u) | (i == n - 1 ? 2u : 0u); }
 static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state *st)
 {
     return rhs.faces ? rhs.faces->mask & st->face_mask : 0u;
@@ -353,7 +364,8 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 #else
 #define PGI_RARE
 #endif
-template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st, unsigned touched, int i, int j, int k)
+template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st,
+                                                           unsigned touched, int i, int j, int k)
 {
     const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
     T sum = 0;
@@ -368,14 +380,16 @@ template <class T> static PGI_HD inline T pgi_mean_of(const pgi_rhs &rhs, const 
 }
 
 // f as the equation of this level has it, at one point.
-template <class T> static PGI_HD inline T pgi_rhs_point(const pgi_box<T> &b, const pgi_rhs &rhs, T f, T mean, int i, int j, int k)
+template <class T>
+static PGI_HD inline T pgi_rhs_point(const pgi_box<T> &b, const pgi_rhs &rhs, T f, T mean, int i, int j, int k)
 {
-    const unsigned touched = pgi_face_mask(rhs, b.state) & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2 |
-                                                            pgi_end_bits(k, b.axis[2].n) << 4);
+    const unsigned touched =
+        pgi_face_mask(rhs, b.state) &
+        (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2 | pgi_end_bits(k, b.axis[2].n) << 4);
     return f - mean + (touched ? pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k) : (T)0);
 }
 
-static PGI_HD inline double pgi_max_nan(double a, double b)      // keeps a NaN
+static PGI_HD inline double pgi_max_nan(double a, double b)    // keeps a NaN
 {
     return b > a || b != b ? b : a;
 }
@@ -450,7 +464,7 @@ template <class T> static PGI_HD inline pgi_pair<T> pgi_prolongation(const pgi_t
     if (t.periodic) {
         p.j0 = (j + t.nc) % t.nc;
         p.j1 = (j + 1) % t.nc;
-    } else if (j < 0) {                     // between the low face and the first coarse unknown
+    } else if (j < 0) {    // between the low face and the first coarse unknown
         p.j0 = p.j1 = 0;
         p.w0 = 0;
         if (t.kind == PGI_CELLS) p.w1 = t.end[0] + (1 - t.end[0]) * (2 * s - 1);
@@ -462,18 +476,19 @@ template <class T> static PGI_HD inline pgi_pair<T> pgi_prolongation(const pgi_t
     return p;
 }
 
-// Restriction: coarse value = sum of w[q] r(first + q), indices taken modulo nf. average: the weights add up to 1, as raw f and
-// boundary data need: the adjoint of linear interpolation between points that do not coincide only nearly does, which costs a pass of full
-// multigrid its accuracy.
+// Restriction: coarse value = sum of w[q] r(first + q), indices taken modulo nf. average: the weights add up to 1, as
+// raw f and boundary data need: the adjoint of linear interpolation between points that do not coincide only nearly
+// does, which costs a pass of full multigrid its accuracy.
 template <class T> struct pgi_window {
     int first, count;
     T w[PGI_WINDOW];
 };
 
-// Raw f on nodes: average weights shift f by up to h/2 beside an end and smear it everywhere, which full multigrid has to pay for
-// (0.9 instead of 0.25 of the discretisation error). Differences over four intervals take both moments out and keep what
-// each fine point gives; beside an end, where they do not fit, f is interpolated.
-template <class T> static PGI_HD inline void pgi_keep_moments(const pgi_transfer<T> &t, int J, int64_t lo, pgi_window<T> *out)
+// Raw f on nodes: average weights shift f by up to h/2 beside an end and smear it everywhere, which full multigrid has
+// to pay for (0.9 instead of 0.25 of the discretisation error). Differences over four intervals take both moments out
+// and keep what each fine point gives; beside an end, where they do not fit, f is interpolated.
+template <class T>
+static PGI_HD inline void pgi_keep_moments(const pgi_transfer<T> &t, int J, int64_t lo, pgi_window<T> *out)
 {
     const int64_t p = (J + t.shift) * (int64_t)t.mf, below = p / t.mc - t.shift;
     const double s = (double)(p % t.mc) / (double)t.mc;
@@ -505,9 +520,9 @@ template <class T> static PGI_HD inline void pgi_keep_moments(const pgi_transfer
     for (int q = 0; q < out->count; q++) out->w[q] = (T)w[q];
 }
 
-template <class T>
-static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_axis<T> &fine, const pgi_axis<T> &coarse, int J,
-                                          int average, pgi_window<T> *out)
+template <class T> static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
+                                                             const pgi_axis<T> &coarse, int J, int average,
+                                                             pgi_window<T> *out)
 {
     if (t.kind == PGI_SAME) {
         out->first = J;
@@ -515,17 +530,17 @@ static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_ax
         out->w[0] = 1;
         return;
     }
-    int64_t lo, hi;                         // candidates [lo, hi]
+    int64_t lo, hi;    // candidates [lo, hi]
     const int64_t mf = t.mf, mc = t.mc;
     if (t.kind == PGI_MERGED) {
         lo = 0, hi = t.nf - 1;
     } else if (t.kind == PGI_NODES) {
         const int64_t p = J + t.shift;
-        lo = ((p - 1) * mf + 4 * mc) / mc - 3 - t.shift;       // the first above (p-1) mf/mc
-        hi = ((p + 1) * mf + mc - 1) / mc - 1 - t.shift;       // the last below (p+1) mf/mc
+        lo = ((p - 1) * mf + 4 * mc) / mc - 3 - t.shift;    // the first above (p-1) mf/mc
+        hi = ((p + 1) * mf + mc - 1) / mc - 1 - t.shift;    // the last below (p+1) mf/mc
     } else if (t.adjoint) {
-        lo = ((2 * (int64_t)J - 1) * mf + 7 * mc) / (2 * mc) - 5;       // centres within one coarse cell of J's, and one
-        hi = ((2 * (int64_t)J + 3) * mf - mc) / (2 * mc) + 1;           // more, as stretched centres shift
+        lo = ((2 * (int64_t)J - 1) * mf + 7 * mc) / (2 * mc) - 5;    // centres within one coarse cell of J's, and one
+        hi = ((2 * (int64_t)J + 3) * mf - mc) / (2 * mc) + 1;        // more, as stretched centres shift
     } else {
         lo = J * mf / mc;
         hi = ((J + 1) * mf + mc - 1) / mc - 1;
@@ -559,7 +574,8 @@ static PGI_HD inline void pgi_restriction(const pgi_transfer<T> &t, const pgi_ax
     if (average && t.kind == PGI_NODES) pgi_keep_moments(t, J, lo, out);
 }
 
-// Cubic interpolation: four coarse points (or a face: -1 low, -2 high) and weights; with or without the face conditions.
+// Cubic interpolation: four coarse points (or a face: -1 low, -2 high) and weights; with or without the face
+// conditions.
 template <class T> struct pgi_cubic {
     int j[4];
     T w[4];
@@ -581,7 +597,7 @@ template <class T> static PGI_HD inline void pgi_cubic_of(const pgi_transfer<T> 
         }
         return;
     }
-    T s;                                    // inside, evenly spaced: Lagrange's polynomials
+    T s;    // inside, evenly spaced: Lagrange's polynomials
     const int j = pgi_locate(t, i, &s);
     for (int q = 0; q < 4; q++) {
         c->j[q] = j - 1 + q;
@@ -599,15 +615,16 @@ template <class T> struct pgi_interpolation {
     const pgi_transfers<T> *transfers;
     const pgi_faces *fine_faces, *coarse_faces;
     const pgi_state *state;
-    int fine_nx, nx, ny;            // coarse nx, ny
+    int fine_nx, nx, ny;    // coarse nx, ny
     const T *v;
     int64_t sj, sk;
 };
 
-// The interpolant at the fine (i,j) in plane c of the coarse solution, or on a z face (c < 0). Known values are used wherever they
-// exist: on a z face the fine data, on one of y the coarse data interpolated along x, on one of x the coarse data.
-template <class T>
-static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_interpolation<T> &p, const pgi_cubic<T> &cx, const pgi_cubic<T> &cy, int i, int j, int c)
+// The interpolant at the fine (i,j) in plane c of the coarse solution, or on a z face (c < 0). Known values are used
+// wherever they exist: on a z face the fine data, on one of y the coarse data interpolated along x, on one of x the
+// coarse data.
+template <class T> static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_interpolation<T> &p, const pgi_cubic<T> &cx,
+                                                                  const pgi_cubic<T> &cy, int i, int j, int c)
 {
     const pgi_state *st = p.state;
     if (c < 0) return p.fine_faces ? pgi_face_value<T>(p.fine_faces, st, 4 - 1 - c, i + (int64_t)p.fine_nx * j) : (T)0;
@@ -620,36 +637,41 @@ static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_interpolation<T> &p, co
             const T *row = p.v + jb * p.sj + c * p.sk;
             for (int a = 0; a < 4; a++) {
                 const int ia = cx.j[a];
-                if (ia >= 0) line += cx.w[a] * row[ia];
-                else if (p.coarse_faces && cx.w[a] != 0) line += cx.w[a] * pgi_face_value<T>(p.coarse_faces, st, -1 - ia, jb + (int64_t)p.ny * c);
+                if (ia >= 0)
+                    line += cx.w[a] * row[ia];
+                else if (p.coarse_faces && cx.w[a] != 0)
+                    line += cx.w[a] * pgi_face_value<T>(p.coarse_faces, st, -1 - ia, jb + (int64_t)p.ny * c);
             }
         } else if (p.coarse_faces && !st->face[y_face].plane) {
             line = pgi_face_value<T>(p.coarse_faces, st, y_face, 0);
         } else if (p.coarse_faces) {
             pgi_cubic<T> open;
             pgi_cubic_of(p.transfers->axis[0], i, 0, &open);
-            for (int a = 0; a < 4; a++) line += open.w[a] * pgi_face_value<T>(p.coarse_faces, st, y_face, open.j[a] + (int64_t)p.nx * c);
+            for (int a = 0; a < 4; a++)
+                line += open.w[a] * pgi_face_value<T>(p.coarse_faces, st, y_face, open.j[a] + (int64_t)p.nx * c);
         }
         sum += cy.w[b] * line;
     }
     return sum;
 }
 
-// Interpolates (adds to) the column (i,j) of u from plane k0 to k1; rows: the cubics of these planes, or NULL. Planes of the coarse
-// solution are worked out once and kept while the window of four moves over them.
-template <class T>
-static PGI_HD inline void pgi_interpolate_column(const pgi_interpolation<T> &p, int i, int j, int k0, int k1, const pgi_cubic<T> *rows, T *u,
-                                                 int64_t u_sk, int add)
+// Interpolates (adds to) the column (i,j) of u from plane k0 to k1; rows: the cubics of these planes, or NULL. Planes
+// of the coarse solution are worked out once and kept while the window of four moves over them.
+template <class T> static PGI_HD inline void pgi_interpolate_column(const pgi_interpolation<T> &p, int i, int j, int k0,
+                                                                    int k1, const pgi_cubic<T> *rows, T *u,
+                                                                    int64_t u_sk, int add)
 {
     pgi_cubic<T> x, y;
     pgi_cubic_of(p.transfers->axis[0], i, 1, &x);
     pgi_cubic_of(p.transfers->axis[1], j, 1, &y);
-    int kept[4] = {-3, -3, -3, -3};         // planes; -3: none
+    int kept[4] = {-3, -3, -3, -3};    // planes; -3: none
     T values[4] = {0, 0, 0, 0};
     for (int k = k0; k < k1; k++) {
         pgi_cubic<T> z;
-        if (rows) z = rows[k - k0];
-        else pgi_cubic_of(p.transfers->axis[2], k, 1, &z);
+        if (rows)
+            z = rows[k - k0];
+        else
+            pgi_cubic_of(p.transfers->axis[2], k, 1, &z);
         T sum = 0, fresh[4];
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -674,10 +696,12 @@ static PGI_HD inline void pgi_interpolate_column(const pgi_interpolation<T> &p, 
 }
 
 template <class T>
-static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_transfers<T> &t, const pgi_state *state, const pgi_faces *ff,
-                                                               const pgi_faces *fc, int fine_nx, const pgi_box<T> &coarse, const pgi_grid &v)
+static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_transfers<T> &t, const pgi_state *state,
+                                                               const pgi_faces *ff, const pgi_faces *fc, int fine_nx,
+                                                               const pgi_box<T> &coarse, const pgi_grid &v)
 {
-    const pgi_interpolation<T> p = {&t, ff, fc, state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v), v.sj, v.sk};
+    const pgi_interpolation<T> p = {&t,   ff,  fc, state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
+                                    v.sj, v.sk};
     return p;
 }
 
@@ -704,12 +728,9 @@ static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
     }
 }
 
-static PGI_HD inline int pgi_finite(double x)
-{
-    return x - x == 0;
-}
+static PGI_HD inline int pgi_finite(double x) { return x - x == 0; }
 
-static PGI_HD inline double pgi_power_of_two_near(double x)      // 1/x, but for the mantissa
+static PGI_HD inline double pgi_power_of_two_near(double x)    // 1/x, but for the mantissa
 {
     int exponent = 0;
     if (!(x > 0) || !pgi_finite(x)) return 1;
@@ -738,18 +759,23 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
     }
     st->scale = pgi_power_of_two_near(st->sums[3]);
     const double reference = stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
-    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;        // what subtracting the mean leaves behind
+    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;    // what subtracting the mean leaves behind
     const double target = fmax(noise, fmax(stop.atol, stop.rtol > 0 ? stop.rtol * reference : 0));
     st->go = 1;
     st->next_check = st->iterations + stop.check;
     if (st->next_check < stop.min_iter) st->next_check = stop.min_iter;
     if (st->next_check > stop.max_iter) st->next_check = stop.max_iter;
     st->inner = st->next_check - st->iterations;
-    if (!pgi_finite(norm)) pgi_finish(st, PG_NOT_A_NUMBER);
-    else if (norm <= target && st->iterations >= stop.min_iter) pgi_finish(st, PG_CONVERGED);
-    else if (norm > 1e8 * fmax(st->first, st->rhs_norm)) pgi_finish(st, PG_DIVERGED);
-    else if (st->iterations >= stop.max_iter) pgi_finish(st, PG_MAX_ITER);
-    else if (st->since_best >= st->window && st->iterations >= stop.min_iter) pgi_finish(st, PG_STAGNATED);
+    if (!pgi_finite(norm))
+        pgi_finish(st, PG_NOT_A_NUMBER);
+    else if (norm <= target && st->iterations >= stop.min_iter)
+        pgi_finish(st, PG_CONVERGED);
+    else if (norm > 1e8 * fmax(st->first, st->rhs_norm))
+        pgi_finish(st, PG_DIVERGED);
+    else if (st->iterations >= stop.max_iter)
+        pgi_finish(st, PG_MAX_ITER);
+    else if (st->since_best >= st->window && st->iterations >= stop.min_iter)
+        pgi_finish(st, PG_STAGNATED);
 }
 
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
@@ -805,15 +831,13 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_RHS:
         st->rhs_norm = pgi_norm_of(st->sums, st->stop.norm);
         st->scale = pgi_power_of_two_near(st->sums[3]);
-        if (st->sums[3] <= 8 * st->epsilon * fabs(st->removed)) st->rhs_norm = 0;   // all of f was its mean
+        if (st->sums[3] <= 8 * st->epsilon * fabs(st->removed)) st->rhs_norm = 0;    // all of f was its mean
         if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
             st->valid = st->inner = 0;
             pgi_finish(st, PG_NOT_A_NUMBER);
         }
         break;
-    case PGI_SET_SCALE:
-        st->scale = pgi_power_of_two_near(st->sums[3]);
-        break;
+    case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(st->sums[3]); break;
     case PGI_ZERO_GUESS:
         if (st->valid) pgi_judge(st, st->rhs_norm);
         break;
@@ -822,26 +846,21 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
-    case PGI_CHECK:
-        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
-        break;
+    case PGI_CHECK: pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm)); break;
     case PGI_COUNT:
         st->iterations += argument;
         st->inner = st->next_check - st->iterations;
-        if (st->history_count == 0) st->go = st->inner > 0;     // no checks: only the count decides
+        if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
         break;
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
         if (pgi_finite(st->shift)) break;
-        st->shift = 0;                                          // NaN or Inf in u: leave it alone
+        st->shift = 0;    // NaN or Inf in u: leave it alone
         st->valid = st->inner = 0;
         pgi_finish(st, PG_NOT_A_NUMBER);
         break;
-    case PGI_CANCEL:
-        pgi_finish(st, PG_CANCELLED);
-        break;
-    default:
-        st->end_ns = now;
+    case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
+    default: st->end_ns = now;
     }
 }
 
@@ -849,21 +868,22 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
 // >>lines  One axis on the host, in double: where its unknowns are, and all that follows from it.
 // -------------------------------------------------------------------------------------------------------------------
 
-// An axis has n unknowns, n control lengths around them (bounds) and n+1 gaps between them and to the two ends. At an end
-// with a u + b du/dn = g at distance d from the last unknown, the flux into it is k (g - a u) / (a d + b): Dirichlet is
-// a = 1, b = 0, Neumann a = 0, b = 1, node-centred Neumann and Robin have d = 0. So there is one formula for every kind.
+// An axis has n unknowns, n control lengths around them (bounds) and n+1 gaps between them and to the two ends. At an
+// end with a u + b du/dn = g at distance d from the last unknown, the flux into it is k (g - a u) / (a d + b):
+// Dirichlet is a = 1, b = 0, Neumann a = 0, b = 1, node-centred Neumann and Robin have d = 0. So there is one formula
+// for every kind.
 struct pgi_line {
-    int n, m;                       // unknowns, intervals
+    int n, m;    // unknowns, intervals
     int node, periodic, uniform, absent;
-    int merged;                     // two Neumann or Robin end nodes have become one unknown in the middle
-    double h;                       // spacing of a uniform line
+    int merged;    // two Neumann or Robin end nodes have become one unknown in the middle
+    double h;      // spacing of a uniform line
     double end_a[2], end_b[2];
-    double *edge;                   // m+1 interval ends
-    double *x;                      // n positions
-    double *bound;                  // n+1 ends of the control lengths
-    double *w;                      // n control lengths times metric
-    double *gap;                    // n+1 distances
-    double *k;                      // n+1 conductances
+    double *edge;     // m+1 interval ends
+    double *x;        // n positions
+    double *bound;    // n+1 ends of the control lengths
+    double *w;        // n control lengths times metric
+    double *gap;      // n+1 distances
+    double *k;        // n+1 conductances
 };
 
 static void pgi_line_free(pgi_line *l)
@@ -889,37 +909,45 @@ static int pgi_line_reserve(pgi_line *l)
     return l->edge && l->x && l->bound && l->w && l->gap && l->k;
 }
 
-static int pgi_is_dirichlet(const pgi_line *l, int end)
-{
-    return !l->periodic && l->end_b[end] == 0;
-}
+static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
 
-// Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal numbers
-// are equal in every bit.
+// Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal
+// numbers are equal in every bit.
 static void pgi_line_place(pgi_line *l)
 {
     const int n = l->n, shift = l->node && pgi_is_dirichlet(l, 0);
     const double lo = l->edge[0], hi = l->edge[l->m], period = hi - lo;
     for (int i = 0; i < n; i++) {
-        if (l->merged) l->x[i] = (lo + hi) / 2;
-        else if (l->node) l->x[i] = l->edge[i + shift];
-        else l->x[i] = l->uniform ? lo + (i + 0.5) * l->h : (l->edge[i] + l->edge[i + 1]) / 2;
+        if (l->merged)
+            l->x[i] = (lo + hi) / 2;
+        else if (l->node)
+            l->x[i] = l->edge[i + shift];
+        else
+            l->x[i] = l->uniform ? lo + (i + 0.5) * l->h : (l->edge[i] + l->edge[i + 1]) / 2;
     }
     for (int i = 0; i <= n; i++) {
         const double below = i > 0 ? l->x[i - 1] : l->periodic ? l->x[n - 1] - period : lo;
         const double above = i < n ? l->x[i] : l->periodic ? l->x[0] + period : hi;
         const int at_end = !l->periodic && (i == 0 || i == n);
-        if (l->merged) l->gap[i] = 0;
-        else if (l->uniform && at_end && !l->node) l->gap[i] = l->h / 2;
-        else if (l->uniform && at_end) l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
-        else l->gap[i] = l->uniform ? l->h : above - below;
-        if (!l->node || l->merged) l->bound[i] = l->edge[i];
-        else l->bound[i] = (below + above) / 2;
+        if (l->merged)
+            l->gap[i] = 0;
+        else if (l->uniform && at_end && !l->node)
+            l->gap[i] = l->h / 2;
+        else if (l->uniform && at_end)
+            l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
+        else
+            l->gap[i] = l->uniform ? l->h : above - below;
+        if (!l->node || l->merged)
+            l->bound[i] = l->edge[i];
+        else
+            l->bound[i] = (below + above) / 2;
         l->k[i] = 1;
     }
     for (int i = 0; i < n; i++) {
-        if (!l->uniform || l->merged) l->w[i] = l->bound[i + 1] - l->bound[i];
-        else l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
+        if (!l->uniform || l->merged)
+            l->w[i] = l->bound[i + 1] - l->bound[i];
+        else
+            l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
     }
 }
 
@@ -943,14 +971,14 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
     const double *conductance = absent ? NULL : d->conductance[axis];
     l->uniform = !coord && !weight && !conductance;
     l->h = absent ? 1 : d->h[axis];
-    if (l->m == 0) {                // a single node between Neumann or Robin ends: its control length is h
+    if (l->m == 0) {    // a single node between Neumann or Robin ends: its control length is h
         l->m = 1;
         l->merged = 1;
     }
     if (!pgi_line_reserve(l)) return 0;
     for (int q = 0; q <= l->m; q++) l->edge[q] = coord && !l->merged ? coord[q] : q * l->h;
     const int uniform = l->uniform;
-    l->uniform = !coord;            // evenly spaced positions even where the metric is not constant
+    l->uniform = !coord;    // evenly spaced positions even where the metric is not constant
     pgi_line_place(l);
     l->uniform = uniform;
     for (int i = 0; i < l->n && weight; i++) l->w[i] *= weight[i];
@@ -961,13 +989,13 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
 // How many unknowns and intervals the redrawn coarse line has. Never a sliver: evenly spaced in fine index.
 static void pgi_coarse_size(const pgi_line *f, int *n, int *m)
 {
-    if (f->periodic) {              // an even count wherever there is a choice: two colours suffice
+    if (f->periodic) {    // an even count wherever there is a choice: two colours suffice
         *m = f->m / 2 > 1 ? f->m / 2 : 1;
         if (f->m % 2 && *m % 2 && *m > 1) *m += 1;
         *n = *m;
     } else if (!f->node) {
         *n = *m = (f->m + 1) / 2;
-    } else if (f->m == 1) {         // both end nodes are unknowns
+    } else if (f->m == 1) {    // both end nodes are unknowns
         *n = 1, *m = 1;
     } else {
         *m = (f->m + 1) / 2;
@@ -981,7 +1009,10 @@ static int pgi_search(const double *table, int count, double x)
     int lo = -1, hi = count;
     while (hi - lo > 1) {
         const int mid = lo + (hi - lo) / 2;
-        if (table[mid] <= x) lo = mid; else hi = mid;
+        if (table[mid] <= x)
+            lo = mid;
+        else
+            hi = mid;
     }
     return lo;
 }
@@ -1009,7 +1040,7 @@ static double pgi_resistance_between(const pgi_line *f, double lo, double hi)
     double sum = 0;
     for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
         const double a = lo - image * period, b = hi - image * period;
-        int i = pgi_search(f->x, f->n, a);              // gap i+1 begins at x[i]
+        int i = pgi_search(f->x, f->n, a);    // gap i+1 begins at x[i]
         for (i = i < 0 ? 0 : i; i < f->n && f->x[i] < b; i++) {
             const double end = i + 1 < f->n ? f->x[i + 1] : f->periodic ? f->x[0] + period : f->x[i];
             const double part = fmin(b, end) - fmax(a, f->x[i]);
@@ -1033,8 +1064,10 @@ static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
     for (int q = 0; q <= c->m; q++) {
         const int64_t at = (int64_t)q * f->m, i = at / c->m, rest = at % c->m;
         c->edge[q] = f->edge[i];
-        if (f->uniform) c->edge[q] = f->edge[0] + q * c->h;
-        else if (rest) c->edge[q] += (f->edge[i + 1] - f->edge[i]) * ((double)rest / c->m);
+        if (f->uniform)
+            c->edge[q] = f->edge[0] + q * c->h;
+        else if (rest)
+            c->edge[q] += (f->edge[i + 1] - f->edge[i]) * ((double)rest / c->m);
     }
     c->edge[c->m] = f->edge[f->m];
     pgi_line_place(c);
@@ -1077,8 +1110,8 @@ static int pgi_line_singular(const pgi_line *l)
     return pgi_end_coupling(l, 0) * l->end_a[0] == 0 && pgi_end_coupling(l, 1) * l->end_a[1] == 0;
 }
 
-// The typical strength of the coupling between neighbours: the median, over a sample of inner gaps, of the rate at which the
-// difference of the two unknowns decays. Ends do not count: a stiff Robin end couples no unknowns.
+// The typical strength of the coupling between neighbours: the median, over a sample of inner gaps, of the rate at
+// which the difference of the two unknowns decays. Ends do not count: a stiff Robin end couples no unknowns.
 static double pgi_line_strength(const pgi_line *l)
 {
     double sample[65];
@@ -1100,7 +1133,8 @@ static double pgi_end_factor(const pgi_line *c, int end)
     return c->end_b[end] / (c->end_a[end] * c->gap[end ? c->n : 0] + c->end_b[end]);
 }
 
-// Coarse unknown at or below each fine one and the fraction of the way to the next: what pgi_locate computes on even lines.
+// Coarse unknown at or below each fine one and the fraction of the way to the next: what pgi_locate computes on even
+// lines.
 static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
 {
     const double x = f->x[i], period = f->edge[f->m] - f->edge[0];
@@ -1138,7 +1172,7 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
         if (start < lowest) start = lowest;
         if (start > lowest + available - size) start = lowest + available - size;
     }
-    double m[4][5];                 // transposed conditions on the monomials ((y - x) / scale)^r
+    double m[4][5];    // transposed conditions on the monomials ((y - x) / scale)^r
     const double scale = period / nc;
     for (int q = 0; q < 4; q++) index[q] = 0, weight[q] = 0;
     for (int q = 0; q < size; q++) {
@@ -1160,13 +1194,13 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
         }
         const double t = (y - x) / scale;
         double power = 1;
-        for (int r = 0; r < size; r++) {        // value t^r + slope r t^(r-1) / scale
+        for (int r = 0; r < size; r++) {    // value t^r + slope r t^(r-1) / scale
             m[r][q] = value * power + (r ? slope * r * (t != 0 ? power / t : r == 1 ? 1 : 0) / scale : 0);
             power *= t;
         }
     }
     for (int r = 0; r < size; r++) m[r][4] = r == 0;
-    for (int p = 0; p < size; p++) {            // elimination with row pivoting
+    for (int p = 0; p < size; p++) {    // elimination with row pivoting
         int best = p;
         for (int r = p + 1; r < size; r++)
             if (fabs(m[r][p]) > fabs(m[best][p])) best = r;
@@ -1260,8 +1294,8 @@ static int pgi_line_count_below(const pgi_line *l, double x)
     return count;
 }
 
-// Smallest eigenvalue of a line, or the smallest but the zero one (which = 1). Periodic: a lower estimate by a uniform line of the
-// same length, for which it is exact.
+// Smallest eigenvalue of a line, or the smallest but the zero one (which = 1). Periodic: a lower estimate by a uniform
+// line of the same length, for which it is exact.
 static double pgi_line_eigenvalue(const pgi_line *l, int which)
 {
     if (which >= l->n) return DBL_MAX;
@@ -1281,14 +1315,16 @@ static double pgi_line_eigenvalue(const pgi_line *l, int which)
     double lo = 0, hi = top;
     for (int step = 0; step < 100 && hi - lo > 1e-10 * hi; step++) {
         const double mid = lo > 0 ? (lo + hi) / 2 : hi / 16 > top * 1e-18 ? hi / 16 : hi / 2;
-        if (pgi_line_count_below(l, mid) > which) hi = mid; else lo = mid;
+        if (pgi_line_count_below(l, mid) > which)
+            hi = mid;
+        else
+            lo = mid;
     }
     return hi;
 }
 
-template <class T>
-static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_row<T> *table, double *weight, void *table_at,
-                          void *weight_at)
+template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_row<T> *table,
+                                             double *weight, void *table_at, void *weight_at)
 {
     memset(a, 0, sizeof *a);
     a->n = l->n;
@@ -1323,7 +1359,8 @@ static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_ro
 static uint64_t pgi_cpu_now()
 {
     return (uint64_t)std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch()).count();
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 // Pieces of a sweep, one a thread.
@@ -1357,10 +1394,11 @@ enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
 // Bodies of rows have to be inlined into their loops to be vectorised; GCC does not always see it.
 #define PGI_INLINE __attribute__((always_inline))
 
-// Calls body(i, A u, inverse diagonal, with care?) for points i0 <= i < i1 of row (j,k). The ends, and all points of a careful row,
-// which touch a face, come through a slow path; the loops between them have no branches.
-template <int WALK, class T, class Body>
-static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, int j, int k, int i0, int i1, int careful, Body body)
+// Calls body(i, A u, inverse diagonal, with care?) for points i0 <= i < i1 of row (j,k). The ends, and all points of a
+// careful row, which touch a face, come through a slow path; the loops between them have no branches.
+template <int WALK, class T, class Body> static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj,
+                                                                        int64_t sk, int j, int k, int i0, int i1,
+                                                                        int careful, Body body)
 {
     const int step = WALK == PGI_EVERY_SECOND ? 2 : 1;
     const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
@@ -1381,7 +1419,8 @@ static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int6
         for (int m = begin; m < end; m += step) {
             const pgi_row<T> x = ax.table[m];
             const T c = pgi_reaction(alpha, x, y, z);
-            body(m, pgi_stencil(x, y, z, c, p[m], p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]), 1 / pgi_diagonal(c, x, y, z), false);
+            body(m, pgi_stencil(x, y, z, c, p[m], p[m - 1], p[m + 1], ym[m], yp[m], zm[m], zp[m]),
+                 1 / pgi_diagonal(c, x, y, z), false);
         }
     } else {
         const pgi_row<T> x = ax.row[1];
@@ -1407,18 +1446,18 @@ template <class T> static inline int pgi_cpu_face_row(const pgi_box<T> &b, const
     return (pgi_face_mask(rhs, b.state) & (pgi_end_bits(j, b.axis[1].n) << 2 | pgi_end_bits(k, b.axis[2].n) << 4)) != 0;
 }
 
-template <int WALK, class T>
-static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u, T *out, int64_t sj, int64_t sk, int64_t out_sj,
-                                     int64_t out_sk, T omega, int j, int k, int i0, int i1)
+template <int WALK, class T> static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
+                                                                  T *out, int64_t sj, int64_t sk, int64_t out_sj,
+                                                                  int64_t out_sk, T omega, int j, int k, int i0, int i1)
 {
     const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
     const T *p = u + j * sj + k * sk;
     T *q = out + j * out_sj + k * out_sk;
     const int face_row = pgi_cpu_face_row(b, rhs, j, k);
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    pgi_cpu_row<WALK>(b, u, sj, sk, j, k, i0, i1, face_row, [=, &b, &rhs](int i, T au, T inverse, bool care) PGI_INLINE {
-        q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, care) - au, inverse, omega);
-    });
+    pgi_cpu_row<WALK>(b, u, sj, sk, j, k, i0, i1, face_row,
+                      [=, &b, &rhs](int i, T au, T inverse, bool care)
+                          PGI_INLINE { q[i] = pgi_relaxed(p[i], PGI_CPU_RHS(i, care) - au, inverse, omega); });
 }
 
 template <class T>
@@ -1430,31 +1469,34 @@ static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs
     T *v = pgi_data<T>(out);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++)
-        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny), (int)(row / ny), 0, nx);
+        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny),
+                                     (int)(row / ny), 0, nx);
 }
 
 // One colour of a row: points whose indices, those of seam axes left out, have the given parity.
-template <class T>
-static inline void pgi_cpu_colour_row(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj, int64_t sk, T omega, int j, int k,
-                                      int seams, int parity)
+template <class T> static inline void pgi_cpu_colour_row(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj,
+                                                         int64_t sk, T omega, int j, int k, int seams, int parity)
 {
     const int rest = (parity + (seams & 2 ? 0 : j) + (seams & 4 ? 0 : k)) & 1, nx = b.axis[0].n;
-    if (!(seams & 1)) pgi_cpu_relax_row<PGI_EVERY_SECOND>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, rest, nx - b.axis[0].seam);
-    else if (!rest) pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx);
+    if (!(seams & 1))
+        pgi_cpu_relax_row<PGI_EVERY_SECOND>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, rest, nx - b.axis[0].seam);
+    else if (!rest)
+        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx);
 }
 
 // One colour of plane k.
-template <class T>
-static inline void pgi_cpu_colour_plane(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj, int64_t sk, T omega, int k, int colour)
+template <class T> static inline void pgi_cpu_colour_plane(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj,
+                                                           int64_t sk, T omega, int k, int colour)
 {
-    for (int j = 0; j < b.axis[1].n - b.axis[1].seam; j++) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, colour);
+    for (int j = 0; j < b.axis[1].n - b.axis[1].seam; j++)
+        pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, colour);
 }
 
-// Red-black relaxation of a box in about one pass over memory. Every thread has a slab of planes; the second colour follows one
-// plane behind the first, but for the slab's two outer planes, which wait until the neighbours' first colour is done. The result
-// does not depend on the slabs.
-template <class T>
-static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk, const pgi_rhs &rhs, T omega, int first)
+// Red-black relaxation of a box in about one pass over memory. Every thread has a slab of planes; the second colour
+// follows one plane behind the first, but for the slab's two outer planes, which wait until the neighbours' first
+// colour is done. The result does not depend on the slabs.
+template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk,
+                                                     const pgi_rhs &rhs, T omega, int first)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int planes = l->n[2] - b.axis[2].seam, second = 1 - first, slabs = pgi_cpu_slabs(l->points, planes);
@@ -1519,9 +1561,9 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
         TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
         const int face_row = pgi_cpu_face_row(b, rhs, j, k);
-        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, face_row, [=, &b, &rhs](int i, T au, T, bool care) PGI_INLINE {
-            q[i] = (TO)(scale * (PGI_CPU_RHS(i, care) - au));
-        });
+        pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, face_row,
+                               [=, &b, &rhs](int i, T au, T, bool care)
+                                   PGI_INLINE { q[i] = (TO)(scale * (PGI_CPU_RHS(i, care) - au)); });
     }
 }
 
@@ -1543,8 +1585,8 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
     }
 }
 
-template <class T>
-static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs)
+template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid gx,
+                                              pgi_grid gy, pgi_rhs rhs)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1];
@@ -1563,12 +1605,14 @@ static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int par
             const int face_row = pgi_cpu_face_row(b, rhs, j, k);
             const auto add = [&](int i, T v) {
                 pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), (double)v,
-                               partner == PGI_SELF ? (double)v : partner == PGI_ONE ? 1.0 : (double)q[i]);
+                               partner == PGI_SELF  ? (double)v
+                               : partner == PGI_ONE ? 1.0
+                                                    : (double)q[i]);
             };
             if (source == PGI_RESIDUAL)
-                pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row, [&](int i, T au, T, bool care) PGI_INLINE {
-                    add(i, PGI_CPU_RHS(i, care) - au);
-                });
+                pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row,
+                                          [&](int i, T au, T, bool care)
+                                              PGI_INLINE { add(i, PGI_CPU_RHS(i, care) - au); });
             else if (source == PGI_RHS)
                 for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
             else
@@ -1592,13 +1636,15 @@ template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 
 template <class T> static void pgi_cpu_fill_zero(pg_solver *, const pgi_level *l, pgi_grid u)
 {
-    pgi_cpu_rows(l, [&](int j, int k) { memset(pgi_data<T>(u) + j * u.sj + k * u.sk, 0, (size_t)l->n[0] * sizeof(T)); });
+    pgi_cpu_rows(l,
+                 [&](int j, int k) { memset(pgi_data<T>(u) + j * u.sj + k * u.sk, 0, (size_t)l->n[0] * sizeof(T)); });
 }
 
 template <class T> static void pgi_cpu_copy(pg_solver *, const pgi_level *l, pgi_grid from, pgi_grid to)
 {
     pgi_cpu_rows(l, [&](int j, int k) {
-        memcpy(pgi_data<T>(to) + j * to.sj + k * to.sk, pgi_data<T>(from) + j * from.sj + k * from.sk, (size_t)l->n[0] * sizeof(T));
+        memcpy(pgi_data<T>(to) + j * to.sj + k * to.sk, pgi_data<T>(from) + j * from.sj + k * from.sk,
+               (size_t)l->n[0] * sizeof(T));
     });
 }
 
@@ -1613,9 +1659,9 @@ template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_le
 }
 
 // sum over a window of windows: one coarse value
-template <class T>
-static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk, const int n[3], const pgi_window<T> &x,
-                                          const pgi_window<T> &y, const pgi_window<T> &z)
+template <class T> static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk, const int n[3],
+                                                             const pgi_window<T> &x, const pgi_window<T> &y,
+                                                             const pgi_window<T> &z)
 {
     T sum = 0;
     int k = z.first;
@@ -1633,8 +1679,8 @@ static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk, co
     return sum;
 }
 
-template <class T>
-static void pgi_cpu_restrict_full(pg_solver *, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f, int average)
+template <class T> static void pgi_cpu_restrict_full(pg_solver *, const pgi_level *fine, pgi_grid r,
+                                                     const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
@@ -1657,9 +1703,9 @@ static PGI_HD inline int pgi_plane_axis(int q, int which)
 }
 
 // Coarse boundary datum (I,J) of face q from the fine ones; averages, as for f.
-template <class T>
-static PGI_HD inline T pgi_restrict_face_point(const pgi_box<T> &bf, const pgi_box<T> &bc, const pgi_transfers<T> &t, const T *fine,
-                                               int q, int I, int J)
+template <class T> static PGI_HD inline T pgi_restrict_face_point(const pgi_box<T> &bf, const pgi_box<T> &bc,
+                                                                  const pgi_transfers<T> &t, const T *fine, int q,
+                                                                  int I, int J)
 {
     const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1);
     pgi_window<T> x, y;
@@ -1684,9 +1730,8 @@ template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_le
     }
 }
 
-template <class T>
-static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x, const pgi_pair<T> &y,
-                                         const pgi_pair<T> &z)
+template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t sj, int64_t sk, const pgi_pair<T> &x,
+                                                            const pgi_pair<T> &y, const pgi_pair<T> &z)
 {
     const T *p00 = e + y.j0 * sj + z.j0 * sk, *p10 = e + y.j1 * sj + z.j0 * sk;
     const T *p01 = e + y.j0 * sj + z.j1 * sk, *p11 = e + y.j1 * sj + z.j1 * sk;
@@ -1706,21 +1751,24 @@ static void pgi_cpu_prolong_add(pg_solver *, const pgi_level *fine, pgi_grid u, 
     });
 }
 
-template <class T>
-static void pgi_cpu_interpolate(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
+template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level *fine, pgi_grid u,
+                                                   const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_interpolation<T> p = pgi_interpolation_of(t, pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
-                                                        fine->n[0], pgi_box_of(coarse, T()), v);
+    const pgi_interpolation<T> p =
+        pgi_interpolation_of(t, pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
+                             fine->n[0], pgi_box_of(coarse, T()), v);
     PGI_OMP(omp parallel for collapse(2) schedule(static) if (fine->points > PGI_SERIAL))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
-            pgi_interpolate_column(p, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj, u.sk, add);
+            pgi_interpolate_column(p, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
+                                   u.sk, add);
 }
 
-// The exact solver (fast diagonalisation; Lynch, Rice, Thomas 1964): u += V (lambda_x + lambda_y + lambda_z + alpha)^-1 V^T W r.
-// One axis' part of the transform of element (i,j,k): the product of a matrix row with a line of the box.
-static PGI_HD inline double pgi_transform(const double *matrix, const double *in, const int n[3], int axis, int i, int j, int k)
+// The exact solver (fast diagonalisation; Lynch, Rice, Thomas 1964): u += V (lambda_x + lambda_y + lambda_z + alpha)^-1
+// V^T W r. One axis' part of the transform of element (i,j,k): the product of a matrix row with a line of the box.
+static PGI_HD inline double pgi_transform(const double *matrix, const double *in, const int n[3], int axis, int i,
+                                          int j, int k)
 {
     const int at[3] = {i, j, k}, stride[3] = {1, n[0], n[0] * n[1]};
     const double *row = matrix + at[axis] * n[axis], *line = in + (i + n[0] * (j + n[1] * k)) - at[axis] * stride[axis];
@@ -1729,8 +1777,11 @@ static PGI_HD inline double pgi_transform(const double *matrix, const double *in
     return sum;
 }
 
-enum { PGI_EIGEN_AXIS = PGI_COARSEST + 2 * PGI_COARSEST * PGI_COARSEST,     // doubles: values, vectors, weighted transposed ones
-       PGI_COARSEST_POINTS = PGI_COARSEST * PGI_COARSEST * PGI_COARSEST };
+enum {
+    PGI_EIGEN_AXIS =
+        PGI_COARSEST + 2 * PGI_COARSEST * PGI_COARSEST,    // doubles: values, vectors, weighted transposed ones
+    PGI_COARSEST_POINTS = PGI_COARSEST * PGI_COARSEST * PGI_COARSEST
+};
 
 static PGI_HD inline const double *pgi_eigen_part(const double *eigen, int axis, int part)
 {
@@ -1739,19 +1790,20 @@ static PGI_HD inline const double *pgi_eigen_part(const double *eigen, int axis,
 
 static PGI_HD inline double pgi_coarsest_divide(const double *eigen, double alpha, double value, int i, int j, int k)
 {
-    const double sum = pgi_eigen_part(eigen, 0, 0)[i] + pgi_eigen_part(eigen, 1, 0)[j] + pgi_eigen_part(eigen, 2, 0)[k] + alpha;
-    return sum == 0 ? 0 : value / sum;          // exactly 0: the constant of a singular problem
+    const double sum =
+        pgi_eigen_part(eigen, 0, 0)[i] + pgi_eigen_part(eigen, 1, 0)[j] + pgi_eigen_part(eigen, 2, 0)[k] + alpha;
+    return sum == 0 ? 0 : value / sum;    // exactly 0: the constant of a singular problem
 }
 
-template <class T>
-static PGI_HD inline double pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u, int64_t sj, int64_t sk, int i, int j,
-                                               int k)
+template <class T> static PGI_HD inline double pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
+                                                                  int64_t sj, int64_t sk, int i, int j, int k)
 {
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
     const T *p = u + i + j * sj + k * sk;
-    const T au = pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)],
-                             p[pgi_below(b.axis[1], j) * sj], p[pgi_above(b.axis[1], j) * sj], p[pgi_below(b.axis[2], k) * sk],
-                             p[pgi_above(b.axis[2], k) * sk]);
+    const T au =
+        pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(b.axis[0], i)],
+                    p[pgi_above(b.axis[0], i)], p[pgi_below(b.axis[1], j) * sj], p[pgi_above(b.axis[1], j) * sj],
+                    p[pgi_below(b.axis[2], k) * sk], p[pgi_above(b.axis[2], k) * sk]);
     const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk];
     return (double)(pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k) - au);
 }
@@ -1774,7 +1826,8 @@ template <class T> static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_le
         in = out;
         out = swap;
     }
-    for (int p = 0; p < (int)l->points; p++) u[p % n[0] + p / n[0] % n[1] * gu.sj + p / n[0] / n[1] * gu.sk] += (T)in[p];
+    for (int p = 0; p < (int)l->points; p++)
+        u[p % n[0] + p / n[0] % n[1] * gu.sj + p / n[0] / n[1] * gu.sk] += (T)in[p];
 }
 
 static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
@@ -1813,7 +1866,7 @@ static void pgi_cpu_control(pg_solver *s, int step, int argument)
     pgi_control(s->state, step, argument, pgi_cpu_now());
 }
 
-static void pgi_monitor(pg_solver *s, const pgi_state *st);     // >>solve
+static void pgi_monitor(pg_solver *s, const pgi_state *st);    // >>solve
 
 static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
@@ -1825,13 +1878,16 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
     }
 }
 
-#define PGI_OPS_TABLE(name, backend, T)                                                                                        \
-    static const pgi_ops name = {                                                                                              \
-        pgi_##backend##_control, pgi_##backend##_loop, pgi_##backend##_fill_zero<T>, pgi_##backend##_copy<T>,                  \
-        pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>, pgi_##backend##_red_black<T>, pgi_##backend##_residual<T>, \
-        pgi_##backend##_apply<T>, pgi_##backend##_reduce<T>, pgi_##backend##_restrict_full<T>, pgi_##backend##_restrict_faces<T>, \
-        pgi_##backend##_prolong_add<T>, pgi_##backend##_interpolate<T>, pgi_##backend##_solve_coarsest<T>,                     \
-        pgi_##backend##_residual_narrow, pgi_##backend##_narrow_rhs, pgi_##backend##_widen_add}
+#define PGI_OPS_TABLE(name, backend, T)                                                                                \
+    static const pgi_ops name = {pgi_##backend##_control,           pgi_##backend##_loop,                              \
+                                 pgi_##backend##_fill_zero<T>,      pgi_##backend##_copy<T>,                           \
+                                 pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>,                         \
+                                 pgi_##backend##_red_black<T>,      pgi_##backend##_residual<T>,                       \
+                                 pgi_##backend##_apply<T>,          pgi_##backend##_reduce<T>,                         \
+                                 pgi_##backend##_restrict_full<T>,  pgi_##backend##_restrict_faces<T>,                 \
+                                 pgi_##backend##_prolong_add<T>,    pgi_##backend##_interpolate<T>,                    \
+                                 pgi_##backend##_solve_coarsest<T>, pgi_##backend##_residual_narrow,                   \
+                                 pgi_##backend##_narrow_rhs,        pgi_##backend##_widen_add}
 
 PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double);
 PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
@@ -1855,30 +1911,31 @@ static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
 static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int line)
 {
     cudaGetLastError();
-    pgi_fail(s, e == cudaErrorMemoryAllocation ? PG_ERROR_MEMORY : PG_ERROR_CUDA, "%s failed at line %d of poisson_gpu.cu: %s (%s)", what,
-             line, cudaGetErrorName(e), cudaGetErrorString(e));
+    pgi_fail(s, e == cudaErrorMemoryAllocation ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+             "%s failed at line %d of poisson_gpu.cu: %s (%s)", what, line, cudaGetErrorName(e), cudaGetErrorString(e));
 }
 
-// Every CUDA call and launch of an operation stands in one of these two. After a failure the rest of a solve is skipped.
-#define PGI_CUDA(s, call)                                                                                                      \
-    do {                                                                                                                       \
-        if ((s)->failed == PG_OK) {                                                                                            \
-            const cudaError_t pgi_error_ = (call);                                                                             \
-            if (pgi_error_ != cudaSuccess) pgi_cuda_failed(s, pgi_error_, #call, __LINE__);                                    \
-        }                                                                                                                      \
+// Every CUDA call and launch of an operation stands in one of these two. After a failure the rest of a solve is
+// skipped.
+#define PGI_CUDA(s, call)                                                                                              \
+    do {                                                                                                               \
+        if ((s)->failed == PG_OK) {                                                                                    \
+            const cudaError_t pgi_error_ = (call);                                                                     \
+            if (pgi_error_ != cudaSuccess) pgi_cuda_failed(s, pgi_error_, #call, __LINE__);                            \
+        }                                                                                                              \
     } while (0)
 
-#define PGI_LAUNCH(s, blocks, threads, kernel, ...)                                                                            \
-    do {                                                                                                                       \
-        cudaLaunchConfig_t pgi_config_ = {};                                                                                   \
-        pgi_config_.gridDim = dim3((unsigned)(blocks));                                                                        \
-        pgi_config_.blockDim = threads;                                                                                        \
-        pgi_config_.stream = (s)->stream;                                                                                      \
-        PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                                    \
+#define PGI_LAUNCH(s, blocks, threads, kernel, ...)                                                                    \
+    do {                                                                                                               \
+        cudaLaunchConfig_t pgi_config_ = {};                                                                           \
+        pgi_config_.gridDim = dim3((unsigned)(blocks));                                                                \
+        pgi_config_.blockDim = threads;                                                                                \
+        pgi_config_.stream = (s)->stream;                                                                              \
+        PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
 
-// A block owns tx x ty columns along k and marches kc planes. All blocks are numbered in one dimension, as y and z of a launch
-// grid end at 65535.
+// A block owns tx x ty columns along k and marches kc planes. All blocks are numbered in one dimension, as y and z of a
+// launch grid end at 65535.
 struct pgi_shape {
     int tx, ty, bx, by, kc;
     int64_t blocks;
@@ -1899,14 +1956,11 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARC
     return h;
 }
 
-static dim3 pgi_threads(const pgi_shape &h)
-{
-    return dim3((unsigned)h.tx, (unsigned)h.ty);
-}
+static dim3 pgi_threads(const pgi_shape &h) { return dim3((unsigned)h.tx, (unsigned)h.ty); }
 
-// Blocks that a multiprocessor must be able to hold, by precision: what the registers of a march allow without spilling more
-// than it gains. Measured on an H200 at 512^3: f64 with 3, 4, 5, 6 blocks 1.08, 0.94, 1.29, 1.28 ms a Jacobi sweep, f32 0.73, 0.73,
-// 0.65, 0.61. Turing's multiprocessors hold 1024 threads.
+// Blocks that a multiprocessor must be able to hold, by precision: what the registers of a march allow without spilling
+// more than it gains. Measured on an H200 at 512^3: f64 with 3, 4, 5, 6 blocks 1.08, 0.94, 1.29, 1.28 ms a Jacobi
+// sweep, f32 0.73, 0.73, 0.65, 0.61. Turing's multiprocessors hold 1024 threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define PGI_MOST_BLOCKS(blocks) ((blocks) < 4 ? (blocks) : 4)
 #else
@@ -1930,17 +1984,16 @@ static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block
     return t;
 }
 
-// A value that nobody writes while the kernel runs, unless the same thread later and for good: such loads may pass stores.
-template <class T> static __device__ inline T pgi_load(const T *p)
-{
-    return __ldg(p);
-}
+// A value that nobody writes while the kernel runs, unless the same thread later and for good: such loads may pass
+// stores.
+template <class T> static __device__ inline T pgi_load(const T *p) { return __ldg(p); }
 
 // Marches one column of a tile; calls body(k, u, right-hand side, A u, inverse diagonal); rhs.f may be NULL.
 // On a uniform axis the row of z changes only at planes 0, 1 and n-1, so there is one test for all that is special; the
 // division is redone there only. Without FACES the boundary data are left to pgi_add_faces.
 template <class T, bool FACES, class Body>
-static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu, const pgi_rhs &rhs, const pgi_tile &t, Body body)
+static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu, const pgi_rhs &rhs, const pgi_tile &t,
+                                        Body body)
 {
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
     const pgi_axis<T> &az = b.axis[2];
@@ -1966,7 +2019,8 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
         }
         T right = f_c - mean;
         if (FACES && touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, t.i, t.j, k);
-        const T au = pgi_stencil(x, y, z, reaction, u_c, pgi_load(xm), pgi_load(xp), pgi_load(ym), pgi_load(yp), u_km, u_kp);
+        const T au =
+            pgi_stencil(x, y, z, reaction, u_c, pgi_load(xm), pgi_load(xp), pgi_load(ym), pgi_load(yp), u_km, u_kp);
         body(k, u_c, right, au, inverse);
         p += sk, xm += sk, xp += sk, ym += sk, yp += sk;
         if (f) f += f_sk;
@@ -1975,11 +2029,11 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     }
 }
 
-// Adds factor times the boundary terms to the points of a column that have any; relaxed: times 1/diagonal too. A loop of its own
-// keeps the march free of calls.
-template <class T, class TO>
-static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs, const pgi_tile &t, T factor, int relaxed, TO *out,
-                                            int64_t out_sk)
+// Adds factor times the boundary terms to the points of a column that have any; relaxed: times 1/diagonal too. A loop
+// of its own keeps the march free of calls.
+template <class T, class TO> static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
+                                                                         const pgi_tile &t, T factor, int relaxed,
+                                                                         TO *out, int64_t out_sk)
 {
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
@@ -1998,8 +2052,8 @@ static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &
 
 // Computes out = u + omega (rhs - A u) / diagonal   Moves 3 words a point   Covers one column of kc points a thread
 // Needs nothing beyond the arrays   Overlap: none
-template <class T>
-static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
+template <class T> static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega,
+                                                                       pgi_grid gout, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -2015,8 +2069,9 @@ static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, p
 // Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Covers one column a thread
 // An r that is rounded to f32 needs the boundary terms first: A u nearly cancels them.
 // Needs nothing beyond the arrays   Overlap: r may be f; u with neither
-template <class T, class TO>
-static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
+template <class T, class TO> static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu,
+                                                                                   pgi_rhs rhs, int scaled,
+                                                                                   pgi_grid gout, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -2038,8 +2093,8 @@ struct pgi_colour {
 
 // Computes u = u + omega (rhs - A u) / diagonal at the points of one colour   Moves 3 words a point of either colour
 // Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
-template <class T>
-static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
+template <class T> static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs,
+                                                                          T omega, pgi_colour c, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
     const int i = c.lo[0] + t.i, j = c.lo[1] + t.j;
@@ -2064,7 +2119,7 @@ static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu
     for (int k = first; k < c.lo[2] + t.k1; k += 2) {
         unsigned touched = touched_xy;
         int64_t below = -sk, above = sk;
-        if (k <= 2 || k == az.n - 1 || az.table) {      // planes 0 and n-1, and the first one after 0
+        if (k <= 2 || k == az.n - 1 || az.table) {    // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
             reaction = pgi_reaction(alpha, x, y, z);
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
@@ -2099,11 +2154,12 @@ static __device__ inline void pgi_block_sums(double sums[4])
         for (int w = 1; w < PGI_BLOCK / 32; w++) pgi_combine(sums, warp_sums[w]);
 }
 
-// Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns; the block
-// that ends last adds up the partial sums of all   Overlap: any
+// Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns;
+// the block that ends last adds up the partial sums of all   Overlap: any
 template <class T, int SOURCE>
-static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PGI_RESIDUAL ? PGI_BLOCKS(T) : 6)) pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                                         pgi_state *state, pgi_shape h)
+static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PGI_RESIDUAL ? PGI_BLOCKS(T) : 6))
+    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                      pgi_state *state, pgi_shape h)
 {
     double sums[4] = {0, 0, 0, 0};
     const T mean = pgi_mean_of<T>(rhs, b.state);
@@ -2114,8 +2170,10 @@ static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PG
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         const auto add = [&](int k, T v) {
             const double w = wxy * pgi_weight_of(b.axis[2], k);
-            if (partner == PGI_SELF) pgi_accumulate(sums, w, (double)v, (double)v);
-            else pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
+            if (partner == PGI_SELF)
+                pgi_accumulate(sums, w, (double)v, (double)v);
+            else
+                pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
         };
         if (SOURCE == PGI_RESIDUAL) {
             pgi_march<T, true>(b, gx, rhs, t, [&](int k, T, T right, T au, T) { add(k, right - au); });
@@ -2138,7 +2196,7 @@ static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PG
     if (thread == 0) {
         for (int q = 0; q < 4; q++) partials[4 * (size_t)blockIdx.x + q] = sums[q];
         __threadfence();
-        last = atomicInc(&state->ticket, gridDim.x - 1) == gridDim.x - 1;   // wraps to 0 for the next reduction
+        last = atomicInc(&state->ticket, gridDim.x - 1) == gridDim.x - 1;    // wraps to 0 for the next reduction
     }
     __syncthreads();
     if (!last) return;
@@ -2157,8 +2215,9 @@ static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PG
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
 
 // Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale   Moves 1 or 2 words a point
-template <class TF, class TT, int WHAT>
-static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int nx, int ny, int nz, const pgi_state *state, pgi_shape h)
+template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int nx,
+                                                                                    int ny, int nz,
+                                                                                    const pgi_state *state, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
     if (t.i >= nx || t.j >= ny) return;
@@ -2177,11 +2236,10 @@ static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int nx, 
 
 // Computes f = R r   Moves 1 1/8 words a fine point   Covers one coarse column a thread   Overlap: none
 // The windows of a block's rows, columns and planes are worked out once, in shared memory. One barrier.
-template <class T>
-static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
-                                           pgi_shape h)
+template <class T> static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
+                                                              pgi_grid r, pgi_grid f, int average, pgi_shape h)
 {
-    __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];        // tx + ty is at most one more than tx * ty
+    __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];    // tx + ty is at most one more than tx * ty
     pgi_window<T> *const x = &windows[threadIdx.x], *const y = &windows[h.tx + (int)threadIdx.y];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bc.axis[2].n);
     const int inside = t.i < bc.axis[0].n && t.j < bc.axis[1].n, thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
@@ -2193,18 +2251,17 @@ static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_tra
     const int n[3] = {bf.axis[0].n, bf.axis[1].n, bf.axis[2].n};
     const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
-    for (int K = t.k0; K < t.k1; K++)
-        to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
+    for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
 }
 
-template <class T>
-static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const void *from, void *to, int q,
-                                                int na, int nb)
+template <class T> static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
+                                                                   const void *from, void *to, int q, int na, int nb)
 {
     const pgi_state *st = bf.state;
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= (int64_t)na * nb || !st->face[q].plane) return;
-    ((T *)to)[p] = pgi_restrict_face_point(bf, bc, tr, (const T *)(from ? from : st->face[q].plane), q, (int)(p % na), (int)(p / na));
+    ((T *)to)[p] = pgi_restrict_face_point(bf, bc, tr, (const T *)(from ? from : st->face[q].plane), q, (int)(p % na),
+                                           (int)(p / na));
 }
 
 static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float *to, int64_t count)
@@ -2214,8 +2271,8 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
 }
 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
-template <class T>
-static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e, int nx, int ny, int nz, pgi_shape h)
+template <class T> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e, int nx,
+                                                             int ny, int nz, pgi_shape h)
 {
     __shared__ pgi_pair<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
@@ -2229,11 +2286,12 @@ static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_g
     for (int k = t.k0; k < t.k1; k++) to[k * u.sk] += pgi_prolong_point(from, e.sj, e.sk, x, y, zs[k - t.k0]);
 }
 
-// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread   Overlap: none
-// One barrier
-template <class T>
-static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, const __grid_constant__ pgi_transfers<T> tr, const pgi_faces *ff, const pgi_faces *fc,
-                                              pgi_grid u, pgi_grid v, int add, pgi_shape h)
+// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread Overlap:
+// none One barrier
+template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc,
+                                                                 const __grid_constant__ pgi_transfers<T> tr,
+                                                                 const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
+                                                                 pgi_grid v, int add, pgi_shape h)
 {
     __shared__ pgi_cubic<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bf.axis[2].n);
@@ -2257,7 +2315,8 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
     __syncthreads();
     for (int pass = 0; pass < 6; pass++) {
         if (p < points) {
-            double v = pgi_transform(pgi_eigen_part(eigen, pass % 3, pass < 3 ? 2 : 1), work[pass & 1], n, pass % 3, i, j, k);
+            double v =
+                pgi_transform(pgi_eigen_part(eigen, pass % 3, pass < 3 ? 2 : 1), work[pass & 1], n, pass % 3, i, j, k);
             if (pass == 2) v = pgi_coarsest_divide(eigen, b.state->alpha, v, i, j, k);
             work[1 - (pass & 1)][p] = v;
         }
@@ -2278,10 +2337,7 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
     pgi_control(st, step, argument, pgi_device_now());
 }
 
-static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c)
-{
-    pgi_enter(st, c);
-}
+static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
 
 // ---- launchers ----
 
@@ -2328,11 +2384,12 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
 {
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1, r32, h);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1,
+               r32, h);
 }
 
-template <class T>
-static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs rhs)
+template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
+                                               pgi_grid y, pgi_rhs rhs)
 {
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     const int64_t blocks = h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS;
@@ -2342,10 +2399,12 @@ static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int pa
     PGI_LAUNCH(s, blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, h);
 }
 
-template <class TF, class TT, int WHAT> static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+template <class TF, class TT, int WHAT>
+static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
 {
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1], l->n[2], s->state, h);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1], l->n[2],
+               s->state, h);
 }
 
 template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
@@ -2374,13 +2433,13 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
     for (int q = 0; q < 6; q++) {
         const int64_t count = (int64_t)level->n[pgi_plane_axis(q, 0)] * level->n[pgi_plane_axis(q, 1)];
         if (level->plane[q])
-            PGI_LAUNCH(s, (count + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_narrow_face_kernel, (const pgi_state *)s->state, q,
-                       (float *)level->plane[q], count);
+            PGI_LAUNCH(s, (count + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_narrow_face_kernel,
+                       (const pgi_state *)s->state, q, (float *)level->plane[q], count);
     }
 }
 
-template <class T>
-static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f, int average)
+template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
+                                                      const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
@@ -2393,20 +2452,21 @@ template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_l
         const int na = coarse->n[pgi_plane_axis(q, 0)], nb = coarse->n[pgi_plane_axis(q, 1)];
         if (coarse->plane[q])
             PGI_LAUNCH(s, ((int64_t)na * nb + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_restrict_face_kernel<T>,
-                       pgi_box_of(fine, T()), pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), (const void *)fine->plane[q],
-                       coarse->plane[q], q, na, nb);
+                       pgi_box_of(fine, T()), pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()),
+                       (const void *)fine->plane[q], coarse->plane[q], q, na, nb);
     }
 }
 
-template <class T> static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
+template <class T>
+static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
 {
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e, fine->n[0], fine->n[1],
-               fine->n[2], h);
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e, fine->n[0],
+               fine->n[1], fine->n[2], h);
 }
 
-template <class T>
-static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full, int add)
+template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
+                                                    const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
@@ -2415,7 +2475,8 @@ static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
 {
-    PGI_LAUNCH(s, 1, dim3((unsigned)((l->points + 31) / 32 * 32)), pgi_coarsest_kernel<T>, pgi_box_of(l, T()), u, rhs, l->eigen);
+    PGI_LAUNCH(s, 1, dim3((unsigned)((l->points + 31) / 32 * 32)), pgi_coarsest_kernel<T>, pgi_box_of(l, T()), u, rhs,
+               l->eigen);
 }
 
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
@@ -2469,11 +2530,13 @@ static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_s
     if (s->failed) return;
     const cudaStream_t outer = s->stream;
     s->stream = s->side[s->depth++];
-    PGI_CUDA(s, cudaStreamBeginCaptureToGraph(s->stream, params.conditional.phGraph_out[0], NULL, NULL, 0, cudaStreamCaptureModeRelaxed));
+    PGI_CUDA(s, cudaStreamBeginCaptureToGraph(s->stream, params.conditional.phGraph_out[0], NULL, NULL, 0,
+                                              cudaStreamCaptureModeRelaxed));
     if (s->failed == PG_OK) {
         body(s);
         if (again) PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, handle, (const pgi_state *)s->state, gate);
-        const cudaError_t e = cudaStreamEndCapture(s->stream, &inner);      // also after a failure: the stream must get free
+        const cudaError_t e =
+            cudaStreamEndCapture(s->stream, &inner);    // also after a failure: the stream must get free
         PGI_CUDA(s, e);
     }
     s->depth--;
@@ -2544,7 +2607,8 @@ static int pgi_choose_axes(pgi_line *const line[3], int chosen[3])
     return largest > PGI_COARSEST;
 }
 
-// Operations march along the last axis, so a 2D problem is (nx, 1, ny) to them: its y is their z, its absent axis their y.
+// Operations march along the last axis, so a 2D problem is (nx, 1, ny) to them: its y is their z, its absent axis their
+// y.
 static void pgi_turn(const pg_desc *desc, pg_desc *work)
 {
     *work = *desc;
@@ -2564,10 +2628,7 @@ static void pgi_turn(const pg_desc *desc, pg_desc *work)
     }
 }
 
-static int pgi_is_absent(const pg_desc *work, int axis)
-{
-    return work->dim == 2 ? axis == 1 : axis >= work->dim;
-}
+static int pgi_is_absent(const pg_desc *work, int axis) { return work->dim == 2 ? axis == 1 : axis >= work->dim; }
 
 static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
 {
@@ -2660,7 +2721,7 @@ static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_
     t->mf = f->m;
     t->mc = c->m;
     t->periodic = f->periodic;
-    if (f == c) return;                     // PGI_SAME
+    if (f == c) return;    // PGI_SAME
     t->kind = c->merged ? PGI_MERGED : f->node ? PGI_NODES : PGI_CELLS;
     t->shift = t->kind == PGI_NODES && pgi_is_dirichlet(f, 0);
     t->adjoint = f->node || adjoint;
@@ -2702,10 +2763,7 @@ static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *con
     }
 }
 
-static size_t pgi_element(unsigned flags)
-{
-    return flags & PG_F32 ? sizeof(float) : sizeof(double);
-}
+static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
 // Returns the bytes of the tables; arena->used is all.
@@ -2725,21 +2783,27 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             level->points *= level->n[a];
             level->coarsened[a] = h->coarsened[l][a];
         }
-        if (single) pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
-        else pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
-        // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in 1D).
+        if (single)
+            pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
+        else
+            pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
+        // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
+        // 0.19 in 1D).
         const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
         for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
             pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
-            if (single) pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone);
-            else pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone);
+            if (single)
+                pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone);
+            else
+                pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone);
         }
     }
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
-    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];      // the last one is the outer level's
+    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];    // the last one is the outer level's
     for (int l = 0; l <= h->levels; l++) {
         void *host;
-        (l < h->levels ? &s->level[l] : &s->outer)->faces = (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
+        (l < h->levels ? &s->level[l] : &s->outer)->faces =
+            (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
         host_faces[l] = (pgi_faces *)host;
     }
     if (s->multigrid) {
@@ -2747,7 +2811,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         s->level[h->levels - 1].eigen = (double *)pgi_take_table(arena, 3 * PGI_EIGEN_AXIS * sizeof(double), &host);
         for (int a = 0; a < 3 && host; a++) {
             double *e = (double *)host + a * PGI_EIGEN_AXIS;
-            pgi_line_eigen(h->line[h->levels - 1][a], d->beta, e, e + PGI_COARSEST, e + PGI_COARSEST + PGI_COARSEST * PGI_COARSEST);
+            pgi_line_eigen(h->line[h->levels - 1][a], d->beta, e, e + PGI_COARSEST,
+                           e + PGI_COARSEST + PGI_COARSEST * PGI_COARSEST);
         }
     }
     const size_t table_bytes = arena->used;
@@ -2787,7 +2852,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     }
     for (int l = 0; l <= h->levels && arena->mirror; l++) {
         const int outer = l == h->levels;
-        pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta, s->mixed && !outer);
+        pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
+                         s->mixed && !outer);
     }
     if (s->staged) {
         s->stage_u = pgi_take_grid(arena, s->outer.n, outer_element);
@@ -2807,8 +2873,9 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // >>smoothing
 // -------------------------------------------------------------------------------------------------------------------
 
-// The weights of sweeps. d axes are coarsened, so the errors that smoothing must remove have eigenvalues of D^-1 A in [1/d, 2].
-// Red-black: over-relaxation pays in 2D and 3D (I. Yavneh 1996); Jacobi: the optimum 2/(1/d + 2); Chebyshev: reciprocal roots.
+// The weights of sweeps. d axes are coarsened, so the errors that smoothing must remove have eigenvalues of D^-1 A in
+// [1/d, 2]. Red-black: over-relaxation pays in 2D and 3D (I. Yavneh 1996); Jacobi: the optimum 2/(1/d + 2); Chebyshev:
+// reciprocal roots.
 static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
 {
     int dims = 0;
@@ -2820,25 +2887,30 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
         const int count = post ? d->nu_post : d->nu_pre;
         double *weight = post ? l->jacobi_post : l->jacobi;
         for (int q = 0; q < PGI_MAX_SWEEPS; q++) {
-            const double root = (high + low) / 2 + (high - low) / 2 * cos(3.14159265358979323846 * (2 * q + 1) / (2.0 * (count ? count : 1)));
+            const double root =
+                (high + low) / 2 +
+                (high - low) / 2 * cos(3.14159265358979323846 * (2 * q + 1) / (2.0 * (count ? count : 1)));
             weight[q] = d->omega > 0 ? d->omega : 2 / (low + high);
             if (d->flags & PG_SMOOTH_CHEBYSHEV) weight[q] = 1 / root;
         }
     }
 }
 
-// What Young's over-relaxation factor needs to know of the tables: the smallest eigenvalue of A without alpha, the step to the next
-// one, and the largest diagonal.
+// What Young's over-relaxation factor needs to know of the tables: the smallest eigenvalue of A without alpha, the step
+// to the next one, and the largest diagonal.
 static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 {
     double smallest = 0, next = DBL_MAX, diagonal = 0;
     for (int a = 0; a < 3; a++) {
-        const double first = d->beta * pgi_line_eigenvalue(line[a], 0), second = d->beta * pgi_line_eigenvalue(line[a], 1);
+        const double first = d->beta * pgi_line_eigenvalue(line[a], 0),
+                     second = d->beta * pgi_line_eigenvalue(line[a], 1);
         double row[4], top = 0;
         for (int i = 0; i < line[a]->n; i++) {
             pgi_line_row(line[a], i, row);
-            if (i > 0 && i < line[a]->n - 1) top = fmax(top, d->beta * row[3]);
-            else if (line[a]->n < 3) top = fmax(top, d->beta * row[3]);
+            if (i > 0 && i < line[a]->n - 1)
+                top = fmax(top, d->beta * row[3]);
+            else if (line[a]->n < 3)
+                top = fmax(top, d->beta * row[3]);
         }
         smallest += first;
         next = fmin(next, second - first);
@@ -2848,8 +2920,8 @@ static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
     return spectrum;
 }
 
-// Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the smallest
-// (non-zero) eigenvalue of A and its largest diagonal.
+// Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
+// smallest (non-zero) eigenvalue of A and its largest diagonal.
 static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
 {
     double lambda = spectrum->smallest + alpha;
@@ -2860,7 +2932,8 @@ static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
     return 2 / (1 + sqrt(1 - rho * rho));
 }
 
-static void pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_rhs rhs, const double *weight, int period, int count)
+static void pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_rhs rhs, const double *weight, int period,
+                              int count)
 {
     for (int q = 0; q < count; q++)
         s->ops->jacobi(s, l, q % 2 ? l->t : l->u, rhs, weight[q % period], q % 2 ? l->u : l->t);
@@ -2906,8 +2979,8 @@ static void pgi_cycle(pg_solver *s, int l, pgi_rhs rhs, int visits)
     pgi_smooth(s, fine, rhs, 1, s->desc.nu_post);
 }
 
-// Full multigrid from level l down and up again: f and the boundary data are restricted, the coarse solution is interpolated
-// cubically. Cycles at level l overwrite f of the coarser levels only when these are done with it.
+// Full multigrid from level l down and up again: f and the boundary data are restricted, the coarse solution is
+// interpolated cubically. Cycles at level l overwrite f of the coarser levels only when these are done with it.
 static void pgi_fmg(pg_solver *s, int l, int full)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
@@ -2939,13 +3012,11 @@ static void pgi_fmg_correction(pg_solver *s)
 }
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>solve  One program for all methods. On the CPU it runs; on the GPU it is recorded once as a graph, or driven by the host.
+// >>solve  One program for all methods. On the CPU it runs; on the GPU it is recorded once as a graph, or driven by the
+// host.
 // -------------------------------------------------------------------------------------------------------------------
 
-static pgi_rhs pgi_outer_rhs(const pg_solver *s)
-{
-    return pgi_level_rhs(&s->outer, 1);
-}
+static pgi_rhs pgi_outer_rhs(const pg_solver *s) { return pgi_level_rhs(&s->outer, 1); }
 
 // PG_MIXED: u += what f32 cycles on the f64 residual find. The residual is scaled to the middle of the range of float.
 static void pgi_refine(pg_solver *s)
@@ -2964,17 +3035,16 @@ static void pgi_step_check(pg_solver *s)
     s->ops->control(s, PGI_CHECK, 0);
 }
 
-static void pgi_step_zero(pg_solver *s)
-{
-    s->outer_ops->fill_zero(s, &s->outer, s->outer.u);
-}
+static void pgi_step_zero(pg_solver *s) { s->outer_ops->fill_zero(s, &s->outer, s->outer.u); }
 
 static void pgi_step_fmg(pg_solver *s)
 {
     const pgi_level *l = &s->level[0];
     if (!s->mixed) {
-        if (s->guess_zero) pgi_fmg(s, 0, 1);
-        else pgi_fmg_correction(s);
+        if (s->guess_zero)
+            pgi_fmg(s, 0, 1);
+        else
+            pgi_fmg_correction(s);
     } else {
         if (s->guess_zero) {
             s->ops->narrow_rhs(s, &s->outer, s->outer.f, l);
@@ -2991,8 +3061,10 @@ static void pgi_step_fmg(pg_solver *s)
 
 static void pgi_step_cycle(pg_solver *s)
 {
-    if (s->mixed) pgi_refine(s);
-    else pgi_cycle(s, 0, pgi_level_rhs(&s->level[0], 1), 1);
+    if (s->mixed)
+        pgi_refine(s);
+    else
+        pgi_cycle(s, 0, pgi_level_rhs(&s->level[0], 1), 1);
     s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
 }
 
@@ -3042,14 +3114,16 @@ static void pgi_program(pg_solver *s)
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_RHS, 0);
     }
-    if (s->may_be_singular && !s->guess_zero) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);   // a large constant would drown the rest
+    if (s->may_be_singular && !s->guess_zero)
+        s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);    // a large constant would drown the rest
     if (s->checked && s->guess_zero) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_CHECK_FIRST, 0);
     } else if (s->mixed) {
-        s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
+        s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
+                             pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
@@ -3086,18 +3160,23 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         snprintf(r->message, sizeof r->message, "%s: %d iterations, no tolerance was asked for", name, r->iterations);
         break;
     case PG_STAGNATED:
-        snprintf(r->message, sizeof r->message, "%s after %d iterations: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off, or "
-                 "a weak smoother", name, r->iterations, st->best, r->rhs_norm, r->residual);
+        snprintf(r->message, sizeof r->message,
+                 "%s after %d iterations: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off, or "
+                 "a weak smoother",
+                 name, r->iterations, st->best, r->rhs_norm, r->residual);
         break;
     case PG_NOT_A_NUMBER:
-        snprintf(r->message, sizeof r->message, st->iterations ? "%s: the residual overflowed in iteration %d"
-                 : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched", name, r->iterations);
+        snprintf(r->message, sizeof r->message,
+                 st->iterations ? "%s: the residual overflowed in iteration %d"
+                                : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
+                 name, r->iterations);
         break;
     default:
-        snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side", name, r->iterations,
-                 r->iterations == 1 ? "" : "s", r->residual, share);
-        if (!(r->rhs_norm > 0)) snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
-                                         r->iterations, r->residual);
+        snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
+                 name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share);
+        if (!(r->rhs_norm > 0))
+            snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
+                     r->iterations, r->residual);
     }
 }
 
@@ -3115,7 +3194,8 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
 }
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>validation  Every default and every check of a descriptor, a stopping rule and a pointer, before anything is touched.
+// >>validation  Every default and every check of a descriptor, a stopping rule and a pointer, before anything is
+// touched.
 // -------------------------------------------------------------------------------------------------------------------
 
 static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
@@ -3127,7 +3207,8 @@ static pg_status pgi_refuse(char text[512], pg_status status, const char *format
     return status;
 }
 
-// An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in C++.
+// An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in
+// C++.
 template <class E> static int pgi_number(const E &field)
 {
     int value;
@@ -3136,10 +3217,10 @@ template <class E> static int pgi_number(const E &field)
     return value;
 }
 
-#define PGI_TRY(call)                                                                                                          \
-    do {                                                                                                                       \
-        const pg_status pgi_status_ = (call);                                                                                  \
-        if (pgi_status_ != PG_OK) return pgi_status_;                                                                          \
+#define PGI_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        const pg_status pgi_status_ = (call);                                                                          \
+        if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
     } while (0)
 
 static const char *const pgi_axis_name[3] = {"x", "y", "z"};
@@ -3150,7 +3231,8 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 {
     const unsigned set = *flags & mask;
     if (set & (set - 1))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags 0x%x name more than one %s (0x%x); give one", *flags, group, set);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags 0x%x name more than one %s (0x%x); give one", *flags, group,
+                          set);
     if (!set) *flags |= fallback;
     return PG_OK;
 }
@@ -3161,15 +3243,20 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
 
 static const char *pgi_method_name(unsigned flags)
 {
-    return flags & PG_JACOBI ? "PG_JACOBI" : flags & PG_RBGS ? "PG_RBGS" : flags & PG_SOR ? "PG_SOR"
-           : flags & PG_VCYCLE ? "PG_VCYCLE" : flags & PG_WCYCLE ? "PG_WCYCLE" : "PG_FMG";
+    return flags & PG_JACOBI   ? "PG_JACOBI"
+           : flags & PG_RBGS   ? "PG_RBGS"
+           : flags & PG_SOR    ? "PG_SOR"
+           : flags & PG_VCYCLE ? "PG_VCYCLE"
+           : flags & PG_WCYCLE ? "PG_WCYCLE"
+                               : "PG_FMG";
 }
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
     const unsigned known = pgi_precisions | pgi_sweep_methods | pgi_cycle_methods | pgi_smoothers | PG_SYMMETRIC;
     if (d->flags & ~known)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64", d->flags & ~known);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
+                          d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_sweep_methods | pgi_cycle_methods, PG_FMG));
     if (d->flags & pgi_cycle_methods) {
@@ -3178,10 +3265,12 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
     }
     const char *method = pgi_method_name(d->flags);
     if (d->flags & pgi_smoothers)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG",
-                          method, d->flags & pgi_smoothers);
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
+                          d->flags & pgi_smoothers);
     if (d->flags & PG_MIXED)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG", method);
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG", method);
     if (d->flags & PG_SYMMETRIC)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC does not go with %s; use PG_VCYCLE", method);
     return PG_OK;
@@ -3189,8 +3278,10 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
 
 static pg_status pgi_check_count(char text[512], const char *name, int *value, int fallback, int may_be_none)
 {
-    if (*value == 0) *value = fallback;
-    else if (*value == PG_NONE && may_be_none) *value = 0;
+    if (*value == 0)
+        *value = fallback;
+    else if (*value == PG_NONE && may_be_none)
+        *value = 0;
     if (*value < 0 || *value > PGI_MAX_SWEEPS)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %d; it must be 1 to %d%s", name, *value, (int)PGI_MAX_SWEEPS,
                           may_be_none ? ", or PG_NONE" : "");
@@ -3201,25 +3292,29 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
 {
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     if (!(d->omega >= 0) || d->omega >= 2)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default", d->omega);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
+                          d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
     if ((d->flags & PG_SMOOTH_CHEBYSHEV) && d->omega != 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
     PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
     PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2, 0));
     if (symmetric && d->nu_pre != d->nu_post)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d", d->nu_pre, d->nu_post);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
+                          d->nu_pre, d->nu_post);
     if (d->nu_pre + d->nu_post == 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
     return PG_OK;
 }
 
 static pg_status pgi_check_size(pg_desc *d, char text[512])
 {
-    const int limit = 1 << 28;      // so that small multiples of n and i + block size stay an int
+    const int limit = 1 << 28;    // so that small multiples of n and i + block size stay an int
     double points = 1;
     if (d->dim < 0 || d->dim > 3) return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d; it must be 0 to 3", d->dim);
     for (int a = 0; a < 3; a++) {
@@ -3230,10 +3325,12 @@ static pg_status pgi_check_size(pg_desc *d, char text[512])
     }
     if (d->dim == 0) d->dim = d->n[2] > 1 ? 3 : d->n[1] > 1 ? 2 : 1;
     for (int a = d->dim; a < 3; a++)
-        if (d->n[a] != 1) return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a, d->n[a]);
+        if (d->n[a] != 1)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a,
+                              d->n[a]);
     if (points > 1e15)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d x %d x %d = %.3g unknowns; at most 1e15 can be addressed", d->n[0], d->n[1],
-                          d->n[2], points);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d x %d x %d = %.3g unknowns; at most 1e15 can be addressed",
+                          d->n[0], d->n[1], d->n[2], points);
     return PG_OK;
 }
 
@@ -3244,13 +3341,16 @@ static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t s
     if (stride[1] == 0) stride[1] = stride[0] < limit / ny ? stride[0] * ny : stride[0];
     const int64_t sj = stride[0], sk = stride[1];
     if (sj < 0 || sk < 0 || sj > limit / ny || sk > limit / nz)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is {%lld, %lld}; strides must be positive, and the array small enough to address", name,
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "%s is {%lld, %lld}; strides must be positive, and the array small enough to address", name,
                           (long long)sj, (long long)sk);
     const int apart_jk = (ny == 1 || sj >= nx) && (nz == 1 || sk >= (ny - 1) * sj + nx);
     const int apart_kj = (nz == 1 || sk >= nx) && (ny == 1 || sj >= (nz - 1) * sk + nx);
     if (!apart_jk && !apart_kj)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is {%lld, %lld}: rows of %lld or planes of %lld x %lld elements overlap; give larger ones",
-                          name, (long long)sj, (long long)sk, (long long)nx, (long long)nx, (long long)ny);
+        return pgi_refuse(
+            text, PG_ERROR_ARGUMENT,
+            "%s is {%lld, %lld}: rows of %lld or planes of %lld x %lld elements overlap; give larger ones", name,
+            (long long)sj, (long long)sk, (long long)nx, (long long)nx, (long long)ny);
     return PG_OK;
 }
 
@@ -3266,61 +3366,76 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
         const pg_face *f = lo + e;
         const int kind = pgi_number(f->kind);
         if (kind < 0 || kind > PG_PERIODIC)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e],
+                              kind);
         if (!pgi_finite(f->value))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[2 * a + e],
-                              f->value);
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite",
+                              pgi_face_name[2 * a + e], f->value);
         if (f->kind != PG_ROBIN) continue;
         if (!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and "
-                              "b = 0 is PG_DIRICHLET with g/a", pgi_face_name[2 * a + e], f->a, f->b);
+            return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                              "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and "
+                              "b = 0 is PG_DIRICHLET with g/a",
+                              pgi_face_name[2 * a + e], f->a, f->b);
     }
     if ((lo->kind == PG_PERIODIC) != (hi->kind == PG_PERIODIC))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
-                          pgi_face_name[2 * a + 1]);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "only one of the faces %s and %s is PG_PERIODIC; both must be",
+                          pgi_face_name[2 * a], pgi_face_name[2 * a + 1]);
     const int periodic = lo->kind == PG_PERIODIC;
-    const int m = periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    const int m =
+        periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
     if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g; it must be positive, or 0 for a box of length 1", a, d->h[a]);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g; it must be positive, or 0 for a box of length 1", a,
+                          d->h[a]);
     if (d->coord[a] && d->h[a] != 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a, d->h[a], a);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a,
+                          d->h[a], a);
     if (d->coord[a] && m == 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "coord[%d] is given, but a single node between faces that are not Dirichlet has no "
-                          "interval; use h[%d]", a, a);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "coord[%d] is given, but a single node between faces that are not Dirichlet has no "
+                          "interval; use h[%d]",
+                          a, a);
     for (int q = 0; d->coord[a] && q <= m; q++) {
         const double x = d->coord[a][q];
         if (!pgi_finite(x) || (q > 0 && !(x > d->coord[a][q - 1])))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly",
+            return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                              "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly",
                               a, q, x, m + 1, axis);
     }
     for (int i = 0; d->weight[a] && i < n; i++)
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "weight[%d][%d] is %g; it must be positive: where the metric is 0, give its mean over the control "
-                              "length, or use PG_CELL", a, i, d->weight[a][i]);
+            return pgi_refuse(
+                text, PG_ERROR_ARGUMENT,
+                "weight[%d][%d] is %g; it must be positive: where the metric is 0, give its mean over the control "
+                "length, or use PG_CELL",
+                a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
         if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k, end ? " or 0" : periodic ? ", as the axis is periodic" : "");
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k,
+                              end        ? " or 0"
+                              : periodic ? ", as the axis is periodic"
+                                         : "");
     }
     if (periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n])
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there",
-                          a, d->conductance[a][0], d->conductance[a][n]);
+        return pgi_refuse(
+            text, PG_ERROR_ARGUMENT,
+            "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there", a,
+            d->conductance[a][0], d->conductance[a][n]);
     if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
     return PG_OK;
 }
 
 // Coefficients must be numbers of the precision that the cycles work in, with room for sums and products.
-static double pgi_largest(unsigned flags)
-{
-    return flags & (PG_F32 | PG_MIXED) ? 1e36 : 1e150;
-}
+static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ? 1e36 : 1e150; }
 
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
     const double largest = pgi_largest(d->flags);
     if (alpha == 0 || (alpha >= 1 / largest && alpha <= largest)) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0, or %g to %g in this precision", alpha, 1 / largest, largest);
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0, or %g to %g in this precision", alpha,
+                      1 / largest, largest);
 }
 
 #ifdef __CUDACC__
@@ -3337,7 +3452,9 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
     if (*device >= count)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device, count - 1);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device,
+                          count - 1);
     cudaFuncAttributes attributes;
     e = cudaSetDevice(*device);
     if (e == cudaSuccess) e = cudaFuncGetAttributes(&attributes, pgi_control_kernel);
@@ -3346,14 +3463,18 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     cudaSetDevice(previous);
     if (e != cudaSuccess) {
         cudaGetLastError();
-        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
+        return pgi_refuse(text, PG_ERROR_NO_DEVICE,
+                          "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
                           cudaGetErrorString(e));
     }
     const int has = 10 * major + minor;
-    const int built = attributes.binaryVersion < attributes.ptxVersion ? attributes.binaryVersion : attributes.ptxVersion;
+    const int built =
+        attributes.binaryVersion < attributes.ptxVersion ? attributes.binaryVersion : attributes.ptxVersion;
     warning[0] = 0;
     if (built < has)
-        snprintf(warning, 160, "compiled for sm_%d, this device is sm_%d: compile poisson_gpu.cu with -arch=sm_%d for full speed", built, has, has);
+        snprintf(warning, 160,
+                 "compiled for sm_%d, this device is sm_%d: compile poisson_gpu.cu with -arch=sm_%d for full speed",
+                 built, has, has);
     return PG_OK;
 }
 #endif
@@ -3368,19 +3489,23 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
     if (backend < 0 || backend > PG_CPU)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
     if (d->device < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
     if (d->backend != PG_CPU) {
 #ifdef __CUDACC__
         const pg_status status = pgi_find_device(d, device, warning, text);
 #else
-        const pg_status status = pgi_refuse(text, PG_ERROR_NO_DEVICE, "poisson_gpu.cu was compiled without CUDA; use PG_CPU or PG_AUTO, or compile with nvcc");
+        const pg_status status =
+            pgi_refuse(text, PG_ERROR_NO_DEVICE,
+                       "poisson_gpu.cu was compiled without CUDA; use PG_CPU or PG_AUTO, or compile with nvcc");
 #endif
         if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
         d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
     }
     if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
     return PG_OK;
 }
 
@@ -3389,17 +3514,20 @@ static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *
 {
 #ifdef __CUDACC__
     cudaPointerAttributes attributes;
-    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {       // no driver, so no device memory
+    if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {    // no driver, so no device memory
         cudaGetLastError();
         return PG_OK;
     }
     const int on_device = attributes.type == cudaMemoryTypeDevice, managed = attributes.type == cudaMemoryTypeManaged;
     if (d->memory == PG_MEM_HOST && on_device)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
     if (d->memory == PG_MEM_DEVICE && !on_device && !managed)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
     if (on_device && attributes.device != d->device - 1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is on CUDA device %d, but the solver on device %d", name, attributes.device, d->device - 1);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is on CUDA device %d, but the solver on device %d", name,
+                          attributes.device, d->device - 1);
 #else
     (void)d, (void)name, (void)data, (void)text;
 #endif
@@ -3411,8 +3539,8 @@ static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array
     const size_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double);
     if (!array) return PG_OK;
     if ((uintptr_t)array % element)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the array of face %s (%p) is not aligned to its %zu-byte elements", pgi_face_name[q], array,
-                          element);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the array of face %s (%p) is not aligned to its %zu-byte elements",
+                          pgi_face_name[q], array, element);
     return pgi_check_kind(d, "a face array", array, text);
 }
 
@@ -3421,8 +3549,10 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
 {
     if (!caller) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
     if (caller->struct_size != 0 && caller->struct_size != sizeof *caller)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
-                          caller->struct_size, sizeof *caller);
+        return pgi_refuse(
+            text, PG_ERROR_ARGUMENT,
+            "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
+            caller->struct_size, sizeof *caller);
     *d = *caller;
     d->struct_size = sizeof *d;
     PGI_TRY(pgi_check_size(d, text));
@@ -3442,7 +3572,8 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     }
     PGI_TRY(pgi_check_alpha(d, d->alpha, text));
     if (d->beta == 0) d->beta = 1;
-    if (!(d->beta > 0) || !pgi_finite(d->beta)) return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
+    if (!(d->beta > 0) || !pgi_finite(d->beta))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
@@ -3458,27 +3589,34 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     memset(stop, 0, sizeof *stop);
     if (caller) *stop = *caller;
     if (stop->struct_size != 0 && stop->struct_size != sizeof *stop)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.struct_size is %zu; it must be 0 or %zu", stop->struct_size, sizeof *stop);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.struct_size is %zu; it must be 0 or %zu", stop->struct_size,
+                          sizeof *stop);
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.rtol is %g; it must be positive, 0 for the default, or PG_NONE", stop->rtol);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "stop.rtol is %g; it must be positive, 0 for the default, or PG_NONE", stop->rtol);
     if (!pgi_finite(stop->atol) || stop->atol < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0 or positive", stop->atol);
     if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
                           stop->max_iter, stop->check);
     const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
-    if (norm < 0 || norm > PG_NORM_L1) return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.norm is %d; see pg_norm_kind", norm);
-    if (guess < 0 || guess > PG_GUESS_U) return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.guess is %d; see pg_guess", guess);
+    if (norm < 0 || norm > PG_NORM_L1)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.norm is %d; see pg_norm_kind", norm);
+    if (guess < 0 || guess > PG_GUESS_U)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.guess is %d; see pg_guess", guess);
     if (stop->relative_to_first != 0 && stop->relative_to_first != 1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.relative_to_first is %d; it must be 0 or 1",
+                          stop->relative_to_first);
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid ? 100 : 10000;
     if (stop->min_iter > stop->max_iter)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter, stop->max_iter);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
+                          stop->max_iter);
     if (stop->check == 0) stop->check = s->multigrid ? 1 : 10;
-    const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;           // iterations + check must stay an int
+    const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     if (stop->max_iter > limit) stop->max_iter = limit;
     if (stop->min_iter > limit) stop->min_iter = limit;
     if (stop->check > limit) stop->check = limit;
@@ -3492,12 +3630,13 @@ static int64_t pgi_extent(const pg_desc *d, const int64_t stride[2])
 }
 
 // Do two windows share an element? Windows of one array may interleave: with equal strides the distance decides.
-static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[2], const void *y, const int64_t sy[2], size_t element)
+static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[2], const void *y, const int64_t sy[2],
+                       size_t element)
 {
     const intptr_t bytes = (intptr_t)element, a = (intptr_t)x, b = (intptr_t)y;
     if (a + pgi_extent(d, sx) * bytes <= b || b + pgi_extent(d, sy) * bytes <= a) return 0;
     if ((d->n[1] > 1 && sx[0] != sy[0]) || (d->n[2] > 1 && sx[1] != sy[1]) || (b - a) % bytes) return 1;
-    const int64_t far = INT64_MAX / 4;                      // the stride of an axis of one does not matter
+    const int64_t far = INT64_MAX / 4;    // the stride of an axis of one does not matter
     const int64_t j = d->n[1] > 1 ? sx[0] : far, k = d->n[2] > 1 ? sx[1] : far;
     const int64_t large = j > k ? j : k, small = j > k ? k : j;
     const int64_t many = j > k ? d->n[1] : d->n[2], few = j > k ? d->n[2] : d->n[1];
@@ -3519,7 +3658,8 @@ static pg_status pgi_check_array(const pg_solver *s, const char *name, const voi
     const size_t element = pgi_element(s->desc.flags);
     if (!data) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL", name);
     if ((uintptr_t)data % element)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, data, element);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, data,
+                          element);
     return pgi_check_kind(&s->desc, name, data, text);
 }
 
@@ -3575,7 +3715,7 @@ static void *pgi_allocate(pg_solver *s)
         return p;
     }
 #endif
-    return aligned_alloc(PGI_ALIGN, s->bytes);      // a multiple of PGI_ALIGN
+    return aligned_alloc(PGI_ALIGN, s->bytes);    // a multiple of PGI_ALIGN
 }
 
 static void pgi_release(pg_solver *s)
@@ -3631,7 +3771,8 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
 {
 #ifdef __CUDACC__
     if (s->cuda) {
-        // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is done.
+        // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is
+        // done.
         const cudaStream_t stream = (cudaStream_t)s->desc.stream;
         PGI_CUDA(s, cudaMemcpyAsync(s->workspace, mirror, bytes, cudaMemcpyHostToDevice, stream));
         PGI_CUDA(s, cudaMemcpyAsync(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice, stream));
@@ -3655,9 +3796,12 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[3];
             if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
-                const int axis = d->dim == 2 && a > 0 ? 3 - a : a;      // the caller's
-                return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
-                                  "%g in %s: rescale the lengths", axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
+                const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
+                return pgi_refuse(
+                    text, PG_ERROR_ARGUMENT,
+                    "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
+                    "%g in %s: rescale the lengths",
+                    axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
             }
             if (line[a]->uniform && i == 1 && line[a]->n > 3) i = line[a]->n - 2;
         }
@@ -3684,8 +3828,10 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 #endif
     pgi_turn(&s->desc, &s->work);
     *lines = pgi_hierarchy_create(&s->work, s->multigrid);
-    if (!*lines) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
-                                   s->desc.n[0], s->desc.n[1], s->desc.n[2]);
+    if (!*lines)
+        return pgi_refuse(text, PG_ERROR_MEMORY,
+                          "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
+                          s->desc.n[1], s->desc.n[2]);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
@@ -3698,13 +3844,16 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     const pg_desc *d = &s->desc;
 #ifdef __CUDACC__
     if (pgi_capturing(s))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "a solver cannot be created while its stream is being captured; create it before");
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "a solver cannot be created while its stream is being captured; create it before");
 #endif
     if (d->workspace && d->workspace_bytes < s->bytes)
-        return pgi_refuse(text, PG_ERROR_MEMORY, "the workspace has %zu bytes, but %zu are needed; see pg_workspace_bytes", d->workspace_bytes,
+        return pgi_refuse(text, PG_ERROR_MEMORY,
+                          "the workspace has %zu bytes, but %zu are needed; see pg_workspace_bytes", d->workspace_bytes,
                           s->bytes);
     if (d->workspace && (uintptr_t)d->workspace % PGI_ALIGN)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the workspace (%p) is not aligned to %d bytes", d->workspace, (int)PGI_ALIGN);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the workspace (%p) is not aligned to %d bytes", d->workspace,
+                          (int)PGI_ALIGN);
     if (d->workspace) {
         pg_desc as_used = *d;
         as_used.memory = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
@@ -3712,15 +3861,18 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     }
     s->workspace = (char *)pgi_allocate(s);
     if (!s->workspace)
-        return pgi_refuse(text, PG_ERROR_MEMORY, "%zu bytes of %s memory for the workspace are not to be had; use PG_F32 or a smaller grid, or free some",
-                          s->bytes, s->cuda ? "device" : "host");
+        return pgi_refuse(
+            text, PG_ERROR_MEMORY,
+            "%zu bytes of %s memory for the workspace are not to be had; use PG_F32 or a smaller grid, or free some",
+            s->bytes, s->cuda ? "device" : "host");
     if ((uintptr_t)s->workspace % PGI_ALIGN)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator.alloc returned %p, which is not aligned to %d bytes", (void *)s->workspace,
-                          (int)PGI_ALIGN);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator.alloc returned %p, which is not aligned to %d bytes",
+                          (void *)s->workspace, (int)PGI_ALIGN);
     pgi_arena measure = {NULL, NULL, 0};
     const size_t table_bytes = pgi_layout(s, lines, &measure);
     char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
-    if (!mirror) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", table_bytes);
+    if (!mirror)
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", table_bytes);
     pgi_arena arena = {s->workspace, mirror, 0};
     pgi_layout(s, lines, &arena);
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
@@ -3734,8 +3886,10 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         s->host.volume = s->volume *= length;
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
-    if (d->flags & PG_JACOBI) s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
-    else if (d->flags & PG_RBGS) s->desc.omega = 1;
+    if (d->flags & PG_JACOBI)
+        s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
+    else if (d->flags & PG_RBGS)
+        s->desc.omega = 1;
     else if ((d->flags & PG_SOR) && d->omega == 0) {
         s->choose_omega = 1;
         s->spectrum = pgi_find_spectrum(d, lines->line[0]);
@@ -3815,36 +3969,40 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
     if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
-    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;      // so that the descriptor creates the same solver again
+    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
     if (s->owns_workspace) desc->workspace = NULL;
     return PG_OK;
 }
 
-}   // extern "C"
+}    // extern "C"
 
 #ifdef __CUDACC__
-// Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in planes, as their
-// stride need not be a multiple of the rows'.
+// Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in
+// planes, as their stride need not be a multiple of the rows'.
 static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
 {
-    const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1], nz = (size_t)s->desc.n[2];
+    const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1],
+                 nz = (size_t)s->desc.n[2];
     const size_t row = nx * element, plane = ny * row;
     const cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-    const int rows_packed = ny == 1 || (size_t)stride[0] == nx, packed = rows_packed && (nz == 1 || (size_t)stride[1] == nx * ny);
+    const int rows_packed = ny == 1 || (size_t)stride[0] == nx,
+              packed = rows_packed && (nz == 1 || (size_t)stride[1] == nx * ny);
     for (size_t k = 0; k < (packed ? 1 : nz); k++) {
         char *h = (char *)host + k * (size_t)stride[1] * element, *d = (char *)device + k * plane;
         if (rows_packed)
-            PGI_CUDA(s, cudaMemcpyAsync(to_device ? d : h, to_device ? h : d, packed ? nz * plane : plane, kind, s->stream));
+            PGI_CUDA(
+                s, cudaMemcpyAsync(to_device ? d : h, to_device ? h : d, packed ? nz * plane : plane, kind, s->stream));
         else
-            PGI_CUDA(s, cudaMemcpy2DAsync(to_device ? d : h, to_device ? row : (size_t)stride[0] * element, to_device ? h : d,
-                                          to_device ? (size_t)stride[0] * element : row, row, ny, kind, s->stream));
+            PGI_CUDA(s, cudaMemcpy2DAsync(to_device ? d : h, to_device ? row : (size_t)stride[0] * element,
+                                          to_device ? h : d, to_device ? (size_t)stride[0] * element : row, row, ny,
+                                          kind, s->stream));
     }
 }
 #endif
 
-// Puts the arguments of a call where the operations find them; host arrays on the GPU are copied first. Any of read_u, read_f
-// says that the array's contents matter.
+// Puts the arguments of a call where the operations find them; host arrays on the GPU are copied first. Any of read_u,
+// read_f says that the array's contents matter.
 static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f, const pg_stop *stop)
 {
     pgi_call c;
@@ -3854,14 +4012,14 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     c.alpha = s->desc.alpha;
     c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
-    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many sweeps as the grid
-    // is wide.
+    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many
+    // sweeps as the grid is wide.
     int largest = s->desc.n[0];
     for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
     c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
     c.progress = s->multigrid ? 0.9 : 1;
     c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
-    const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};     // pgi_norm_of 1
+    const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
     for (int q = 0; q < 6; q++) {
         c.face[q].value = s->work.face[q].value;
@@ -3873,7 +4031,8 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         s->recording = pgi_capturing(s);
         s->depth = 0;
         if (s->recording && s->staged)
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                              "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
         if (s->staged) {
             c.u = s->stage_u.base;
             c.f = s->stage_f.base;
@@ -3882,8 +4041,8 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
             for (int q = 0; q < 6; q++) {
                 if (!c.face[q].plane) continue;
                 const size_t count = (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)];
-                PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], c.face[q].plane, count * pgi_element(s->desc.flags), cudaMemcpyHostToDevice,
-                                            s->stream));
+                PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], c.face[q].plane, count * pgi_element(s->desc.flags),
+                                            cudaMemcpyHostToDevice, s->stream));
                 c.face[q].plane = s->stage_face[q];
             }
         }
@@ -3916,19 +4075,22 @@ static pg_status pgi_begin_call(pg_solver *s)
 {
     if (!s) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "solver is NULL; create one with pg_create");
     if (s->in_monitor)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "the handle is in use by the solve whose monitor makes this call; return from it first");
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "the handle is in use by the solve whose monitor makes this call; return from it first");
     s->error[0] = 0;
     s->failed = PG_OK;
     s->monitor = NULL;
     return PG_OK;
 }
 
-static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f, const int64_t stride[2])
+static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
+                                const int64_t stride[2])
 {
     PGI_TRY(pgi_check_array(s, name_u, u, s->error));
     PGI_TRY(pgi_check_array(s, name_f, f, s->error));
     if (pgi_overlap(&s->desc, u, s->desc.stride_u, f, stride, pgi_element(s->desc.flags)))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s (%p) and %s (%p) overlap; give them memory of their own", name_u, u, name_f, f);
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s (%p) and %s (%p) overlap; give them memory of their own",
+                          name_u, u, name_f, f);
     return PG_OK;
 }
 
@@ -3940,9 +4102,12 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const size_t bytes = (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] * element;
+        const size_t bytes =
+            (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] * element;
         if (data && data < end && data + bytes > begin)
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "u (%p) and a face array (%p) overlap; give them memory of their own", u, (const void *)data);
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                              "u (%p) and a face array (%p) overlap; give them memory of their own", u,
+                              (const void *)data);
     }
     return PG_OK;
 }
@@ -3954,8 +4119,10 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     PGI_TRY(pgi_check_system(s, u, f));
 #ifdef __CUDACC__
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, stop.monitor ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
-                          : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          stop.monitor
+                              ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
+                              : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
 #endif
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
     s->checked = stop.rtol > 0 || stop.atol > 0;
@@ -3966,8 +4133,10 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #ifdef __CUDACC__
     if (s->cuda) {
         cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
-        if (s->recording || stop.monitor || !graph) pgi_program(s);
-        else PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
+        if (s->recording || stop.monitor || !graph)
+            pgi_program(s);
+        else
+            PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
         s->recording = 0;
         if (s->staged) {
             pgi_cuda_read_state(s);
@@ -3987,7 +4156,8 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 #ifdef __CUDACC__
     if (s->cuda) {
         if (pgi_capturing(s))
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "a report waits for the stream, which is being captured; ask after the graph ran");
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                              "a report waits for the stream, which is being captured; ask after the graph ran");
         s->stream = (cudaStream_t)s->desc.stream;
         pgi_cuda_read_state(s);
         if (s->failed) return s->failed;
@@ -4005,10 +4175,12 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
         const pg_face *now = &s->desc.face[q];
         const int kind = pgi_number(face[q].kind);
         if (kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)))
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                              "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
                               pgi_face_name[q], kind, (int)now->kind);
         if (!pgi_finite(face[q].value))
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite", pgi_face_name[q], face[q].value);
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite",
+                              pgi_face_name[q], face[q].value);
         PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array, s->error));
     }
     for (int q = 0; q < 2 * s->desc.dim; q++) {
@@ -4023,7 +4195,9 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
 {
     PGI_TRY(pgi_check_system(s, u, f));
-    if (s->mixed) return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
+    if (s->mixed)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (s->multigrid) {
@@ -4040,7 +4214,8 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 {
     PGI_TRY(pgi_check_system(s, u, f));
     if (!s->multigrid)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or pg_smooth",
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or pg_smooth",
                           pgi_method_name(s->desc.flags));
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
@@ -4069,9 +4244,11 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                          "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->staged ? s->outer.f : pgi_direct_grid(s, r, s->desc.stride_f));
+    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s),
+                           s->staged ? s->outer.f : pgi_direct_grid(s, r, s->desc.stride_f));
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
@@ -4084,7 +4261,8 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     pgi_grid other = pgi_no_grid();
 #ifdef __CUDACC__
     if (pgi_capturing(s))
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "a reduction waits for the stream, which is being captured; call it outside the capture");
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
     if (partner == PGI_OTHER) {
         other = s->staged ? s->stage_f : pgi_direct_grid(s, y, s->desc.stride_u);
@@ -4121,20 +4299,32 @@ PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_r
 }
 
 // Every call on a handle: check it, make its device current, do the work, restore.
-#define PGI_CALL(work)                                                                                                         \
-    PGI_TRY(pgi_begin_call(s));                                                                                                \
-    const int previous = pgi_make_current(s);                                                                                  \
-    const pg_status status = (work);                                                                                           \
-    pgi_restore_current(s, previous);                                                                                          \
+#define PGI_CALL(work)                                                                                                 \
+    PGI_TRY(pgi_begin_call(s));                                                                                        \
+    const int previous = pgi_make_current(s);                                                                          \
+    const pg_status status = (work);                                                                                   \
+    pgi_restore_current(s, previous);                                                                                  \
     return status
 
-PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop) { PGI_CALL(pgi_solve(s, u, f, stop)); }
+PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *stop)
+{
+    PGI_CALL(pgi_solve(s, u, f, stop));
+}
 PG_API pg_status pg_get_report(pg_solver *s, pg_report *report) { PGI_CALL(pgi_get_report(s, report)); }
 PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6]) { PGI_CALL(pgi_set_faces(s, face)); }
-PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps) { PGI_CALL(pgi_smooth_call(s, u, f, sweeps)); }
-PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles) { PGI_CALL(pgi_cycle_call(s, u, f, cycles)); }
+PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps)
+{
+    PGI_CALL(pgi_smooth_call(s, u, f, sweeps));
+}
+PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles)
+{
+    PGI_CALL(pgi_cycle_call(s, u, f, cycles));
+}
 PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL(pgi_apply_call(s, u, v)); }
-PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r) { PGI_CALL(pgi_residual_call(s, u, f, r)); }
+PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r)
+{
+    PGI_CALL(pgi_residual_call(s, u, f, r));
+}
 
 PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
 {
@@ -4161,7 +4351,8 @@ PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double 
 {
     PGI_TRY(pgi_begin_call(s));
     const int number = pgi_number(kind);
-    if (number < 0 || number > PG_NORM_L1) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", number);
+    if (number < 0 || number > PG_NORM_L1)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", number);
     PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_SELF, result));
     *result = pgi_norm_of(s->host.sums, kind);
     return PG_OK;
@@ -4181,10 +4372,7 @@ PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *resu
     return PG_OK;
 }
 
-PG_API const char *pg_last_error(const pg_solver *s)
-{
-    return s ? s->error : pgi_thread_error;
-}
+PG_API const char *pg_last_error(const pg_solver *s) { return s ? s->error : pgi_thread_error; }
 
 PG_API const char *pg_status_string(pg_status status)
 {
@@ -4205,10 +4393,12 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 PG_API const char *pg_version(void)
 {
     static thread_local char text[256];
-    int used = snprintf(text, sizeof text, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
+    int used =
+        snprintf(text, sizeof text, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
 #ifdef __CUDACC__
     const int architectures[] = {__CUDA_ARCH_LIST__};
-    used += snprintf(text + used, sizeof text - (size_t)used, ", CUDA %d.%d for", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    used += snprintf(text + used, sizeof text - (size_t)used, ", CUDA %d.%d for", CUDART_VERSION / 1000,
+                     CUDART_VERSION % 1000 / 10);
     for (size_t q = 0; q < sizeof architectures / sizeof *architectures && used < 200; q++)
         used += snprintf(text + used, sizeof text - (size_t)used, " sm_%d", architectures[q] / 10);
 #else
@@ -4222,4 +4412,4 @@ PG_API const char *pg_version(void)
     return text;
 }
 
-}   // extern "C"
+}    // extern "C"

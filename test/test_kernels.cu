@@ -1,5 +1,5 @@
-// The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the GPU against
-// the same one of the CPU on random boxes whose sizes divide nothing.
+// The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the
+// GPU against the same one of the CPU on random boxes whose sizes divide nothing.
 #include "../poisson_gpu.cu"
 
 #include "common.h"
@@ -7,7 +7,8 @@
 static const char *const all_ends[] = {"DD", "DN", "ND", "NN", "PP", "DR", "RN", "RR"};
 enum { END_KINDS = sizeof all_ends / sizeof *all_ends };
 
-// A random problem: sizes, centrings, kinds, constant face data, and (where coords is set) unequal spacing and a metric.
+// A random problem: sizes, centrings, kinds, constant face data, and (where coords is set) unequal spacing and a
+// metric.
 typedef struct problem {
     pg_desc desc;
     double coord[3][200], weight[3][200], conductance[3][200];
@@ -87,7 +88,8 @@ static void coarse_lines_keep_length_weight_and_resistance(void **)
                 double fine = 0, coarse = 0;
                 for (int i = 0; i < f->n; i++) fine += f->w[i];
                 for (int i = 0; i < c->n; i++) coarse += c->w[i];
-                const int ends_are_unknowns = !f->node || f->periodic || (!pgi_is_dirichlet(f, 0) && !pgi_is_dirichlet(f, 1));
+                const int ends_are_unknowns =
+                    !f->node || f->periodic || (!pgi_is_dirichlet(f, 0) && !pgi_is_dirichlet(f, 1));
                 if (ends_are_unknowns) assert_true(fabs(fine - coarse) <= 1e-12 * fine);
                 assert_true(c->edge[0] == f->edge[0] && c->edge[c->m] == f->edge[f->m]);
                 if (c != f) assert_true(c->n < f->n && c->n >= 1);
@@ -107,7 +109,9 @@ typedef struct transfers {
 
 static void make_transfers(transfers *x, const pgi_line *f, const pgi_line *c, int adjoint)
 {
-    pgi_line *const fine[3] = {(pgi_line *)f, (pgi_line *)f, (pgi_line *)f}, *const coarse[3] = {(pgi_line *)c, (pgi_line *)c, (pgi_line *)c};
+    pgi_line *const fine[3] = {(pgi_line *)f, (pgi_line *)f, (pgi_line *)f}, *const coarse[3] = {(pgi_line *)c,
+                                                                                                 (pgi_line *)c,
+                                                                                                 (pgi_line *)c};
     pgi_box<double> bf, bc;
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout_transfer(&measure, &x->t, f, c, adjoint);
@@ -153,7 +157,8 @@ static void restriction_is_the_weighted_adjoint_or_the_average(void **)
                     for (int e = 0; e < w.count; e++) row[(w.first + e) % f->n] += w.w[e], sum += w.w[e];
                     if (x.t.adjoint)
                         for (int i = 0; i < f->n; i++)
-                            assert_true(fabs(row[i] - dense[J * f->n + i] * f->w[i] / c->w[J]) <= 1e-13 * (1 + fabs(row[i])));
+                            assert_true(fabs(row[i] - dense[J * f->n + i] * f->w[i] / c->w[J]) <=
+                                        1e-13 * (1 + fabs(row[i])));
                     else
                         assert_true(fabs(sum - 1) <= 1e-13);
                     pgi_restriction(x.t, x.fine, x.coarse, J, 1, &w);
@@ -170,7 +175,8 @@ static void restriction_is_the_weighted_adjoint_or_the_average(void **)
     }
 }
 
-// With enough coarse points a cubic that satisfies the face conditions is reproduced; without face conditions any cubic is.
+// With enough coarse points a cubic that satisfies the face conditions is reproduced; without face conditions any cubic
+// is.
 static void interpolation_reproduces_cubics(void **)
 {
     rng r = {4};
@@ -183,9 +189,14 @@ static void interpolation_reproduces_cubics(void **)
         if (f != c && c->n >= 4 && !f->periodic) {
             transfers x;
             make_transfers(&x, f, c, 0);
-            const double length = f->edge[f->m] - f->edge[0], k[4] = {rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1)};
-            const auto value = [&](double y) { return k[0] + y / length * (k[1] + y / length * (k[2] + y / length * k[3])); };
-            const auto slope = [&](double y) { return (k[1] + y / length * (2 * k[2] + 3 * k[3] * y / length)) / length; };
+            const double length = f->edge[f->m] - f->edge[0], k[4] = {rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1),
+                                                                      rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1)};
+            const auto value = [&](double y) {
+                return k[0] + y / length * (k[1] + y / length * (k[2] + y / length * k[3]));
+            };
+            const auto slope = [&](double y) {
+                return (k[1] + y / length * (2 * k[2] + 3 * k[3] * y / length)) / length;
+            };
             for (int faces = 0; faces < 2; faces++) {
                 for (int i = 0; i < f->n; i++) {
                     pgi_cubic<double> w;
@@ -226,7 +237,8 @@ static void eigenvectors_diagonalise_short_lines(void **)
                 for (int i = 0; i < n; i++) {
                     double row[4], id = 0;
                     pgi_line_row(l, i, row);
-                    const double av = row[0] * v[(i > 0 ? i - 1 : n - 1) * n + e] + row[1] * v[(i < n - 1 ? i + 1 : 0) * n + e] + row[3] * v[i * n + e];
+                    const double av = row[0] * v[(i > 0 ? i - 1 : n - 1) * n + e] +
+                                      row[1] * v[(i < n - 1 ? i + 1 : 0) * n + e] + row[3] * v[i * n + e];
                     assert_true(fabs(av - lambda[e] * v[i * n + e]) <= 1e-12 * top * (1 + fabs(v[i * n + e])));
                     for (int k = 0; k < n; k++) id += vtw[e * n + k] * v[k * n + i];
                     assert_true(fabs(id - (i == e)) <= 1e-12);
@@ -246,7 +258,7 @@ static void windows_overlap_exactly_when_they_share_an_element(void **)
         for (int a = 0; a < 3; a++) d.n[a] = rng_int(&r, 1, 4);
         int64_t s[2] = {rng_int(&r, d.n[0], 9), 0};
         s[1] = (d.n[1] - 1) * s[0] + d.n[0] + rng_int(&r, 0, 30);
-        if (q % 2 && d.n[1] > 1) {          // planes closer than rows
+        if (q % 2 && d.n[1] > 1) {    // planes closer than rows
             s[1] = rng_int(&r, d.n[0], 9);
             s[0] = (d.n[2] - 1) * s[1] + d.n[0] + rng_int(&r, 0, 30);
         }
@@ -255,10 +267,13 @@ static void windows_overlap_exactly_when_they_share_an_element(void **)
         for (int k = -3; k <= 3; k++)
             for (int j = -3; j <= 3; j++)
                 for (int i = -3; i <= 3; i++)
-                    shared |= abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && i + j * s[0] + k * s[1] == distance;
+                    shared |=
+                        abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && i + j * s[0] + k * s[1] == distance;
         double *base = (double *)(uintptr_t)0x100000;
         const int found = pgi_overlap(&d, base, s, (double *)((intptr_t)base + distance * 8), s, 8);
-        if (shared != found) fail_msg("%d %d %d strides %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], (long)s[0], (long)s[1], (long)distance, found, shared);
+        if (shared != found)
+            fail_msg("%d %d %d strides %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], (long)s[0],
+                     (long)s[1], (long)distance, found, shared);
     }
 }
 
@@ -300,8 +315,8 @@ static void grid_from_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t 
     memcpy(g.base, host, (size_t)l->points * element);
 }
 
-// Every operation that works on level 1 and its transfers to level 2, on both back ends: equal to round-off. Level 1 is packed in
-// the workspace of either, so the operations can be called directly.
+// Every operation that works on level 1 and its transfers to level 2, on both back ends: equal to round-off. Level 1 is
+// packed in the workspace of either, so the operations can be called directly.
 template <class T> static void compare_operations(const pg_desc *desc, rng *r)
 {
     pg_solver *s[2] = {solver_with_data(desc, PG_CPU, 1), solver_with_data(desc, PG_CUDA, 1)};
@@ -310,7 +325,22 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
     T *u = (T *)allocate((size_t)most * sizeof(T)), *f = (T *)allocate((size_t)most * sizeof(T));
     T *out[2] = {(T *)allocate((size_t)most * sizeof(T)), (T *)allocate((size_t)most * sizeof(T))};
     for (int64_t q = 0; q < most; q++) u[q] = (T)rng_uniform(r, -1, 1), f[q] = (T)rng_uniform(r, -1, 1);
-    enum { JACOBI, RED_BLACK, BLACK_RED, RESIDUAL, APPLY, REDUCE_RESIDUAL, REDUCE_RHS, RESTRICT, AVERAGE, PROLONG, INTERPOLATE, INTERPOLATE_ADD, COARSEST, STEPS };
+    enum {
+        JACOBI,
+        RED_BLACK,
+        BLACK_RED,
+        RESIDUAL,
+        APPLY,
+        REDUCE_RESIDUAL,
+        REDUCE_RHS,
+        RESTRICT,
+        AVERAGE,
+        PROLONG,
+        INTERPOLATE,
+        INTERPOLATE_ADD,
+        COARSEST,
+        STEPS
+    };
     for (int step = 0; step < STEPS; step++) {
         double sums[2][4] = {{0}};
         int64_t count = most;
@@ -336,13 +366,18 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             case REDUCE_RESIDUAL: x->ops->reduce(x, fine, PGI_RESIDUAL, PGI_SELF, fine->u, none, full); break;
             case REDUCE_RHS: x->ops->reduce(x, fine, PGI_RHS, PGI_ONE, none, none, full); break;
             case RESTRICT:
-            case AVERAGE: x->ops->restrict_full(x, fine, fine->t, coarse, coarse->f, step == AVERAGE), result = coarse->f, where = coarse; break;
+            case AVERAGE:
+                x->ops->restrict_full(x, fine, fine->t, coarse, coarse->f, step == AVERAGE), result = coarse->f,
+                                                                                             where = coarse;
+                break;
             case PROLONG:
             case INTERPOLATE:
             case INTERPOLATE_ADD:
                 grid_from_host(x, coarse, coarse->u, sizeof(T), f);
-                if (step == PROLONG) x->ops->prolong_add(x, fine, fine->u, coarse, coarse->u);
-                else x->ops->interpolate(x, fine, fine->u, coarse, coarse->u, 1, step == INTERPOLATE_ADD);
+                if (step == PROLONG)
+                    x->ops->prolong_add(x, fine, fine->u, coarse, coarse->u);
+                else
+                    x->ops->interpolate(x, fine, fine->u, coarse, coarse->u, 1, step == INTERPOLATE_ADD);
                 break;
             default:
                 grid_from_host(x, last, last->u, sizeof(T), u);
@@ -355,7 +390,8 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             count = where->points;
             grid_to_host(x, where, result, sizeof(T), out[b]);
 #ifdef __CUDACC__
-            if (x->cuda) pgi_cuda_read_state(x);
+            if (x->cuda)
+                pgi_cuda_read_state(x);
             else
 #endif
                 x->host = *x->state;
@@ -390,8 +426,10 @@ static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
         do random_problem(&p, &r, p.desc.dim == 1 ? 150 : q % 10 ? 45 : 80, 1);
         while (p.desc.n[0] <= PGI_COARSEST && p.desc.n[1] <= PGI_COARSEST && p.desc.n[2] <= PGI_COARSEST);
         p.desc.flags = PG_FMG | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0);
-        if (q % 2) compare_operations<float>(&p.desc, &r);
-        else compare_operations<double>(&p.desc, &r);
+        if (q % 2)
+            compare_operations<float>(&p.desc, &r);
+        else
+            compare_operations<double>(&p.desc, &r);
     }
 }
 
@@ -404,7 +442,8 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
         problem p;
         random_problem(&p, &r, 45, 1);
         p.desc.dim = rng_int(&r, 2, 3);
-        p.desc.n[0] = rng_int(&r, 20, 60), p.desc.n[1] = rng_int(&r, 20, 60), p.desc.n[2] = p.desc.dim == 3 ? rng_int(&r, 10, 40) : 1;
+        p.desc.n[0] = rng_int(&r, 20, 60), p.desc.n[1] = rng_int(&r, 20, 60),
+        p.desc.n[2] = p.desc.dim == 3 ? rng_int(&r, 10, 40) : 1;
         for (int a = 0; a < 3; a++) p.desc.coord[a] = p.desc.weight[a] = p.desc.conductance[a] = NULL, p.desc.h[a] = 1;
         p.desc.n[1] *= p.desc.dim == 2 ? 10 : 1;
         p.desc.flags = PG_SOR;
@@ -412,7 +451,8 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
         p.desc.backend = PG_CPU;
         pg_solver *s = create(&p.desc);
         const size_t points = (size_t)s->level[0].points;
-        double *u[2] = {(double *)allocate(points * 8), (double *)allocate(points * 8)}, *f = (double *)allocate(points * 8);
+        double *u[2] = {(double *)allocate(points * 8), (double *)allocate(points * 8)},
+               *f = (double *)allocate(points * 8);
         for (size_t i = 0; i < points; i++) u[0][i] = u[1][i] = rng_uniform(&r, -1, 1), f[i] = rng_uniform(&r, -1, 1);
         const int before = omp_get_max_threads();
         for (int b = 0; b < 2; b++) {
