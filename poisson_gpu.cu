@@ -63,7 +63,7 @@ enum {
     PGI_CHUNKS = 256,            // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 2048,    // and of a GPU reduction
     PGI_BLOCK = 256,             // threads of a block
-    PGI_MARCH = 128,             // planes that a sweep marches through at most
+    PGI_MARCH = 64,              // planes that a sweep marches through at most
     PGI_PLANES = 32,             // and a transfer, which keeps their weights in shared memory
     PGI_SERIAL = 32768,          // points below which OpenMP costs more than it gives
     PGI_ALIGN = 256              // bytes
@@ -612,7 +612,6 @@ template <class T> static PGI_HD inline void pgi_cubic_of(const pgi_transfer<T> 
 
 // A coarse solution and what its interpolation to the next finer level needs. No faces: boundary data 0.
 template <class T> struct pgi_interpolation {
-    const pgi_transfers<T> *transfers;
     const pgi_faces *fine_faces, *coarse_faces;
     const pgi_state *state;
     int fine_nx, nx, ny;    // coarse nx, ny
@@ -624,7 +623,8 @@ template <class T> struct pgi_interpolation {
 // wherever they exist: on a z face the fine data, on one of y the coarse data interpolated along x, on one of x the
 // coarse data.
 template <class T> static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_interpolation<T> &p, const pgi_cubic<T> &cx,
-                                                                  const pgi_cubic<T> &cy, int i, int j, int c)
+                                                                  const pgi_cubic<T> &open_x, const pgi_cubic<T> &cy,
+                                                                  int i, int j, int c)
 {
     const pgi_state *st = p.state;
     if (c < 0) return p.fine_faces ? pgi_face_value<T>(p.fine_faces, st, 4 - 1 - c, i + (int64_t)p.fine_nx * j) : (T)0;
@@ -645,10 +645,8 @@ template <class T> static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_inte
         } else if (p.coarse_faces && !st->face[y_face].plane) {
             line = pgi_face_value<T>(p.coarse_faces, st, y_face, 0);
         } else if (p.coarse_faces) {
-            pgi_cubic<T> open;
-            pgi_cubic_of(p.transfers->axis[0], i, 0, &open);
             for (int a = 0; a < 4; a++)
-                line += open.w[a] * pgi_face_value<T>(p.coarse_faces, st, y_face, open.j[a] + (int64_t)p.nx * c);
+                line += open_x.w[a] * pgi_face_value<T>(p.coarse_faces, st, y_face, open_x.j[a] + (int64_t)p.nx * c);
         }
         sum += cy.w[b] * line;
     }
@@ -657,13 +655,14 @@ template <class T> static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_inte
 
 // Interpolates (adds to) the column (i,j) of u from plane k0 to k1; rows: the cubics of these planes, or NULL. Planes
 // of the coarse solution are worked out once and kept while the window of four moves over them.
-template <class T> static PGI_HD inline void pgi_interpolate_column(const pgi_interpolation<T> &p, int i, int j, int k0,
-                                                                    int k1, const pgi_cubic<T> *rows, T *u,
-                                                                    int64_t u_sk, int add)
+template <class T>
+static PGI_HD inline void pgi_interpolate_column(const pgi_interpolation<T> &p, const pgi_transfers<T> &t, int i, int j,
+                                                 int k0, int k1, const pgi_cubic<T> *rows, T *u, int64_t u_sk, int add)
 {
-    pgi_cubic<T> x, y;
-    pgi_cubic_of(p.transfers->axis[0], i, 1, &x);
-    pgi_cubic_of(p.transfers->axis[1], j, 1, &y);
+    pgi_cubic<T> x, open_x, y;    // open_x: without the face conditions
+    pgi_cubic_of(t.axis[0], i, 1, &x);
+    pgi_cubic_of(t.axis[0], i, 0, &open_x);
+    pgi_cubic_of(t.axis[1], j, 1, &y);
     int kept[4] = {-3, -3, -3, -3};    // planes; -3: none
     T values[4] = {0, 0, 0, 0};
     for (int k = k0; k < k1; k++) {
@@ -671,7 +670,7 @@ template <class T> static PGI_HD inline void pgi_interpolate_column(const pgi_in
         if (rows)
             z = rows[k - k0];
         else
-            pgi_cubic_of(p.transfers->axis[2], k, 1, &z);
+            pgi_cubic_of(t.axis[2], k, 1, &z);
         T sum = 0, fresh[4];
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -684,7 +683,7 @@ template <class T> static PGI_HD inline void pgi_interpolate_column(const pgi_in
                 fresh[q] = values[e];
                 found = 1;
             }
-            if (!found && z.w[q] != 0) fresh[q] = pgi_interpolate_plane(p, x, y, i, j, z.j[q]);
+            if (!found && z.w[q] != 0) fresh[q] = pgi_interpolate_plane(p, x, open_x, y, i, j, z.j[q]);
             sum += z.w[q] * fresh[q];
         }
         for (int q = 0; q < 4; q++) {
@@ -696,11 +695,11 @@ template <class T> static PGI_HD inline void pgi_interpolate_column(const pgi_in
 }
 
 template <class T>
-static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_transfers<T> &t, const pgi_state *state,
-                                                               const pgi_faces *ff, const pgi_faces *fc, int fine_nx,
+static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *state, const pgi_faces *ff,
+                                                               const pgi_faces *fc, int fine_nx,
                                                                const pgi_box<T> &coarse, const pgi_grid &v)
 {
-    const pgi_interpolation<T> p = {&t,   ff,  fc, state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
+    const pgi_interpolation<T> p = {ff,   fc,  state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
                                     v.sj, v.sk};
     return p;
 }
@@ -1756,12 +1755,12 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level 
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
     const pgi_interpolation<T> p =
-        pgi_interpolation_of(t, pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
+        pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
                              fine->n[0], pgi_box_of(coarse, T()), v);
     PGI_OMP(omp parallel for collapse(2) schedule(static) if (fine->points > PGI_SERIAL))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
-            pgi_interpolate_column(p, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
+            pgi_interpolate_column(p, t, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
                                    u.sk, add);
 }
 
@@ -1958,16 +1957,14 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARC
 
 static dim3 pgi_threads(const pgi_shape &h) { return dim3((unsigned)h.tx, (unsigned)h.ty); }
 
-// Blocks that a multiprocessor must be able to hold, by precision: what the registers of a march allow without spilling
-// more than it gains. Measured on an H200 at 512^3: f64 with 3, 4, 5, 6 blocks 1.08, 0.94, 1.29, 1.28 ms a Jacobi
-// sweep, f32 0.73, 0.73, 0.65, 0.61. Turing's multiprocessors hold 1024 threads.
+// Blocks that a multiprocessor must be able to hold: what the registers of a march allow without spilling more than it
+// gains. Measured on an H200 at 512^3, marches of 64 planes: Jacobi in f64 with 4 and 5 blocks 1.00 and 0.95 ms a
+// sweep, the residual 0.99 and 1.08. Turing's multiprocessors hold 1024 threads.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-#define PGI_MOST_BLOCKS(blocks) ((blocks) < 4 ? (blocks) : 4)
+#define PGI_BOUNDS(blocks) __launch_bounds__(PGI_BLOCK, (blocks) < 4 ? (blocks) : 4)
 #else
-#define PGI_MOST_BLOCKS(blocks) (blocks)
+#define PGI_BOUNDS(blocks) __launch_bounds__(PGI_BLOCK, blocks)
 #endif
-#define PGI_BLOCKS(T) (sizeof(T) == 4 ? 6 : 4)
-#define PGI_BOUNDS __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(PGI_BLOCKS(T)))
 
 struct pgi_tile {
     int i, j, k0, k1;
@@ -2004,16 +2001,16 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     const T *ym = p + pgi_below(b.axis[1], t.j) * sj, *yp = p + pgi_above(b.axis[1], t.j) * sj;
     const unsigned mask = FACES ? pgi_face_mask(rhs, b.state) : 0;
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
-    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
+    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     pgi_row<T> z = pgi_row_of(az, t.k0);
-    T reaction = pgi_reaction(alpha, x, y, z), inverse = 1 / pgi_diagonal(reaction, x, y, z);
+    T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
     T u_km = pgi_load(p + pgi_below(az, t.k0) * sk), u_c = pgi_load(p);
     for (int k = t.k0; k < t.k1; k++) {
         const T u_kp = pgi_load(p + (k < az.n - 1 ? 1 : pgi_above(az, k)) * sk), f_c = f ? pgi_load(f) : (T)0;
         unsigned touched = touched_xy;
         if (k <= 1 || k == az.n - 1 || az.table) {
             z = pgi_row_of(az, k);
-            reaction = pgi_reaction(alpha, x, y, z);
+            reaction = column + z.reaction;
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
             touched |= mask & pgi_end_bits(k, az.n) << 4;
         }
@@ -2052,8 +2049,8 @@ template <class T, class TO> static __device__ inline void pgi_add_faces(const p
 
 // Computes out = u + omega (rhs - A u) / diagonal   Moves 3 words a point   Covers one column of kc points a thread
 // Needs nothing beyond the arrays   Overlap: none
-template <class T> static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega,
-                                                                       pgi_grid gout, pgi_shape h)
+template <class T> static __global__ void PGI_BOUNDS(5)
+    pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -2069,9 +2066,8 @@ template <class T> static __global__ void PGI_BOUNDS pgi_jacobi_kernel(pgi_box<T
 // Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Covers one column a thread
 // An r that is rounded to f32 needs the boundary terms first: A u nearly cancels them.
 // Needs nothing beyond the arrays   Overlap: r may be f; u with neither
-template <class T, class TO> static __global__ void PGI_BOUNDS pgi_residual_kernel(pgi_box<T> b, pgi_grid gu,
-                                                                                   pgi_rhs rhs, int scaled,
-                                                                                   pgi_grid gout, pgi_shape h)
+template <class T, class TO> static __global__ void PGI_BOUNDS(4)
+    pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -2093,8 +2089,8 @@ struct pgi_colour {
 
 // Computes u = u + omega (rhs - A u) / diagonal at the points of one colour   Moves 3 words a point of either colour
 // Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
-template <class T> static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs,
-                                                                          T omega, pgi_colour c, pgi_shape h)
+template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
+    pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
     const int i = c.lo[0] + t.i, j = c.lo[1] + t.j;
@@ -2109,19 +2105,19 @@ template <class T> static __global__ void PGI_BOUNDS pgi_red_black_kernel(pgi_bo
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
-    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
+    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
     T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
     const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
     pgi_row<T> z = az.row[1];
-    T reaction = pgi_reaction(alpha, x, y, z), inverse = 1 / pgi_diagonal(reaction, x, y, z);
+    T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
 #pragma unroll 2
     for (int k = first; k < c.lo[2] + t.k1; k += 2) {
         unsigned touched = touched_xy;
         int64_t below = -sk, above = sk;
         if (k <= 2 || k == az.n - 1 || az.table) {    // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
-            reaction = pgi_reaction(alpha, x, y, z);
+            reaction = column + z.reaction;
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
             touched |= mask & pgi_end_bits(k, az.n) << 4;
             below = pgi_below(az, k) * sk;
@@ -2156,8 +2152,7 @@ static __device__ inline void pgi_block_sums(double sums[4])
 
 // Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns;
 // the block that ends last adds up the partial sums of all   Overlap: any
-template <class T, int SOURCE>
-static __global__ void __launch_bounds__(PGI_BLOCK, PGI_MOST_BLOCKS(SOURCE == PGI_RESIDUAL ? PGI_BLOCKS(T) : 6))
+template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_RESIDUAL ? 4 : 6)
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state, pgi_shape h)
 {
@@ -2288,8 +2283,7 @@ template <class T> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr
 
 // Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread Overlap:
 // none One barrier
-template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc,
-                                                                 const __grid_constant__ pgi_transfers<T> tr,
+template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
                                                                  const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
                                                                  pgi_grid v, int add, pgi_shape h)
 {
@@ -2299,8 +2293,8 @@ template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, 
     if (t.k0 + thread < t.k1) pgi_cubic_of(tr.axis[2], t.k0 + thread, 1, &zs[thread]);
     __syncthreads();
     if (t.i >= bf.axis[0].n || t.j >= bf.axis[1].n) return;
-    const pgi_interpolation<T> p = pgi_interpolation_of(tr, bf.state, ff, fc, bf.axis[0].n, bc, v);
-    pgi_interpolate_column(p, t.i, t.j, t.k0, t.k1, zs, pgi_data<T>(u) + t.i + t.j * u.sj, u.sk, add);
+    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, v);
+    pgi_interpolate_column(p, tr, t.i, t.j, t.k0, t.k1, zs, pgi_data<T>(u) + t.i + t.j * u.sj, u.sk, add);
 }
 
 // Computes u += A^-1 (rhs - A u) on the coarsest level   One block, one point a thread; 8 KB of shared memory

@@ -787,7 +787,9 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
         }
         assert_true(fabs(report[0].rhs_norm - report[1].rhs_norm) <= (single ? 1e-6 : 1e-12) * report[0].rhs_norm);
         const double removed = report[0].removed_mean;
-        assert_true(fabs(report[1].removed_mean - removed) <= 1e-12 * (fabs(removed) + 1));
+        /* f and its boundary terms, which partly cancel in the mean, are rounded in their own precision */
+        const double about = fabs(removed) + 1 + (report[0].rhs_norm > 0 ? report[0].rhs_norm : 0);
+        assert_true(fabs(report[1].removed_mean - removed) <= (single ? 4e-6 : 1e-12) * about);
         free(u[0]), free(u[1]), free(f);
         ref_free(&p);
     }

@@ -79,7 +79,7 @@ static void the_lists_are_the_enums(void **state)
     const pg_status first_last[] = {PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE,
                                     PG_ERROR_CUDA};
     const pg_outcome all[] = {PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED,
-                              PG_NOT_A_NUMBER, PG_CANCELLED};
+                              PG_NOT_A_NUMBER, PG_CANCELLED, PG_RUNNING};
     assert_memory_equal(first_last, statuses, sizeof statuses);
     assert_memory_equal(all, outcomes, sizeof outcomes);
 }
