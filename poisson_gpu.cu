@@ -1483,14 +1483,6 @@ template <class T> static inline void pgi_cpu_colour_row(const pgi_box<T> &b, co
         pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, u, sj, sk, sj, sk, omega, j, k, nx - 1, nx);
 }
 
-// One colour of plane k.
-template <class T> static inline void pgi_cpu_colour_plane(const pgi_box<T> &b, const pgi_rhs &rhs, T *u, int64_t sj,
-                                                           int64_t sk, T omega, int k, int colour)
-{
-    for (int j = 0; j < b.axis[1].n - b.axis[1].seam; j++)
-        pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, colour);
-}
-
 // Red-black relaxation of a box in about one pass over memory. Every thread has a slab of planes; the second colour
 // follows one plane behind the first, but for the slab's two outer planes, which wait until the neighbours' first
 // colour is done. The result does not depend on the slabs.
@@ -1498,20 +1490,25 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
                                                      const pgi_rhs &rhs, T omega, int first)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int planes = l->n[2] - b.axis[2].seam, second = 1 - first, slabs = pgi_cpu_slabs(l->points, planes);
+    const int ny = l->n[1] - b.axis[1].seam, planes = l->n[2] - b.axis[2].seam, second = 1 - first;
+    const int slabs = pgi_cpu_slabs(l->points, planes);
     PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int k = lo; k < hi; k++) {
-            pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, k, first);
-            if (k - 1 > lo) pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, k - 1, second);
+            for (int j = 0; j < ny; j++) {
+                pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k, 0, first);
+                if (k - 1 > lo) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, k - 1, 0, second);
+            }
         }
     }
     PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
-        pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, lo, second);
-        if (hi - 1 > lo) pgi_cpu_colour_plane(b, rhs, u, sj, sk, omega, hi - 1, second);
+        for (int j = 0; j < ny; j++) {
+            pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, lo, 0, second);
+            if (hi - 1 > lo) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega, j, hi - 1, 0, second);
+        }
     }
 }
 
