@@ -41,10 +41,12 @@
 #define PGI_HD
 #endif
 
+#ifndef PGI_CONDITIONAL    // 1: graphs that loop on the device
 #if defined(__CUDACC__) && CUDART_VERSION >= 12040
-#define PGI_CONDITIONAL 1    // graphs that loop on the device
+#define PGI_CONDITIONAL 1
 #else
 #define PGI_CONDITIONAL 0
+#endif
 #endif
 
 #ifdef _OPENMP
