@@ -94,15 +94,22 @@ template <class T> struct pgi_axis {
 
 // How an axis is coarsened to the next level.
 enum pgi_transfer_kind { PGI_SAME, PGI_NODES, PGI_CELLS, PGI_MERGED };
+enum { PGI_TAPS = 4 };
+template <class T> struct pgi_taps {    // coarse value `coarse` = sum of w[q] times fine value first + q, endlessly
+    int first, coarse;
+    T w[PGI_TAPS];
+};
 template <class T> struct pgi_transfer {
-    int kind, nf, nc;          // fine and coarse unknowns
-    int mf, mc;                // fine and coarse intervals between the same two ends
-    int shift;                 // 1 where point 0 is a Dirichlet end and no unknown
-    int periodic, adjoint;     // adjoint: restriction is the weighted adjoint of prolongation, else the overlap average
-    double inverse;            // 1 / mf (nodes), 1 / (2 mf) (cells)
-    T end[2];                  // face value over the first (last) unknown's, for a correction: 0 Dirichlet, 1 Neumann
-    const int *place;          // nf: coarse unknown at or below, -1 beyond the first; NULL: evenly spaced
-    const T *fraction;         // nf: how far to the next one (beyond an end: in half coarse cells)
+    int kind, nf, nc;         // fine and coarse unknowns
+    int mf, mc;               // fine and coarse intervals between the same two ends
+    int shift;                // 1 where point 0 is a Dirichlet end and no unknown
+    int periodic, adjoint;    // adjoint: restriction is the weighted adjoint of prolongation, else the overlap average
+    double inverse;           // 1 / mf (nodes), 1 / (2 mf) (cells)
+    T end[2];                 // face value over the first (last) unknown's, for a correction: 0 Dirichlet, 1 Neumann
+    const int *place;         // nf: coarse unknown at or below, -1 beyond the first; NULL: evenly spaced
+    const T *fraction;        // nf: how far to the next one (beyond an end: in half coarse cells)
+    const pgi_taps<T> *taps;    // nc, by first: the restriction of a residual; NULL: more points than fit
+    int most_taps;
     const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
@@ -182,13 +189,13 @@ struct pgi_level {
     pgi_box<float> box32;
     pgi_transfers<double> transfer64;
     pgi_transfers<float> transfer32;
-    pgi_grid u, f, t;    // t: scratch for residuals, shared by all levels
+    pgi_grid u, f, t;    // t: takes turns with u, or holds a residual
     void *plane[6];      // boundary data in the level's precision, where it has its own
     const pgi_faces *faces;
     const double *eigen;    // coarsest: per axis values, vectors, weighted transposed vectors
 };
 
-enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR };
+enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR };
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -218,6 +225,7 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
+    int multiprocessors, shared_limit;    // of the device: their number, bytes a block can have
 
     char *workspace;
     size_t bytes;
@@ -270,6 +278,10 @@ struct pgi_ops {
     void (*interpolate)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full,
                         int add);
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs);
+    // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last
+    pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed, int sweeps,
+                      int head, const pgi_level *coarse, pgi_grid e);
+    void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -715,7 +727,8 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_VALID: return st->valid;
     case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
     case PGI_INNER: return st->inner > 0;
-    default: return st->inner > 1;
+    case PGI_PAIR: return st->inner > 1;
+    default: return st->inner > 3;
     }
 }
 
@@ -1353,6 +1366,30 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
     }
 }
 
+// ---- what every back end can do with its plain operations ----
+
+// The other grid of a level: u and t take turns to hold the iterate.
+static pgi_grid pgi_other_grid(const pgi_level *l, pgi_grid u) { return u.base == l->u.base ? l->t : l->u; }
+
+enum pgi_head { PGI_FROM_U, PGI_FROM_ZERO, PGI_CORRECTED };    // the guess: u, 0, or u + P e
+
+static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega,
+                                   int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e)
+{
+    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u);
+    if (head == PGI_CORRECTED) s->ops->prolong_add(s, l, u, coarse, e);
+    for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, u, rhs, omega, reversed);
+    return u;
+}
+
+static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                       const pgi_level *coarse)
+{
+    const pgi_grid r = pgi_other_grid(l, u);
+    s->ops->residual(s, l, u, rhs, r);
+    s->ops->restrict_full(s, l, r, coarse, coarse->f, 0);
+}
+
 // -------------------------------------------------------------------------------------------------------------------
 // >>cpu  The operations on the CPU: rows, spread over OpenMP threads.
 // -------------------------------------------------------------------------------------------------------------------
@@ -1859,6 +1896,19 @@ static void pgi_cpu_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32
     });
 }
 
+template <class T> static pgi_grid pgi_cpu_relax(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                 double omega, int reversed, int sweeps, int head,
+                                                 const pgi_level *coarse, pgi_grid e)
+{
+    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
+}
+
+template <class T> static void pgi_cpu_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                         const pgi_level *coarse)
+{
+    pgi_residual_then_restrict(s, l, u, rhs, coarse);
+}
+
 static void pgi_cpu_control(pg_solver *s, int step, int argument)
 {
     pgi_control(s->state, step, argument, pgi_cpu_now());
@@ -1877,15 +1927,26 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
 }
 
 #define PGI_OPS_TABLE(name, backend, T)                                                                                \
-    static const pgi_ops name = {pgi_##backend##_control,           pgi_##backend##_loop,                              \
-                                 pgi_##backend##_fill_zero<T>,      pgi_##backend##_copy<T>,                           \
-                                 pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>,                         \
-                                 pgi_##backend##_red_black<T>,      pgi_##backend##_residual<T>,                       \
-                                 pgi_##backend##_apply<T>,          pgi_##backend##_reduce<T>,                         \
-                                 pgi_##backend##_restrict_full<T>,  pgi_##backend##_restrict_faces<T>,                 \
-                                 pgi_##backend##_prolong_add<T>,    pgi_##backend##_interpolate<T>,                    \
-                                 pgi_##backend##_solve_coarsest<T>, pgi_##backend##_residual_narrow,                   \
-                                 pgi_##backend##_narrow_rhs,        pgi_##backend##_widen_add}
+    static const pgi_ops name = {pgi_##backend##_control,                                                              \
+                                 pgi_##backend##_loop,                                                                 \
+                                 pgi_##backend##_fill_zero<T>,                                                         \
+                                 pgi_##backend##_copy<T>,                                                              \
+                                 pgi_##backend##_subtract_shift<T>,                                                    \
+                                 pgi_##backend##_jacobi<T>,                                                            \
+                                 pgi_##backend##_red_black<T>,                                                         \
+                                 pgi_##backend##_residual<T>,                                                          \
+                                 pgi_##backend##_apply<T>,                                                             \
+                                 pgi_##backend##_reduce<T>,                                                            \
+                                 pgi_##backend##_restrict_full<T>,                                                     \
+                                 pgi_##backend##_restrict_faces<T>,                                                    \
+                                 pgi_##backend##_prolong_add<T>,                                                       \
+                                 pgi_##backend##_interpolate<T>,                                                       \
+                                 pgi_##backend##_solve_coarsest<T>,                                                    \
+                                 pgi_##backend##_relax<T>,                                                             \
+                                 pgi_##backend##_restrict_residual<T>,                                                 \
+                                 pgi_##backend##_residual_narrow,                                                      \
+                                 pgi_##backend##_narrow_rhs,                                                           \
+                                 pgi_##backend##_widen_add}
 
 PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double);
 PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
@@ -1923,11 +1984,13 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
         }                                                                                                              \
     } while (0)
 
-#define PGI_LAUNCH(s, blocks, threads, kernel, ...)                                                                    \
+#define PGI_LAUNCH(s, blocks, threads, kernel, ...) PGI_LAUNCH_SHARED(s, blocks, threads, 0, kernel, __VA_ARGS__)
+#define PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, ...)                                                      \
     do {                                                                                                               \
         cudaLaunchConfig_t pgi_config_ = {};                                                                           \
         pgi_config_.gridDim = dim3((unsigned)(blocks));                                                                \
         pgi_config_.blockDim = threads;                                                                                \
+        pgi_config_.dynamicSmemBytes = (size_t)(bytes);                                                                \
         pgi_config_.stream = (s)->stream;                                                                              \
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
@@ -2318,6 +2381,638 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
     if (p < points) u[i + j * gu.sj + k * gu.sk] += (T)work[0][p];
 }
 
+// ---- passes: what a cycle does to a level between two transfers, in one pass over memory ----
+
+// A pass relaxes a tile of columns plane by plane: half-sweep p of a wavefront works on plane t - p while plane t + 1
+// comes in, so that u and f are read once and u is written once for several sweeps. A lane owns two columns, one of
+// each colour, and some rows, so no lane ever idles; neighbours along z are in its registers, along x in the
+// next lane's, along y in its registers or, at the edge of a warp, in shared memory: one barrier a plane. What half a
+// sweep needs beyond a tile is computed again there, and u is written to another grid, so tiles never wait for each
+// other.
+//     Unknowns outside a closed end are 0 and stay 0; the reaction of an end row is its coupling to them.
+template <class T> struct pgi_coupling {
+    T lower, upper;
+};
+
+template <class T> static PGI_HD inline pgi_coupling<T> pgi_coupling_of(const pgi_axis<T> &a, int i)
+{
+    pgi_coupling<T> c = {0, 0};
+    if (i < 0) return c;
+    const pgi_row<T> row = pgi_row_of(a, i);
+    c.lower = row.lower - (i == 0 ? row.reaction : (T)0);
+    c.upper = row.upper - (i > 0 ? row.reaction : (T)0);
+    return c;
+}
+
+// The unknown at index i of the endless axis; -1: none.
+static PGI_HD inline int pgi_wrap(int i, int n, int periodic)
+{
+    if (periodic) i += i < 0 ? n : i >= n ? -n : 0;
+    return i >= 0 && i < n ? i : -1;
+}
+
+template <class T> struct pgi_two;
+template <> struct pgi_two<double> {
+    typedef double2 type;
+};
+template <> struct pgi_two<float> {
+    typedef float2 type;
+};
+
+enum { PGI_PASS_PREFETCH = 4, PGI_PASS_PLANES = 256 };
+
+template <int VALUE> struct pgi_constant {
+    enum { value = VALUE };
+};
+
+template <class T> struct pgi_pass {
+    pgi_box<T> b, coarse;
+    pgi_transfers<T> transfer;
+    pgi_grid u, out, e, coarse_f;
+    pgi_rhs rhs;
+    T omega;
+    int first;       // parity of the colour that is relaxed first
+    int own[3];      // columns, rows and planes that a tile is there for
+    int tiles[3];    // their numbers
+    int last;        // planes beyond its own that a tile restricts from
+    int slots[3];    // coarse points that a tile interpolates from, or restricts to
+    int edges, finals, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
+    int bytes;                                                                   // of it, for a team
+};
+
+// A copy to shared memory that the thread waits for later; valid: bytes that exist, the rest becomes 0. ONCE: past L1,
+// which is worth its place only where tiles are wide against their halo.
+template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from, int valid)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    if (BYTES == 16 && ONCE)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(valid)
+                     : "memory");
+#else
+    for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = 4 * q < valid ? ((const unsigned *)from)[q] : 0u;
+#endif
+}
+static __device__ inline void pgi_copy_commit()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Waits for all groups of copies but the last LATEST.
+template <int LATEST> static __device__ inline void pgi_copy_wait()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATEST) : "memory");
+#endif
+}
+
+// 1/x to an ulp or so, without the branches of a division.
+static __device__ inline float pgi_reciprocal(float x) { return 1 / x; }
+static __device__ inline double pgi_reciprocal(double x)
+{
+#ifdef __CUDA_ARCH__
+    double y;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+    double e = fma(-x, y, 1.0);
+    y = fma(y, fma(e, e, e), y);
+    return fma(y, fma(-x, y, 1.0), y);
+#else
+    return 1 / x;
+#endif
+}
+
+// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
+{
+    pgi_taps<T> row;
+    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
+    row.first = row.coarse = lo + slot;
+    if (t.kind != PGI_SAME) {
+        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
+        if (at < 0) at = 0;
+        while (at < t.nc && t.taps[at].first < lo) at++;
+        if (at + slot < t.nc)
+            row = t.taps[at + slot];
+        else
+            row.first = hi;
+    }
+    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
+    return row;
+}
+
+// What plane z of residuals gives to the coarse planes of a tile: to slot and to the next one.
+template <class T> struct pgi_share {
+    int slot, coarse;    // coarse: the plane in slot number (index of this entry)
+    T w0, w1;
+};
+
+// Threads of a block at most and blocks that a multiprocessor must be able to hold, by the words that a pass keeps.
+#ifndef PGI_TUNE
+#define PGI_TUNE                                                                                                       \
+    {256, 1, 4}, {256, 1, 4}, {256, 1, 4}, {192, 2, 4}, {192, 2, 4}, { 256, 1, 4 }
+#endif
+static constexpr int pgi_pass_tuning[6][3] = {PGI_TUNE};    // f64 with 0, 1, 2 sweeps, f32
+template <class T, int SWEEPS> struct pgi_tuned {
+    enum {
+        THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][0],
+        BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][1],
+        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][2]
+    };
+};
+
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAIL then f = R (rhs - A u) on the coarse level
+// Moves 3 words a point (2 from 0; 2 with no sweeps), 1/8 more for each transfer   Covers see above   FLAT: ny = 1, a
+// warp is a team of its own   Overlap: none
+template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT>
+static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
+    pgi_pass_kernel(const pgi_pass<T> a)
+{
+    typedef typename pgi_two<T>::type T2;
+    enum {
+        ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
+        WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
+        TEAM = 32 * WARPS,
+        STAGES = 2 * SWEEPS,
+        RING = STAGES + 2 + TAIL,            // planes of u under way
+        QUEUE = STAGES + 2 + TAIL,           // and of f, two of them still to come
+        LOW = TAIL ? STAGES + 2 : STAGES,    // halo below a tile, even
+        ODD = !TAIL                          // parity of the first plane
+    };
+    extern __shared__ __align__(16) char pgi_shared[];
+    const int lane = (int)threadIdx.x, warp = FLAT ? 0 : (int)threadIdx.y, thread = 32 * warp + lane;
+    char *const shared = pgi_shared + (FLAT ? (int)threadIdx.y * a.bytes : 0);
+    const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + threadIdx.y : (int64_t)blockIdx.x;
+    if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
+    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]);
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const int nx = ax.n, ny = ay.n, nz = az.n;
+    const int x_own = tile_x * a.own[0], y_own = rest % a.tiles[1] * a.own[1], k0 = rest / a.tiles[1] * a.own[2];
+    const int k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
+    const int x_tile = x_own - LOW - a.first, y_tile = FLAT ? 0 : y_own - LOW;
+    const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
+    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + STAGES : k1 - 2 + STAGES;    // steps t
+    const int z_table = begin - STAGES;    // the first plane that the tables have
+
+    T2 *const u_slots = (T2 *)shared + thread, *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : 2) * ROWS * TEAM;
+    T *const edges = (T *)(shared + a.edges);        // [2][STAGES][2][WARPS][32]
+    T2 *const finals = (T2 *)(shared + a.finals);    // [2][2][WARPS][32]
+    pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
+    pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
+    pgi_pair<T> *const z_pairs = (pgi_pair<T> *)(shared + a.coarse_planes);
+    pgi_share<T> *const shares = (pgi_share<T> *)(shared + a.shares);
+    T2 *const residuals = (T2 *)(shared + a.residuals);    // TAIL: [2][rows][32]; HEAD: coarse planes [2][slots]
+    T *const corrections = (T *)(shared + a.residuals);
+    const int slots = a.slots[0] * a.slots[1];
+
+    // Tables of the tile
+    const T alpha = (T)a.b.state->alpha, omega = a.omega == 0 ? (T)a.b.state->omega : a.omega;
+    for (int q = thread; q <= end + 1 - z_table; q += TEAM)
+        z_rows[q] = pgi_coupling_of(az, pgi_wrap(z_table + q, nz, az.periodic));
+    for (int q = thread; SWEEPS && !FLAT && q < 2 * STAGES * 2 * TEAM; q += TEAM) edges[q] = 0;
+    for (int q = thread; TAIL && !FLAT && q < 4 * TEAM; q += TEAM) finals[q].x = finals[q].y = 0;
+    pgi_pair<T> x_pair[2];
+    int e_origin[2] = {0, 0};
+    const pgi_transfers<T> &tr = a.transfer;
+    if (HEAD == PGI_CORRECTED) {
+        for (int d = 0; d < 2; d++) {
+            const pgi_transfer<T> &t = tr.axis[d];
+            const int64_t from = (int64_t)(d ? y_tile : x_tile) * t.nc;
+            e_origin[d] = (int)((from - (from < 0 ? t.nf - 1 : 0)) / t.nf) - 2;
+            if (e_origin[d] < 0) e_origin[d] = t.periodic ? (e_origin[d] + t.nc) % t.nc : 0;
+        }
+        // Pairs as places in a coarse plane of the tile, weights 0 outside.
+        const auto place = [&](int d, int i) {
+            const pgi_transfer<T> &t = tr.axis[d];
+            pgi_pair<T> p = {0, 0, 0, 0};
+            if (i < 0) return p;
+            p = pgi_prolongation(t, i);
+            if (d == 2) return p;
+            p.j0 -= e_origin[d], p.j1 -= e_origin[d];
+            if (p.j0 < 0) p.j0 += t.nc;
+            if (p.j1 < 0) p.j1 += t.nc;
+            if (d == 1) p.j0 *= a.slots[0], p.j1 *= a.slots[0];
+            return p;
+        };
+        for (int q = thread; q < ROWS * WARPS; q += TEAM)
+            y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(y_tile + q, ny, ay.periodic));
+        for (int q = thread; q <= end + 1 - z_table; q += TEAM)
+            z_pairs[q] = place(2, pgi_wrap(z_table + q, nz, az.periodic));
+        for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
+    }
+    // Coarse columns of the thread, and their weights
+    pgi_taps<T> x_taps, y_taps[2];
+    T current[2] = {0, 0}, following[2] = {0, 0};
+    if (TAIL) {
+        x_taps = pgi_taps_of(tr.axis[0], x_own, x_own + a.own[0], lane);
+        x_taps.first = x_taps.coarse < 0 ? 0 : x_taps.first - x_tile;
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            y_taps[q] = pgi_taps_of(tr.axis[1], y_own, y_own + a.own[1], warp + q * WARPS);
+            y_taps[q].first = y_taps[q].coarse < 0 ? 0 : y_taps[q].first - y_tile;
+        }
+        for (int q = thread; q < a.own[2] + a.last + 4; q += TEAM) {    // planes k0 + q
+            pgi_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
+            const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
+            for (int m = near > 0 ? near : 0; m < a.slots[2]; m++) {
+                const pgi_taps<T> row = pgi_taps_of(tr.axis[2], k0, k1, m);
+                const int at = k0 + q - row.first;
+                if (row.coarse < 0 || at < 0) break;
+                share.slot = m;
+                share.w0 = share.w1;
+                share.w1 = 0;
+                if (at >= PGI_TAPS) continue;
+                const T w = row.w[at];
+                const pgi_taps<T> next = pgi_taps_of(tr.axis[2], k0, k1, m + 1);
+                share.w0 = w;
+                if (next.coarse >= 0 && k0 + q >= next.first) share.w1 = next.w[k0 + q - next.first];
+                if (w != 0) break;
+            }
+            shares[q] = share;
+        }
+    }
+    const auto barrier = [&]() {
+        if (FLAT)
+            __syncwarp();
+        else
+            __syncthreads();
+    };
+    barrier();
+
+    // The thread's columns
+    const int x_at[2] = {pgi_wrap(x, nx, ax.periodic), pgi_wrap(x + 1, nx, ax.periodic)};
+    const pgi_coupling<T> xc[2] = {pgi_coupling_of(ax, x_at[0]), pgi_coupling_of(ax, x_at[1])};
+    const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper};
+    const auto y_index = [&](int r) { return FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic); };
+    const int x_bytes = x_at[0] < 0 ? 0 : x_at[1] < 0 ? (int)sizeof(T) : (int)sizeof(T2);
+    pgi_coupling<T> yc[ROWS];
+    int y_row[ROWS], bytes[ROWS];    // where a row comes from, and how much of it exists
+    T inverse[ROWS][2];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int at = y_index(r);
+        y_row[r] = at < 0 ? 0 : at;
+        bytes[r] = at < 0 ? 0 : x_bytes;
+        yc[r] = pgi_coupling_of(ay, at);
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            const T d =
+                alpha - ((xc[c].lower + xc[c].upper) + (yc[r].lower + yc[r].upper) + (inner.lower + inner.upper));
+            inverse[r][c] = x_at[c] >= 0 && at >= 0 ? 1 / d : (T)0;
+        }
+    }
+
+    // Incoming planes
+    const char *const u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
+    const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
+    const auto in_pairs = [&](const void *base, const pgi_grid &g) {
+        return !a.first && (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) &
+                            (sizeof(T2) - 1)) == 0;
+    };
+    const bool u_pairs = in_pairs(u_base, a.u), f_pairs = in_pairs(f_base, a.rhs.f);
+    const int x0 = x_at[0] < 0 ? 0 : x_at[0], x1 = x_at[1] < 0 ? 0 : x_at[1];
+    const auto plane_of = [&](const char *base, const pgi_grid &g, int z) {
+        const int at = pgi_wrap(z, nz, az.periodic);
+        return at < 0 ? (const char *)NULL : base + (at * g.sk + x0) * (int64_t)sizeof(T);
+    };
+    const auto fetch = [&](const char *plane, int pitch, bool pairs, T2 *slot) {
+        if (pairs) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(slot + r * TEAM, plane + (int64_t)y_row[r] * pitch, bytes[r]);
+            return;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const char *const row = plane + (int64_t)y_row[r] * pitch;
+            const bool in = bytes[r] > 0 || (a.first && y_index(r) >= 0 && x_at[1] >= 0);
+            pgi_copy_async<sizeof(T), 0>(&slot[r * TEAM].x, row, in && x_at[0] >= 0 ? (int)sizeof(T) : 0);
+            pgi_copy_async<sizeof(T), 0>(&slot[r * TEAM].y, row + (int64_t)(x1 - x0) * (int)sizeof(T),
+                                         in && x_at[1] >= 0 ? (int)sizeof(T) : 0);
+        }
+    };
+    const auto fetch_zero = [&](T2 *slot) {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) slot[r * TEAM].x = slot[r * TEAM].y = 0;
+    };
+    const int u_pitch = (int)(a.u.sj * (int64_t)sizeof(T)), f_pitch = (int)(a.rhs.f.sj * (int64_t)sizeof(T));
+    const int64_t u_step = a.u.sk * (int64_t)sizeof(T), f_step = a.rhs.f.sk * (int64_t)sizeof(T);
+    const char *u_plane = NULL, *f_plane = NULL;    // of the next fetch inside
+    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    // Boundary data reach the tiles at their faces only
+    const int x_last = x_tile + 63, y_last = y_tile + ROWS * WARPS - 1;
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_last >= nx - 1 ? 2u : 0u) | (y_tile <= 0 ? 4u : 0u) |
+                                 (y_last >= ny - 1 ? 8u : 0u));
+
+    // The coarse plane that fine plane z is corrected from: loads now, the result to shared memory later
+    const T *const e_base = HEAD == PGI_CORRECTED ? pgi_data<T>(a.e) : NULL;
+    T e_below[PGI_PASS_PREFETCH], e_above[PGI_PASS_PREFETCH];
+    const auto e_offset = [&](int slot) {
+        int i = e_origin[0] + slot % a.slots[0], j = e_origin[1] + slot / a.slots[0];
+        const pgi_transfer<T> &tx = tr.axis[0], &ty = tr.axis[1];
+        if (i >= tx.nc) i = tx.periodic && i - tx.nc < tx.nc ? i - tx.nc : -1;
+        if (j >= ty.nc) j = ty.periodic && j - ty.nc < ty.nc ? j - ty.nc : -1;
+        return i < 0 || j < 0 ? -1 : (int)(i + j * a.e.sj);
+    };
+    int e_at[PGI_PASS_PREFETCH];
+    if (HEAD == PGI_CORRECTED)
+#pragma unroll
+        for (int q = 0; q < PGI_PASS_PREFETCH; q++)
+            e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
+    const auto e_load = [&](int z) {
+        const pgi_pair<T> p = z_pairs[z - z_table];
+        const T *const below = e_base + (int64_t)p.j0 * a.e.sk, *const above = e_base + (int64_t)p.j1 * a.e.sk;
+#pragma unroll
+        for (int q = 0; q < PGI_PASS_PREFETCH; q++) {
+            e_below[q] = e_at[q] >= 0 ? pgi_load(below + e_at[q]) : (T)0;
+            e_above[q] = e_at[q] >= 0 ? pgi_load(above + e_at[q]) : (T)0;
+        }
+    };
+    const auto e_store = [&](int z, int buffer) {
+        const pgi_pair<T> p = z_pairs[z - z_table];
+        T *const to = corrections + buffer * slots;
+#pragma unroll
+        for (int q = 0; q < PGI_PASS_PREFETCH; q++)
+            if (thread + q * TEAM < slots) to[thread + q * TEAM] = p.w0 * e_below[q] + p.w1 * e_above[q];
+        for (int s = thread + PGI_PASS_PREFETCH * TEAM; s < slots; s += TEAM) {    // few axes coarsened
+            const int at = e_offset(s);
+            to[s] = at < 0 ? (T)0
+                           : p.w0 * pgi_load(e_base + at + (int64_t)p.j0 * a.e.sk) +
+                                 p.w1 * pgi_load(e_base + at + (int64_t)p.j1 * a.e.sk);
+        }
+    };
+
+    T ring[RING + 1][ROWS][2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
+#pragma unroll
+    for (int q = 0; q <= RING; q++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = 0;
+    const auto fetch_u = [&](int z, T2 *slot, bool inside) {
+        if (!inside) u_plane = plane_of(u_base, a.u, z);
+        if (inside || u_plane)
+            fetch(u_plane, u_pitch, u_pairs, slot);
+        else
+            fetch_zero(slot);
+        u_plane += u_step;
+    };
+    const auto fetch_f = [&](int z, T2 *slot, bool inside) {
+        if (!inside) f_plane = plane_of(f_base, a.rhs.f, z);
+        if (inside || f_plane)
+            fetch(f_plane, f_pitch, f_pairs, slot);
+        else
+            fetch_zero(slot);
+        f_plane += f_step;
+    };
+    for (int q = 0; q < 2; q++) {
+        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_slots + q * ROWS * TEAM, false);
+        fetch_f(begin + q, f_slots + q * ROWS * TEAM, false);
+        pgi_copy_commit();
+    }
+    if (HEAD == PGI_CORRECTED) {
+        e_load(begin + 1);
+        e_store(begin + 1, 0);
+        barrier();
+    }
+    const int warp_below = warp > 0 ? warp - 1 : 0, warp_above = warp < WARPS - 1 ? warp + 1 : warp;
+    const int low = warp * 32 + lane, from_below = warp_below * 32 + lane, from_above = warp_above * 32 + lane;
+    const bool own[2] = {x >= x_own && x < x_own + a.own[0] && x < nx,
+                         x + 1 >= x_own && x + 1 < x_own + a.own[0] && x + 1 < nx};
+    char *out_plane = SWEEPS ? (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x) : NULL;
+    const bool own_pair = SWEEPS && own[0] && own[1] && in_pairs(pgi_data<T>(a.out), a.out);
+    const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
+    unsigned own_rows = 0;
+    for (int r = 0; r < ROWS; r++)
+        own_rows |= (y + r >= y_own && y + r < y_own + a.own[1] && y + r < ny ? 1u : 0u) << r;
+    int queue = 0, open = 0;    // slot of plane t of f; the first coarse plane under way
+
+    const auto write_coarse = [&]() {
+        const int K = shares[open].coarse;
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            if (x_taps.coarse >= 0 && y_taps[q].coarse >= 0 && K >= 0)
+                pgi_data<T>(a.coarse_f)[x_taps.coarse + y_taps[q].coarse * a.coarse_f.sj + K * a.coarse_f.sk] =
+                    current[q];
+            current[q] = following[q];
+            following[q] = 0;
+        }
+        open++;
+    };
+
+    // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
+    const auto step = [&](int t, auto second, auto careful) {
+        constexpr int SECOND = decltype(second)::value, CAREFUL = decltype(careful)::value, AT = 1 - SECOND;
+        constexpr int COLOUR = (SECOND + ODD) & 1;    // of row 0: the column that is relaxed now
+        const auto slot_of = [&](int p) {
+            const int slot = queue - p;
+            return f_slots + (slot < 0 ? slot + QUEUE : slot) * ROWS * TEAM;
+        };
+        T *const edges_in = edges + SECOND * 4 * STAGES * TEAM / 2, *const edges_out =
+                                                                        edges + AT * 4 * STAGES * TEAM / 2;
+        T2 *const finals_in = finals + SECOND * 2 * TEAM, *const finals_out = finals + AT * 2 * TEAM;
+        if (HEAD == PGI_CORRECTED && t < end) e_load(t + 2);
+
+        // Plane t + 1 of u and plane t of f have come
+        pgi_copy_wait<1>();
+        T2 *const incoming = u_slots + SECOND * ROWS * TEAM;
+        if (HEAD == PGI_FROM_ZERO) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) ring[AT][r][0] = ring[AT][r][1] = 0;
+        } else {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const T2 v = incoming[r * TEAM];
+                ring[AT][r][0] = v.x;
+                ring[AT][r][1] = v.y;
+            }
+        }
+        if (HEAD == PGI_CORRECTED) {
+            const T *const e = corrections + SECOND * slots;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const pgi_pair<T> p = y_pairs[warp * ROWS + r];
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    const pgi_pair<T> o = x_pair[c];
+                    ring[AT][r][c] += p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
+                                      p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
+                }
+            }
+        }
+        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 3, incoming, !CAREFUL);
+        fetch_f(t + 2, slot_of(QUEUE - 2), !CAREFUL);
+        pgi_copy_commit();
+        if (mean != 0) {
+            T2 *const f = slot_of(0);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) f[r * TEAM].x -= mean, f[r * TEAM].y -= mean;
+        }
+        if (touched || (CAREFUL && mask)) {
+            const int z = pgi_wrap(t, nz, az.periodic);
+            T2 *f = slot_of(0);
+#pragma unroll 1
+            for (int r = 0; r < ROWS && z >= 0; r++, f += TEAM) {
+                const int j = y_index(r);
+                if (j >= 0 && x_at[0] >= 0) f->x = pgi_rhs_point(a.b, a.rhs, f->x, (T)0, x_at[0], j, z);
+                if (j >= 0 && x_at[1] >= 0) f->y = pgi_rhs_point(a.b, a.rhs, f->y, (T)0, x_at[1], j, z);
+            }
+        }
+        if (SWEEPS && !FLAT) {
+            edges_out[low] = ring[AT][0][COLOUR];
+            edges_out[TEAM + low] = ring[AT][ROWS - 1][1 - COLOUR];
+        }
+
+#pragma unroll
+        for (int p = 0; p < STAGES; p++) {
+            const int z = t - p, here = AT + p + 1;
+            if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
+                const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
+                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const T *const f_plane = (const T *)slot_of(p);
+                T edge_low = 0, edge_high = 0, fresh[ROWS];
+                if (!FLAT) {
+                    edge_low = edges_in[(2 * p + 1) * TEAM + from_below];
+                    edge_high = edges_in[2 * p * TEAM + from_above];
+                }
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const int c = (r + COLOUR) & 1;
+                    const T u = ring[here][r][c], side = ring[here][r][1 - c];
+                    const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
+                    const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
+                    const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
+                    const T au =
+                        ((xc[c].lower * ((c ? side : far) - u) + xc[c].upper * ((c ? far : side) - u)) +
+                         (yc[r].lower * (ym - u) + yc[r].upper * (yp - u))) +
+                        ((zc.lower * (ring[here + 1][r][c] - u) + zc.upper * (ring[here - 1][r][c] - u)) + alpha * u);
+                    T inv = inverse[r][c];
+                    if (special && inv != 0)
+                        inv = pgi_reciprocal(alpha - ((xc[c].lower + xc[c].upper) + (yc[r].lower + yc[r].upper) +
+                                                      (zc.lower + zc.upper)));
+                    fresh[r] = pgi_relaxed(u, f_plane[2 * r * TEAM + c] - au, inv, omega);
+                }
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+            }
+            if (p + 1 < STAGES && !FLAT) {
+                edges_out[2 * (p + 1) * TEAM + low] = ring[here][0][COLOUR];
+                edges_out[(2 * (p + 1) + 1) * TEAM + low] = ring[here][ROWS - 1][1 - COLOUR];
+            }
+        }
+
+        if (SWEEPS) {
+            const int z = t - (STAGES - 1), here = AT + STAGES;
+            if (z >= k0 && z < k1) {
+                if (own_pair) {
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++) {
+                        T2 v;
+                        v.x = ring[here][r][0], v.y = ring[here][r][1];
+                        if (own_rows >> r & 1) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+                    }
+                } else if (own[0] || own[1]) {
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++) {
+                        T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
+                        if (own[0] && (own_rows >> r & 1)) to[0] = ring[here][r][0];
+                        if (own[1] && (own_rows >> r & 1)) to[1] = ring[here][r][1];
+                    }
+                }
+                out_plane += a.out.sk * (int64_t)sizeof(T);
+            }
+        }
+
+        if (TAIL) {
+            // The residual of plane t - STAGES, from the edges that the step before left; kept for the next step
+            const int here = AT + STAGES + 1, z = t - STAGES;
+            T2 edge_low, edge_high;
+            edge_low.x = edge_low.y = edge_high.x = edge_high.y = 0;
+            if (!FLAT) {
+                T2 v;
+                v.x = ring[here - 1][0][0], v.y = ring[here - 1][0][1];
+                finals_out[low] = v;
+                v.x = ring[here - 1][ROWS - 1][0], v.y = ring[here - 1][ROWS - 1][1];
+                finals_out[TEAM + low] = v;
+                edge_low = finals_in[TEAM + from_below];
+                edge_high = finals_in[from_above];
+            }
+            const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
+            const T2 *const f_plane = slot_of(STAGES);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const T2 f = f_plane[r * TEAM];
+                const T u0 = ring[here][r][0], u1 = ring[here][r][1];
+                const T xm = __shfl_up_sync(0xffffffffu, u1, 1), xp = __shfl_down_sync(0xffffffffu, u0, 1);
+                const T ym0 = r > 0 ? ring[here][r > 0 ? r - 1 : 0][0] : edge_low.x;
+                const T ym1 = r > 0 ? ring[here][r > 0 ? r - 1 : 0][1] : edge_low.y;
+                const T yp0 = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][0] : edge_high.x;
+                const T yp1 = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][1] : edge_high.y;
+                T2 v;
+                v.x =
+                    f.x -
+                    (((xc[0].lower * (xm - u0) + xc[0].upper * (u1 - u0)) +
+                      (yc[r].lower * (ym0 - u0) + yc[r].upper * (yp0 - u0))) +
+                     ((zc.lower * (ring[here + 1][r][0] - u0) + zc.upper * (ring[here - 1][r][0] - u0)) + alpha * u0));
+                v.y =
+                    f.y -
+                    (((xc[1].lower * (u0 - u1) + xc[1].upper * (xp - u1)) +
+                      (yc[r].lower * (ym1 - u1) + yc[r].upper * (yp1 - u1))) +
+                     ((zc.lower * (ring[here + 1][r][1] - u1) + zc.upper * (ring[here - 1][r][1] - u1)) + alpha * u1));
+                residuals[(AT * ROWS * WARPS + warp * ROWS + r) * 32 + lane] = v;
+            }
+            // The residual of the plane before goes to the coarse planes that it is part of
+            const int done = z - 1;
+            if (done >= k0 && done <= k1 - 1 + a.last) {
+                const pgi_share<T> share = shares[done - k0];
+                while (open < share.slot) write_coarse();
+                const T *const plane = (const T *)(residuals + SECOND * ROWS * WARPS * 32) + x_taps.first;
+#pragma unroll
+                for (int q = 0; q < 2; q++) {
+                    if (y_taps[q].coarse < 0) continue;
+                    const T *row = plane + y_taps[q].first * 64;
+                    T v = 0;
+#pragma unroll
+                    for (int j = 0; j < PGI_TAPS; j++) {
+                        if (j >= tr.axis[1].most_taps) break;
+                        T line = 0;
+#pragma unroll
+                        for (int i = 0; i < PGI_TAPS; i++)
+                            if (i < tr.axis[0].most_taps) line += x_taps.w[i] * row[64 * j + i];
+                        v += y_taps[q].w[j] * line;
+                    }
+                    current[q] += share.w0 * v;
+                    following[q] += share.w1 * v;
+                }
+            }
+        }
+        if (HEAD == PGI_CORRECTED && t < end) e_store(t + 2, AT);
+        barrier();
+        queue = queue + 1 < QUEUE ? queue + 1 : 0;
+    };
+
+    const int inside_from = 1 + STAGES + TAIL, inside_to = az.table ? 0 : nz - 3;    // the second step fetches t + 4
+    for (int t = begin; t <= end; t += 2) {
+        // Planes t - STAGES to t + 1 take part
+        if (t >= inside_from && t + 2 <= inside_to && t < end && t > begin) {
+            step(t, pgi_constant<0>(), pgi_constant<0>());
+            step(t + 1, pgi_constant<1>(), pgi_constant<0>());
+        } else {
+            step(t, pgi_constant<0>(), pgi_constant<1>());
+            if (t < end) step(t + 1, pgi_constant<1>(), pgi_constant<1>());
+        }
+#pragma unroll
+        for (int q = RING; q >= 2; q--)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < 2; c++) ring[q][r][c] = ring[q - 2][r][c];
+    }
+    if (TAIL)
+        while (open < a.slots[2]) write_coarse();
+}
+
 static __device__ inline uint64_t pgi_device_now()
 {
     uint64_t ns;
@@ -2466,6 +3161,171 @@ template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_leve
                pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
 }
 
+// ---- the plan of a pass ----
+
+// The most fine points beyond the first that a coarse one is restricted from. Coarse cells of two fine ones each begin
+// at an even point and reach no further than the tile.
+template <class T> static int pgi_reach(const pgi_transfer<T> &t)
+{
+    return t.kind == PGI_CELLS && !t.adjoint && t.mf == 2 * t.mc ? 0 : t.most_taps - 1;
+}
+
+// Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
+template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
+{
+    if (l->n[2] < 4 || l->n[0] < 4) return 0;
+    for (int a = 0; a < 3; a++)
+        if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
+    return 1;
+}
+
+// Fills in tiles and shared memory. Returns the blocks, 0: not enough shared memory.
+template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, int sweeps, int head, int tail,
+                                                int flat, int warps, int resident, int rows, dim3 *threads)
+{
+    const int stages = 2 * sweeps, low = tail ? stages + 2 : stages;
+    const int queue = stages + 2 + (tail ? 1 : 0), ahead = head == PGI_FROM_ZERO ? 0 : 2;
+    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->b.axis[2].n};
+    int reach[3] = {0, 0, 0};
+    for (int d = 0; d < 3 && tail; d++) reach[d] = pgi_reach(a->transfer.axis[d]);
+    const auto high = [&](int d) { return (stages + (tail ? 1 + reach[d] : 0) + 1) / 2 * 2; };
+    const int team = flat ? 32 : 32 * warps;
+    {
+        a->own[0] = 64 - low - high(0) - (a->first ? 2 : 0);
+        a->own[1] = flat ? 1 : warps * rows - low - high(1);
+        // A thread restricts to one coarse column and two coarse rows at most.
+        const auto fit = [&](int d, int most) {
+            const pgi_transfer<T> &t = a->transfer.axis[d];
+            while (tail && t.nf && ((int64_t)a->own[d] * t.nc + t.nf - 1) / t.nf + 1 > most && a->own[d] > 2)
+                a->own[d] -= 2;
+            if (tail && !t.taps && t.kind != PGI_SAME) a->own[d] = 0;
+        };
+        fit(0, 32);
+        if (!flat) fit(1, 2 * warps);
+        if (tail && a->transfer.axis[2].kind != PGI_SAME && !a->transfer.axis[2].taps) return 0;
+        if (a->own[0] < 2 || a->own[1] < (flat ? 1 : 2)) return 0;
+        a->tiles[0] = (n[0] + a->own[0] - 1) / a->own[0];
+        a->tiles[1] = flat ? 1 : (n[1] + a->own[1] - 1) / a->own[1];
+        // Few planes a tile fill the device, many spare halo: the fewest steps in sequence.
+        const int64_t columns = (int64_t)a->tiles[0] * a->tiles[1],
+                      room = (int64_t)s->multiprocessors * resident * (flat ? warps : 1);
+        double best = 1e300;
+        for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
+            const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
+            if (planes > PGI_PASS_PLANES) continue;
+            const double steps = planes + stages + low + 2 + reach[2];
+            const double cost = (double)((columns * slabs + room - 1) / room) * steps;
+            if (cost < best) best = cost, a->own[2] = planes;
+        }
+        if (best == 1e300) a->own[2] = PGI_PASS_PLANES;
+        a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
+        a->last = reach[2];
+        const int extent[3] = {64, flat ? 1 : warps * rows, 0};
+        for (int d = 0; d < 3; d++) {
+            const pgi_transfer<T> &t = a->transfer.axis[d];
+            const int64_t points = tail ? a->own[d] : extent[d];
+            a->slots[d] = head == PGI_CORRECTED || tail ? (int)((points * t.nc + t.nf - 1) / t.nf) + (tail ? 2 : 6) : 0;
+        }
+        if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
+        int used = (ahead + queue) * rows * team * 2 * (int)sizeof(T);
+        const auto take = [&](int64_t bytes) {
+            const int at = used;
+            used += (int)((bytes + 15) / 16 * 16);
+            return at;
+        };
+        const int planes = a->own[2] + a->last + 3 * stages + 4, slots = a->slots[0] * a->slots[1];
+        a->edges = take(flat ? 0 : (int64_t)sizeof(T) * 4 * stages * team);
+        a->finals = take(tail && !flat ? (int64_t)sizeof(T) * 8 * team : 0);
+        a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
+        a->coarse_rows = take(head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * rows * warps : 0);
+        a->coarse_planes = take(head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * planes : 0);
+        a->shares = take(tail ? (int64_t)sizeof(pgi_share<T>) * (a->own[2] + a->last + 4) : 0);
+        a->residuals = take(tail ? (int64_t)sizeof(T) * 4 * rows * team : 2 * (int64_t)sizeof(T) * slots);
+        a->bytes = used;
+        if ((int64_t)used * (flat ? warps : 1) > s->shared_limit) return 0;
+        *threads = dim3(32, (unsigned)warps);
+        const int64_t tiles = columns * a->tiles[2];
+        return flat ? (tiles + warps - 1) / warps : tiles;
+    }
+    return 0;
+}
+
+template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
+{
+    dim3 threads;
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
+    const int64_t blocks = pgi_plan_pass(s, a, SWEEPS, HEAD, TAIL, FLAT, pgi_tuned<T, SWEEPS>::THREADS / 32,
+                                         pgi_tuned<T, SWEEPS>::BLOCKS, FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS, &threads);
+    if (!blocks) return 0;
+    const int bytes = a->bytes * (FLAT ? (int)threads.y : 1);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, *a);
+    return 1;
+}
+
+template <class T> static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_rhs rhs)
+{
+    pgi_pass<T> a;
+    memset(&a, 0, sizeof a);
+    a.b = pgi_box_of(l, T());
+    a.rhs = rhs;
+    a.u = a.out = a.e = a.coarse_f = pgi_no_grid();
+    return a;
+}
+
+// Sweeps as passes from grid to grid of a level. Returns where u is.
+template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                  double omega, int reversed, int sweeps, int head,
+                                                  const pgi_level *coarse, pgi_grid e)
+{
+    if (head == PGI_FROM_ZERO && (sweeps + 1) / 2 % 2) u = pgi_other_grid(l, u);    // so that it ends in u
+    while (sweeps > 0 && pgi_passes(l, pgi_box_of(l, T()))) {
+        pgi_pass<T> a = pgi_pass_of<T>(l, rhs);
+        const int flat = l->n[1] == 1, two = sweeps > 1;
+        a.omega = (T)omega;
+        a.first = reversed;
+        a.u = u;
+        a.out = pgi_other_grid(l, u);
+        if (head == PGI_CORRECTED) {
+            a.coarse = pgi_box_of(coarse, T());
+            a.transfer = pgi_transfers_of(l, T());
+            a.e = e;
+        }
+        const auto launch =
+            head == PGI_FROM_U
+                ? (flat ? (two ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 1> : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 1>)
+                        : (two ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0> : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 0>))
+            : head == PGI_FROM_ZERO
+                ? (flat
+                       ? (two ? pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 1> : pgi_launch_pass<T, 1, PGI_FROM_ZERO, 0, 1>)
+                       : (two ? pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0>
+                              : pgi_launch_pass<T, 1, PGI_FROM_ZERO, 0, 0>))
+                : (flat
+                       ? (two ? pgi_launch_pass<T, 2, PGI_CORRECTED, 0, 1> : pgi_launch_pass<T, 1, PGI_CORRECTED, 0, 1>)
+                       : (two ? pgi_launch_pass<T, 2, PGI_CORRECTED, 0, 0>
+                              : pgi_launch_pass<T, 1, PGI_CORRECTED, 0, 0>));
+        if (!launch(s, &a)) break;
+        u = a.out;
+        sweeps -= two ? 2 : 1;
+        head = PGI_FROM_U;
+    }
+    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
+}
+
+template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                          const pgi_level *coarse)
+{
+    pgi_pass<T> a = pgi_pass_of<T>(l, rhs);
+    a.u = u;
+    a.coarse = pgi_box_of(coarse, T());
+    a.transfer = pgi_transfers_of(l, T());
+    a.coarse_f = coarse->f;
+    const auto launch =
+        l->n[1] == 1 ? pgi_launch_pass<T, 0, PGI_FROM_U, 1, 1> : pgi_launch_pass<T, 0, PGI_FROM_U, 1, 0>;
+    if (pgi_passes(l, a.b) && launch(s, &a)) return;
+    pgi_residual_then_restrict(s, l, u, rhs, coarse);
+}
+
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
 {
     PGI_LAUNCH(s, 1, dim3((unsigned)((l->points + 31) / 32 * 32)), pgi_coarsest_kernel<T>, pgi_box_of(l, T()), u, rhs,
@@ -2552,7 +3412,7 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 #endif
     for (;;) {
-        if (gate != PGI_INNER && gate != PGI_PAIR) pgi_cuda_read_state(s);
+        if (gate == PGI_GO || gate == PGI_VALID || gate == PGI_UNWRITTEN) pgi_cuda_read_state(s);
         if (gate == PGI_GO && s->monitor && s->failed == PG_OK) {
             pgi_monitor(s, &s->host);
             pgi_cuda_read_state(s);
@@ -2705,8 +3565,46 @@ template <class T> static void pgi_layout_box(pgi_arena *arena, pgi_box<T> *b, p
     }
 }
 
-template <class T>
-static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_line *f, const pgi_line *c, int adjoint)
+// The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
+// unless stretching is strong.
+template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
+                                               const pgi_line *c, const int *host_place, const T *host_fraction)
+{
+    pgi_transfer<T> on_host = *t;
+    on_host.place = host_fraction ? host_place : t->place;
+    on_host.fraction = host_fraction ? host_fraction : t->fraction;
+    pgi_axis<T> fine, coarse;
+    memset(&fine, 0, sizeof fine);
+    coarse = fine;
+    fine.weight = f->w;
+    coarse.weight = c->w;
+    int turned = 0;    // rows that begin before index 0 come last
+    for (int pass = 0; pass < 2; pass++) {
+        for (int J = 0; J < c->n; J++) {
+            pgi_window<T> w;
+            pgi_restriction(on_host, fine, coarse, J, 0, &w);
+            int from = 0, to = w.count;
+            while (from < to - 1 && w.w[from] == 0) from++;
+            while (to - 1 > from && w.w[to - 1] == 0) to--;
+            const int first = (w.first + from) % t->nf;
+            const int wrapped = t->periodic && 2 * (int64_t)J < t->nc && first > t->nf / 2 && t->nf > 2 * PGI_WINDOW;
+            if (pass == 0) {
+                turned += wrapped;
+                if (to - from > t->most_taps) t->most_taps = to - from;
+                continue;
+            }
+            if (t->most_taps > PGI_TAPS) continue;
+            pgi_taps<T> *const row = &rows[wrapped ? c->n - turned + J : J - turned];
+            row->first = first;
+            row->coarse = J;
+            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = from + q < to ? w.w[from + q] : (T)0;
+        }
+    }
+    if (t->most_taps > PGI_TAPS) t->taps = NULL;
+}
+
+template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_line *f,
+                                                   const pgi_line *c, int adjoint, int planar)
 {
     memset(t, 0, sizeof *t);
     t->nf = f->n;
@@ -2714,17 +3612,19 @@ static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_
     t->mf = f->m;
     t->mc = c->m;
     t->periodic = f->periodic;
+    t->most_taps = 1;
     if (f == c) return;    // PGI_SAME
     t->kind = c->merged ? PGI_MERGED : f->node ? PGI_NODES : PGI_CELLS;
     t->shift = t->kind == PGI_NODES && pgi_is_dirichlet(f, 0);
     t->adjoint = f->node || adjoint;
     t->inverse = t->kind == PGI_CELLS ? 0.5 / f->m : 1.0 / f->m;
     for (int e = 0; e < 2; e++) t->end[e] = (T)pgi_end_factor(c, e);
-    void *host_place = NULL, *host_fraction = NULL, *host_index, *host_weight;
+    void *host_place = NULL, *host_fraction = NULL, *host_taps = NULL, *host_index, *host_weight;
     if (!f->uniform) {
         t->place = (int *)pgi_take_table(arena, (size_t)f->n * sizeof(int), &host_place);
         t->fraction = (T *)pgi_take_table(arena, (size_t)f->n * sizeof(T), &host_fraction);
     }
+    if (planar) t->taps = (pgi_taps<T> *)pgi_take_table(arena, (size_t)c->n * sizeof(pgi_taps<T>), &host_taps);
     t->cubic_rows = f->uniform && f->n > 2 * PGI_CUBIC_END ? 2 * PGI_CUBIC_END : f->n;
     t->cubic_index = (int *)pgi_take_table(arena, (size_t)t->cubic_rows * 8 * sizeof(int), &host_index);
     t->cubic_weight = (T *)pgi_take_table(arena, (size_t)t->cubic_rows * 8 * sizeof(T), &host_weight);
@@ -2734,6 +3634,7 @@ static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_
         pgi_line_locate(f, c, i, (int *)host_place + i, &fraction);
         ((T *)host_fraction)[i] = (T)fraction;
     }
+    if (planar) pgi_layout_taps(t, (pgi_taps<T> *)host_taps, f, c, (const int *)host_place, (const T *)host_fraction);
     for (int row = 0; row < t->cubic_rows; row++) {
         const int i = t->cubic_rows == f->n || row < PGI_CUBIC_END ? row : f->n - t->cubic_rows + row;
         for (int faces = 0; faces < 2; faces++) {
@@ -2782,13 +3683,14 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
         // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
         // 0.19 in 1D).
+        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
         const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
         for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
             pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
             if (single)
-                pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone);
+                pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar);
             else
-                pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone);
+                pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar);
         }
     }
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
@@ -2815,14 +3717,16 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     char *const state = (char *)s->state;
     const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1]};
     const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1]};
-    pgi_grid scratch = pgi_no_grid();
-    if (s->multigrid || (d->flags & PG_JACOBI)) scratch = pgi_take_grid(arena, s->level[0].n, element);
+    // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
+    pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
+    if (s->multigrid || (d->flags & PG_JACOBI) || s->cuda) scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
+    for (int q = 1; q < 3 && q < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
         const int own = l > 0 || s->mixed;
         level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
         level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
-        level->t = scratch;
+        level->t = scratch[l > 0 ? 2 - l % 2 : 0];
         level->t.sj = level->n[0];
         level->t.sk = (int64_t)level->n[0] * level->n[1];
         level->box32.state = level->box64.state = s->state;
@@ -2925,23 +3829,34 @@ static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
     return 2 / (1 + sqrt(1 - rho * rho));
 }
 
-static void pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_rhs rhs, const double *weight, int period,
-                              int count)
+static pgi_grid pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const double *weight,
+                                  int period, int count)
 {
-    for (int q = 0; q < count; q++)
-        s->ops->jacobi(s, l, q % 2 ? l->t : l->u, rhs, weight[q % period], q % 2 ? l->u : l->t);
-    if (count % 2) s->ops->copy(s, l, l->t, l->u);
+    for (int q = 0; q < count; q++) {
+        const pgi_grid to = pgi_other_grid(l, u);
+        s->ops->jacobi(s, l, u, rhs, weight[q % period], to);
+        u = to;
+    }
+    return u;
 }
 
-static void pgi_smooth(pg_solver *s, const pgi_level *l, pgi_rhs rhs, int post, int count)
+// Brings the iterate back to u of its level.
+static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    if (u.base != l->u.base) s->ops->copy(s, l, u, l->u);
+    return l->u;
+}
+
+// Smooths from a guess (see pgi_head). Returns where u is.
+static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int post, int count, int head,
+                           const pgi_level *coarse, pgi_grid e)
 {
     const unsigned flags = s->desc.flags;
     const int period = post ? s->desc.nu_post : s->desc.nu_pre;
-    if (flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) {
-        pgi_jacobi_sweeps(s, l, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
-        return;
-    }
-    for (int q = 0; q < count; q++) s->ops->red_black(s, l, l->u, rhs, l->omega, post && (flags & PG_SYMMETRIC));
+    if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
+        return s->ops->relax(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC), count, head, coarse, e);
+    u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
+    return pgi_jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -2954,40 +3869,48 @@ static pgi_rhs pgi_level_rhs(const pgi_level *l, int full)
     return r;
 }
 
-// A cycle on A u = f at level l. visits: how often the level is visited in one cycle.
-static void pgi_cycle(pg_solver *s, int l, pgi_rhs rhs, int visits)
+// A cycle on A u = f at level l, from a guess in grid u or from 0. visits: how often the level is visited in one cycle.
+// Returns where u is.
+static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int visits)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
+    const int head = from_zero ? PGI_FROM_ZERO : PGI_FROM_U;
     if (l == s->levels - 1) {
-        s->ops->solve_coarsest(s, fine, fine->u, rhs);
-        return;
+        if (from_zero) s->ops->fill_zero(s, fine, u);
+        s->ops->solve_coarsest(s, fine, u, rhs);
+        return u;
     }
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
-    pgi_smooth(s, fine, rhs, 0, s->desc.nu_pre);
-    s->ops->residual(s, fine, fine->u, rhs, fine->t);
-    s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 0);
-    s->ops->fill_zero(s, coarse, coarse->u);
-    for (int q = 0; q < again; q++) pgi_cycle(s, l + 1, pgi_rhs_of(coarse->f), again * visits);
-    s->ops->prolong_add(s, fine, fine->u, coarse, coarse->u);
-    pgi_smooth(s, fine, rhs, 1, s->desc.nu_post);
+    u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, head, NULL, u);
+    if (l > 0) u = pgi_home(s, fine, u);    // coarser levels use t
+    s->ops->restrict_residual(s, fine, u, rhs, coarse);
+    pgi_grid e = coarse->u;
+    for (int q = 0; q < again; q++) e = pgi_cycle(s, l + 1, e, pgi_rhs_of(coarse->f), q == 0, again * visits);
+    return pgi_smooth(s, fine, u, rhs, 1, s->desc.nu_post, PGI_CORRECTED, coarse, e);
+}
+
+// Cycles at the finest level, in place.
+static void pgi_cycles(pg_solver *s, pgi_rhs rhs, int from_zero, int count)
+{
+    pgi_grid u = s->level[0].u;
+    for (int q = 0; q < count; q++) u = pgi_cycle(s, 0, u, rhs, from_zero && q == 0, 1);
+    pgi_home(s, &s->level[0], u);
 }
 
 // Full multigrid from level l down and up again: f and the boundary data are restricted, the coarse solution is
-// interpolated cubically. Cycles at level l overwrite f of the coarser levels only when these are done with it.
-static void pgi_fmg(pg_solver *s, int l, int full)
+// interpolated cubically. Cycles at level l overwrite f of the coarser levels only when these are done with it. Returns
+// where u is.
+static pgi_grid pgi_fmg(pg_solver *s, int l, int full)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
     const pgi_rhs rhs = pgi_level_rhs(fine, full);
-    if (l == s->levels - 1) {
-        s->ops->fill_zero(s, fine, fine->u);
-        s->ops->solve_coarsest(s, fine, fine->u, rhs);
-        return;
-    }
+    if (l == s->levels - 1) return pgi_cycle(s, l, fine->u, rhs, 1, 1);
     s->ops->restrict_full(s, fine, fine->f, coarse, coarse->f, 1);
     if (full) s->ops->restrict_faces(s, fine, coarse);
-    pgi_fmg(s, l + 1, full);
-    s->ops->interpolate(s, fine, fine->u, coarse, coarse->u, full, 0);
-    for (int q = 0; q < s->desc.fmg_cycles; q++) pgi_cycle(s, l, rhs, 1);
+    s->ops->interpolate(s, fine, fine->u, coarse, pgi_fmg(s, l + 1, full), full, 0);
+    pgi_grid u = fine->u;
+    for (int q = 0; q < s->desc.fmg_cycles; q++) u = pgi_cycle(s, l, u, rhs, 0, 1);
+    return u;
 }
 
 // Full multigrid for the correction of a given u: A e = f - A u, homogeneous boundary data.
@@ -2998,10 +3921,9 @@ static void pgi_fmg_correction(pg_solver *s)
     if (s->levels > 1) {
         s->ops->residual(s, fine, fine->u, rhs, fine->t);
         s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 1);
-        pgi_fmg(s, 1, 0);
-        s->ops->interpolate(s, fine, fine->u, coarse, coarse->u, 0, 1);
+        s->ops->interpolate(s, fine, fine->u, coarse, pgi_fmg(s, 1, 0), 0, 1);
     }
-    for (int q = 0; q < s->desc.fmg_cycles; q++) pgi_cycle(s, 0, rhs, 1);
+    pgi_cycles(s, rhs, 0, s->desc.fmg_cycles);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -3016,8 +3938,7 @@ static void pgi_refine(pg_solver *s)
 {
     const pgi_level *l = &s->level[0];
     s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f);
-    s->ops->fill_zero(s, l, l->u);
-    for (int q = 0; q < s->desc.inner_cycles; q++) pgi_cycle(s, 0, pgi_rhs_of(l->f), 1);
+    pgi_cycles(s, pgi_rhs_of(l->f), 1, s->desc.inner_cycles);
     s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
 }
 
@@ -3035,7 +3956,7 @@ static void pgi_step_fmg(pg_solver *s)
     const pgi_level *l = &s->level[0];
     if (!s->mixed) {
         if (s->guess_zero)
-            pgi_fmg(s, 0, 1);
+            pgi_home(s, l, pgi_fmg(s, 0, 1));
         else
             pgi_fmg_correction(s);
     } else {
@@ -3045,8 +3966,7 @@ static void pgi_step_fmg(pg_solver *s)
         } else {
             s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f);
         }
-        pgi_fmg(s, 0, s->guess_zero);
-        s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
+        s->ops->widen_add(s, &s->outer, pgi_fmg(s, 0, s->guess_zero), s->outer.u);
     }
     s->ops->control(s, PGI_COUNT, 1);
     pgi_step_check(s);
@@ -3057,31 +3977,38 @@ static void pgi_step_cycle(pg_solver *s)
     if (s->mixed)
         pgi_refine(s);
     else
-        pgi_cycle(s, 0, pgi_level_rhs(&s->level[0], 1), 1);
+        pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, 1);
     s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
 }
 
-static void pgi_step_sweep(pg_solver *s)
+static void pgi_sweeps(pg_solver *s, int count)
 {
-    s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), 0, 0);
-    s->ops->control(s, PGI_COUNT, 1);
+    const pgi_level *l = &s->outer;
+    const pgi_rhs rhs = pgi_outer_rhs(s);
+    pgi_home(s, l,
+             s->desc.flags & PG_JACOBI ? pgi_jacobi_sweeps(s, l, l->u, rhs, &s->desc.omega, 1, count)
+                                       : s->ops->relax(s, l, l->u, rhs, 0, 0, count, PGI_FROM_U, NULL, l->u));
 }
 
-static void pgi_step_jacobi(pg_solver *s, int count)
+static void pgi_step_sweeps(pg_solver *s, int count)
 {
-    pgi_jacobi_sweeps(s, &s->outer, pgi_outer_rhs(s), &s->desc.omega, 1, count);
+    pgi_sweeps(s, count);
     s->ops->control(s, PGI_COUNT, count);
 }
-static void pgi_step_jacobi_pair(pg_solver *s) { pgi_step_jacobi(s, 2); }
-static void pgi_step_jacobi_odd(pg_solver *s) { pgi_step_jacobi(s, 1); }
+
+// Two passes of two sweeps end in u again, as two single ones do.
+static void pgi_step_four(pg_solver *s) { pgi_step_sweeps(s, 4); }
+static void pgi_step_pair(pg_solver *s) { pgi_step_sweeps(s, 2); }
+static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
 
 static void pgi_step_iterate(pg_solver *s)
 {
-    if (s->desc.flags & PG_JACOBI) {
-        s->ops->loop(s, PGI_PAIR, 1, pgi_step_jacobi_pair);
-        s->ops->loop(s, PGI_INNER, 0, pgi_step_jacobi_odd);
+    if (s->multigrid) {
+        s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
-        s->ops->loop(s, PGI_INNER, 1, s->multigrid ? pgi_step_cycle : pgi_step_sweep);
+        s->ops->loop(s, PGI_FOUR, 1, pgi_step_four);
+        s->ops->loop(s, PGI_PAIR, 0, pgi_step_pair);
+        s->ops->loop(s, PGI_INNER, 0, pgi_step_one);
     }
     pgi_step_check(s);
 }
@@ -3809,6 +4736,12 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     const unsigned flags = s->desc.flags;
     s->mixed = flags & PG_MIXED ? 1 : 0;
     s->cuda = s->desc.backend == PG_CUDA;
+#ifdef __CUDACC__
+    if (s->cuda) {
+        PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
+        PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
+    }
+#endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
     s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
@@ -4194,11 +5127,10 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (s->multigrid) {
-        pgi_smooth(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), 0, sweeps);
-    } else if (s->desc.flags & PG_JACOBI) {
-        pgi_jacobi_sweeps(s, &s->outer, pgi_outer_rhs(s), &s->desc.omega, 1, sweeps);
+        const pgi_level *l = &s->level[0];
+        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
     } else {
-        for (int q = 0; q < sweeps; q++) s->ops->red_black(s, &s->outer, s->outer.u, pgi_outer_rhs(s), 0, 0);
+        pgi_sweeps(s, sweeps);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -4212,11 +5144,8 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
                           pgi_method_name(s->desc.flags));
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    for (int q = 0; q < cycles; q++) {
-        if (!s->mixed) {
-            pgi_cycle(s, 0, pgi_level_rhs(&s->level[0], 1), 1);
-            continue;
-        }
+    if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
+    for (int q = 0; q < cycles && s->mixed; q++) {
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_SCALE, 0);
         pgi_refine(s);
