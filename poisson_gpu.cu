@@ -2925,7 +2925,7 @@ struct pgi_part {
     uint64_t inverse[2];    // of n[0], n[1]
 };
 
-static PGI_HD inline void pgi_split(const pgi_part &s, int p, int *i, int *j, int *k)
+[[maybe_unused]] static PGI_HD inline void pgi_split(const pgi_part &s, int p, int *i, int *j, int *k)
 {
     const int row = (int)((uint64_t)p * s.inverse[0] >> 32);
     *k = (int)((uint64_t)row * s.inverse[1] >> 32);
@@ -2998,7 +2998,7 @@ static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) 
 #define pgi_cluster_barrier pgi_simt_cluster_barrier
 #else
 // All threads of a cluster meet, and see what the others wrote.
-static PGI_HD inline void pgi_cluster_barrier()
+[[maybe_unused]] static PGI_HD inline void pgi_cluster_barrier()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
@@ -3531,7 +3531,8 @@ template <class T> static PGI_HD inline void pgi_small_solve(pgi_small<T> &k)
 
 // ---- begin and end ----
 
-static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread, int threads)
+[[maybe_unused]] static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread,
+                                                           int threads)
 {
     for (int q = thread; q < bytes / 8; q += threads) ((double *)to)[q] = ((const double *)from)[q];
 }
