@@ -2912,7 +2912,7 @@ enum {
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_BLOCKS = 16,       // most blocks of a cluster
-    PGI_SMALL_THREADS = 512      // of a block
+    PGI_SMALL_THREADS = 1024     // of a block
 };
 
 // The points of a phase. In the boxes of a colour, n[0] counts pairs along x, of which each has one point. p is split
@@ -2985,6 +2985,13 @@ template <class T> struct pgi_small {
 };
 
 static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Loops over points are short and store to where they load from: unrolled they would only take longer to fetch.
+#ifdef __CUDA_ARCH__
+#define PGI_ROLLED _Pragma("unroll 1")
+#else
+#define PGI_ROLLED
+#endif
 
 // ---- the team ----
 
@@ -3115,6 +3122,7 @@ template <class T> static PGI_HD inline void pgi_small_colour(const pgi_small<T>
     const pgi_part c = part;
     const T omega = level.omega;
     const pgi_range r = pgi_share(k, l, c.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(c, p, &i, &j, &m);
@@ -3139,6 +3147,7 @@ template <class T> static PGI_HD inline void pgi_small_jacobi(const pgi_small<T>
     const pgi_small_system<T> s = pgi_small_system_of(k, l, full, from);
     const pgi_part all = k.level[l].all;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3158,10 +3167,11 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_small_scratch(const pgi_
 
 // to = from, to = 0 (from.at NULL), or to = to - shift
 template <class T>
-static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, pgi_view<T> from, pgi_view<T> to, T shift)
+static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, pgi_view<T> from, pgi_view<T> to, T shift)
 {
     const pgi_part all = k.level[l].all;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3185,11 +3195,13 @@ static PGI_HD PGI_RARE void pgi_small_smooth(const pgi_small<T> &k, int l, int f
         pgi_small_clear(k, l);
         zero = 0;
     }
+    PGI_ROLLED
     for (int q = 0; q < count && weighted; q++, zero = 0) {
         const pgi_view<T> t = pgi_small_scratch(k, l);
         pgi_small_jacobi(k, l, full, q % 2 ? t : level.u, q % 2 ? level.u : t, level.jacobi[post][q], zero);
     }
     if (weighted && count % 2) pgi_small_copy(k, l, pgi_small_scratch(k, l), level.u, (T)0);
+    PGI_ROLLED
     for (int q = 0; q < 2 * count * level.parts && !weighted; q++, zero = 0) {
         const int half = q % (2 * level.parts), step = half / 2, pass = half % 2;
         pgi_small_colour(k, l, full, level.part[reversed ? level.parts - 1 - step : step], reversed ? 1 - pass : pass,
@@ -3197,12 +3209,13 @@ static PGI_HD PGI_RARE void pgi_small_smooth(const pgi_small<T> &k, int l, int f
     }
 }
 
-template <class T> static PGI_HD inline void pgi_small_defect(const pgi_small<T> &k, int l, int full)
+template <class T> static PGI_HD PGI_RARE void pgi_small_defect(const pgi_small<T> &k, int l, int full)
 {
     const pgi_small_system<T> s = pgi_small_system_of(k, l, full, k.level[l].u);
     const pgi_part all = k.level[l].all;
     T *const t = k.level[l].t;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3234,6 +3247,7 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
     const int n[3] = {fine.n[0], fine.n[1], fine.n[2]};
     const pgi_part all = coarse.all;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3247,7 +3261,7 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
 }
 
 // The same for raw f (or t) of full multigrid, with weights that average. Their tables stay in global memory.
-template <class T> static PGI_HD inline void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
+template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
 {
     const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
     const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[0]),
@@ -3256,6 +3270,7 @@ template <class T> static PGI_HD inline void pgi_small_average(const pgi_small<T
     const pgi_view<T> to = pgi_small_border(k, l) ? coarse.far_f : coarse.f;
     const pgi_part all = coarse.all;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3265,17 +3280,22 @@ template <class T> static PGI_HD inline void pgi_small_average(const pgi_small<T
     if (pgi_small_border(k, l)) pgi_small_copy(k, l + 1, coarse.far_f, coarse.f, (T)0);
 }
 
-template <class T> static PGI_HD inline void pgi_small_faces(const pgi_small<T> &k, int l)
+template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
 {
     const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_window<T> one = {0, 1, {1}};
+    PGI_ROLLED
     for (int q = 0; q < 6; q++) {
         if (!k.state.face[q].plane || !coarse.plane[q]) continue;
         const T *from = (const T *)(fine.plane[q] ? fine.plane[q] : k.state.face[q].plane);
-        const int na = coarse.n[pgi_plane_axis(q, 0)], nb = coarse.n[pgi_plane_axis(q, 1)];
+        const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1), na = coarse.n[a], nb = coarse.n[b];
+        const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[a]),
+                            *y = (const pgi_window<T> *)(k.job.tables + fine.averages[b]);
+        const int n[3] = {fine.n[a], fine.n[b], 1};
         const pgi_range r = pgi_share(k, l, na * nb);
+        PGI_ROLLED
         for (int p = r.begin; p < r.end; p += r.step)
-            ((T *)coarse.plane[q])[p] =
-                pgi_restrict_face_point(fine.box, coarse.box, fine.transfer, from, q, p % na, p / na);
+            ((T *)coarse.plane[q])[p] = pgi_restrict_point(from, n[0], 0, n, x[p % na], y[p / na], one);
     }
     pgi_small_sync(k, l);
 }
@@ -3294,6 +3314,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
     const pgi_view<T> e = pgi_small_border(k, l) ? coarse.far_u : coarse.u, u = fine.u;
     const pgi_part all = fine.all;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3303,7 +3324,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
 }
 
 // u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
-template <class T> static PGI_HD inline void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
+template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
 {
     const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
     if (pgi_small_border(k, l)) {
@@ -3319,6 +3340,7 @@ template <class T> static PGI_HD inline void pgi_small_interpolate(const pgi_sma
     const int threads = l < k.job.shared ? k.threads << k.job.log_blocks : k.threads, most = threads / columns;
     const int planes = most > 1 ? (nz + most - 1) / most : nz, pieces = (nz + planes - 1) / planes;
     const pgi_range r = pgi_share(k, l, columns * pieces);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         const int piece = p / columns, column = p - piece * columns, j = column / fine.n[0], i = column - j * fine.n[0];
         const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
@@ -3339,6 +3361,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_coarsest(const pgi_smal
     const pgi_part all = level.all;
     double *in = (double *)level.t, *out = in + PGI_COARSEST_POINTS;
     const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3347,8 +3370,10 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_coarsest(const pgi_smal
     }
     pgi_small_sync(k, l);
     const int flat = s.n[1] == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
+    PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
         if (flat && pass % 3 == 1) continue;
+        PGI_ROLLED
         for (int p = r.begin; p < r.end; p += r.step) {
             int i, j, m;
             pgi_split(all, p, &i, &j, &m);
@@ -3375,6 +3400,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
     const int last = k.job.levels - 1;
     unsigned due = 0;
     for (int l = first;;) {
+        PGI_ROLLED
         for (; l < last; l++, zero = 1) {
             const int with_faces = full && l == first;
             pgi_small_smooth(k, l, with_faces, 0, zero);
@@ -3410,7 +3436,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_fmg(const pgi_small<T> 
 
 // ---- the whole solve: >>solve, for one kernel ----
 
-template <class T> static PGI_HD inline void pgi_small_control(pgi_small<T> &k, int step, int argument)
+template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k, int step, int argument)
 {
     uint64_t now = 0;
 #ifdef __CUDA_ARCH__
@@ -3456,6 +3482,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     const pgi_part all = level.all;
     const pgi_range r = pgi_share(k, 0, all.count);
     double sums[4] = {0, 0, 0, 0};
+    PGI_ROLLED
     for (int p = r.begin; p < r.end; p += r.step) {
         int i, j, m;
         pgi_split(all, p, &i, &j, &m);
@@ -3502,7 +3529,7 @@ template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
 }
 
 // pgi_program
-template <class T> static PGI_HD inline void pgi_small_solve(pgi_small<T> &k)
+template <class T> static PGI_HD PGI_RARE void pgi_small_solve(pgi_small<T> &k)
 {
     const int singular = k.job.may_be_singular, zero = k.job.guess_zero, checked = k.job.checked;
     const pgi_state &st = k.state;
@@ -3534,6 +3561,7 @@ template <class T> static PGI_HD inline void pgi_small_solve(pgi_small<T> &k)
 [[maybe_unused]] static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread,
                                                            int threads)
 {
+    PGI_ROLLED
     for (int q = thread; q < bytes / 8; q += threads) ((double *)to)[q] = ((const double *)from)[q];
 }
 
@@ -3586,6 +3614,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
         const pgi_small_system<T> s = pgi_small_system_of(k, l, 0, k.level[l].u);
         const pgi_part all = k.level[l].all;
         const pgi_range r = pgi_share(k, l, all.count);
+        PGI_ROLLED
         for (int p = r.begin; p < r.end; p += r.step) {
             int i, j, m;
             pgi_split(all, p, &i, &j, &m);
