@@ -3447,31 +3447,45 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k
     pgi_block_barrier(k);
 }
 
-// Brings the sums of all threads to state.sums of every block: lanes, warps, blocks, in a fixed order.
+// Adds up the sums of the lanes of a warp, in a fixed order, for its first one.
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+static PGI_HD inline void pgi_lane_sums(double sums[4])
+{
+    for (int step = 16; step > 0; step /= 2) {
+        double other[4];
+        for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
+        pgi_combine(sums, other);
+    }
+}
+#endif
+
+// Brings the sums of all threads to state.sums of every block: lanes, warps, blocks, in a fixed order. Called by whole
+// blocks of whole warps.
 template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, double sums[4])
 {
     const int thread = pgi_small_thread(k);
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+    const auto first_warp = [&](const double *from, int count) {    // adds up count times four numbers
+        if (thread >= 32) return;
+        for (int q = 0; q < 4; q++) sums[q] = thread < count ? from[4 * thread + q] : 0;
+        pgi_lane_sums(sums);
+    };
     if (k.threads > 1) {
-        for (int step = 16; step > 0; step /= 2) {
-            double other[4];
-            for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
-            pgi_combine(sums, other);
-        }
-        if (thread % 32 == 0)
-            for (int q = 0; q < 4; q++) k.sums[thread / 32][q] = sums[q];
+        pgi_lane_sums(sums);
+        for (int q = 0; q < 4 && thread % 32 == 0; q++) k.sums[thread / 32][q] = sums[q];
         __syncthreads();
-        for (int w = 1; w < k.threads / 32 && thread == 0; w++) pgi_combine(sums, k.sums[w]);
+        first_warp(k.sums[0], k.threads / 32);
+    }
+    if (k.job.log_blocks) {
+        double *partials = k.job.partials + 4 * PGI_SMALL_BLOCKS * k.turn;    // the last ones may still be read
+        for (int q = 0; q < 4 && thread == 0; q++) partials[4 * k.block + q] = sums[q];
+        pgi_cluster_barrier();
+        first_warp(partials, 1 << k.job.log_blocks);
     }
 #endif
-    const int blocks = 1 << k.job.log_blocks;
-    double *partials = k.job.partials + 4 * PGI_SMALL_BLOCKS * k.turn;    // the last ones may still be read
-    for (int q = 0; q < 4 && thread == 0 && blocks > 1; q++) partials[4 * k.block + q] = sums[q];
-    pgi_small_sync(k, 0);
     if (thread) return;
     k.turn = 1 - k.turn;
-    for (int q = 0; q < 4; q++) k.state.sums[q] = blocks > 1 ? partials[q] : sums[q];
-    for (int b = 1; b < blocks; b++) pgi_combine(k.state.sums, partials + 4 * b);
+    for (int q = 0; q < 4; q++) k.state.sums[q] = sums[q];
 }
 
 // Reduces the right-hand side, the residual or u of level 0, and takes the step of control that wants it.
@@ -3558,12 +3572,21 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_solve(pgi_small<T> &k)
 
 // ---- begin and end ----
 
-[[maybe_unused]] static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread,
-                                                           int threads)
+// Copies between memories in units that both are aligned to; several loads at a time, as each takes long.
+template <class Unit>
+static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread, int threads)
 {
-    PGI_ROLLED
-    for (int q = thread; q < bytes / 8; q += threads) ((double *)to)[q] = ((const double *)from)[q];
+    const Unit *__restrict__ source = (const Unit *)from;
+    Unit *__restrict__ target = (Unit *)to;
+#ifdef __CUDA_ARCH__
+#pragma unroll 4
+#endif
+    for (int q = thread; q < bytes / (int)sizeof(Unit); q += threads) target[q] = source[q];
 }
+
+struct alignas(16) pgi_unit {
+    uint64_t part[2];
+};
 
 template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &g)
 {
@@ -3604,8 +3627,8 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
         k.threads = threads;
         k.written = k.turn = 0;
     }
-    pgi_small_bytes(job.state, &k.state, (int)sizeof k.state, thread, threads);
-    pgi_small_bytes(job.tables, tables, job.table_bytes, thread, threads);
+    pgi_small_bytes<double>(job.state, &k.state, (int)sizeof k.state, thread, threads);
+    pgi_small_bytes<pgi_unit>(job.tables, tables, job.table_bytes, thread, threads);
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int q = thread; q < job.levels; q += threads) pgi_small_locate(k, q, arrays);
     PGI_THREADS(if (threads > 1) __syncthreads();)
@@ -3633,7 +3656,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     }
     if (inside && (job.task != PGI_SMALL_SOLVE || k.written)) pgi_small_copy(k, job.entry, entry.u, entry.far_u, (T)0);
     if (job.task == PGI_SMALL_SOLVE && block == 0)
-        pgi_small_bytes(&k.state, job.state, (int)sizeof k.state, thread, threads);
+        pgi_small_bytes<double>(&k.state, job.state, (int)sizeof k.state, thread, threads);
 }
 
 // ---- tables ----
