@@ -2912,7 +2912,8 @@ enum {
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_BLOCKS = 16,       // most blocks of a cluster
-    PGI_SMALL_THREADS = 1024     // of a block
+    PGI_SMALL_THREADS = 512,     // of a block: 128 registers each
+    PGI_SMALL_BATCH = 2          // points whose values a thread loads together
 };
 
 // The points of a phase. In the boxes of a colour, n[0] counts pairs along x, of which each has one point. p is split
@@ -2989,8 +2990,10 @@ static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) 
 // Loops over points are short and store to where they load from: unrolled they would only take longer to fetch.
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_UNROLLED _Pragma("unroll")
 #else
 #define PGI_ROLLED
+#define PGI_UNROLLED
 #endif
 
 // ---- the team ----
@@ -3089,28 +3092,72 @@ static PGI_HD inline pgi_small_system<T> pgi_small_system_of(const pgi_small<T> 
     return s;
 }
 
-template <class T> static PGI_HD inline T pgi_small_right(const pgi_small_system<T> &s, int i, int j, int k)
+template <class T> static PGI_HD inline T pgi_small_right(const pgi_small_system<T> &s, T f, int i, int j, int k)
 {
-    const T f = s.f.at[i + j * s.f.sj + k * s.f.sk];
     if (!s.faces) return f;
     const unsigned touched =
         s.mask & (pgi_end_bits(i, s.n[0]) | pgi_end_bits(j, s.n[1]) << 2 | pgi_end_bits(k, s.n[2]) << 4);
     return f - s.mean + (touched ? pgi_face_terms<T>(s.faces, s.state, touched, i, j, k) : (T)0);
 }
 
-// Right-hand side less A u; zero: u is 0 and is not read. Also 1/diagonal, and u.
-template <class T>
-static PGI_HD inline T pgi_small_residual(const pgi_small_system<T> &s, int zero, int i, int j, int k, T *inverse, T *u)
+// What an equation needs from memory.
+template <class T> struct pgi_small_values {
+    T f, u, xm, xp, ym, yp, zm, zp;
+};
+
+template <class T> static PGI_HD inline void pgi_small_gather(const pgi_small_system<T> &s, int zero, int i, int j,
+                                                              int k, pgi_small_values<T> *v)
 {
-    const pgi_small_row<T> &x = s.x[i], &y = s.y[j], &z = s.z[k];
-    const T reaction = pgi_reaction(s.alpha, x.row, y.row, z.row), right = pgi_small_right(s, i, j, k);
-    *inverse = s.inverse ? s.inverse[i + s.n[0] * (j + s.n[1] * k)] : 1 / pgi_diagonal(reaction, x.row, y.row, z.row);
-    *u = 0;
-    if (zero) return right;
+    const int ym = s.y[j].below * s.u.sj, yp = s.y[j].above * s.u.sj;
+    const int zm = s.z[k].below * s.u.sk, zp = s.z[k].above * s.u.sk;
     const T *p = s.u.at + i + j * s.u.sj + k * s.u.sk;
-    *u = *p;
-    return right - pgi_stencil(x.row, y.row, z.row, reaction, *p, p[x.below], p[x.above], p[y.below * s.u.sj],
-                               p[y.above * s.u.sj], p[z.below * s.u.sk], p[z.above * s.u.sk]);
+    v->f = s.f.at[i + j * s.f.sj + k * s.f.sk];
+    v->u = 0;
+    if (zero) return;
+    v->u = *p;
+    v->xm = p[s.x[i].below];
+    v->xp = p[s.x[i].above];
+    v->ym = p[ym];
+    v->yp = p[yp];
+    v->zm = p[zm];
+    v->zp = p[zp];
+}
+
+// Right-hand side less A u; zero: u is 0 and was not read. Also 1/diagonal.
+template <class T> static PGI_HD inline T pgi_small_residual(const pgi_small_system<T> &s, int zero, int i, int j,
+                                                             int k, const pgi_small_values<T> &v, T *inverse)
+{
+    const pgi_row<T> x = s.x[i].row, y = s.y[j].row, z = s.z[k].row;
+    const T reaction = pgi_reaction(s.alpha, x, y, z), right = pgi_small_right(s, v.f, i, j, k);
+    *inverse = s.inverse ? s.inverse[i + s.n[0] * (j + s.n[1] * k)] : 1 / pgi_diagonal(reaction, x, y, z);
+    if (zero) return right;
+    return right - pgi_stencil(x, y, z, reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+}
+
+// Calls body(p, i, j, k, residual, 1/diagonal, u) for a thread's share of equations; index(p, &i, &j, &k) says where
+// they are, and 0 if there is none. A batch of them is loaded before any is worked out, as loads take long.
+template <class T, class Index, class Body> static PGI_HD inline void pgi_small_equations(const pgi_small_system<T> &s,
+                                                                                          const pgi_range &r, int zero,
+                                                                                          Index index, Body body)
+{
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += PGI_SMALL_BATCH * r.step) {
+        pgi_small_values<T> v[PGI_SMALL_BATCH];
+        int i[PGI_SMALL_BATCH], j[PGI_SMALL_BATCH], k[PGI_SMALL_BATCH], there[PGI_SMALL_BATCH];
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) {
+            const int q = p + b * r.step;
+            there[b] = q < r.end && index(q, &i[b], &j[b], &k[b]);
+            if (there[b]) pgi_small_gather(s, zero, i[b], j[b], k[b], &v[b]);
+        }
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) {
+            if (!there[b]) continue;
+            T inverse;
+            const T residual = pgi_small_residual(s, zero, i[b], j[b], k[b], v[b], &inverse);
+            body(p + b * r.step, i[b], j[b], k[b], residual, inverse, v[b].u);
+        }
+    }
 }
 
 // One colour of a part. zero: u is 0; then the other colour is written too.
@@ -3122,22 +3169,18 @@ template <class T> static PGI_HD inline void pgi_small_colour(const pgi_small<T>
     const pgi_part c = part;
     const T omega = level.omega;
     const pgi_range r = pgi_share(k, l, c.count);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(c, p, &i, &j, &m);
-        j += c.lo[1];
-        m += c.lo[2];
-        const int rest = (parity + (c.seams & 2 ? 0 : j) + (c.seams & 4 ? 0 : m)) & 1;
-        const int pair = 2 * i;
-        i = c.seams & 1 ? c.lo[0] + rest : pair + rest;    // beyond the end: not this colour
-        T *row = s.u.at + j * s.u.sj + m * s.u.sk;
-        if (zero && pair + 1 - rest < c.end) row[pair + 1 - rest] = 0;
-        if (i >= c.end) continue;
-        T inverse, u;
-        const T residual = pgi_small_residual(s, zero, i, j, m, &inverse, &u);
-        row[i] = pgi_relaxed(u, residual, inverse, omega);
-    }
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(c, p, i, j, m);
+        *j += c.lo[1];
+        *m += c.lo[2];
+        const int rest = (parity + (c.seams & 2 ? 0 : *j) + (c.seams & 4 ? 0 : *m)) & 1, other = 2 * *i + 1 - rest;
+        *i = c.seams & 1 ? c.lo[0] + rest : 2 * *i + rest;    // beyond the end: not this colour
+        if (zero && other < c.end) s.u.at[other + *j * s.u.sj + *m * s.u.sk] = 0;
+        return *i < c.end;
+    };
+    pgi_small_equations(s, r, zero, index, [&](int, int i, int j, int m, T residual, T inverse, T u) {
+        s.u.at[i + j * s.u.sj + m * s.u.sk] = pgi_relaxed(u, residual, inverse, omega);
+    });
     pgi_small_sync(k, l);
 }
 
@@ -3147,14 +3190,13 @@ template <class T> static PGI_HD inline void pgi_small_jacobi(const pgi_small<T>
     const pgi_small_system<T> s = pgi_small_system_of(k, l, full, from);
     const pgi_part all = k.level[l].all;
     const pgi_range r = pgi_share(k, l, all.count);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        T inverse, u;
-        const T residual = pgi_small_residual(s, zero, i, j, m, &inverse, &u);
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, zero, index, [&](int, int i, int j, int m, T residual, T inverse, T u) {
         to.at[i + j * to.sj + m * to.sk] = pgi_relaxed(u, residual, inverse, omega);
-    }
+    });
     pgi_small_sync(k, l);
 }
 
@@ -3187,7 +3229,7 @@ template <class T> static PGI_HD inline void pgi_small_clear(const pgi_small<T> 
 }
 
 template <class T>
-static PGI_HD PGI_RARE void pgi_small_smooth(const pgi_small<T> &k, int l, int full, int post, int zero)
+static PGI_HD inline void pgi_small_smooth(const pgi_small<T> &k, int l, int full, int post, int zero)
 {
     const pgi_small_level<T> &level = k.level[l];
     const int count = k.job.nu[post], reversed = post && k.job.symmetric, weighted = k.job.weighted;
@@ -3209,19 +3251,17 @@ static PGI_HD PGI_RARE void pgi_small_smooth(const pgi_small<T> &k, int l, int f
     }
 }
 
-template <class T> static PGI_HD PGI_RARE void pgi_small_defect(const pgi_small<T> &k, int l, int full)
+template <class T> static PGI_HD inline void pgi_small_defect(const pgi_small<T> &k, int l, int full)
 {
     const pgi_small_system<T> s = pgi_small_system_of(k, l, full, k.level[l].u);
     const pgi_part all = k.level[l].all;
     T *const t = k.level[l].t;
     const pgi_range r = pgi_share(k, l, all.count);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        T inverse, u;
-        t[p] = pgi_small_residual(s, 0, i, j, m, &inverse, &u);
-    }
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, 0, index, [&](int p, int, int, int, T residual, T, T) { t[p] = residual; });
     pgi_small_sync(k, l);
 }
 
@@ -3315,10 +3355,17 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
     const pgi_part all = fine.all;
     const pgi_range r = pgi_share(k, l, all.count);
     PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        u.at[i + j * u.sj + m * u.sk] += pgi_prolong_point(e.at, e.sj, e.sk, x[i], y[j], z[m]);
+    for (int p = r.begin; p < r.end; p += PGI_SMALL_BATCH * r.step) {
+        T *at[PGI_SMALL_BATCH], value[PGI_SMALL_BATCH];
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) {    // beyond the end the first point is worked out again
+            int i, j, m;
+            pgi_split(all, p + b * r.step < r.end ? p + b * r.step : p, &i, &j, &m);
+            at[b] = u.at + i + j * u.sj + m * u.sk;
+            value[b] = *at[b] + pgi_prolong_point(e.at, e.sj, e.sk, x[i], y[j], z[m]);
+        }
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) *at[b] = value[b];
     }
     pgi_small_sync(k, l);
 }
@@ -3352,7 +3399,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
 
 // The exact solver on the coarsest level, in block 0. Its work space is t, which nobody needs meanwhile. An absent y,
 // whose eigenvector is exactly 1, is left out.
-template <class T> static PGI_HD PGI_RARE void pgi_small_coarsest(const pgi_small<T> &k, int full, int zero)
+template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int full, int zero)
 {
     const int l = k.job.levels - 1;
     const pgi_small_level<T> &level = k.level[l];
@@ -3361,13 +3408,11 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_coarsest(const pgi_smal
     const pgi_part all = level.all;
     double *in = (double *)level.t, *out = in + PGI_COARSEST_POINTS;
     const pgi_range r = pgi_share(k, l, all.count);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        T inverse, u;
-        in[p] = (double)pgi_small_residual(s, zero, i, j, m, &inverse, &u);
-    }
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, zero, index, [&](int p, int, int, int, T residual, T, T) { in[p] = (double)residual; });
     pgi_small_sync(k, l);
     const int flat = s.n[1] == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
     PGI_ROLLED
@@ -3394,28 +3439,31 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_coarsest(const pgi_smal
 
 // ---- cycles ----
 
-// pgi_cycle, its recursion unrolled: bit l of due says that level l is to be visited once more.
+// pgi_cycle, its recursion unrolled: bit l of due says that level l is to be visited once more. Each phase is called at
+// one place, so that it is inlined: a call would save the registers of all threads, which takes as long as a phase.
 template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T> &k, int first, int full, int zero)
 {
-    const int last = k.job.levels - 1;
     unsigned due = 0;
-    for (int l = first;;) {
-        PGI_ROLLED
-        for (; l < last; l++, zero = 1) {
-            const int with_faces = full && l == first;
-            pgi_small_smooth(k, l, with_faces, 0, zero);
-            pgi_small_defect(k, l, with_faces);
-            pgi_small_restrict(k, l);
-            if (k.level[l].again) due |= 2u << l;
-        }
-        pgi_small_coarsest(k, full && first == last, zero);
-        for (zero = 0; l > first && !(due >> l & 1);) {
-            l--;
-            pgi_small_prolong(k, l);
-            pgi_small_smooth(k, l, full && l == first, 1, 0);
+    for (int l = first, post = 0;;) {
+        const int with_faces = full && l == first;
+        if (l == k.job.levels - 1) {
+            pgi_small_coarsest(k, with_faces, zero);
+        } else {
+            pgi_small_smooth(k, l, with_faces, post, zero);
+            if (!post) {
+                pgi_small_defect(k, l, with_faces);
+                pgi_small_restrict(k, l);
+                if (k.level[l].again) due |= 2u << l;
+                l++;
+                zero = 1;
+                continue;
+            }
         }
         if (l == first) return;
+        post = !(due >> l & 1);
         due &= ~(1u << l);
+        zero = 0;
+        if (post) pgi_small_prolong(k, --l);
     }
 }
 
@@ -3427,7 +3475,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_fmg(const pgi_small<T> 
         pgi_small_average(k, l, k.level[l].f);
         if (full) pgi_small_faces(k, l);
     }
-    pgi_small_coarsest(k, full, 1);
+    pgi_small_cycle(k, last, full, 1);    // the exact solver
     for (int l = last - 1; l >= first; l--) {
         pgi_small_interpolate(k, l, full, 0);
         for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, l, full, 0);
@@ -3496,18 +3544,16 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     const pgi_part all = level.all;
     const pgi_range r = pgi_share(k, 0, all.count);
     double sums[4] = {0, 0, 0, 0};
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, source == PGI_RHS, index, [&](int, int i, int j, int m, T residual, T, T u) {
         const double w = pgi_weight_of(level.box.axis[0], i) * pgi_weight_of(level.box.axis[1], j) *
                          pgi_weight_of(level.box.axis[2], m);
-        T inverse, u;
-        const double x =
-            (double)(source == PGI_FIELD ? s.u.at[i + j * s.u.sj + m * s.u.sk]
-                                         : pgi_small_residual(s, source == PGI_RHS, i, j, m, &inverse, &u));
+        const double x = (double)(source == PGI_FIELD ? u : residual);
         pgi_accumulate(sums, w, x, partner == PGI_SELF ? x : 1.0);
-    }
+    });
     pgi_small_add_up(k, sums);
     pgi_small_control(k, step, 0);
 }
