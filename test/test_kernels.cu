@@ -715,12 +715,10 @@ static void small_levels_on_the_gpu_equal_the_plain_kernels(void **)
     for (int q = 0; q < full_or_small(200, 40); q++) {
         problem p;
         random_small_problem(&p, &r);
-        if (q % 4 == 0 && p.desc.dim == 3)
-            for (int a = 0; a < 3; a++) p.desc.n[a] += p.desc.n[a] > 1 ? 30 : 0;
-        for (int a = 0; a < 3; a++)
-            if (p.desc.n[a] > 30) p.conductance[a][p.desc.n[a]] = p.conductance[a][0];
-        for (int e = 0; e < 6; e++)
-            if (p.desc.n[0] * p.desc.n[1] * p.desc.n[2] > PGI_SMALL_POINTS) p.desc.face[e].array = NULL;
+        if (q % 4 == 0 && p.desc.dim == 3) {    // with levels above the small ones; too large for the face arrays
+            for (int a = 0; a < 3; a++) p.desc.n[a] += 30, p.conductance[a][p.desc.n[a]] = p.conductance[a][0];
+            for (int e = 0; e < 6; e++) p.desc.face[e].array = NULL;
+        }
         p.desc.stride_u[0] = p.desc.stride_u[1] = p.desc.stride_f[0] = p.desc.stride_f[1] = 0;
         p.desc.backend = PG_CUDA;
         const size_t points = (size_t)p.desc.n[0] * (size_t)p.desc.n[1] * (size_t)p.desc.n[2];
