@@ -9,6 +9,7 @@
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, launchers, graphs
 //     >>levels      the hierarchy and the layout of the workspace
+//     >>small       cycles and solves of small levels in one kernel
 //     >>smoothing   sweeps and smoothers
 //     >>multigrid   V, W and FMG cycles
 //     >>solve       the whole solve as one program, written once for all methods and back ends
@@ -212,6 +213,22 @@ enum pgi_control_step {
     PGI_END
 };
 
+enum pgi_small_task { PGI_SMALL_CYCLE, PGI_SMALL_FMG, PGI_SMALL_SOLVE };
+
+// What the kernel of the small levels is to do, see >>small.
+struct pgi_small_job {
+    const char *tables;    // levels first
+    int table_bytes;       // that are copied to the memory of each block
+    int memory_bytes;      // of each block
+    int levels, shared;
+    int log_blocks;
+    int task, entry, full, zero;
+    pgi_grid u, f;    // of the level `entry`
+    pgi_state *state;
+    double *partials;
+    int nu[2], weighted, symmetric, fmg, fmg_cycles, may_be_singular, guess_zero, checked;
+};
+
 struct pgi_spectrum {
     double smallest, next, diagonal;
 };
@@ -242,6 +259,9 @@ struct pg_solver {
     double volume;            // sum of the weights
     pgi_spectrum spectrum;    // PG_SOR
     int choose_omega;         // PG_SOR: omega follows alpha
+    int small;                // first level that is left to the kernel of small levels, or levels
+    int small_base;           // level 0 of its tables
+    pgi_small_job small_job;
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
@@ -282,6 +302,8 @@ struct pgi_ops {
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed, int sweeps,
                       int head, const pgi_level *coarse, pgi_grid e);
     void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
+    // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
+    void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -1694,9 +1716,9 @@ template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_le
 }
 
 // sum over a window of windows: one coarse value
-template <class T> static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk, const int n[3],
-                                                             const pgi_window<T> &x, const pgi_window<T> &y,
-                                                             const pgi_window<T> &z)
+template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk,
+                                                                           const int n[3], const Window &x,
+                                                                           const Window &y, const Window &z)
 {
     T sum = 0;
     int k = z.first;
@@ -1926,7 +1948,7 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
     }
 }
 
-#define PGI_OPS_TABLE(name, backend, T)                                                                                \
+#define PGI_OPS_TABLE(name, backend, T, small)                                                                         \
     static const pgi_ops name = {pgi_##backend##_control,                                                              \
                                  pgi_##backend##_loop,                                                                 \
                                  pgi_##backend##_fill_zero<T>,                                                         \
@@ -1944,12 +1966,13 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
                                  pgi_##backend##_solve_coarsest<T>,                                                    \
                                  pgi_##backend##_relax<T>,                                                             \
                                  pgi_##backend##_restrict_residual<T>,                                                 \
+                                 small,                                                                                \
                                  pgi_##backend##_residual_narrow,                                                      \
                                  pgi_##backend##_narrow_rhs,                                                           \
                                  pgi_##backend##_widen_add}
 
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double);
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
@@ -3423,8 +3446,10 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 }
 
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double);
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float);
+template <class T> static void pgi_cuda_small(pg_solver *, int, pgi_grid, pgi_rhs, int, int);    // >>small
+
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>);
 
 #endif
 
@@ -3657,6 +3682,10 @@ static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *con
     }
 }
 
+static int pgi_small_first(const pg_solver *s);    // >>small
+template <class T>
+static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int *copied);
+
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
@@ -3709,6 +3738,14 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_line_eigen(h->line[h->levels - 1][a], d->beta, e, e + PGI_COARSEST,
                            e + PGI_COARSEST + PGI_COARSEST * PGI_COARSEST);
         }
+    }
+    s->small = s->small_base = s->cuda ? pgi_small_first(s) : s->levels;
+    if (s->small < s->levels) {
+        int copied;
+        void *host;
+        const size_t bytes =
+            single ? pgi_small_tables<float>(s, h, NULL, 0, &copied) : pgi_small_tables<double>(s, h, NULL, 0, &copied);
+        s->small_job.tables = (char *)pgi_take_table(arena, bytes, &host);
     }
     const size_t table_bytes = arena->used;
 
@@ -3764,6 +3801,1061 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     }
     return table_bytes;
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>small  From the first small level on, a cycle, full multigrid or the whole solve is one kernel.
+// -------------------------------------------------------------------------------------------------------------------
+
+// One cluster of thread blocks works through the operations of >>multigrid and >>solve, with barriers between them.
+// Levels are counted from the first small one. Those before `shared` lie in global memory (in fact in the L2 cache) and
+// belong to all blocks; the others lie in the memory of block 0, which works on them alone. Everything here also runs
+// on the host with one block of one thread, for tests.
+enum {
+    PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
+    PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
+    PGI_SMALL_LEVELS = 16,       // most small levels
+    PGI_SMALL_BLOCKS = 16,       // most blocks of a cluster
+    PGI_SMALL_THREADS = 512,     // of a block: 128 registers each
+    PGI_SMALL_BATCH = 2          // points whose values a thread loads together
+};
+
+// The points of a phase. In the boxes of a colour, n[0] counts pairs along x, of which each has one point. p is split
+// into indices by multiplications, exact for p < 2^16.
+struct pgi_part {
+    int lo[3], n[3];
+    int end;    // of x
+    int seams;
+    int count;
+    uint64_t inverse[2];    // of n[0], n[1]
+};
+
+[[maybe_unused]] static PGI_HD inline void pgi_split(const pgi_part &s, int p, int *i, int *j, int *k)
+{
+    const int row = (int)((uint64_t)p * s.inverse[0] >> 32);
+    *k = (int)((uint64_t)row * s.inverse[1] >> 32);
+    *i = p - row * s.n[0];
+    *j = row - *k * s.n[1];
+}
+
+static void pgi_part_finish(pgi_part *s)
+{
+    s->count = s->n[0] * s->n[1] * s->n[2];
+    for (int a = 0; a < 2; a++) s->inverse[a] = ((uint64_t)1 << 32) / (unsigned)(s->n[a] > 0 ? s->n[a] : 1) + 1;
+}
+
+// All that a point needs of one axis, whatever the axis is like.
+template <class T> struct pgi_small_row {
+    pgi_row<T> row;
+    int below, above;
+};
+
+struct pgi_small_window {
+    int first, count, at;    // at: of the weights
+};
+
+template <class T> struct pgi_view {
+    T *at;
+    int sj, sk;
+};
+
+template <class T> struct pgi_small_level {
+    int n[3], points, again;    // again: a W-cycle visits the next level twice
+    int parts;
+    pgi_part all, part[8];    // of red-black sweeps: first the colours without seam planes
+    T omega, jacobi[2][PGI_MAX_SWEEPS];
+    pgi_box<T> box;
+    pgi_transfers<T> transfer;
+    pgi_faces faces;
+    void *plane[6];
+    pgi_grid grid_u, grid_f;
+    T *scratch;
+    int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
+    int at;                                                   // in the memory of block 0: u, f, inverse diagonal
+    // Found at the begin: where the level is worked on, and where in global memory it lies.
+    pgi_view<T> u, f, far_u, far_f;
+    T *t, *inverse;
+};
+
+// What a block knows; the begin of its memory. Tables, t and the levels follow.
+template <class T> struct pgi_small {
+    pgi_small_job job;
+    pgi_state state;    // every block steers by its own copy
+    char *tables;
+    pgi_small_level<T> *level;
+    int block, threads;
+    int written;    // u of level 0 has changed
+    int turn;       // of the partial sums
+    double sums[32][4];
+};
+
+static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) / 16 * 16; }
+
+// Loops over points are short and store to where they load from: unrolled they would only take longer to fetch.
+#ifdef __CUDA_ARCH__
+#define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_UNROLLED _Pragma("unroll")
+#else
+#define PGI_ROLLED
+#define PGI_UNROLLED
+#endif
+
+// ---- the team ----
+
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+#define PGI_THREADS(code) code
+#else
+#define PGI_THREADS(code)
+#endif
+
+#if defined(PGI_SIMT)
+#define pgi_cluster_barrier pgi_simt_cluster_barrier
+#else
+// All threads of a cluster meet, and see what the others wrote.
+[[maybe_unused]] static PGI_HD inline void pgi_cluster_barrier()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+#endif
+
+template <class T> static PGI_HD inline int pgi_small_thread(const pgi_small<T> &k)
+{
+    int thread = 0;
+    PGI_THREADS(if (k.threads > 1) thread = (int)threadIdx.x;)
+    (void)k;
+    return thread;
+}
+
+template <class T> static PGI_HD inline void pgi_block_barrier(const pgi_small<T> &k)
+{
+    PGI_THREADS(if (k.threads > 1) __syncthreads();)
+    (void)k;
+}
+
+// Ends a phase of level l.
+template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &k, int l)
+{
+    if (l < k.job.shared && k.job.log_blocks)
+        pgi_cluster_barrier();
+    else if (k.block == 0)
+        pgi_block_barrier(k);
+}
+
+// A thread's share of the items of a phase: from begin to end in steps.
+struct pgi_range {
+    int begin, end, step;
+};
+
+template <class T> static PGI_HD inline pgi_range pgi_share(const pgi_small<T> &k, int l, int count)
+{
+    pgi_range r = {pgi_small_thread(k), count, k.threads};
+    if (l < k.job.shared) {    // a block's items are neighbours
+        const int chunk = (count + (1 << k.job.log_blocks) - 1) >> k.job.log_blocks, first = chunk * k.block;
+        r.begin += first;
+        if (first + chunk < count) r.end = first + chunk;
+    } else if (k.block) {
+        r.end = 0;
+    }
+    return r;
+}
+
+// ---- phases: all points of a level, in any order ----
+
+// The equations of a level, at hand for an inner loop.
+template <class T> struct pgi_small_system {
+    const pgi_small_row<T> *x, *y, *z;
+    const pgi_state *state;
+    const pgi_faces *faces;
+    unsigned mask;
+    int n[3];
+    T alpha, mean;
+    pgi_view<T> u, f;
+    const T *inverse;
+};
+
+template <class T>
+static PGI_HD inline pgi_small_system<T> pgi_small_system_of(const pgi_small<T> &k, int l, int full, pgi_view<T> u)
+{
+    const pgi_small_level<T> &level = k.level[l];
+    const pgi_rhs rhs = {level.grid_f, full ? &level.faces : NULL};
+    pgi_small_system<T> s;
+    s.x = (const pgi_small_row<T> *)(k.tables + level.rows[0]);
+    s.y = (const pgi_small_row<T> *)(k.tables + level.rows[1]);
+    s.z = (const pgi_small_row<T> *)(k.tables + level.rows[2]);
+    s.state = &k.state;
+    s.faces = rhs.faces;
+    s.mask = pgi_face_mask(rhs, &k.state);
+    for (int a = 0; a < 3; a++) s.n[a] = level.n[a];
+    s.alpha = (T)k.state.alpha;
+    s.mean = pgi_mean_of<T>(rhs, &k.state);
+    s.u = u;
+    s.f = level.f;
+    s.inverse = level.inverse;
+    return s;
+}
+
+template <class T> static PGI_HD inline T pgi_small_right(const pgi_small_system<T> &s, T f, int i, int j, int k)
+{
+    if (!s.faces) return f;
+    const unsigned touched =
+        s.mask & (pgi_end_bits(i, s.n[0]) | pgi_end_bits(j, s.n[1]) << 2 | pgi_end_bits(k, s.n[2]) << 4);
+    return f - s.mean + (touched ? pgi_face_terms<T>(s.faces, s.state, touched, i, j, k) : (T)0);
+}
+
+// What an equation needs from memory.
+template <class T> struct pgi_small_values {
+    T f, u, xm, xp, ym, yp, zm, zp;
+};
+
+template <class T> static PGI_HD inline void pgi_small_gather(const pgi_small_system<T> &s, int zero, int i, int j,
+                                                              int k, pgi_small_values<T> *v)
+{
+    const int ym = s.y[j].below * s.u.sj, yp = s.y[j].above * s.u.sj;
+    const int zm = s.z[k].below * s.u.sk, zp = s.z[k].above * s.u.sk;
+    const T *p = s.u.at + i + j * s.u.sj + k * s.u.sk;
+    v->f = s.f.at[i + j * s.f.sj + k * s.f.sk];
+    v->u = 0;
+    if (zero) return;
+    v->u = *p;
+    v->xm = p[s.x[i].below];
+    v->xp = p[s.x[i].above];
+    v->ym = p[ym];
+    v->yp = p[yp];
+    v->zm = p[zm];
+    v->zp = p[zp];
+}
+
+// Right-hand side less A u; zero: u is 0 and was not read. Also 1/diagonal.
+template <class T> static PGI_HD inline T pgi_small_residual(const pgi_small_system<T> &s, int zero, int i, int j,
+                                                             int k, const pgi_small_values<T> &v, T *inverse)
+{
+    const pgi_row<T> x = s.x[i].row, y = s.y[j].row, z = s.z[k].row;
+    const T reaction = pgi_reaction(s.alpha, x, y, z), right = pgi_small_right(s, v.f, i, j, k);
+    *inverse = s.inverse ? s.inverse[i + s.n[0] * (j + s.n[1] * k)] : 1 / pgi_diagonal(reaction, x, y, z);
+    if (zero) return right;
+    return right - pgi_stencil(x, y, z, reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+}
+
+// Calls body(p, i, j, k, residual, 1/diagonal, u) for a thread's share of equations; index(p, &i, &j, &k) says where
+// they are, and 0 if there is none. A batch of them is loaded before any is worked out, as loads take long.
+template <class T, class Index, class Body> static PGI_HD inline void pgi_small_equations(const pgi_small_system<T> &s,
+                                                                                          const pgi_range &r, int zero,
+                                                                                          Index index, Body body)
+{
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += PGI_SMALL_BATCH * r.step) {
+        pgi_small_values<T> v[PGI_SMALL_BATCH];
+        int i[PGI_SMALL_BATCH], j[PGI_SMALL_BATCH], k[PGI_SMALL_BATCH], there[PGI_SMALL_BATCH];
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) {
+            const int q = p + b * r.step;
+            there[b] = q < r.end && index(q, &i[b], &j[b], &k[b]);
+            if (there[b]) pgi_small_gather(s, zero, i[b], j[b], k[b], &v[b]);
+        }
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) {
+            if (!there[b]) continue;
+            T inverse;
+            const T residual = pgi_small_residual(s, zero, i[b], j[b], k[b], v[b], &inverse);
+            body(p + b * r.step, i[b], j[b], k[b], residual, inverse, v[b].u);
+        }
+    }
+}
+
+// One colour of a part. zero: u is 0; then the other colour is written too.
+template <class T> static PGI_HD inline void pgi_small_colour(const pgi_small<T> &k, int l, int full,
+                                                              const pgi_part &part, int parity, int zero)
+{
+    const pgi_small_level<T> &level = k.level[l];
+    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, level.u);
+    const pgi_part c = part;
+    const T omega = level.omega;
+    const pgi_range r = pgi_share(k, l, c.count);
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(c, p, i, j, m);
+        *j += c.lo[1];
+        *m += c.lo[2];
+        const int rest = (parity + (c.seams & 2 ? 0 : *j) + (c.seams & 4 ? 0 : *m)) & 1, other = 2 * *i + 1 - rest;
+        *i = c.seams & 1 ? c.lo[0] + rest : 2 * *i + rest;    // beyond the end: not this colour
+        if (zero && other < c.end) s.u.at[other + *j * s.u.sj + *m * s.u.sk] = 0;
+        return *i < c.end;
+    };
+    pgi_small_equations(s, r, zero, index, [&](int, int i, int j, int m, T residual, T inverse, T u) {
+        s.u.at[i + j * s.u.sj + m * s.u.sk] = pgi_relaxed(u, residual, inverse, omega);
+    });
+    pgi_small_sync(k, l);
+}
+
+template <class T> static PGI_HD inline void pgi_small_jacobi(const pgi_small<T> &k, int l, int full, pgi_view<T> from,
+                                                              pgi_view<T> to, T omega, int zero)
+{
+    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, from);
+    const pgi_part all = k.level[l].all;
+    const pgi_range r = pgi_share(k, l, all.count);
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, zero, index, [&](int, int i, int j, int m, T residual, T inverse, T u) {
+        to.at[i + j * to.sj + m * to.sk] = pgi_relaxed(u, residual, inverse, omega);
+    });
+    pgi_small_sync(k, l);
+}
+
+template <class T> static PGI_HD inline pgi_view<T> pgi_small_scratch(const pgi_small<T> &k, int l)
+{
+    const pgi_small_level<T> &level = k.level[l];
+    const pgi_view<T> t = {level.t, level.n[0], level.n[0] * level.n[1]};
+    return t;
+}
+
+// to = from, to = 0 (from.at NULL), or to = to - shift
+template <class T>
+static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, pgi_view<T> from, pgi_view<T> to, T shift)
+{
+    const pgi_part all = k.level[l].all;
+    const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += r.step) {
+        int i, j, m;
+        pgi_split(all, p, &i, &j, &m);
+        to.at[i + j * to.sj + m * to.sk] = from.at ? from.at[i + j * from.sj + m * from.sk] - shift : (T)0;
+    }
+    pgi_small_sync(k, l);
+}
+
+template <class T> static PGI_HD inline void pgi_small_clear(const pgi_small<T> &k, int l)
+{
+    const pgi_view<T> none = {NULL, 0, 0};
+    pgi_small_copy(k, l, none, k.level[l].u, (T)0);
+}
+
+template <class T>
+static PGI_HD inline void pgi_small_smooth(const pgi_small<T> &k, int l, int full, int post, int zero)
+{
+    const pgi_small_level<T> &level = k.level[l];
+    const int count = k.job.nu[post], reversed = post && k.job.symmetric, weighted = k.job.weighted;
+    if (zero && (count == 0 || (!weighted && level.parts > 1))) {
+        pgi_small_clear(k, l);
+        zero = 0;
+    }
+    PGI_ROLLED
+    for (int q = 0; q < count && weighted; q++, zero = 0) {
+        const pgi_view<T> t = pgi_small_scratch(k, l);
+        pgi_small_jacobi(k, l, full, q % 2 ? t : level.u, q % 2 ? level.u : t, level.jacobi[post][q], zero);
+    }
+    if (weighted && count % 2) pgi_small_copy(k, l, pgi_small_scratch(k, l), level.u, (T)0);
+    PGI_ROLLED
+    for (int q = 0; q < 2 * count * level.parts && !weighted; q++, zero = 0) {
+        const int half = q % (2 * level.parts), step = half / 2, pass = half % 2;
+        pgi_small_colour(k, l, full, level.part[reversed ? level.parts - 1 - step : step], reversed ? 1 - pass : pass,
+                         zero);
+    }
+}
+
+template <class T> static PGI_HD inline void pgi_small_defect(const pgi_small<T> &k, int l, int full)
+{
+    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, k.level[l].u);
+    const pgi_part all = k.level[l].all;
+    T *const t = k.level[l].t;
+    const pgi_range r = pgi_share(k, l, all.count);
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, 0, index, [&](int p, int, int, int, T residual, T, T) { t[p] = residual; });
+    pgi_small_sync(k, l);
+}
+
+// Level l + 1 lies in block 0 and level l does not: block 0 fetches f, or lays out u.
+template <class T> static PGI_HD inline int pgi_small_border(const pgi_small<T> &k, int l)
+{
+    return l + 1 == k.job.shared;
+}
+
+// f of level l + 1 from t of level l, with the weights of corrections.
+template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
+{
+    struct window {
+        int first, count;
+        const T *w;
+    };
+    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_small_window *wx = (const pgi_small_window *)(k.tables + fine.windows[0]),
+                           *wy = (const pgi_small_window *)(k.tables + fine.windows[1]),
+                           *wz = (const pgi_small_window *)(k.tables + fine.windows[2]);
+    const pgi_view<T> to = pgi_small_border(k, l) ? coarse.far_f : coarse.f, t = pgi_small_scratch(k, l);
+    const char *const tables = k.tables;
+    const int n[3] = {fine.n[0], fine.n[1], fine.n[2]};
+    const pgi_part all = coarse.all;
+    const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += r.step) {
+        int i, j, m;
+        pgi_split(all, p, &i, &j, &m);
+        const window x = {wx[i].first, wx[i].count, (const T *)(tables + wx[i].at)},
+                     y = {wy[j].first, wy[j].count, (const T *)(tables + wy[j].at)},
+                     z = {wz[m].first, wz[m].count, (const T *)(tables + wz[m].at)};
+        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(t.at, t.sj, t.sk, n, x, y, z);
+    }
+    pgi_small_sync(k, l);
+    if (pgi_small_border(k, l)) pgi_small_copy(k, l + 1, coarse.far_f, coarse.f, (T)0);
+}
+
+// The same for raw f (or t) of full multigrid, with weights that average. Their tables stay in global memory.
+template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
+{
+    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[0]),
+                        *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
+                        *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
+    const pgi_view<T> to = pgi_small_border(k, l) ? coarse.far_f : coarse.f;
+    const pgi_part all = coarse.all;
+    const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += r.step) {
+        int i, j, m;
+        pgi_split(all, p, &i, &j, &m);
+        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
+    }
+    pgi_small_sync(k, l);
+    if (pgi_small_border(k, l)) pgi_small_copy(k, l + 1, coarse.far_f, coarse.f, (T)0);
+}
+
+template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
+{
+    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_window<T> one = {0, 1, {1}};
+    PGI_ROLLED
+    for (int q = 0; q < 6; q++) {
+        if (!k.state.face[q].plane || !coarse.plane[q]) continue;
+        const T *from = (const T *)(fine.plane[q] ? fine.plane[q] : k.state.face[q].plane);
+        const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1), na = coarse.n[a], nb = coarse.n[b];
+        const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[a]),
+                            *y = (const pgi_window<T> *)(k.job.tables + fine.averages[b]);
+        const int n[3] = {fine.n[a], fine.n[b], 1};
+        const pgi_range r = pgi_share(k, l, na * nb);
+        PGI_ROLLED
+        for (int p = r.begin; p < r.end; p += r.step)
+            ((T *)coarse.plane[q])[p] = pgi_restrict_point(from, n[0], 0, n, x[p % na], y[p / na], one);
+    }
+    pgi_small_sync(k, l);
+}
+
+// u of level l gets the correction of level l + 1.
+template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T> &k, int l)
+{
+    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_pair<T> *x = (const pgi_pair<T> *)(k.tables + fine.pairs[0]),
+                      *y = (const pgi_pair<T> *)(k.tables + fine.pairs[1]),
+                      *z = (const pgi_pair<T> *)(k.tables + fine.pairs[2]);
+    if (pgi_small_border(k, l)) {
+        pgi_small_copy(k, l + 1, coarse.u, coarse.far_u, (T)0);
+        pgi_small_sync(k, l);
+    }
+    const pgi_view<T> e = pgi_small_border(k, l) ? coarse.far_u : coarse.u, u = fine.u;
+    const pgi_part all = fine.all;
+    const pgi_range r = pgi_share(k, l, all.count);
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += PGI_SMALL_BATCH * r.step) {
+        T *at[PGI_SMALL_BATCH], value[PGI_SMALL_BATCH];
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) {    // beyond the end the first point is worked out again
+            int i, j, m;
+            pgi_split(all, p + b * r.step < r.end ? p + b * r.step : p, &i, &j, &m);
+            at[b] = u.at + i + j * u.sj + m * u.sk;
+            value[b] = *at[b] + pgi_prolong_point(e.at, e.sj, e.sk, x[i], y[j], z[m]);
+        }
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_SMALL_BATCH; b++) *at[b] = value[b];
+    }
+    pgi_small_sync(k, l);
+}
+
+// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
+template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
+{
+    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    if (pgi_small_border(k, l)) {
+        pgi_small_copy(k, l + 1, coarse.u, coarse.far_u, (T)0);
+        pgi_small_sync(k, l);
+    }
+    const pgi_view<T> v = pgi_small_border(k, l) ? coarse.far_u : coarse.u, u = fine.u;
+    const pgi_grid unused = {NULL, 0, v.sj, v.sk};
+    pgi_interpolation<T> from = pgi_interpolation_of(&k.state, full ? &fine.faces : NULL, full ? &coarse.faces : NULL,
+                                                     fine.n[0], coarse.box, unused);
+    from.v = v.at;
+    const int columns = fine.n[0] * fine.n[1], nz = fine.n[2];
+    const int threads = l < k.job.shared ? k.threads << k.job.log_blocks : k.threads, most = threads / columns;
+    const int planes = most > 1 ? (nz + most - 1) / most : nz, pieces = (nz + planes - 1) / planes;
+    const pgi_range r = pgi_share(k, l, columns * pieces);
+    PGI_ROLLED
+    for (int p = r.begin; p < r.end; p += r.step) {
+        const int piece = p / columns, column = p - piece * columns, j = column / fine.n[0], i = column - j * fine.n[0];
+        const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
+        pgi_interpolate_column(from, fine.transfer, i, j, k0, k1, (const pgi_cubic<T> *)NULL, u.at + i + j * u.sj, u.sk,
+                               add);
+    }
+    pgi_small_sync(k, l);
+}
+
+// The exact solver on the coarsest level, in block 0. Its work space is t, which nobody needs meanwhile. An absent y,
+// whose eigenvector is exactly 1, is left out.
+template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int full, int zero)
+{
+    const int l = k.job.levels - 1;
+    const pgi_small_level<T> &level = k.level[l];
+    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, level.u);
+    const double *eigen = (const double *)(k.tables + level.eigen), alpha = k.state.alpha;
+    const pgi_part all = level.all;
+    double *in = (double *)level.t, *out = in + PGI_COARSEST_POINTS;
+    const pgi_range r = pgi_share(k, l, all.count);
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, zero, index, [&](int p, int, int, int, T residual, T, T) { in[p] = (double)residual; });
+    pgi_small_sync(k, l);
+    const int flat = s.n[1] == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
+    PGI_ROLLED
+    for (int pass = 0; pass < 6; pass++) {
+        if (flat && pass % 3 == 1) continue;
+        PGI_ROLLED
+        for (int p = r.begin; p < r.end; p += r.step) {
+            int i, j, m;
+            pgi_split(all, p, &i, &j, &m);
+            double v = pgi_transform(pgi_eigen_part(eigen, pass % 3, pass < 3 ? 2 : 1), in, s.n, pass % 3, i, j, m);
+            if (pass == 2) v = pgi_coarsest_divide(eigen, alpha, v, i, j, m);
+            T *u = s.u.at + i + j * s.u.sj + m * s.u.sk;
+            if (pass == 5)
+                *u = (zero ? (T)0 : *u) + (T)v;
+            else
+                out[p] = v;
+        }
+        pgi_small_sync(k, l);
+        double *const swap = in;
+        in = out;
+        out = swap;
+    }
+}
+
+// ---- cycles ----
+
+// pgi_cycle, its recursion unrolled: bit l of due says that level l is to be visited once more. Each phase is called at
+// one place, so that it is inlined: a call would save the registers of all threads, which takes as long as a phase.
+template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T> &k, int first, int full, int zero)
+{
+    unsigned due = 0;
+    for (int l = first, post = 0;;) {
+        const int with_faces = full && l == first;
+        if (l == k.job.levels - 1) {
+            pgi_small_coarsest(k, with_faces, zero);
+        } else {
+            pgi_small_smooth(k, l, with_faces, post, zero);
+            if (!post) {
+                pgi_small_defect(k, l, with_faces);
+                pgi_small_restrict(k, l);
+                if (k.level[l].again) due |= 2u << l;
+                l++;
+                zero = 1;
+                continue;
+            }
+        }
+        if (l == first) return;
+        post = !(due >> l & 1);
+        due &= ~(1u << l);
+        zero = 0;
+        if (post) pgi_small_prolong(k, --l);
+    }
+}
+
+// pgi_fmg
+template <class T> static PGI_HD PGI_RARE void pgi_small_fmg(const pgi_small<T> &k, int first, int full)
+{
+    const int last = k.job.levels - 1;
+    for (int l = first; l < last; l++) {
+        pgi_small_average(k, l, k.level[l].f);
+        if (full) pgi_small_faces(k, l);
+    }
+    pgi_small_cycle(k, last, full, 1);    // the exact solver
+    for (int l = last - 1; l >= first; l--) {
+        pgi_small_interpolate(k, l, full, 0);
+        for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, l, full, 0);
+    }
+}
+
+// ---- the whole solve: >>solve, for one kernel ----
+
+template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k, int step, int argument)
+{
+    uint64_t now = 0;
+#ifdef __CUDA_ARCH__
+    now = pgi_device_now();
+#endif
+    pgi_block_barrier(k);
+    if (pgi_small_thread(k) == 0) pgi_control(&k.state, step, argument, now);
+    pgi_block_barrier(k);
+}
+
+// Adds up the sums of the lanes of a warp, in a fixed order, for its first one.
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+static PGI_HD inline void pgi_lane_sums(double sums[4])
+{
+    for (int step = 16; step > 0; step /= 2) {
+        double other[4];
+        for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
+        pgi_combine(sums, other);
+    }
+}
+#endif
+
+// Brings the sums of all threads to state.sums of every block: lanes, warps, blocks, in a fixed order. Called by whole
+// blocks of whole warps.
+template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, double sums[4])
+{
+    const int thread = pgi_small_thread(k);
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+    const auto first_warp = [&](const double *from, int count) {    // adds up count times four numbers
+        if (thread >= 32) return;
+        for (int q = 0; q < 4; q++) sums[q] = thread < count ? from[4 * thread + q] : 0;
+        pgi_lane_sums(sums);
+    };
+    if (k.threads > 1) {
+        pgi_lane_sums(sums);
+        for (int q = 0; q < 4 && thread % 32 == 0; q++) k.sums[thread / 32][q] = sums[q];
+        __syncthreads();
+        first_warp(k.sums[0], k.threads / 32);
+    }
+    if (k.job.log_blocks) {
+        double *partials = k.job.partials + 4 * PGI_SMALL_BLOCKS * k.turn;    // the last ones may still be read
+        for (int q = 0; q < 4 && thread == 0; q++) partials[4 * k.block + q] = sums[q];
+        pgi_cluster_barrier();
+        first_warp(partials, 1 << k.job.log_blocks);
+    }
+#endif
+    if (thread) return;
+    k.turn = 1 - k.turn;
+    for (int q = 0; q < 4; q++) k.state.sums[q] = sums[q];
+}
+
+// Reduces the right-hand side, the residual or u of level 0, and takes the step of control that wants it.
+template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k, int source, int partner, int step)
+{
+    const pgi_small_level<T> &level = k.level[0];
+    const pgi_small_system<T> s = pgi_small_system_of(k, 0, 1, level.u);
+    const pgi_part all = level.all;
+    const pgi_range r = pgi_share(k, 0, all.count);
+    double sums[4] = {0, 0, 0, 0};
+    const auto index = [&](int p, int *i, int *j, int *m) {
+        pgi_split(all, p, i, j, m);
+        return 1;
+    };
+    pgi_small_equations(s, r, source == PGI_RHS, index, [&](int, int i, int j, int m, T residual, T, T u) {
+        const double w = pgi_weight_of(level.box.axis[0], i) * pgi_weight_of(level.box.axis[1], j) *
+                         pgi_weight_of(level.box.axis[2], m);
+        const double x = (double)(source == PGI_FIELD ? u : residual);
+        pgi_accumulate(sums, w, x, partner == PGI_SELF ? x : 1.0);
+    });
+    pgi_small_add_up(k, sums);
+    pgi_small_control(k, step, 0);
+}
+
+template <class T> static PGI_HD inline void pgi_small_write(pgi_small<T> &k)
+{
+    if (pgi_small_thread(k) == 0) k.written = 1;
+}
+
+template <class T> static PGI_HD PGI_RARE void pgi_small_centre(pgi_small<T> &k)
+{
+    pgi_small_reduce(k, PGI_FIELD, PGI_ONE, PGI_SET_SHIFT);
+    const T shift = (T)k.state.shift;
+    if (shift == 0) return;
+    pgi_small_copy(k, 0, k.level[0].u, k.level[0].u, shift);
+    pgi_small_write(k);
+}
+
+template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
+{
+    const int correction = !k.job.guess_zero;
+    pgi_small_write(k);
+    if (correction && k.job.levels > 1) {    // pgi_fmg_correction
+        pgi_small_defect(k, 0, 1);
+        pgi_small_average(k, 0, pgi_small_scratch(k, 0));
+        pgi_small_fmg(k, 1, 0);
+        pgi_small_interpolate(k, 0, 0, 1);
+    }
+    if (!correction) pgi_small_fmg(k, 0, 1);
+    for (int q = 0; q < k.job.fmg_cycles && correction; q++) pgi_small_cycle(k, 0, 1, 0);
+    pgi_small_control(k, PGI_COUNT, 1);
+    if (k.job.checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
+}
+
+// pgi_program
+template <class T> static PGI_HD PGI_RARE void pgi_small_solve(pgi_small<T> &k)
+{
+    const int singular = k.job.may_be_singular, zero = k.job.guess_zero, checked = k.job.checked;
+    const pgi_state &st = k.state;
+    pgi_small_control(k, PGI_BEGIN, 0);
+    if (singular) pgi_small_reduce(k, PGI_RHS, PGI_ONE, PGI_SET_MEAN);
+    if (checked) pgi_small_reduce(k, PGI_RHS, PGI_SELF, PGI_SET_RHS);
+    if (singular && !zero && pgi_gate(&st, PGI_VALID)) pgi_small_centre(k);
+    if (checked && zero) pgi_small_control(k, PGI_ZERO_GUESS, 0);
+    if (checked && !zero) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK_FIRST);
+    if (k.job.fmg && pgi_gate(&st, PGI_GO)) pgi_small_step_fmg(k);
+    if (zero && pgi_gate(&st, PGI_UNWRITTEN)) {
+        pgi_small_clear(k, 0);
+        pgi_small_write(k);
+    }
+    while (pgi_gate(&st, PGI_GO)) {
+        while (pgi_gate(&st, PGI_INNER)) {
+            pgi_small_write(k);
+            pgi_small_cycle(k, 0, 1, 0);
+            pgi_small_control(k, PGI_COUNT, 1);
+        }
+        if (checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
+    }
+    if (singular && pgi_gate(&st, PGI_VALID)) pgi_small_centre(k);
+    pgi_small_control(k, PGI_END, 0);
+}
+
+// ---- begin and end ----
+
+// Copies between memories in units that both are aligned to; several loads at a time, as each takes long.
+template <class Unit>
+static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread, int threads)
+{
+    const Unit *__restrict__ source = (const Unit *)from;
+    Unit *__restrict__ target = (Unit *)to;
+#ifdef __CUDA_ARCH__
+#pragma unroll 4
+#endif
+    for (int q = thread; q < bytes / (int)sizeof(Unit); q += threads) target[q] = source[q];
+}
+
+struct alignas(16) pgi_unit {
+    uint64_t part[2];
+};
+
+template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &g)
+{
+    const pgi_view<T> v = {pgi_data<T>(g), (int)g.sj, (int)g.sk};
+    return v;
+}
+
+template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, int q, T *arrays)
+{
+    pgi_small_level<T> &l = k.level[q];
+    const int entry = q == k.job.entry, nx = l.n[0], nxy = nx * l.n[1];
+    l.far_u = pgi_view_of<T>(entry ? k.job.u : l.grid_u);
+    l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
+    l.u = l.far_u;
+    l.f = l.far_f;
+    l.t = l.scratch;
+    l.inverse = NULL;
+    if (q < k.job.shared) return;
+    const pgi_view<T> u = {arrays + l.at, nx, nxy}, f = {u.at + l.points, nx, nxy};
+    l.u = u;
+    l.f = f;
+    l.inverse = f.at + l.points;
+    l.t = arrays;    // which t comes before
+}
+
+// The job, as one thread does it with the others. memory: of the block, memory_bytes.
+template <class T>
+static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, int block, int thread, int threads)
+{
+    pgi_small<T> &k = *(pgi_small<T> *)memory;
+    char *const tables = memory + pgi_small_align(sizeof k);
+    T *const arrays = (T *)(tables + job.table_bytes);
+    if (thread == 0) {
+        k.job = job;
+        k.tables = tables;
+        k.level = (pgi_small_level<T> *)tables;
+        k.block = block;
+        k.threads = threads;
+        k.written = k.turn = 0;
+    }
+    pgi_small_bytes<double>(job.state, &k.state, (int)sizeof k.state, thread, threads);
+    pgi_small_bytes<pgi_unit>(job.tables, tables, job.table_bytes, thread, threads);
+    PGI_THREADS(if (threads > 1) __syncthreads();)
+    for (int q = thread; q < job.levels; q += threads) pgi_small_locate(k, q, arrays);
+    PGI_THREADS(if (threads > 1) __syncthreads();)
+    const pgi_small_level<T> &entry = k.level[job.entry];
+    for (int l = job.shared > job.entry ? job.shared : job.entry; l < job.levels; l++) {
+        const pgi_small_system<T> s = pgi_small_system_of(k, l, 0, k.level[l].u);
+        const pgi_part all = k.level[l].all;
+        const pgi_range r = pgi_share(k, l, all.count);
+        PGI_ROLLED
+        for (int p = r.begin; p < r.end; p += r.step) {
+            int i, j, m;
+            pgi_split(all, p, &i, &j, &m);
+            const pgi_row<T> x = s.x[i].row, y = s.y[j].row, z = s.z[m].row;
+            k.level[l].inverse[p] = 1 / pgi_diagonal(pgi_reaction(s.alpha, x, y, z), x, y, z);
+        }
+    }
+    const int inside = job.entry >= job.shared;
+    if (inside) pgi_small_copy(k, job.entry, entry.far_f, entry.f, (T)0);
+    if (inside && !job.zero && job.task != PGI_SMALL_FMG && !(job.task == PGI_SMALL_SOLVE && job.guess_zero))
+        pgi_small_copy(k, job.entry, entry.far_u, entry.u, (T)0);
+    switch (job.task) {
+    case PGI_SMALL_CYCLE: pgi_small_cycle(k, job.entry, job.full, job.zero); break;
+    case PGI_SMALL_FMG: pgi_small_fmg(k, job.entry, job.full); break;
+    default: pgi_small_solve(k);
+    }
+    if (inside && (job.task != PGI_SMALL_SOLVE || k.written)) pgi_small_copy(k, job.entry, entry.u, entry.far_u, (T)0);
+    if (job.task == PGI_SMALL_SOLVE && block == 0)
+        pgi_small_bytes<double>(&k.state, job.state, (int)sizeof k.state, thread, threads);
+}
+
+// ---- tables ----
+
+// Levels, then per axis rows, pairs and windows, the eigenvectors, the weights of windows; and beyond what blocks copy
+// the windows of averages. Without host memory it only measures. to_host: what leads from addresses of tables in the
+// workspace to their mirror. Returns the bytes.
+template <class T>
+static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int *copied)
+{
+    const int levels = s->levels - s->small_base;
+    size_t used = pgi_small_align((size_t)levels * sizeof(pgi_small_level<T>));
+    const auto take = [&](size_t bytes) {
+        const size_t at = used;
+        used += pgi_small_align(bytes);
+        return (int)at;
+    };
+    const auto mirrored = [&](auto *p) { return p ? (decltype(p))((char *)p + to_host) : p; };
+    pgi_small_level<T> none, *all = host ? (pgi_small_level<T> *)host : NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int q = 0; q < levels; q++) {
+            const pgi_level *l = &s->level[s->small_base + q];
+            pgi_small_level<T> *x = all ? &all[q] : &none;
+            for (int a = 0; a < 3; a++) {
+                const int n = l->n[a], coarse_n = q + 1 < levels ? l[1].n[a] : 0;
+                pgi_axis<T> axis = pgi_box_of(l, T()).axis[a], coarse = pgi_box_of(l + (coarse_n > 0), T()).axis[a];
+                pgi_transfer<T> t = pgi_transfers_of(l, T()).axis[a];
+                axis.table = mirrored(axis.table);
+                axis.weight = mirrored(axis.weight);
+                coarse.weight = mirrored(coarse.weight);
+                t.place = mirrored(t.place);
+                t.fraction = mirrored(t.fraction);
+                if (pass == 1) {
+                    x->averages[a] = take((size_t)coarse_n * sizeof(pgi_window<T>));
+                    for (int i = 0; i < coarse_n && host; i++)
+                        pgi_restriction(t, axis, coarse, i, 1, (pgi_window<T> *)(host + x->averages[a]) + i);
+                    continue;
+                }
+                x->rows[a] = take((size_t)n * sizeof(pgi_small_row<T>));
+                x->pairs[a] = take(coarse_n ? (size_t)n * sizeof(pgi_pair<T>) : 0);
+                x->windows[a] = take((size_t)coarse_n * sizeof(pgi_small_window));
+                const int weights = take((size_t)coarse_n * PGI_WINDOW * sizeof(T));
+                if (!host) continue;
+                for (int i = 0; i < n; i++) {
+                    pgi_small_row<T> *row = (pgi_small_row<T> *)(host + x->rows[a]) + i;
+                    row->row = pgi_row_of(axis, i);
+                    row->below = pgi_below(axis, i);
+                    row->above = pgi_above(axis, i);
+                    if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
+                }
+                T *w = (T *)(host + weights);
+                for (int i = 0; i < coarse_n; i++) {
+                    pgi_window<T> window;
+                    pgi_restriction(t, axis, coarse, i, 0, &window);
+                    int from = 0, to = window.count;    // candidates that turned out to be 0 are left out
+                    while (from + 1 < to && window.w[from] == 0) from++;
+                    while (to - 1 > from && window.w[to - 1] == 0) to--;
+                    const pgi_small_window packed = {(window.first + from) % n, to - from, (int)((char *)w - host)};
+                    ((pgi_small_window *)(host + x->windows[a]))[i] = packed;
+                    for (int e = from; e < to; e++) *w++ = window.w[e];
+                }
+                used = pgi_small_align((size_t)((char *)w - host));    // the rest of the weights is not needed
+            }
+            if (pass || q + 1 < levels) continue;
+            x->eigen = take(3 * PGI_EIGEN_AXIS * sizeof(double));
+            if (host) memcpy(host + x->eigen, mirrored(l->eigen), 3 * PGI_EIGEN_AXIS * sizeof(double));
+        }
+        if (pass == 0) *copied = (int)used;
+    }
+    for (int q = 0; q < levels && host; q++) {
+        const int number = s->small_base + q;
+        const pgi_level *l = &s->level[number];
+        pgi_small_level<T> *x = &all[q];
+        const pgi_box<T> &b = pgi_box_of(l, T());
+        x->points = (int)l->points;
+        x->again = 0;
+        if ((s->desc.flags & PG_WCYCLE) && number < 5 && 2 << number <= PGI_W_VISITS) x->again = number + 2 < s->levels;
+        x->parts = 0;
+        for (int seams = 0; seams < 8; seams++) {
+            const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
+            if (!pgi_has_seams(seam, seams)) continue;
+            pgi_part *c = &x->part[x->parts++];
+            c->seams = seams;
+            for (int a = 0; a < 3; a++) {
+                const int on_seam = seams >> a & 1;
+                c->lo[a] = on_seam ? l->n[a] - 1 : 0;
+                c->n[a] = on_seam ? 1 : l->n[a] - seam[a];
+            }
+            c->end = c->lo[0] + c->n[0];
+            c->n[0] = (c->n[0] + 1) / 2;
+            pgi_part_finish(c);
+        }
+        for (int a = 0; a < 3; a++) x->n[a] = x->all.n[a] = l->n[a];
+        pgi_part_finish(&x->all);
+        x->omega = (T)l->omega;
+        for (int e = 0; e < PGI_MAX_SWEEPS; e++) {
+            x->jacobi[0][e] = (T)l->jacobi[e];
+            x->jacobi[1][e] = (T)l->jacobi_post[e];
+        }
+        x->box = b;
+        x->transfer = pgi_transfers_of(l, T());
+        pgi_layout_faces(&x->faces, l, h->line[number], s->work.beta, s->mixed);
+        memcpy(x->plane, l->plane, sizeof x->plane);
+        x->grid_u = l->u;
+        x->grid_f = l->f;
+        x->scratch = (T *)l->t.base;
+    }
+    return used;
+}
+
+// The first level for the kernel, by its size. The caller's strides must be small enough for its indices.
+static int pgi_small_first(const pg_solver *s)
+{
+    const pg_desc *d = &s->work;
+    int first = s->levels > PGI_SMALL_LEVELS ? s->levels - PGI_SMALL_LEVELS : 0;
+    for (; first < s->levels; first++) {
+        const pgi_level *l = &s->level[first];
+        if (l->points <= PGI_SMALL_POINTS && l->n[0] + l->n[1] + l->n[2] <= PGI_SMALL_SUM) break;
+    }
+    for (int a = 1; a < 3 && first == 0; a++) {
+        const int64_t most = INT32_MAX / 3 / d->n[a];
+        if (d->stride_u[a - 1] > most || d->stride_f[a - 1] > most) first = 1;
+    }
+    return s->multigrid ? first : s->levels;
+}
+
+// Fills the tables and chooses which levels lie in the memory of block 0, which is limited. 0: not even the coarsest
+// one fits.
+template <class T>
+static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int limit)
+{
+    pgi_small_job *job = &s->small_job;
+    pgi_small_level<T> *level = (pgi_small_level<T> *)host;
+    const unsigned flags = s->desc.flags;
+    pgi_small_tables<T>(s, h, host, to_host, &job->table_bytes);
+    job->levels = s->levels - s->small_base;
+    job->state = s->state;
+    job->partials = s->partials;
+    job->nu[0] = s->desc.nu_pre;
+    job->nu[1] = s->desc.nu_post;
+    job->weighted = flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV) ? 1 : 0;
+    job->symmetric = flags & PG_SYMMETRIC ? 1 : 0;
+    job->fmg = flags & PG_FMG ? 1 : 0;
+    job->fmg_cycles = s->desc.fmg_cycles;
+    job->may_be_singular = s->may_be_singular;
+    for (job->shared = 0; job->shared < job->levels; job->shared++) {
+        const int work = 2 * PGI_COARSEST_POINTS * (int)(sizeof(double) / sizeof(T));    // of the exact solver
+        int elements = level[job->shared].points > work ? level[job->shared].points : work;
+        for (int q = job->shared; q < job->levels; q++) {
+            level[q].at = elements;
+            elements += 3 * level[q].points;
+        }
+        const size_t bytes =
+            pgi_small_align(sizeof(pgi_small<T>)) + (size_t)job->table_bytes + (size_t)elements * sizeof(T);
+        job->memory_bytes = (int)pgi_small_align(bytes);
+        if (job->memory_bytes <= limit) return 1;
+    }
+    return 0;
+}
+
+#ifdef __CUDACC__
+
+// Computes what the job says   Covers the small levels with one block, or one cluster of blocks
+template <class T> static __global__ void __launch_bounds__(PGI_SMALL_THREADS, 1) pgi_small_kernel(pgi_small_job job)
+{
+    extern __shared__ __align__(16) char pgi_small_memory[];
+    pgi_small_run<T>(job, pgi_small_memory, (int)blockIdx.x, (int)threadIdx.x, (int)blockDim.x);
+}
+
+static cudaLaunchConfig_t pgi_small_config(const pg_solver *s, const pgi_small_job &job, cudaLaunchAttribute *attribute)
+{
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(1u << job.log_blocks);
+    config.blockDim = dim3(PGI_SMALL_THREADS);
+    config.dynamicSmemBytes = (size_t)job.memory_bytes;
+    config.stream = s->stream;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = 1u << job.log_blocks;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    config.attrs = attribute;
+    config.numAttrs = job.log_blocks > 0;
+    return config;
+}
+
+template <class T> static void pgi_cuda_small(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int task, int zero)
+{
+    pgi_small_job job = s->small_job;
+    job.task = task;
+    job.entry = l - s->small_base;
+    job.full = rhs.faces != NULL;
+    job.zero = zero;
+    job.u = u;
+    job.f = rhs.f;
+    job.guess_zero = s->guess_zero;
+    job.checked = s->checked;
+    if (job.entry >= job.shared) job.log_blocks = 0;    // block 0 needs no company
+    cudaLaunchAttribute attribute;
+    const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small_kernel<T>, job));
+}
+
+// The largest cluster that the device can run; log2 of it, 0 where code or device know none.
+template <class T> static int pgi_small_cluster(pg_solver *s)
+{
+    cudaFuncAttributes compiled;
+    int able = 0, clusters = 0;
+    cudaLaunchAttribute attribute;
+    pgi_small_job job = s->small_job;
+    PGI_CUDA(s, cudaFuncGetAttributes(&compiled, pgi_small_kernel<T>));
+    PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
+    if (s->failed || !able || compiled.ptxVersion < 90) return 0;
+    PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    for (job.log_blocks = 4; job.log_blocks > 0; job.log_blocks--) {
+        const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
+        if (cudaOccupancyMaxActiveClusters(&clusters, pgi_small_kernel<T>, &config) == cudaSuccess && clusters > 0)
+            break;
+        cudaGetLastError();
+    }
+    return job.log_blocks;
+}
+
+// Makes the tables in their mirror, and sees what this device can do. Without a cluster only levels in shared memory
+// are taken.
+template <class T> static void pgi_small_start(pg_solver *s, const pgi_hierarchy *h, char *mirror)
+{
+    int limit = 0;
+    pgi_small_job *job = &s->small_job;
+    PGI_CUDA(s, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
+    if (s->failed || !pgi_small_fit<T>(s, h, mirror + (job->tables - s->workspace), mirror - s->workspace, limit)) {
+        s->small = s->levels;
+        return;
+    }
+    PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    job->log_blocks = pgi_small_cluster<T>(s);
+    s->small = s->small_base + (job->log_blocks ? 0 : job->shared);
+}
+
+#endif
+
+static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror)
+{
+#ifdef __CUDACC__
+    if (s->desc.flags & (PG_F32 | PG_MIXED))
+        pgi_small_start<float>(s, h, mirror);
+    else
+        pgi_small_start<double>(s, h, mirror);
+#else
+    (void)s, (void)h, (void)mirror;
+#endif
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -3875,6 +4967,10 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
     const int head = from_zero ? PGI_FROM_ZERO : PGI_FROM_U;
+    if (l >= s->small) {
+        s->ops->small(s, l, u, rhs, PGI_SMALL_CYCLE, from_zero);
+        return u;
+    }
     if (l == s->levels - 1) {
         if (from_zero) s->ops->fill_zero(s, fine, u);
         s->ops->solve_coarsest(s, fine, u, rhs);
@@ -3904,6 +5000,10 @@ static pgi_grid pgi_fmg(pg_solver *s, int l, int full)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
     const pgi_rhs rhs = pgi_level_rhs(fine, full);
+    if (l >= s->small) {
+        s->ops->small(s, l, fine->u, rhs, PGI_SMALL_FMG, 1);
+        return fine->u;
+    }
     if (l == s->levels - 1) return pgi_cycle(s, l, fine->u, rhs, 1, 1);
     s->ops->restrict_full(s, fine, fine->f, coarse, coarse->f, 1);
     if (full) s->ops->restrict_faces(s, fine, coarse);
@@ -4025,6 +5125,10 @@ static void pgi_program(pg_solver *s)
 {
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
+    if (s->small == 0 && !s->mixed && !s->monitor) {
+        s->ops->small(s, 0, s->level[0].u, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
+        return;
+    }
     s->ops->control(s, PGI_BEGIN, 0);
     if (s->may_be_singular) {
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
@@ -4822,6 +5926,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha);
     }
     s->host.outcome = PG_NOT_RUN;
+    if (s->small < s->levels && s->ops->small) pgi_small_prepare(s, lines, mirror);
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
     for (int a = 0; a < 3; a++) s->desc.coord[a] = s->desc.weight[a] = s->desc.conductance[a] = NULL;

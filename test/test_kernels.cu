@@ -114,12 +114,12 @@ static void make_transfers(transfers *x, const pgi_line *f, const pgi_line *c, i
                                                                                                  (pgi_line *)c};
     pgi_box<double> bf, bc;
     pgi_arena measure = {NULL, NULL, 0};
-    pgi_layout_transfer(&measure, &x->t, f, c, adjoint);
+    pgi_layout_transfer(&measure, &x->t, f, c, adjoint, 1);
     pgi_layout_box(&measure, &bf, fine, 1);
     pgi_layout_box(&measure, &bc, coarse, 1);
     x->tables = (char *)calloc(1, measure.used + PGI_ALIGN);
     pgi_arena arena = {x->tables, x->tables, 0};
-    pgi_layout_transfer(&arena, &x->t, f, c, adjoint);
+    pgi_layout_transfer(&arena, &x->t, f, c, adjoint, 1);
     pgi_layout_box(&arena, &bf, fine, 1);
     pgi_layout_box(&arena, &bc, coarse, 1);
     x->fine = bf.axis[0];
@@ -471,6 +471,302 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
 #endif
 }
 
+// ---- the kernel of small levels ----
+
+// A problem for it: any smoother, cycle and precision, coarse enough, with arrays on some faces.
+static void random_small_problem(problem *p, rng *r)
+{
+    static double face[PGI_SMALL_POINTS / 8];
+    static float face_single[PGI_SMALL_POINTS / 8];
+    for (int q = 0; face[0] == 0 && q < PGI_SMALL_POINTS / 8; q++)
+        face_single[q] = (float)(face[q] = rng_uniform(r, -1, 1));
+    do random_problem(p, r, 60, 1);
+    while (p->desc.n[0] * p->desc.n[1] * p->desc.n[2] > PGI_SMALL_POINTS);
+    if (p->desc.dim == 1 && rng_int(r, 0, 1)) p->desc.n[0] = rng_int(r, 60, 190);
+    const unsigned smoother[] = {PG_SMOOTH_RBGS, PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV},
+                   method[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FMG}, precision[] = {PG_F64, PG_F64, PG_F32, PG_MIXED};
+    p->desc.flags = smoother[rng_int(r, 0, 3)] | method[rng_int(r, 0, 3)] | precision[rng_int(r, 0, 3)];
+    p->desc.nu_pre = rng_int(r, -1, 3);
+    p->desc.nu_post = rng_int(r, -1, 3);
+    if (p->desc.nu_pre <= 0 && p->desc.nu_post <= 0) p->desc.nu_post = 2;
+    if (!rng_int(r, 0, 3)) {
+        p->desc.flags |= PG_SYMMETRIC;
+        p->desc.nu_pre = p->desc.nu_post = rng_int(r, 1, 2);
+    }
+    p->desc.fmg_cycles = rng_int(r, 1, 2);
+    p->desc.conductance[0] =
+        p->desc.conductance[0] && p->desc.face[0].kind == PG_PERIODIC ? NULL : p->desc.conductance[0];
+    for (int q = 0; q < 2 * p->desc.dim; q++)
+        if (p->desc.face[q].kind != PG_PERIODIC && !rng_int(r, 0, 2))
+            p->desc.face[q].array = p->desc.flags & PG_F32 ? (void *)face_single : (void *)face;
+    p->desc.stride_u[0] = p->desc.n[0] + rng_int(r, 0, 3);
+    p->desc.stride_u[1] = p->desc.stride_u[0] * p->desc.n[1] + rng_int(r, 0, 3);
+    p->desc.stride_f[0] = p->desc.n[0] + rng_int(r, 0, 3);
+    p->desc.stride_f[1] = p->desc.stride_f[0] * p->desc.n[1] + rng_int(r, 0, 3);
+}
+
+// Tables of a CPU solver, with as much memory for block 0 as brings the border between levels to a random place.
+typedef struct small_setup {
+    char *tables, *memory;
+} small_setup;
+
+template <class T> static void set_up_small(small_setup *x, pg_solver *s, rng *r)
+{
+    pgi_hierarchy *h = pgi_hierarchy_create(&s->work, 1);
+    int copied;
+    s->small_base = pgi_small_first(s);
+    if (s->small_base < s->levels - 1) s->small_base += rng_int(r, 0, 1);
+    const size_t bytes = pgi_small_tables<T>(s, h, NULL, 0, &copied);
+    x->tables = (char *)allocate(bytes + PGI_ALIGN);
+    memset(x->tables, 0xff, bytes + PGI_ALIGN);
+    s->small_job.tables = x->tables;
+    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, 100 << 20));
+    int64_t points = 0;
+    for (int l = s->small_base + rng_int(r, 0, 3); l < s->levels; l++) points += s->level[l].points;
+    int limit = s->small_job.memory_bytes;
+    if (rng_int(r, 0, 2)) limit = s->small_job.table_bytes + 32768 + (int)(4 * sizeof(T) * (size_t)points);
+    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, limit));
+    for (int q = 0; q < PGI_ALIGN; q++) assert_int_equal((unsigned char)x->tables[bytes + (size_t)q], 0xff);
+    x->memory = (char *)allocate((size_t)s->small_job.memory_bytes + PGI_ALIGN);
+    pgi_hierarchy_free(h);
+}
+
+// Runs a task as the kernel does, with a team of one thread and nothing but NaN in the memory of its block.
+template <class T> static void run_small(small_setup *x, pg_solver *s, int l, pgi_rhs rhs, int task, int zero)
+{
+    pgi_small_job job = s->small_job;
+    job.task = task;
+    job.entry = l - s->small_base;
+    job.full = rhs.faces != NULL;
+    job.zero = zero;
+    job.u = s->level[l].u;
+    job.f = rhs.f;
+    job.guess_zero = s->guess_zero;
+    job.checked = s->checked;
+    memset(x->memory, 0xff, (size_t)job.memory_bytes + PGI_ALIGN);
+    pgi_small_run<T>(job, x->memory, 0, 0, 1);
+    for (int q = 0; q < PGI_ALIGN; q++) assert_int_equal((unsigned char)x->memory[job.memory_bytes + q], 0xff);
+}
+
+// How far two arrays are apart, over the largest element.
+template <class T> static double distance_of(const T *a, const T *b, size_t count)
+{
+    double scale = 1e-300, error = 0;
+    for (size_t q = 0; q < count; q++) {
+        scale = fmax(scale, fabs((double)a[q]));
+        error = pgi_max_nan(error, fabs((double)a[q] - (double)b[q]));
+    }
+    return error / scale;
+}
+
+// Cycles and full multigrid on level l, by the plain operations and by the kernel's phases.
+template <class T> static void compare_small_tasks(const pg_desc *desc, rng *r)
+{
+    pg_desc d = *desc;
+    d.backend = PG_CPU;
+    pg_solver *s = create(&d);
+    small_setup x;
+    set_up_small<T>(&x, s, r);
+    const int l = rng_int(r, s->small_base, s->levels - 1), own = l > 0 || s->mixed;
+    const size_t points = (size_t)(own ? s->level[l].points : 4 * PGI_SMALL_POINTS);
+    T *u[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
+    T *f = (T *)allocate(points * sizeof(T)), *start = (T *)allocate(points * sizeof(T));
+    double *wide = (double *)calloc((size_t)s->level[0].points, sizeof(double));
+    for (size_t q = 0; q < points; q++) start[q] = (T)rng_uniform(r, -1, 1), f[q] = (T)rng_uniform(r, -1, 1);
+    const int task = d.flags & PG_FMG && rng_int(r, 0, 1) ? PGI_SMALL_FMG : PGI_SMALL_CYCLE;
+    const int full = (!own || d.flags & PG_FMG) && rng_int(r, 0, 1), zero = own && rng_int(r, 0, 1);
+    for (int small = 0; small < 2; small++) {
+        T *const result = u[small];
+        memcpy(result, start, points * sizeof(T));
+        if (small && (zero || task == PGI_SMALL_FMG))
+            for (size_t q = 0; own && q < points; q++) result[q] = (T)NAN;    // never read
+        assert_int_equal(pgi_enter_call(s, result, f, 0, 0, NULL), PG_OK);
+        s->state->mean = 0.25;
+        s->state->scale = 0.5;
+        if (own) {
+            memcpy(s->level[l].u.base, result, points * sizeof(T));
+            memcpy(s->level[l].f.base, f, points * sizeof(T));
+        }
+        const pgi_grid zeros = {wide, 0, s->level[0].n[0], (int64_t)s->level[0].n[0] * s->level[0].n[1]};
+        if (s->mixed && full) pgi_cpu_narrow_rhs(s, &s->outer, zeros, &s->level[0]);    // makes the boundary data
+        for (int q = 0; q < l && full; q++) s->ops->restrict_faces(s, &s->level[q], &s->level[q + 1]);
+        if (own) memcpy(s->level[l].f.base, f, points * sizeof(T));
+        const pgi_rhs rhs = pgi_level_rhs(&s->level[l], full);
+        if (small)
+            run_small<T>(&x, s, l, rhs, task, zero);
+        else if (task == PGI_SMALL_FMG)
+            pgi_home(s, &s->level[l], pgi_fmg(s, l, full));
+        else
+            pgi_home(s, &s->level[l], pgi_cycle(s, l, s->level[l].u, rhs, zero, 1));
+        if (own) memcpy(result, s->level[l].u.base, points * sizeof(T));
+    }
+    double limit = 0;    // the same operations in the same order
+#ifdef __FP_FAST_FMA
+    limit = sizeof(T) == 4 ? 1e-5 : 1e-13;    // but products and sums may be contracted differently
+#endif
+    const double error = distance_of(u[0], u[1], points);
+    if (!(error <= limit))
+        fail_msg("task %d at level %d of %d, shared from %d + %d, full %d, zero %d: differs by %g: %s", task, l,
+                 s->levels, s->small_base, s->small_job.shared, full, zero, error, describe(&d));
+    free(u[0]);
+    free(u[1]);
+    free(f);
+    free(start);
+    free(wide);
+    free(x.tables);
+    free(x.memory);
+    pg_destroy(s);
+}
+
+static void small_levels_in_one_kernel_equal_the_plain_operations(void **)
+{
+    rng r = {9};
+    for (int q = 0; q < full_or_small(1500, 200); q++) {
+        problem p;
+        random_small_problem(&p, &r);
+        if (p.desc.flags & PG_F64)
+            compare_small_tasks<double>(&p.desc, &r);
+        else
+            compare_small_tasks<float>(&p.desc, &r);
+    }
+}
+
+// Whole solves, by pgi_program and by the kernel's phases. Sums are added up in another order, so equal to round-off.
+template <class T> static void compare_small_solves(const pg_desc *desc, rng *r)
+{
+    pg_desc d = *desc;
+    d.backend = PG_CPU;
+    pg_solver *s = create(&d);
+    small_setup x;
+    do {
+        set_up_small<T>(&x, s, r);
+        if (s->small_base == 0) break;
+        free(x.tables);
+        free(x.memory);
+    } while (1);
+    const size_t points = 4 * PGI_SMALL_POINTS;
+    T *u[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
+    T *f = (T *)allocate(points * sizeof(T)), *start = (T *)allocate(points * sizeof(T));
+    for (size_t q = 0; q < points; q++) start[q] = (T)rng_uniform(r, -1, 1), f[q] = (T)rng_uniform(r, -1, 1);
+    const int broken = !rng_int(r, 0, 9), broken_guess = !rng_int(r, 0, 9);
+    if (broken) f[rng_int(r, 0, s->desc.n[0] - 1)] = (T)NAN;
+    if (broken_guess) start[rng_int(r, 0, s->desc.n[0] - 1)] = (T)INFINITY;
+    pg_stop stop = {}, resolved;
+    stop.guess = rng_int(r, 0, 1) ? PG_GUESS_ZERO : PG_GUESS_U;
+    stop.rtol = rng_int(r, 0, 3) ? (sizeof(T) == 4 ? 1e-3 : 1e-6) : PG_NONE;
+    stop.norm = (pg_norm_kind)rng_int(r, 0, 3);
+    stop.max_iter = rng_int(r, 1, 9);
+    stop.check = rng_int(r, 1, 3);
+    stop.relative_to_first = rng_int(r, 0, 1);
+    assert_int_equal(pgi_check_stop(s, &stop, &resolved, s->error), PG_OK);
+    s->guess_zero = resolved.guess == PG_GUESS_ZERO;
+    s->checked = resolved.rtol > 0 || resolved.atol > 0;
+    pgi_state state[2];
+    for (int small = 0; small < 2; small++) {
+        memcpy(u[small], start, points * sizeof(T));
+        assert_int_equal(pgi_enter_call(s, u[small], f, 1, 1, &resolved), PG_OK);
+        if (small)
+            run_small<T>(&x, s, 0, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
+        else
+            pgi_program(s);
+        state[small] = *s->state;
+    }
+    const pgi_state *a = &state[0], *b = &state[1];
+    const double limit = sizeof(T) == 4 ? 1e-4 : 1e-12;
+    double error = distance_of(u[0], u[1], points);
+    if (broken || (broken_guess && !s->guess_zero))    // as before, or as broken
+        error = memcmp(u[0], start, points * sizeof(T)) ? 0 : memcmp(u[1], start, points * sizeof(T)) ? 1 : 0;
+    if (a->outcome != b->outcome || a->iterations != b->iterations || a->history_count != b->history_count ||
+        a->valid != b->valid || a->go != b->go || !(error <= limit))
+        fail_msg(
+            "outcome %d, %d iterations, %d checks, last %g; in one kernel %d, %d, %d, %g; differs by %g; guess %d, "
+            "shared from %d of %d: %s",
+            a->outcome, a->iterations, a->history_count, a->last, b->outcome, b->iterations, b->history_count, b->last,
+            error, resolved.guess, s->small_job.shared, s->levels, describe(&d));
+    for (int q = 0; q < a->history_count && a->outcome != PG_NOT_A_NUMBER; q++)
+        assert_true(fabs(a->history[q] - b->history[q]) <= limit * fmax(a->rhs_norm, a->first));
+    for (int q = 0; q < 2; q++) free(u[q]);
+    free(f);
+    free(start);
+    free(x.tables);
+    free(x.memory);
+    pg_destroy(s);
+}
+
+static void small_solves_in_one_kernel_equal_the_plain_program(void **)
+{
+    rng r = {10};
+    for (int q = 0; q < full_or_small(600, 100); q++) {
+        problem p;
+        random_small_problem(&p, &r);
+        if (p.desc.flags & PG_MIXED) p.desc.flags ^= PG_MIXED | PG_F64;
+        if (p.desc.flags & PG_F64)
+            compare_small_solves<double>(&p.desc, &r);
+        else
+            compare_small_solves<float>(&p.desc, &r);
+    }
+}
+
+// The same on the GPU: cycles and solves with the kernel of small levels against those without.
+static void small_levels_on_the_gpu_equal_the_plain_kernels(void **)
+{
+    if (!cuda_is_usable()) skip();
+    rng r = {11};
+    for (int q = 0; q < full_or_small(200, 40); q++) {
+        problem p;
+        random_small_problem(&p, &r);
+        if (q % 4 == 0 && p.desc.dim == 3) {    // with levels above the small ones; too large for the face arrays
+            for (int a = 0; a < 3; a++) p.desc.n[a] += 30, p.conductance[a][p.desc.n[a]] = p.conductance[a][0];
+            for (int e = 0; e < 6; e++) p.desc.face[e].array = NULL;
+        }
+        p.desc.stride_u[0] = p.desc.stride_u[1] = p.desc.stride_f[0] = p.desc.stride_f[1] = 0;
+        p.desc.backend = PG_CUDA;
+        const size_t points = (size_t)p.desc.n[0] * (size_t)p.desc.n[1] * (size_t)p.desc.n[2];
+        const int single = p.desc.flags & PG_F32 ? 1 : 0;
+        double *u[3], *f = (double *)allocate(points * 8), *start = (double *)allocate(points * 8);
+        for (size_t i = 0; i < points; i++) {
+            if (single)
+                ((float *)f)[i] = (float)rng_uniform(&r, -1, 1), ((float *)start)[i] = (float)rng_uniform(&r, -1, 1);
+            else
+                f[i] = rng_uniform(&r, -1, 1), start[i] = rng_uniform(&r, -1, 1);
+        }
+        const int task = q % 3;    // cycles, solves from zero, solves from u
+        pg_stop stop = {};
+        stop.rtol = PG_NONE;
+        stop.max_iter = 4;
+        stop.guess = task == 1 ? PG_GUESS_ZERO : PG_GUESS_U;
+        pg_report report;
+        for (int run = 0; run < 3; run++) {    // the last one repeats the first
+            pg_solver *s = create(&p.desc);
+            u[run] = (double *)allocate(points * 8);
+            memcpy(u[run], start, points * 8);
+            if (run == 1) {
+                s->small = s->levels;
+#ifdef __CUDACC__
+                for (int g = 0; g < 4; g++) {    // so that the host drives the solve
+                    if (s->graph[g]) cudaGraphExecDestroy(s->graph[g]);
+                    s->graph[g] = NULL;
+                }
+#endif
+            }
+            if (task == 0)
+                OK(pg_cycle(s, u[run], f, 2), s);
+            else
+                OK(pg_solve(s, u[run], f, &stop), s);
+            OK(pg_get_report(s, &report), s);
+            pg_destroy(s);
+        }
+        const double error =
+            single ? distance_of((float *)u[0], (float *)u[1], points) : distance_of(u[0], u[1], points);
+        const double limit = p.desc.flags & PG_F64 ? 1e-10 : 1e-3;
+        if (!(error <= limit)) fail_msg("task %d differs by %g: %s", task, error, describe(&p.desc));
+        assert_memory_equal(u[0], u[2], points * (single ? 4 : 8));
+        for (int run = 0; run < 3; run++) free(u[run]);
+        free(f);
+        free(start);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +778,9 @@ int main(void)
         cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
+        cmocka_unit_test(small_levels_in_one_kernel_equal_the_plain_operations),
+        cmocka_unit_test(small_solves_in_one_kernel_equal_the_plain_program),
+        cmocka_unit_test(small_levels_on_the_gpu_equal_the_plain_kernels),
     };
     (void)backend_or_skip;
     (void)face_letter;
