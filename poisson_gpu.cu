@@ -1454,11 +1454,20 @@ enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
 // Bodies of rows have to be inlined into their loops to be vectorised; GCC does not always see it.
 #define PGI_INLINE __attribute__((always_inline))
 
+// Compiled twice where the compiler can: for AVX2 and for any machine; the program takes its choice when it starts.
+// Without FMA, so both round alike. (The choice is made before ThreadSanitizer is ready for it.)
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                           \
+    !defined(__SANITIZE_THREAD__)
+#define PGI_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define PGI_WIDE
+#endif
+
 // Calls body(i, A u, inverse diagonal, with care?) for points i0 <= i < i1 of row (j,k). The ends, and all points of a
 // careful row, which touch a face, come through a slow path; the loops between them have no branches.
-template <int WALK, class T, class Body> static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj,
-                                                                        int64_t sk, int j, int k, int i0, int i1,
-                                                                        int careful, Body body)
+template <int WALK, class T, class Body>
+PGI_INLINE static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64_t sj, int64_t sk, int j, int k, int i0,
+                                          int i1, int careful, Body body)
 {
     const int step = WALK == PGI_EVERY_SECOND ? 2 : 1;
     const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
@@ -1506,9 +1515,10 @@ template <class T> static inline int pgi_cpu_face_row(const pgi_box<T> &b, const
     return (pgi_face_mask(rhs, b.state) & (pgi_end_bits(j, b.axis[1].n) << 2 | pgi_end_bits(k, b.axis[2].n) << 4)) != 0;
 }
 
-template <int WALK, class T> static inline void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
-                                                                  T *out, int64_t sj, int64_t sk, int64_t out_sj,
-                                                                  int64_t out_sk, T omega, int j, int k, int i0, int i1)
+template <int WALK, class T> PGI_WIDE static void pgi_cpu_relax_row(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
+                                                                    T *out, int64_t sj, int64_t sk, int64_t out_sj,
+                                                                    int64_t out_sk, T omega, int j, int k, int i0,
+                                                                    int i1)
 {
     const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
     const T *p = u + j * sj + k * sk;
