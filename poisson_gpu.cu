@@ -34,15 +34,18 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(PGI_SIMT)
+#define PGI_GPU                                                                                                        \
+    1    // the GPU back end is compiled: for GPUs, or with PGI_SIMT for the CPU, as the tests do (test/simt)
 #include <cuda_runtime.h>
 #define PGI_HD __host__ __device__
 #else
+#define PGI_GPU 0
 #define PGI_HD
 #endif
 
 #ifndef PGI_CONDITIONAL    // 1: graphs that loop on the device
-#if defined(__CUDACC__) && CUDART_VERSION >= 12040
+#if PGI_GPU && CUDART_VERSION >= 12040
 #define PGI_CONDITIONAL 1
 #else
 #define PGI_CONDITIONAL 0
@@ -243,7 +246,7 @@ struct pg_solver {
     int in_monitor;      // the caller's function runs: the handle is taken
     pg_status failed;    // first failure of an operation
     char warning[160];
-#ifdef __CUDACC__
+#if PGI_GPU
     cudaStream_t stream, side[3];    // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[4];    // by guess_zero and checked
@@ -1893,7 +1896,7 @@ PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
 // -------------------------------------------------------------------------------------------------------------------
-#ifdef __CUDACC__
+#if PGI_GPU
 
 // The failure of an operation: the first one of a call counts.
 static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
@@ -2320,9 +2323,13 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
 
 static __device__ inline uint64_t pgi_device_now()
 {
+#ifdef PGI_SIMT
+    return simt_now();
+#else
     uint64_t ns;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
     return ns;
+#endif
 }
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
@@ -3431,7 +3438,7 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
                       1 / largest, largest);
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 // Is there a device that runs this code? Its number and compute capability.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
 {
@@ -3485,7 +3492,7 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
     if (d->backend != PG_CPU) {
-#ifdef __CUDACC__
+#if PGI_GPU
         const pg_status status = pgi_find_device(d, device, warning, text);
 #else
         const pg_status status =
@@ -3505,7 +3512,7 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
 // Is data in memory of the kind that the descriptor declares?
 static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *data, char text[512])
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     cudaPointerAttributes attributes;
     if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {    // no driver, so no device memory
         cudaGetLastError();
@@ -3664,7 +3671,7 @@ static pg_status pgi_check_array(const pg_solver *s, const char *name, const voi
 static int pgi_make_current(const pg_solver *s)
 {
     int previous = 0;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda && cudaGetDevice(&previous) == cudaSuccess && previous != s->device) cudaSetDevice(s->device);
 #else
     (void)s;
@@ -3674,14 +3681,14 @@ static int pgi_make_current(const pg_solver *s)
 
 static void pgi_restore_current(const pg_solver *s, int previous)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda && previous != s->device) cudaSetDevice(previous);
 #else
     (void)s, (void)previous;
 #endif
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 static int pgi_capturing(const pg_solver *s)
 {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -3698,7 +3705,7 @@ static void *pgi_allocate(pg_solver *s)
     if (d->workspace) return d->workspace;
     s->owns_workspace = 1;
     if (d->allocator.alloc) return d->allocator.alloc(d->allocator.user, s->bytes, kind, d->stream);
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         void *p = NULL;
         if (cudaMalloc(&p, s->bytes) != cudaSuccess) {
@@ -3719,7 +3726,7 @@ static void pgi_release(pg_solver *s)
         d->allocator.free(d->allocator.user, s->workspace, s->bytes, s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST, d->stream);
         return;
     }
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         cudaFree(s->workspace);
         return;
@@ -3728,7 +3735,7 @@ static void pgi_release(pg_solver *s)
     free(s->workspace);
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 // The graphs of the solves: guess zero or u, with checks or without.
 static void pgi_record_graphs(pg_solver *s)
 {
@@ -3762,7 +3769,7 @@ static void pgi_record_graphs(pg_solver *s)
 
 static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is
         // done.
@@ -3813,7 +3820,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
     s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
     s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
         s->outer_ops = flags & PG_F32 ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
@@ -3835,7 +3842,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "a solver cannot be created while its stream is being captured; create it before");
@@ -3904,7 +3911,7 @@ PG_API void pg_destroy(pg_solver *s)
 {
     if (!s) return;
     const int previous = pgi_make_current(s);
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
         for (int q = 0; q < 4; q++)
@@ -3970,7 +3977,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 
 }    // extern "C"
 
-#ifdef __CUDACC__
+#if PGI_GPU
 // Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in
 // planes, as their stride need not be a multiple of the rows'.
 static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
@@ -4018,7 +4025,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         c.face[q].value = s->work.face[q].value;
         c.face[q].plane = s->work.face[q].array;
     }
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         s->stream = (cudaStream_t)s->desc.stream;
         s->recording = pgi_capturing(s);
@@ -4051,7 +4058,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
 // Ends a piece: copies results of staged calls back and waits for them.
 static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[2], pgi_grid from)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda && s->staged && s->failed == PG_OK) {
         if (result) pgi_stage(s, result, stride, from.base, 0);
         PGI_CUDA(s, cudaStreamSynchronize(s->stream));
@@ -4110,7 +4117,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
     PGI_TRY(pgi_check_system(s, u, f));
-#ifdef __CUDACC__
+#if PGI_GPU
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           stop.monitor
@@ -4123,7 +4130,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1, &stop));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
         if (s->recording || stop.monitor || !graph)
@@ -4146,7 +4153,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 {
     if (!report) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "report is NULL; pass the address of a pg_report");
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         if (pgi_capturing(s))
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
@@ -4252,21 +4259,21 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
     pgi_grid other = pgi_no_grid();
-#ifdef __CUDACC__
+#if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
     if (partner == PGI_OTHER) {
         other = s->staged ? s->stage_f : pgi_direct_grid(s, y, s->desc.stride_u);
-#ifdef __CUDACC__
+#if PGI_GPU
         s->stream = (cudaStream_t)s->desc.stream;
         if (s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f.base, 1);
 #endif
     }
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0, NULL));
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         pgi_cuda_read_state(s);
         return s->failed;
@@ -4388,7 +4395,7 @@ PG_API const char *pg_version(void)
     static thread_local char text[256];
     int used =
         snprintf(text, sizeof text, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
-#ifdef __CUDACC__
+#if PGI_GPU
     const int architectures[] = {__CUDA_ARCH_LIST__};
     used += snprintf(text + used, sizeof text - (size_t)used, ", CUDA %d.%d for", CUDART_VERSION / 1000,
                      CUDART_VERSION % 1000 / 10);
