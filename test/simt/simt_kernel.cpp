@@ -176,6 +176,9 @@ static void fiber_entry()
 
 static fiber *fiber_new()
 {
+    // Stacks begin at different places of a page: at the same one they would fight for the same lines of the cache.
+    static size_t made;
+    const size_t shift = made++ * 13 * 64 % PAGE;
     fiber *f = new fiber();
     char *memory = (char *)mmap(NULL, PAGE + STACK, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -183,13 +186,13 @@ static fiber *fiber_new()
     mprotect(memory, PAGE, PROT_NONE);
     f->stack = memory + PAGE;
 #ifdef __x86_64__
-    void **top = (void **)(f->stack + STACK);
+    void **top = (void **)(f->stack + STACK - shift);
     top[-2] = (void *)fiber_entry;    // below it six registers; above it where fiber_entry would return to
     f->sp = top - 8;
 #else
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = STACK;
+    f->context.uc_stack.ss_size = STACK - shift;
     makecontext(&f->context, fiber_entry, 0);
 #endif
     return f;
@@ -231,10 +234,16 @@ struct thread {
     size_t group;
 };
 
+// By lane: who waits for others of the warp, and who has ended or never was.
+struct warp {
+    unsigned waiting, gone;
+};
+
 struct block {
     uint3 index;
     int live, at_barrier, result;
     std::vector<thread> threads;
+    std::vector<warp> warps;
     std::vector<char> shared;    // what the shared variables hold while other blocks of the cluster run
     char *dynamic;
 };
@@ -387,35 +396,31 @@ static int source_lane(const thread *t)
 }
 
 // Lets the lanes of t's mask go on once all are there. Lanes that have ended cannot come to a shuffle.
-static void warp_check(thread *t)
+static void warp_check(const thread *t)
 {
-    std::vector<thread> &threads = t->block->threads;
-    const int begin = t->number - t->lane;
+    warp *w = &t->block->warps[(size_t)(t->number / 32)];
+    thread *lanes = &t->block->threads[(size_t)(t->number - t->lane)];
+    const unsigned mask = t->mask, gone = mask & w->gone;
+    if (gone && t->operation != SIMT_SYNC)
+        simt_wrong("lane %d, named in the mask 0x%08x, has ended or never was: %s", __builtin_ctz(gone), mask, where(t));
+    if (((w->waiting | gone) & mask) != mask) return;
     uint64_t values[32], ballot = 0;
     memset(values, 0xff, sizeof values);
-    for (int lane = 0; lane < 32; lane++) {
-        if (!(t->mask >> lane & 1)) continue;
-        const thread *o = begin + lane < run.threads ? &threads[(size_t)(begin + lane)] : NULL;
-        if (!o || o->state == DONE) {
-            if (t->operation == SIMT_SYNC) continue;
-            simt_wrong("lane %d, named in the mask 0x%08x, %s: %s", lane, t->mask, o ? "has ended" : "does not exist",
-                       where(t));
-        }
-        if (o->state == AT_WARP && o->mask >> t->lane & 1 &&
-            (o->mask != t->mask || o->operation != t->operation || o->width != t->width))
-            simt_wrong("lanes of a warp meet in different operations: %s, mask 0x%08x; %s, mask 0x%08x", where(t),
-                       t->mask, where(o), o->mask);
-        if (o->state != AT_WARP) return;
+    for (unsigned left = mask & ~gone; left; left &= left - 1) {
+        const int lane = __builtin_ctz(left);
+        const thread *o = &lanes[lane];
+        if (o->mask != mask || o->operation != t->operation || o->width != t->width)
+            simt_wrong("lanes of a warp meet in different operations: %s, mask 0x%08x; %s, mask 0x%08x", where(t), mask,
+                       where(o), o->mask);
         values[lane] = o->value;
-        ballot |= (uint64_t)(o->value & 1) << lane;
+        ballot |= (o->value & 1) << lane;
     }
-    for (int lane = 0; lane < 32; lane++) {
-        if (!(t->mask >> lane & 1) || begin + lane >= run.threads) continue;
-        thread *o = &threads[(size_t)(begin + lane)];
-        if (o->state != AT_WARP) continue;
+    for (unsigned left = mask & ~gone; left; left &= left - 1) {
+        thread *o = &lanes[__builtin_ctz(left)];
         o->value = o->operation == SIMT_BALLOT ? ballot : values[source_lane(o)];
         o->state = READY;
     }
+    w->waiting &= ~mask;
 }
 
 uint64_t simt_warp(simt_site site, simt_warp_operation operation, unsigned mask, uint64_t value, int operand, int width)
@@ -424,6 +429,7 @@ uint64_t simt_warp(simt_site site, simt_warp_operation operation, unsigned mask,
     t->site = site, t->operation = operation, t->mask = mask, t->value = value, t->operand = operand, t->width = width;
     if (!(mask >> t->lane & 1)) simt_wrong("the mask 0x%08x leaves out the caller, lane %d: %s", mask, t->lane, where(t));
     if (width < 1 || width > 32 || width & (width - 1)) simt_wrong("a width of %d: %s", width, where(t));
+    t->block->warps[(size_t)(t->number / 32)].waiting |= 1u << t->lane;
     t->state = AT_WARP;
     warp_check(t);
     wait_at(t, t->state);
@@ -517,27 +523,36 @@ static void enter_block(struct block *b)
 {
     if (run.in == b) return;
     if (run.in) memcpy(run.in->shared.data(), run.shared, run.shared_bytes);
-    if (b) memcpy(run.shared, b->shared.data(), run.shared_bytes);
+    memcpy(run.shared, b->shared.data(), run.shared_bytes);
     run.in = b;
+}
+
+// What the threads of all blocks of a launch have in common.
+static void prepare_block(struct block *b)
+{
+    const dim3 n = run.kernel->block;
+    b->threads.resize((size_t)run.threads);
+    b->warps.resize((size_t)(run.threads + 31) / 32);
+    for (int q = 0; q < run.threads; q++) {
+        thread &t = b->threads[(size_t)q];
+        t.index = {(unsigned)q % n.x, (unsigned)q / n.x % n.y, (unsigned)q / (n.x * n.y)};
+        t.number = q, t.lane = q % 32, t.block = b, t.stack = NULL;
+    }
 }
 
 static void start_block(struct block *b, uint3 index)
 {
-    const dim3 n = run.kernel->block;
     b->index = index;
     b->live = run.threads, b->at_barrier = 0;
     b->shared.assign(run.shared_bytes, (char)0xff);
     b->dynamic = run.kernel->dynamic_bytes ? simt_guarded_new(run.kernel->dynamic_bytes) : NULL;
-    b->threads.resize((size_t)run.threads);
-    for (int q = 0; q < run.threads; q++) {
-        thread &t = b->threads[(size_t)q];
+    for (warp &w : b->warps) w = {0, 0};
+    if (run.threads % 32) b->warps.back().gone = ~0u << run.threads % 32;
+    for (thread &t : b->threads) {
         t.state = READY;
-        t.site = {"its begin", "", 0};
-        t.index = {(unsigned)q % n.x, (unsigned)q / n.x % n.y, (unsigned)q / (n.x * n.y)};
-        t.number = q, t.lane = q % 32, t.block = b, t.stack = NULL;
         t.arrived = false;
-        t.copies.clear();
         t.group = 0;
+        t.copies.clear();
     }
 }
 
@@ -562,9 +577,11 @@ static void resume(thread *t)
         if (t->arrived && t->phase == run.phase) run.cluster_arrived--;
         run.cluster_live--;
         block_barrier_check(t->block);
-        for (int lane = 0; lane < 32 && t->number - t->lane + lane < run.threads; lane++) {
-            thread *o = &t->block->threads[(size_t)(t->number - t->lane + lane)];
-            if (o->state == AT_WARP && o->mask >> t->lane & 1) warp_check(o);
+        warp *w = &t->block->warps[(size_t)(t->number / 32)];
+        w->gone |= 1u << t->lane;
+        for (unsigned left = w->waiting; left; left &= left - 1) {
+            const thread *o = &t->block->threads[(size_t)(t->number - t->lane + __builtin_ctz(left))];
+            if (w->waiting >> o->lane & 1 && o->mask >> t->lane & 1) warp_check(o);
         }
     }
     cluster_barrier_check();
@@ -587,10 +604,8 @@ static void explain_deadlock()
 static void run_cluster(uint3 first)
 {
     const dim3 c = run.kernel->cluster;
-    run.count = (int)(c.x * c.y * c.z);
     run.phase = 0;
     run.cluster_arrived = 0, run.cluster_live = run.count * run.threads;
-    if (run.blocks.size() < (size_t)run.count) run.blocks.resize((size_t)run.count);
     for (unsigned q = 0; q < (unsigned)run.count; q++)
         start_block(&run.blocks[q], {first.x + q % c.x, first.y + q / c.x % c.y, first.z + q / (c.x * c.y)});
     std::vector<int> blocks((size_t)run.count), threads((size_t)run.threads);
@@ -611,7 +626,7 @@ static void run_cluster(uint3 first)
         }
         if (!moved) explain_deadlock();
     }
-    enter_block(NULL);
+    run.in = NULL;
     for (int b = 0; b < run.count; b++)
         simt_guarded_delete(run.blocks[(size_t)b].dynamic, run.kernel->dynamic_bytes, "dynamic shared memory");
 }
@@ -622,6 +637,9 @@ void simt_run(const simt_kernel &kernel)
     const std::vector<char> host(run.shared, run.shared + run.shared_bytes);
     run.kernel = &kernel;
     run.threads = (int)(kernel.block.x * kernel.block.y * kernel.block.z);
+    run.count = (int)(kernel.cluster.x * kernel.cluster.y * kernel.cluster.z);
+    run.blocks.resize((size_t)run.count);
+    for (struct block &b : run.blocks) prepare_block(&b);
     gridDim = kernel.grid, blockDim = kernel.block;
     const dim3 n = dim3(kernel.grid.x / kernel.cluster.x, kernel.grid.y / kernel.cluster.y,
                         kernel.grid.z / kernel.cluster.z);
