@@ -35,8 +35,7 @@
 #include <omp.h>
 #endif
 #if defined(__CUDACC__) || defined(PGI_SIMT)
-#define PGI_GPU                                                                                                        \
-    1    // the GPU back end is compiled: for GPUs, or with PGI_SIMT for the CPU, as the tests do (test/simt)
+#define PGI_GPU 1    // the GPU back end: for GPUs, or with PGI_SIMT for the CPU (test/simt)
 #include <cuda_runtime.h>
 #define PGI_HD __host__ __device__
 #else
@@ -1935,6 +1934,22 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
 
+// What C++ has no word for; test/simt has its own.
+#ifdef PGI_SIMT
+#define PGI_DYNAMIC_SHARED(T, name) T *const name = (T *)simt_dynamic_shared()
+static inline uint64_t pgi_device_now() { return simt_now(); }
+#else
+#define PGI_DYNAMIC_SHARED(T, name)                                                                                    \
+    extern __shared__ __align__(16) unsigned char pgi_dynamic_shared_[];                                               \
+    T *const name = (T *)pgi_dynamic_shared_
+static __device__ inline uint64_t pgi_device_now()
+{
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+#endif
+
 // A block owns tx x ty columns along k and marches kc planes. All blocks are numbered in one dimension, as y and z of a
 // launch grid end at 65535.
 struct pgi_shape {
@@ -2319,17 +2334,6 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
         __syncthreads();
     }
     if (p < points) u[i + j * gu.sj + k * gu.sk] += (T)work[0][p];
-}
-
-static __device__ inline uint64_t pgi_device_now()
-{
-#ifdef PGI_SIMT
-    return simt_now();
-#else
-    uint64_t ns;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-    return ns;
-#endif
 }
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)

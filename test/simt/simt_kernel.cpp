@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <numeric>
+#include <new>
 #include <vector>
 
 #include <link.h>
@@ -148,7 +148,7 @@ static void switch_fiber(fiber *from, fiber *to)
     static const void *scheduler_stack;
     static size_t scheduler_size;
     const bool down = to != &scheduler;
-    __sanitizer_start_switch_fiber(&from->fake_stack, down ? to->stack : scheduler_stack, down ? STACK : scheduler_size);
+    __sanitizer_start_switch_fiber(&from->fake_stack, down ? to->stack : scheduler_stack, down ? (size_t)STACK : scheduler_size);
 #endif
 #ifdef __x86_64__
     simt_switch(&from->sp, to->sp);
@@ -179,12 +179,12 @@ static fiber *fiber_new()
     // Stacks begin at different places of a page: at the same one they would fight for the same lines of the cache.
     static size_t made;
     const size_t shift = made++ * 13 * 64 % PAGE;
-    fiber *f = new fiber();
-    char *memory = (char *)mmap(NULL, PAGE + STACK, PROT_READ | PROT_WRITE,
+    char *memory = (char *)mmap(NULL, 2 * PAGE + STACK, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) simt_wrong("no memory for the stack of a thread");
-    mprotect(memory, PAGE, PROT_NONE);
-    f->stack = memory + PAGE;
+    mprotect(memory + PAGE, PAGE, PROT_NONE);
+    fiber *f = new (memory) fiber();
+    f->stack = memory + 2 * PAGE;
 #ifdef __x86_64__
     void **top = (void **)(f->stack + STACK - shift);
     top[-2] = (void *)fiber_entry;    // below it six registers; above it where fiber_entry would return to
