@@ -605,7 +605,7 @@ static void nothing_is_allocated_after_create(void **state)
         size_t before = 0, after = 0, total = 0;
         upload(&t);
         CUDA(cudaMemGetInfo(&before, &total));
-        for (int time = 0; time < 3; time++) {
+        for (int time = 0; time < full_or_small(3, 1); time++) {
             upload(&t);
             use_everything(solver, &t);
         }
@@ -734,7 +734,7 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
     static const int sizes[][3] = {{33, 20, 17}, {64, 7, 5}, {1, 40, 31}, {128, 65, 1}, {300, 1, 1}, {2, 3, 90},
                                    {70, 33, 34}};
     rng r = {31};
-    for (int q = 0; q < full_or_small(40, 4) * ALL_FLAGS; q++) {
+    for (int q = 0; q < full_or_small(40, 3) * ALL_FLAGS; q++) {
         pg_desc desc = {0};
         desc.flags = all_flags[q % ALL_FLAGS];
         double plane_f64[4096];

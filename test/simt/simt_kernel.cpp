@@ -142,35 +142,45 @@ simt_switch:
 )");
 #endif
 
+static void fiber_main();
+
+#if SIMT_ASAN
+static const fiber *left;    // where the switch began
+static const void *scheduler_stack;
+static size_t scheduler_size;
+
+static void leave(fiber *from, const fiber *to)
+{
+    left = from;
+    __sanitizer_start_switch_fiber(&from->fake_stack, to == &scheduler ? scheduler_stack : to->stack,
+                                   to == &scheduler ? scheduler_size : (size_t)STACK);
+}
+static void arrive(const fiber *at)
+{
+    const void *stack;
+    size_t size;
+    __sanitizer_finish_switch_fiber(at ? at->fake_stack : NULL, &stack, &size);
+    if (left == &scheduler) scheduler_stack = stack, scheduler_size = size;
+}
+#else
+static void leave(fiber *, const fiber *) {}
+static void arrive(const fiber *) {}
+#endif
+
 static void switch_fiber(fiber *from, fiber *to)
 {
-#if SIMT_ASAN
-    static const void *scheduler_stack;
-    static size_t scheduler_size;
-    const bool down = to != &scheduler;
-    __sanitizer_start_switch_fiber(&from->fake_stack, down ? to->stack : scheduler_stack, down ? (size_t)STACK : scheduler_size);
-#endif
+    leave(from, to);
 #ifdef __x86_64__
     simt_switch(&from->sp, to->sp);
 #else
     swapcontext(&from->context, &to->context);
 #endif
-#if SIMT_ASAN
-    const void *stack;
-    size_t size;
-    __sanitizer_finish_switch_fiber(from->fake_stack, &stack, &size);
-    if (from != &scheduler) scheduler_stack = stack, scheduler_size = size;
-#endif
+    arrive(from);
 }
 
-static void fiber_main();
-
-// The first entry into a fibre has no switch_fiber of its own to come back to.
 static void fiber_entry()
 {
-#if SIMT_ASAN
-    __sanitizer_finish_switch_fiber(NULL, NULL, NULL);
-#endif
+    arrive(NULL);
     fiber_main();
 }
 
@@ -254,6 +264,8 @@ static struct {
     int count, threads;
     struct block *in;     // whose shared variables are in place
     thread *current;
+    std::vector<int> order;    // in which the threads of the block in place have their turns
+    int turn;
     int cluster_arrived, cluster_live;
     uint64_t phase;
     char *shared;         // the shared variables of all kernels
@@ -285,20 +297,66 @@ void simt_wrong(const char *format, ...)
     abort();
 }
 
-static void fiber_main()
+// The next thread of the block that can run and has not had its turn; NULL: the scheduler goes on.
+static thread *next_thread()
 {
-    for (;;) {
-        thread *t = run.current;
-        run.kernel->thread();
-        t->state = DONE;
-        switch_fiber(t->stack, &scheduler);
+    while (run.turn < run.threads) {
+        thread *t = &run.in->threads[(size_t)run.order[(size_t)run.turn++]];
+        if (t->state == READY) return t;
     }
+    return NULL;
 }
+
+static void become(thread *t, fiber *stack)
+{
+    t->stack = stack;
+    run.current = t;
+    threadIdx = t->index;
+}
+
+static void switch_to(fiber *from, thread *t)
+{
+    if (!t) {
+        run.current = NULL;
+        switch_fiber(from, &scheduler);
+        return;
+    }
+    if (!t->stack) {
+        if (idle_fibers.empty()) idle_fibers.push_back(fiber_new());
+        become(t, idle_fibers.back());
+        idle_fibers.pop_back();
+    } else {
+        become(t, t->stack);
+    }
+    switch_fiber(from, t->stack);
+}
+
+static void stopped(thread *);
 
 static void wait_at(thread *t, enum state state)
 {
     t->state = state;
-    switch_fiber(t->stack, &scheduler);
+    stopped(t);
+    switch_to(t->stack, next_thread());
+}
+
+static void fiber_main()
+{
+    for (;;) {
+        thread *t = run.current;
+        fiber *mine = t->stack;
+        run.kernel->thread();
+        t->state = DONE;
+        t->stack = NULL;
+        stopped(t);
+        thread *next = next_thread();
+        if (next && !next->stack) {
+            become(next, mine);
+        } else {
+            idle_fibers.push_back(mine);
+            switch_to(mine, next);
+        }
+    }
 }
 
 static thread *here(const char *call)
@@ -336,6 +394,16 @@ static void block_barrier_check(struct block *b)
     b->at_barrier = 0;
 }
 
+static void cluster_barrier_check()
+{
+    if (run.cluster_arrived < run.cluster_live || !run.cluster_live) return;
+    run.cluster_arrived = 0;
+    run.phase++;
+    for (int b = 0; b < run.count; b++)
+        for (thread &t : run.blocks[(size_t)b].threads)
+            if (t.state == AT_CLUSTER) t.state = READY;
+}
+
 void simt_cluster_arrive(simt_site site)
 {
     thread *t = here(site.call);
@@ -344,6 +412,7 @@ void simt_cluster_arrive(simt_site site)
     t->arrived = true;
     t->phase = run.phase;
     run.cluster_arrived++;
+    cluster_barrier_check();
 }
 
 void simt_cluster_wait(simt_site site)
@@ -353,16 +422,6 @@ void simt_cluster_wait(simt_site site)
     if (!t->arrived) simt_wrong("waits at the cluster barrier without having arrived: %s", where(t));
     while (t->phase == run.phase) wait_at(t, AT_CLUSTER);
     t->arrived = false;
-}
-
-static void cluster_barrier_check()
-{
-    if (run.cluster_arrived < run.cluster_live || !run.cluster_live) return;
-    run.cluster_arrived = 0;
-    run.phase++;
-    for (int b = 0; b < run.count; b++)
-        for (thread &t : run.blocks[(size_t)b].threads)
-            if (t.state == AT_CLUSTER) t.state = READY;
 }
 
 unsigned simt_cluster_rank() { return (unsigned)(here("the rank in the cluster")->block - run.blocks.data()); }
@@ -432,7 +491,7 @@ uint64_t simt_warp(simt_site site, simt_warp_operation operation, unsigned mask,
     t->block->warps[(size_t)(t->number / 32)].waiting |= 1u << t->lane;
     t->state = AT_WARP;
     warp_check(t);
-    wait_at(t, t->state);
+    wait_at(t, t->state);    // or ready, if it was the last to come
     return t->value;
 }
 
@@ -556,27 +615,13 @@ static void start_block(struct block *b, uint3 index)
     }
 }
 
-// Lets a thread run to where it waits.
-static void resume(thread *t)
+// What may go on now that a thread waits or has ended.
+static void stopped(thread *t)
 {
-    if (!t->stack) {
-        if (idle_fibers.empty()) idle_fibers.push_back(fiber_new());
-        t->stack = idle_fibers.back();
-        idle_fibers.pop_back();
-    }
-    run.current = t;
-    threadIdx = t->index;
-    switch_fiber(&scheduler, t->stack);
-    run.current = NULL;
-    if (t->state != DONE) {
-        if (t->state == AT_BLOCK_BARRIER) block_barrier_check(t->block);
-    } else {
-        idle_fibers.push_back(t->stack);
-        t->stack = NULL;
+    if (t->state == DONE) {
         t->block->live--;
         if (t->arrived && t->phase == run.phase) run.cluster_arrived--;
         run.cluster_live--;
-        block_barrier_check(t->block);
         warp *w = &t->block->warps[(size_t)(t->number / 32)];
         w->gone |= 1u << t->lane;
         for (unsigned left = w->waiting; left; left &= left - 1) {
@@ -584,7 +629,8 @@ static void resume(thread *t)
             if (w->waiting >> o->lane & 1 && o->mask >> t->lane & 1) warp_check(o);
         }
     }
-    cluster_barrier_check();
+    if (t->state == DONE || t->state == AT_BLOCK_BARRIER) block_barrier_check(t->block);
+    if (t->state == DONE) cluster_barrier_check();
 }
 
 static void explain_deadlock()
@@ -608,7 +654,8 @@ static void run_cluster(uint3 first)
     run.cluster_arrived = 0, run.cluster_live = run.count * run.threads;
     for (unsigned q = 0; q < (unsigned)run.count; q++)
         start_block(&run.blocks[q], {first.x + q % c.x, first.y + q / c.x % c.y, first.z + q / (c.x * c.y)});
-    std::vector<int> blocks((size_t)run.count), threads((size_t)run.threads);
+    std::vector<int> blocks((size_t)run.count);
+    run.order.resize((size_t)run.threads);
     while (run.cluster_live) {
         bool moved = false;
         simt_permute(blocks.data(), run.count);
@@ -617,12 +664,12 @@ static void run_cluster(uint3 first)
             if (!in->live) continue;
             enter_block(in);
             blockIdx = in->index;
-            simt_permute(threads.data(), run.threads);
-            for (int q : threads) {
-                if (in->threads[(size_t)q].state != READY) continue;
-                resume(&in->threads[(size_t)q]);
-                moved = true;
-            }
+            simt_permute(run.order.data(), run.threads);
+            run.turn = 0;
+            thread *t = next_thread();
+            if (!t) continue;
+            moved = true;
+            switch_to(&scheduler, t);
         }
         if (!moved) explain_deadlock();
     }
