@@ -35,15 +35,20 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(PGI_SIMT)
+#define PGI_GPU 1    // the GPU back end: for GPUs, or with PGI_SIMT for the CPU (test/simt)
 #include <cuda_runtime.h>
+#ifdef PGI_SIMT
+#include <cuda_pipeline_primitives.h>
+#endif
 #define PGI_HD __host__ __device__
 #else
+#define PGI_GPU 0
 #define PGI_HD
 #endif
 
 #ifndef PGI_CONDITIONAL    // 1: graphs that loop on the device
-#if defined(__CUDACC__) && CUDART_VERSION >= 12040
+#if PGI_GPU && CUDART_VERSION >= 12040
 #define PGI_CONDITIONAL 1
 #else
 #define PGI_CONDITIONAL 0
@@ -271,7 +276,7 @@ struct pg_solver {
     int in_monitor;      // the caller's function runs: the handle is taken
     pg_status failed;    // first failure of an operation
     char warning[160];
-#ifdef __CUDACC__
+#if PGI_GPU
     cudaStream_t stream, side[3];    // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[4];    // by guess_zero and checked
@@ -395,7 +400,7 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 }
 
 // What the boundary data add to the right-hand side at a point that touches the given faces. Rare, so kept out of line.
-#ifdef __CUDACC__
+#if PGI_GPU
 #define PGI_RARE __noinline__
 #else
 #define PGI_RARE
@@ -1987,7 +1992,7 @@ PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
 // -------------------------------------------------------------------------------------------------------------------
-#ifdef __CUDACC__
+#if PGI_GPU
 
 // The failure of an operation: the first one of a call counts.
 static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
@@ -2027,6 +2032,22 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
         pgi_config_.stream = (s)->stream;                                                                              \
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
+
+// What C++ has no word for; test/simt has its own.
+#ifdef PGI_SIMT
+#define PGI_DYNAMIC_SHARED(T, name) T *const name = (T *)simt_dynamic_shared()
+static inline uint64_t pgi_device_now() { return simt_now(); }
+#else
+#define PGI_DYNAMIC_SHARED(T, name)                                                                                    \
+    extern __shared__ __align__(16) unsigned char pgi_dynamic_shared_[];                                               \
+    T *const name = (T *)pgi_dynamic_shared_
+static __device__ inline uint64_t pgi_device_now()
+{
+    uint64_t ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+#endif
 
 // A block owns tx x ty columns along k and marches kc planes. All blocks are numbered in one dimension, as y and z of a
 // launch grid end at 65535.
@@ -2484,6 +2505,8 @@ template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(valid)
                      : "memory");
+#elif defined(PGI_SIMT)
+    __pipeline_memcpy_async(to, from, BYTES, BYTES - valid);
 #else
     for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = 4 * q < valid ? ((const unsigned *)from)[q] : 0u;
 #endif
@@ -2492,6 +2515,8 @@ static __device__ inline void pgi_copy_commit()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");
+#elif defined(PGI_SIMT)
+    __pipeline_commit();
 #endif
 }
 // Waits for all groups of copies but the last LATEST.
@@ -2499,6 +2524,8 @@ template <int LATEST> static __device__ inline void pgi_copy_wait()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(LATEST) : "memory");
+#elif defined(PGI_SIMT)
+    __pipeline_wait_prior(LATEST);
 #endif
 }
 
@@ -2574,7 +2601,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         LOW = TAIL ? STAGES + 2 : STAGES,    // halo below a tile, even
         ODD = !TAIL                          // parity of the first plane
     };
-    extern __shared__ __align__(16) char pgi_shared[];
+    PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int lane = (int)threadIdx.x, warp = FLAT ? 0 : (int)threadIdx.y, thread = 32 * warp + lane;
     char *const shared = pgi_shared + (FLAT ? (int)threadIdx.y * a.bytes : 0);
     const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + threadIdx.y : (int64_t)blockIdx.x;
@@ -3044,13 +3071,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     if (TAIL)
         while (open < a.slots[2]) write_coarse();
-}
-
-static __device__ inline uint64_t pgi_device_now()
-{
-    uint64_t ns;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-    return ns;
 }
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
@@ -3918,17 +3938,16 @@ static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) 
 #define PGI_THREADS(code)
 #endif
 
-#if defined(PGI_SIMT)
-#define pgi_cluster_barrier pgi_simt_cluster_barrier
-#else
 // All threads of a cluster meet, and see what the others wrote.
 [[maybe_unused]] static PGI_HD inline void pgi_cluster_barrier()
 {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+#if defined(PGI_SIMT)
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 #endif
 }
-#endif
 
 template <class T> static PGI_HD inline int pgi_small_thread(const pgi_small<T> &k)
 {
@@ -4777,12 +4796,12 @@ static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdi
     return 0;
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 
 // Computes what the job says   Covers the small levels with one block, or one cluster of blocks
 template <class T> static __global__ void __launch_bounds__(PGI_SMALL_THREADS, 1) pgi_small_kernel(pgi_small_job job)
 {
-    extern __shared__ __align__(16) char pgi_small_memory[];
+    PGI_DYNAMIC_SHARED(char, pgi_small_memory);
     pgi_small_run<T>(job, pgi_small_memory, (int)blockIdx.x, (int)threadIdx.x, (int)blockDim.x);
 }
 
@@ -4858,7 +4877,7 @@ template <class T> static void pgi_small_start(pg_solver *s, const pgi_hierarchy
 
 static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->desc.flags & (PG_F32 | PG_MIXED))
         pgi_small_start<float>(s, h, mirror);
     else
@@ -5472,7 +5491,7 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
                       1 / largest, largest);
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 // Is there a device that runs this code? Its number and compute capability.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
 {
@@ -5526,7 +5545,7 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
     if (d->backend != PG_CPU) {
-#ifdef __CUDACC__
+#if PGI_GPU
         const pg_status status = pgi_find_device(d, device, warning, text);
 #else
         const pg_status status =
@@ -5546,7 +5565,7 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
 // Is data in memory of the kind that the descriptor declares?
 static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *data, char text[512])
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     cudaPointerAttributes attributes;
     if (cudaPointerGetAttributes(&attributes, data) != cudaSuccess) {    // no driver, so no device memory
         cudaGetLastError();
@@ -5705,7 +5724,7 @@ static pg_status pgi_check_array(const pg_solver *s, const char *name, const voi
 static int pgi_make_current(const pg_solver *s)
 {
     int previous = 0;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda && cudaGetDevice(&previous) == cudaSuccess && previous != s->device) cudaSetDevice(s->device);
 #else
     (void)s;
@@ -5715,14 +5734,14 @@ static int pgi_make_current(const pg_solver *s)
 
 static void pgi_restore_current(const pg_solver *s, int previous)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda && previous != s->device) cudaSetDevice(previous);
 #else
     (void)s, (void)previous;
 #endif
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 static int pgi_capturing(const pg_solver *s)
 {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -5739,7 +5758,7 @@ static void *pgi_allocate(pg_solver *s)
     if (d->workspace) return d->workspace;
     s->owns_workspace = 1;
     if (d->allocator.alloc) return d->allocator.alloc(d->allocator.user, s->bytes, kind, d->stream);
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         void *p = NULL;
         if (cudaMalloc(&p, s->bytes) != cudaSuccess) {
@@ -5760,7 +5779,7 @@ static void pgi_release(pg_solver *s)
         d->allocator.free(d->allocator.user, s->workspace, s->bytes, s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST, d->stream);
         return;
     }
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         cudaFree(s->workspace);
         return;
@@ -5769,7 +5788,7 @@ static void pgi_release(pg_solver *s)
     free(s->workspace);
 }
 
-#ifdef __CUDACC__
+#if PGI_GPU
 // The graphs of the solves: guess zero or u, with checks or without.
 static void pgi_record_graphs(pg_solver *s)
 {
@@ -5803,7 +5822,7 @@ static void pgi_record_graphs(pg_solver *s)
 
 static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is
         // done.
@@ -5850,7 +5869,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     const unsigned flags = s->desc.flags;
     s->mixed = flags & PG_MIXED ? 1 : 0;
     s->cuda = s->desc.backend == PG_CUDA;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
@@ -5860,7 +5879,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
     s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
     s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
         s->outer_ops = flags & PG_F32 ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
@@ -5882,7 +5901,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "a solver cannot be created while its stream is being captured; create it before");
@@ -5952,7 +5971,7 @@ PG_API void pg_destroy(pg_solver *s)
 {
     if (!s) return;
     const int previous = pgi_make_current(s);
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
         for (int q = 0; q < 4; q++)
@@ -6018,7 +6037,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 
 }    // extern "C"
 
-#ifdef __CUDACC__
+#if PGI_GPU
 // Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in
 // planes, as their stride need not be a multiple of the rows'.
 static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
@@ -6066,7 +6085,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         c.face[q].value = s->work.face[q].value;
         c.face[q].plane = s->work.face[q].array;
     }
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         s->stream = (cudaStream_t)s->desc.stream;
         s->recording = pgi_capturing(s);
@@ -6099,7 +6118,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
 // Ends a piece: copies results of staged calls back and waits for them.
 static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[2], pgi_grid from)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda && s->staged && s->failed == PG_OK) {
         if (result) pgi_stage(s, result, stride, from.base, 0);
         PGI_CUDA(s, cudaStreamSynchronize(s->stream));
@@ -6158,7 +6177,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
     PGI_TRY(pgi_check_system(s, u, f));
-#ifdef __CUDACC__
+#if PGI_GPU
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           stop.monitor
@@ -6171,7 +6190,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1, &stop));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
         if (s->recording || stop.monitor || !graph)
@@ -6194,7 +6213,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 {
     if (!report) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "report is NULL; pass the address of a pg_report");
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         if (pgi_capturing(s))
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
@@ -6296,21 +6315,21 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
     pgi_grid other = pgi_no_grid();
-#ifdef __CUDACC__
+#if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
     if (partner == PGI_OTHER) {
         other = s->staged ? s->stage_f : pgi_direct_grid(s, y, s->desc.stride_u);
-#ifdef __CUDACC__
+#if PGI_GPU
         s->stream = (cudaStream_t)s->desc.stream;
         if (s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f.base, 1);
 #endif
     }
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0, NULL));
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         pgi_cuda_read_state(s);
         return s->failed;
@@ -6432,7 +6451,7 @@ PG_API const char *pg_version(void)
     static thread_local char text[256];
     int used =
         snprintf(text, sizeof text, "poisson_gpu %d.%d.%d", PG_VERSION_MAJOR, PG_VERSION_MINOR, PG_VERSION_PATCH);
-#ifdef __CUDACC__
+#if PGI_GPU
     const int architectures[] = {__CUDA_ARCH_LIST__};
     used += snprintf(text + used, sizeof text - (size_t)used, ", CUDA %d.%d for", CUDART_VERSION / 1000,
                      CUDART_VERSION % 1000 / 10);

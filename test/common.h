@@ -2,8 +2,8 @@
 
    A test that runs on both back ends is listed as ON_BOTH(name) and begins with
        pg_backend backend = backend_or_skip(state);
-   The CUDA one counts as skipped where no device can be used. PG_TEST_SMALL in the environment reduces counts and
-   sizes. */
+   The CUDA one counts as skipped where no device can be used. In the environment PG_TEST_SMALL reduces counts and
+   sizes, and PG_TEST_FILTER, with * and ?, chooses tests by name. */
 #ifndef TEST_COMMON_H
 #define TEST_COMMON_H
 
@@ -61,6 +61,11 @@ static inline int small_run(void)
     return value && *value && strcmp(value, "0") != 0;
 }
 static inline int full_or_small(int full, int small) { return small_run() ? small : full; }
+
+__attribute__((constructor)) static void choose_tests(void)
+{
+    if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
+}
 
 /* A call that must succeed; otherwise the test fails with the library's own sentence. */
 #define OK(call, solver)                                                                                              \

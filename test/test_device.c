@@ -285,7 +285,7 @@ typedef struct slow_stream {
 static slow_stream slow_create(size_t f_bytes)
 {
     slow_stream s;
-    s.bytes = (size_t)1 << 28;
+    s.bytes = (size_t)full_or_small(1 << 28, 1 << 24);
     CUDA(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking));
     s.a = device_bytes(s.bytes), s.b = device_bytes(s.bytes);
     CUDA(cudaMemset(s.a, 0, s.bytes));
@@ -605,7 +605,7 @@ static void nothing_is_allocated_after_create(void **state)
         size_t before = 0, after = 0, total = 0;
         upload(&t);
         CUDA(cudaMemGetInfo(&before, &total));
-        for (int time = 0; time < 3; time++) {
+        for (int time = 0; time < full_or_small(3, 1); time++) {
             upload(&t);
             use_everything(solver, &t);
         }
@@ -734,7 +734,7 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
     static const int sizes[][3] = {{33, 20, 17}, {64, 7, 5}, {1, 40, 31}, {128, 65, 1}, {300, 1, 1}, {2, 3, 90},
                                    {70, 33, 34}};
     rng r = {31};
-    for (int q = 0; q < full_or_small(40, 8) * ALL_FLAGS; q++) {
+    for (int q = 0; q < full_or_small(40, 3) * ALL_FLAGS; q++) {
         pg_desc desc = {0};
         desc.flags = all_flags[q % ALL_FLAGS];
         double plane_f64[4096];
@@ -807,7 +807,7 @@ static void two_runs_on_the_device_give_the_same_bits(void **state)
         stop.max_iter = is_sweep(desc.flags) ? 25 : 6;
         const pg_report first = plain_answer(&t, &stop, answer);
         pg_solver *solver = create(&desc);
-        for (int time = 0; time < full_or_small(10, 3); time++) {
+        for (int time = 0; time < full_or_small(10, 1); time++) {
             pg_report report;
             upload(&t);
             OK(pg_solve(solver, t.du, t.df, &stop), solver);

@@ -293,7 +293,7 @@ static pg_solver *solver_with_data(const pg_desc *desc, pg_backend backend, int 
 // Copies a packed level grid from or to the host.
 static void grid_to_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, void *host)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         cudaDeviceSynchronize();
         assert_int_equal(cudaMemcpy(host, g.base, (size_t)l->points * element, cudaMemcpyDeviceToHost), cudaSuccess);
@@ -305,7 +305,7 @@ static void grid_to_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t el
 }
 static void grid_from_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, const void *host)
 {
-#ifdef __CUDACC__
+#if PGI_GPU
     if (s->cuda) {
         assert_int_equal(cudaMemcpy(g.base, host, (size_t)l->points * element, cudaMemcpyHostToDevice), cudaSuccess);
         return;
@@ -389,7 +389,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             assert_int_equal(x->failed, PG_OK);
             count = where->points;
             grid_to_host(x, where, result, sizeof(T), out[b]);
-#ifdef __CUDACC__
+#if PGI_GPU
             if (x->cuda)
                 pgi_cuda_read_state(x);
             else
