@@ -400,7 +400,7 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 }
 
 // What the boundary data add to the right-hand side at a point that touches the given faces. Rare, so kept out of line.
-#if PGI_GPU
+#ifdef __CUDACC__
 #define PGI_RARE __noinline__
 #else
 #define PGI_RARE
@@ -2564,7 +2564,7 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_tr
 }
 
 // What plane z of residuals gives to the coarse planes of a tile: to slot and to the next one.
-template <class T> struct pgi_share {
+template <class T> struct pgi_plane_share {
     int slot, coarse;    // coarse: the plane in slot number (index of this entry)
     T w0, w1;
 };
@@ -2622,7 +2622,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
     pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
     pgi_pair<T> *const z_pairs = (pgi_pair<T> *)(shared + a.coarse_planes);
-    pgi_share<T> *const shares = (pgi_share<T> *)(shared + a.shares);
+    pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
     T2 *const residuals = (T2 *)(shared + a.residuals);    // TAIL: [2][rows][32]; HEAD: coarse planes [2][slots]
     T *const corrections = (T *)(shared + a.residuals);
     const int slots = a.slots[0] * a.slots[1];
@@ -2674,7 +2674,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             y_taps[q].first = y_taps[q].coarse < 0 ? 0 : y_taps[q].first - y_tile;
         }
         for (int q = thread; q < a.own[2] + a.last + 4; q += TEAM) {    // planes k0 + q
-            pgi_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
+            pgi_plane_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
             const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
             for (int m = near > 0 ? near : 0; m < a.slots[2]; m++) {
                 const pgi_taps<T> row = pgi_taps_of(tr.axis[2], k0, k1, m);
@@ -3025,7 +3025,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             // The residual of the plane before goes to the coarse planes that it is part of
             const int done = z - 1;
             if (done >= k0 && done <= k1 - 1 + a.last) {
-                const pgi_share<T> share = shares[done - k0];
+                const pgi_plane_share<T> share = shares[done - k0];
                 while (open < share.slot) write_coarse();
                 const T *const plane = (const T *)(residuals + SECOND * ROWS * WARPS * 32) + x_taps.first;
 #pragma unroll
@@ -3292,7 +3292,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
         a->coarse_rows = take(head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * rows * warps : 0);
         a->coarse_planes = take(head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * planes : 0);
-        a->shares = take(tail ? (int64_t)sizeof(pgi_share<T>) * (a->own[2] + a->last + 4) : 0);
+        a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
         a->residuals = take(tail ? (int64_t)sizeof(T) * 4 * rows * team : 2 * (int64_t)sizeof(T) * slots);
         a->bytes = used;
         if ((int64_t)used * (flat ? warps : 1) > s->shared_limit) return 0;
