@@ -3,7 +3,8 @@
 #     sh test/run.sh [--small] [--no-install]
 #       --small        fewer and smaller cases, for slow machines and for sanitizers
 #       --no-install   no apt-get: what is missing is named instead
-# Tests that need a GPU count as skipped where there is none. From the environment:
+# Tests that need a GPU count as skipped where there is none; the tests simt_* run its code on the CPU, see
+# test/simt/README.md. From the environment:
 #     BUILD_DIR       build folder, default build-test
 #     MESON_OPTIONS   for "meson setup", for instance "-Dgpu_archs=80,90" or "-Dcuda=disabled -Dc_args=-march=native"
 #     TEST_WRAPPER    what runs the tests, for instance "compute-sanitizer --error-exitcode 1"
@@ -12,7 +13,7 @@ for argument; do
     case $argument in
     --small) PG_TEST_SMALL=1; export PG_TEST_SMALL ;;
     --no-install) install=--no-install ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 cd "$(dirname "$0")/.." || exit 1

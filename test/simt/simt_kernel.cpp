@@ -30,7 +30,9 @@ static simt_options from_environment()
         return text && strcmp(text, value) == 0;
     };
     simt_options o;
-    o.order = is("SIMT_ORDER", "reversed") ? SIMT_REVERSED : is("SIMT_ORDER", "shuffled") ? SIMT_SHUFFLED : SIMT_FORWARD;
+    o.order = is("SIMT_ORDER", "reversed")   ? SIMT_REVERSED
+              : is("SIMT_ORDER", "shuffled") ? SIMT_SHUFFLED
+                                             : SIMT_FORWARD;
     o.delay = is("SIMT_DELAY", "early") ? SIMT_EARLY : SIMT_LATE;
     o.seed = getenv("SIMT_SEED") ? strtoull(getenv("SIMT_SEED"), NULL, 0) : 1;
     return o;
@@ -262,13 +264,13 @@ static struct {
     const simt_kernel *kernel;
     std::vector<block> blocks;    // of the cluster
     int count, threads;
-    struct block *in;     // whose shared variables are in place
+    struct block *in;    // whose shared variables are in place
     thread *current;
     std::vector<int> order;    // in which the threads of the block in place have their turns
     int turn;
     int cluster_arrived, cluster_live;
     uint64_t phase;
-    char *shared;         // the shared variables of all kernels
+    char *shared;    // the shared variables of all kernels
     size_t shared_bytes;
 } run;
 
@@ -277,8 +279,9 @@ static const char *where(const thread *t)
     static char text[4][400];
     static int turn;
     char *s = text[turn++ % 4];
-    snprintf(s, sizeof text[0], "thread (%u,%u,%u) of block (%u,%u,%u) at %s, %s:%d", t->index.x, t->index.y, t->index.z,
-             t->block->index.x, t->block->index.y, t->block->index.z, t->site.call, t->site.file, t->site.line);
+    snprintf(s, sizeof text[0], "thread (%u,%u,%u) of block (%u,%u,%u) at %s, %s:%d", t->index.x, t->index.y,
+             t->index.z, t->block->index.x, t->block->index.y, t->block->index.z, t->site.call, t->site.file,
+             t->site.line);
     return s;
 }
 
@@ -461,7 +464,8 @@ static void warp_check(const thread *t)
     thread *lanes = &t->block->threads[(size_t)(t->number - t->lane)];
     const unsigned mask = t->mask, gone = mask & w->gone;
     if (gone && t->operation != SIMT_SYNC)
-        simt_wrong("lane %d, named in the mask 0x%08x, has ended or never was: %s", __builtin_ctz(gone), mask, where(t));
+        simt_wrong("lane %d, named in the mask 0x%08x, has ended or never was: %s", __builtin_ctz(gone), mask,
+                   where(t));
     if (((w->waiting | gone) & mask) != mask) return;
     uint64_t values[32], ballot = 0;
     memset(values, 0xff, sizeof values);
@@ -486,7 +490,8 @@ uint64_t simt_warp(simt_site site, simt_warp_operation operation, unsigned mask,
 {
     thread *t = here(site.call);
     t->site = site, t->operation = operation, t->mask = mask, t->value = value, t->operand = operand, t->width = width;
-    if (!(mask >> t->lane & 1)) simt_wrong("the mask 0x%08x leaves out the caller, lane %d: %s", mask, t->lane, where(t));
+    if (!(mask >> t->lane & 1))
+        simt_wrong("the mask 0x%08x leaves out the caller, lane %d: %s", mask, t->lane, where(t));
     if (width < 1 || width > 32 || width & (width - 1)) simt_wrong("a width of %d: %s", width, where(t));
     t->block->warps[(size_t)(t->number / 32)].waiting |= 1u << t->lane;
     t->state = AT_WARP;
@@ -688,8 +693,8 @@ void simt_run(const simt_kernel &kernel)
     run.blocks.resize((size_t)run.count);
     for (struct block &b : run.blocks) prepare_block(&b);
     gridDim = kernel.grid, blockDim = kernel.block;
-    const dim3 n = dim3(kernel.grid.x / kernel.cluster.x, kernel.grid.y / kernel.cluster.y,
-                        kernel.grid.z / kernel.cluster.z);
+    const dim3 n =
+        dim3(kernel.grid.x / kernel.cluster.x, kernel.grid.y / kernel.cluster.y, kernel.grid.z / kernel.cluster.z);
     std::vector<int> order((size_t)n.x * n.y * n.z);
     simt_permute(order.data(), (int)order.size());
     for (int q : order) {

@@ -125,7 +125,7 @@ struct capture {
     CUgraph_st *graph;
     CUstream_st *origin;
     cudaStreamCaptureMode mode;
-    bool broken;
+    bool owns_graph, broken;
     std::vector<CUstream_st *> streams;
 };
 
@@ -294,7 +294,7 @@ static cudaError_t begin_capture(cudaStream_t stream, CUgraph_st *graph, const c
     CUstream_st *s = stream_of(stream);
     if (s->is_default) return result(cudaErrorStreamCaptureUnsupported);
     if (s->capture) return result(cudaErrorInvalidValue);
-    s->capture = new capture{graph, s, mode, false, {s}};
+    s->capture = new capture{graph, s, mode, false, false, {s}};
     s->tips.assign(after, after + count);
     captures.push_back(s->capture);
     return cudaSuccess;
@@ -305,7 +305,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     ENTER();
     CUgraph_st *graph = new CUgraph_st();
     const cudaError_t e = begin_capture(stream, graph, NULL, 0, mode);
-    if (e != cudaSuccess) delete graph;
+    if (e == cudaSuccess)
+        stream->capture->owns_graph = true;
+    else
+        delete graph;
     return e;
 }
 
@@ -345,7 +348,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     }
     captures.erase(std::find(captures.begin(), captures.end(), c));
     const bool broken = c->broken;
-    if (!broken && !unjoined) *graph = c->graph;
+    if (!broken && !unjoined)
+        *graph = c->graph;
+    else if (c->owns_graph)
+        delete c->graph;
     delete c;
     return result(broken ? cudaErrorStreamCaptureInvalidated : unjoined ? cudaErrorStreamCaptureUnjoined : cudaSuccess);
 }
@@ -875,7 +881,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *user)
 {
     ENTER();
-    return enqueue(stream_of(stream), [=] { function(user); }, true);
+    return enqueue(
+        stream_of(stream), [=] { function(user); }, true);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned)
@@ -921,7 +928,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t e, unsigned)
         return result(cudaErrorStreamCaptureIsolation);
     }
     const cudaError_t error = default_stream_call(s);
-    if (error == cudaSuccess && e->at.stream) submit(s, [] {}, false, &e->at);
+    if (error == cudaSuccess && e->at.stream)
+        submit(
+            s, [] {}, false, &e->at);
     return error;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e)

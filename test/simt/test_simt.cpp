@@ -15,9 +15,9 @@
 
 #define CUDA(call) assert_int_equal(call, cudaSuccess)
 
-template <class... P, class... A>
-static void launch(cudaStream_t stream, unsigned blocks, unsigned threads, size_t dynamic, unsigned cluster,
-                   void (*kernel)(P...), A... arguments)
+template <class... P, class... A> static void launch(cudaStream_t stream, unsigned blocks, unsigned threads,
+                                                     size_t dynamic, unsigned cluster, void (*kernel)(P...),
+                                                     A... arguments)
 {
     cudaLaunchAttribute attribute = {};
     attribute.id = cudaLaunchAttributeClusterDimension;
@@ -77,7 +77,8 @@ static void must_be_caught(void (*wrong)(), const char *named)
     size_t used = 0;
     for (ssize_t n; used + 1 < text.size() && (n = read(ends[0], &text[used], text.size() - 1 - used)) > 0;)
         used += (size_t)n;
-    while (used + 1 == text.size() && read(ends[0], text.data(), 1000) > 0) {}
+    while (used + 1 == text.size() && read(ends[0], text.data(), 1000) > 0) {
+    }
     close(ends[0]);
     int status = 0;
     waitpid(child, &status, 0);
@@ -120,7 +121,8 @@ static __global__ void votes_kernel(unsigned *out)
     const unsigned lane = threadIdx.x;
     const unsigned odd = __ballot_sync(0xffffffffu, lane & 1), mask = lane < 8 ? 0xffu : 0xffffff00u;
     const int any = __any_sync(mask, lane == 3), all = __all_sync(mask, lane >= 8);
-    const unsigned next = __shfl_sync(0xffffffffu, lane, (int)lane + 1, 8), twin = __shfl_xor_sync(0xffffffffu, lane, 1);
+    const unsigned next = __shfl_sync(0xffffffffu, lane, (int)lane + 1, 8),
+                   twin = __shfl_xor_sync(0xffffffffu, lane, 1);
     const unsigned above = __shfl_up_sync(0xffffffffu, lane, 2, 16);
     const int count = __syncthreads_count(lane < 5);
     if (lane == 9) out[0] = odd, out[1] = any, out[2] = all, out[3] = next, out[4] = twin, out[5] = above;
