@@ -61,15 +61,19 @@
 #define PGI_OMP(text)
 #endif
 
+#ifndef PGI_PASS_POINTS
+#define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
+#endif
+
 enum {
     PGI_MAX_LEVELS = 100,    // three axes of 2^31 coarsened one after the other are 93
     PGI_COARSEST = 8,        // per axis: up to here a level is solved exactly by one block
     PGI_WINDOW = 10,         // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
-    PGI_CUBIC_END = 8,       // rows at each end of a uniform axis whose cubic weights are stored
+    PGI_CUBIC_END = 4,       // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
     PGI_W_VISITS = 32,           // a W-cycle visits no level more often: semi-coarsening can take 90 levels
     PGI_CHUNKS = 256,            // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
-    PGI_REDUCE_BLOCKS = 2048,    // and of a GPU reduction
+    PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
     PGI_BLOCK = 256,             // threads of a block
     PGI_MARCH = 64,              // planes that a sweep marches through at most
     PGI_PLANES = 32,             // and a transfer, which keeps their weights in shared memory
@@ -218,7 +222,7 @@ enum pgi_control_step {
     PGI_END
 };
 
-enum pgi_small_task { PGI_SMALL_CYCLE, PGI_SMALL_FMG, PGI_SMALL_SOLVE };
+enum pgi_small_task { PGI_SMALL_CYCLE, PGI_SMALL_FMG, PGI_SMALL_CORRECT, PGI_SMALL_SOLVE, PGI_SMALL_REDUCE };
 
 // What the kernel of the small levels is to do, see >>small.
 struct pgi_small_job {
@@ -232,6 +236,7 @@ struct pgi_small_job {
     pgi_state *state;
     double *partials;
     int nu[2], weighted, symmetric, fmg, fmg_cycles, may_be_singular, guess_zero, checked;
+    int source, partner;    // of PGI_SMALL_REDUCE
 };
 
 struct pgi_spectrum {
@@ -3082,6 +3087,9 @@ static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(s
 
 // ---- launchers ----
 
+template <class T> static void pgi_cuda_small(pg_solver *, int, pgi_grid, pgi_rhs, int, int);    // >>small
+template <class T> static int pgi_cuda_small_reduce(pg_solver *, const pgi_level *, int, int, pgi_grid, pgi_rhs);
+
 template <class T>
 static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
@@ -3132,6 +3140,7 @@ static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
                                                pgi_grid y, pgi_rhs rhs)
 {
+    if (pgi_cuda_small_reduce<T>(s, l, source, partner, x, rhs)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     const int64_t blocks = h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS;
     const auto kernel = source == PGI_RHS        ? pgi_reduce_kernel<T, PGI_RHS>
@@ -3226,7 +3235,7 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
 // Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
-    if (l->n[2] < 4 || l->n[0] < 4) return 0;
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 4 || l->n[0] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
     return 1;
@@ -3476,8 +3485,6 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 }
 
-template <class T> static void pgi_cuda_small(pg_solver *, int, pgi_grid, pgi_rhs, int, int);    // >>small
-
 PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>);
 PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>);
 
@@ -3571,10 +3578,11 @@ struct pgi_arena {
     size_t used;
 };
 
+// Small pieces lie close together: there are many, and coarse levels have little else.
 static size_t pgi_take(pgi_arena *a, size_t bytes)
 {
-    const size_t at = a->used;
-    a->used += (bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+    const size_t align = bytes < 16 * PGI_ALIGN ? 32 : (size_t)PGI_ALIGN, at = (a->used + align - 1) / align * align;
+    a->used = at + bytes;
     return at;
 }
 
@@ -3742,7 +3750,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
         // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
         // 0.19 in 1D).
-        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
+        const int planar =
+            level->points >= PGI_PASS_POINTS && (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
         const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
         for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
             pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
@@ -3843,6 +3852,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // on the host with one block of one thread, for tests.
 enum {
     PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
+    PGI_SMALL_ALONE = 1000,      // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_BLOCKS = 16,       // most blocks of a cluster
@@ -4488,7 +4498,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
         pgi_accumulate(sums, w, x, partner == PGI_SELF ? x : 1.0);
     });
     pgi_small_add_up(k, sums);
-    pgi_small_control(k, step, 0);
+    if (step >= 0) pgi_small_control(k, step, 0);
 }
 
 template <class T> static PGI_HD inline void pgi_small_write(pgi_small<T> &k)
@@ -4505,18 +4515,26 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_centre(pgi_small<T> &k)
     pgi_small_write(k);
 }
 
-template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
+// Full multigrid for the correction of u, as pgi_fmg_correction.
+template <class T> static PGI_HD inline void pgi_small_correct(pgi_small<T> &k)
 {
-    const int correction = !k.job.guess_zero;
-    pgi_small_write(k);
-    if (correction && k.job.levels > 1) {    // pgi_fmg_correction
+    if (k.job.levels > 1) {
         pgi_small_defect(k, 0, 1);
         pgi_small_average(k, 0, pgi_small_scratch(k, 0));
         pgi_small_fmg(k, 1, 0);
         pgi_small_interpolate(k, 0, 0, 1);
     }
-    if (!correction) pgi_small_fmg(k, 0, 1);
-    for (int q = 0; q < k.job.fmg_cycles && correction; q++) pgi_small_cycle(k, 0, 1, 0);
+    PGI_ROLLED
+    for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, 0, 1, 0);
+}
+
+template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
+{
+    pgi_small_write(k);
+    if (k.job.guess_zero)
+        pgi_small_fmg(k, 0, 1);
+    else
+        pgi_small_correct(k);
     pgi_small_control(k, PGI_COUNT, 1);
     if (k.job.checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
 }
@@ -4631,6 +4649,12 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     switch (job.task) {
     case PGI_SMALL_CYCLE: pgi_small_cycle(k, job.entry, job.full, job.zero); break;
     case PGI_SMALL_FMG: pgi_small_fmg(k, job.entry, job.full); break;
+    case PGI_SMALL_CORRECT: pgi_small_correct(k); break;
+    case PGI_SMALL_REDUCE:
+        pgi_small_reduce(k, job.source, job.partner, -1);
+        if (block == 0 && thread == 0)
+            for (int q = 0; q < 4; q++) job.state->sums[q] = k.state.sums[q];
+        return;
     default: pgi_small_solve(k);
     }
     if (inside && (job.task != PGI_SMALL_SOLVE || k.written)) pgi_small_copy(k, job.entry, entry.u, entry.far_u, (T)0);
@@ -4765,7 +4789,7 @@ static int pgi_small_first(const pg_solver *s)
 // Fills the tables and chooses which levels lie in the memory of block 0, which is limited. 0: not even the coarsest
 // one fits.
 template <class T>
-static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int limit)
+static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int limit, int most)
 {
     pgi_small_job *job = &s->small_job;
     pgi_small_level<T> *level = (pgi_small_level<T> *)host;
@@ -4791,7 +4815,7 @@ static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdi
         const size_t bytes =
             pgi_small_align(sizeof(pgi_small<T>)) + (size_t)job->table_bytes + (size_t)elements * sizeof(T);
         job->memory_bytes = (int)pgi_small_align(bytes);
-        if (job->memory_bytes <= limit) return 1;
+        if (job->memory_bytes <= limit && level[job->shared].points <= most) return 1;
     }
     return 0;
 }
@@ -4820,6 +4844,14 @@ static cudaLaunchConfig_t pgi_small_config(const pg_solver *s, const pgi_small_j
     return config;
 }
 
+template <class T> static void pgi_cuda_small_job(pg_solver *s, pgi_small_job job)
+{
+    cudaLaunchAttribute attribute;
+    if (job.entry >= job.shared) job.log_blocks = 0;    // block 0 needs no company
+    const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small_kernel<T>, job));
+}
+
 template <class T> static void pgi_cuda_small(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int task, int zero)
 {
     pgi_small_job job = s->small_job;
@@ -4831,10 +4863,24 @@ template <class T> static void pgi_cuda_small(pg_solver *s, int l, pgi_grid u, p
     job.f = rhs.f;
     job.guess_zero = s->guess_zero;
     job.checked = s->checked;
-    if (job.entry >= job.shared) job.log_blocks = 0;    // block 0 needs no company
-    cudaLaunchAttribute attribute;
-    const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small_kernel<T>, job));
+    pgi_cuda_small_job<T>(s, job);
+}
+
+// A whole problem that is small is always added up by this kernel: the bits do not depend on who steers a solve.
+template <class T>
+static int pgi_cuda_small_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x, pgi_rhs rhs)
+{
+    if (s->small > 0 || s->mixed || partner == PGI_OTHER || l != &s->outer) return 0;
+    pgi_small_job job = s->small_job;
+    job.task = PGI_SMALL_REDUCE;
+    job.entry = job.zero = 0;
+    job.full = rhs.faces != NULL;
+    job.u = source == PGI_RHS ? rhs.f : x;    // what is not read stands in for what is not there
+    job.f = source == PGI_FIELD ? x : rhs.f;
+    job.source = source;
+    job.partner = partner;
+    pgi_cuda_small_job<T>(s, job);
+    return 1;
 }
 
 // The largest cluster that the device can run; log2 of it, 0 where code or device know none.
@@ -4864,12 +4910,15 @@ template <class T> static void pgi_small_start(pg_solver *s, const pgi_hierarchy
     int limit = 0;
     pgi_small_job *job = &s->small_job;
     PGI_CUDA(s, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
-    if (s->failed || !pgi_small_fit<T>(s, h, mirror + (job->tables - s->workspace), mirror - s->workspace, limit)) {
+    char *const tables = mirror + (job->tables - s->workspace);
+    PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
+    if (s->failed == PG_OK && pgi_small_fit<T>(s, h, tables, mirror - s->workspace, limit, PGI_SMALL_ALONE))
+        job->log_blocks = pgi_small_cluster<T>(s);
+    if (s->failed == PG_OK && !job->log_blocks &&
+        !pgi_small_fit<T>(s, h, tables, mirror - s->workspace, limit, INT32_MAX)) {
         s->small = s->levels;
         return;
     }
-    PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    job->log_blocks = pgi_small_cluster<T>(s);
     s->small = s->small_base + (job->log_blocks ? 0 : job->shared);
 }
 
@@ -5047,6 +5096,10 @@ static void pgi_fmg_correction(pg_solver *s)
 {
     const pgi_level *fine = &s->level[0], *coarse = fine + 1;
     const pgi_rhs rhs = pgi_level_rhs(&s->level[0], 1);
+    if (s->small == 0) {
+        s->ops->small(s, 0, fine->u, rhs, PGI_SMALL_CORRECT, 0);
+        return;
+    }
     if (s->levels > 1) {
         s->ops->residual(s, fine, fine->u, rhs, fine->t);
         s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 1);
@@ -5894,7 +5947,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
-    s->bytes = measure.used;
+    s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
 }
 

@@ -1,5 +1,6 @@
 // The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the
 // GPU against the same one of the CPU on random boxes whose sizes divide nothing.
+#define PGI_PASS_POINTS 0    // passes on the smallest grids too
 #include "../poisson_gpu.cu"
 
 #include "common.h"
@@ -520,12 +521,12 @@ template <class T> static void set_up_small(small_setup *x, pg_solver *s, rng *r
     x->tables = (char *)allocate(bytes + PGI_ALIGN);
     memset(x->tables, 0xff, bytes + PGI_ALIGN);
     s->small_job.tables = x->tables;
-    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, 100 << 20));
+    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, 100 << 20, INT32_MAX));
     int64_t points = 0;
     for (int l = s->small_base + rng_int(r, 0, 3); l < s->levels; l++) points += s->level[l].points;
     int limit = s->small_job.memory_bytes;
     if (rng_int(r, 0, 2)) limit = s->small_job.table_bytes + 32768 + (int)(4 * sizeof(T) * (size_t)points);
-    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, limit));
+    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, limit, rng_int(r, 0, 1) ? INT32_MAX : PGI_SMALL_ALONE));
     for (int q = 0; q < PGI_ALIGN; q++) assert_int_equal((unsigned char)x->tables[bytes + (size_t)q], 0xff);
     x->memory = (char *)allocate((size_t)s->small_job.memory_bytes + PGI_ALIGN);
     pgi_hierarchy_free(h);

@@ -661,7 +661,7 @@ static void the_history_is_what_the_monitor_saw_and_what_pieces_recompute(void *
         solve(&t, &stop);
         void *r = allocate(t.f_bytes);
         for (int c = 0; c < checks; c++) {
-            assert_true(watched.history[c] == w.residual[c] && t.report.history[c] == w.residual[c]);
+            if (!(watched.history[c] == w.residual[c] && t.report.history[c] == w.residual[c])) fail_msg("method %d check %d: the monitor saw %.17g, reports have %.17g and %.17g", m, c, w.residual[c], watched.history[c], t.report.history[c]);
             assert_int_equal(w.iterations[c], iterations_at(desc.flags, stop.check, c));
             randomize(&t.p, t.u, ref_extent_u(&t.p), 1);
             if (c > 0) {

@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-enum { DEVICES = 2, MULTIPROCESSORS = 4, SHARED = 48 << 10, MAX_BLOCK = 1024, MAX_CLUSTER = 8 };
+enum { DEVICES = 2, MULTIPROCESSORS = 4, SHARED = 48 << 10, MAX_BLOCK = 1024, MAX_CLUSTER = 16 };
 static const size_t device_memory = (size_t)4 << 30;
 
 static std::recursive_mutex one_at_a_time;
