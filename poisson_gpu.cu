@@ -71,14 +71,14 @@ enum {
     PGI_WINDOW = 10,         // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
     PGI_CUBIC_END = 4,       // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
-    PGI_W_VISITS = 32,           // a W-cycle visits no level more often: semi-coarsening can take 90 levels
-    PGI_CHUNKS = 256,            // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
+    PGI_W_VISITS = 32,          // a W-cycle visits no level more often: semi-coarsening can take 90 levels
+    PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
-    PGI_BLOCK = 256,             // threads of a block
-    PGI_MARCH = 64,              // planes that a sweep marches through at most
-    PGI_PLANES = 32,             // and a transfer, which keeps their weights in shared memory
-    PGI_SERIAL = 32768,          // points below which OpenMP costs more than it gives
-    PGI_ALIGN = 256              // bytes
+    PGI_BLOCK = 256,            // threads of a block
+    PGI_MARCH = 64,             // planes that a sweep marches through at most
+    PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
+    PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
+    PGI_ALIGN = 256             // bytes
 };
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -3780,10 +3780,19 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     }
     s->small = s->small_base = s->cuda ? pgi_small_first(s) : s->levels;
     if (s->small < s->levels) {
-        int copied;
+        // Tables may take a few percent of the finest grid, unless the whole problem is small.
+        const auto table_size = [&]() {
+            int copied;
+            return single ? pgi_small_tables<float>(s, h, NULL, 0, &copied)
+                          : pgi_small_tables<double>(s, h, NULL, 0, &copied);
+        };
+        size_t bytes = table_size();
+        while (s->small_base > 0 && s->small_base < s->levels - 1 &&
+               bytes * 25 > (size_t)s->level[0].points * element) {
+            s->small = ++s->small_base;
+            bytes = table_size();
+        }
         void *host;
-        const size_t bytes =
-            single ? pgi_small_tables<float>(s, h, NULL, 0, &copied) : pgi_small_tables<double>(s, h, NULL, 0, &copied);
         s->small_job.tables = (char *)pgi_take_table(arena, bytes, &host);
     }
     const size_t table_bytes = arena->used;
