@@ -252,7 +252,7 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
-    int multiprocessors, shared_limit;    // of the device: their number, bytes a block can have
+    int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
 
     char *workspace;
     size_t bytes;
@@ -311,7 +311,9 @@ struct pgi_ops {
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed, int sweeps,
                       int head, const pgi_level *coarse, pgi_grid e);
-    void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
+    // The same from u or 0, then f of the coarse level becomes the restricted residual
+    pgi_grid (*relax_and_restrict)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, double omega, int reversed,
+                                   int sweeps, int head, const pgi_level *coarse);
     // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
     void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
@@ -365,11 +367,17 @@ template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int 
 }
 
 // A u. Every operation sums a stencil here, so that all of them round alike.
-template <class T> static PGI_HD inline T pgi_stencil(const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z,
-                                                      T reaction, T u, T xm, T xp, T ym, T yp, T zm, T zp)
+template <class T, class ROW> static PGI_HD inline T pgi_stencil(const ROW &x, const ROW &y, const ROW &z, T reaction,
+                                                                 T u, T xm, T xp, T ym, T yp, T zm, T zp)
 {
-    return ((x.lower * (xm - u) + x.upper * (xp - u)) + (y.lower * (ym - u) + y.upper * (yp - u))) +
-           ((z.lower * (zm - u) + z.upper * (zp - u)) + reaction * u);
+    T sum = reaction * u;
+    sum += x.lower * (xm - u);
+    sum += x.upper * (xp - u);
+    sum += y.lower * (ym - u);
+    sum += y.upper * (yp - u);
+    sum += z.lower * (zm - u);
+    sum += z.upper * (zp - u);
+    return sum;
 }
 
 template <class T>
@@ -386,7 +394,7 @@ static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_r
 
 template <class T> static PGI_HD inline T pgi_relaxed(T u, T residual, T inverse_diagonal, T omega)
 {
-    return u + omega * (residual * inverse_diagonal);
+    return u + residual * (omega * inverse_diagonal);
 }
 
 // The boundary data of face q at position p of its plane.
@@ -1414,12 +1422,14 @@ static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u,
     return u;
 }
 
-static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                       const pgi_level *coarse)
+static pgi_grid pgi_relax_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega,
+                                        int reversed, int sweeps, int head, const pgi_level *coarse)
 {
+    u = s->ops->relax(s, l, u, rhs, omega, reversed, sweeps, head, NULL, u);
     const pgi_grid r = pgi_other_grid(l, u);
     s->ops->residual(s, l, u, rhs, r);
     s->ops->restrict_full(s, l, r, coarse, coarse->f, 0);
+    return u;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -1945,10 +1955,11 @@ template <class T> static pgi_grid pgi_cpu_relax(pg_solver *s, const pgi_level *
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
-template <class T> static void pgi_cpu_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                         const pgi_level *coarse)
+template <class T> static pgi_grid pgi_cpu_relax_and_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                              double omega, int reversed, int sweeps, int head,
+                                                              const pgi_level *coarse)
 {
-    pgi_residual_then_restrict(s, l, u, rhs, coarse);
+    return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, sweeps, head, coarse);
 }
 
 static void pgi_cpu_control(pg_solver *s, int step, int argument)
@@ -1985,7 +1996,7 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
                                  pgi_##backend##_interpolate<T>,                                                       \
                                  pgi_##backend##_solve_coarsest<T>,                                                    \
                                  pgi_##backend##_relax<T>,                                                             \
-                                 pgi_##backend##_restrict_residual<T>,                                                 \
+                                 pgi_##backend##_relax_and_restrict<T>,                                                \
                                  small,                                                                                \
                                  pgi_##backend##_residual_narrow,                                                      \
                                  pgi_##backend##_narrow_rhs,                                                           \
@@ -2478,42 +2489,49 @@ template <> struct pgi_two<float> {
     typedef float2 type;
 };
 
-enum { PGI_PASS_PREFETCH = 4, PGI_PASS_PLANES = 256 };
+enum {
+    PGI_PASS_PREFETCH = 4,
+    PGI_PASS_PLANES = 256,
+    PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
+    PGI_PASS_CLUSTER = 8,    // most blocks side by side
+    PGI_PASS_COARSE = 3      // coarse rows that a thread restricts to, at most
+};
 
 template <int VALUE> struct pgi_constant {
     enum { value = VALUE };
 };
 
 template <class T> struct pgi_pass {
-    pgi_box<T> b, coarse;
+    pgi_box<T> b;
     pgi_transfers<T> transfer;
     pgi_grid u, out, e, coarse_f;
     pgi_rhs rhs;
     T omega;
     int first;       // parity of the colour that is relaxed first
-    int own[3];      // columns, rows and planes that a tile is there for
+    int skewed;      // rows whose pairs are not aligned come one column further along
+    int cluster;     // blocks that share a tile, side by side along y
+    int own[3];      // columns, rows and planes from tile to tile
     int tiles[3];    // their numbers
     int last;        // planes beyond its own that a tile restricts from
-    int slots[3];    // coarse points that a tile interpolates from, or restricts to
-    int edges, finals, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
-    int bytes;                                                                   // of it, for a team
+    int slots[3];    // coarse points that a block interpolates from, or restricts to
+    int meetings, inboxes, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
+    int bytes;                                                                       // of it, for a team
 };
 
-// A copy to shared memory that the thread waits for later; valid: bytes that exist, the rest becomes 0. ONCE: past L1,
-// which is worth its place only where tiles are wide against their halo.
-template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from, int valid)
+// A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
+// wide against their halo.
+template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned at = (unsigned)__cvta_generic_to_shared(to);
     if (BYTES == 16 && ONCE)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid) : "memory");
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
     else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(valid)
-                     : "memory");
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(BYTES) : "memory");
 #elif defined(PGI_SIMT)
-    __pipeline_memcpy_async(to, from, BYTES, BYTES - valid);
+    __pipeline_memcpy_async(to, from, BYTES, 0);
 #else
-    for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = 4 * q < valid ? ((const unsigned *)from)[q] : 0u;
+    for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = ((const unsigned *)from)[q];
 #endif
 }
 static __device__ inline void pgi_copy_commit()
@@ -2532,6 +2550,123 @@ template <int LATEST> static __device__ inline void pgi_copy_wait()
 #elif defined(PGI_SIMT)
     __pipeline_wait_prior(LATEST);
 #endif
+}
+
+// The meeting of a block's warps, in two halves: what comes between them need not wait. Blocks of a cluster tell each
+// other what they need, and the meeting includes that the `bytes` which a block is told have come. Two meetings take
+// turns, for others may be a step ahead. Before clusters a meeting is a barrier, in the second half.
+static __device__ inline void pgi_meetings_open(uint64_t *meeting, int warps)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n\tmbarrier.init.shared::cta.b64 [%0 + 8], %1;\n\t"
+                 "fence.mbarrier_init.release.cluster;" ::"r"(at),
+                 "r"(warps)
+                 : "memory");
+#else
+    (void)meeting, (void)warps;
+#endif
+}
+static __device__ inline void pgi_arrive(uint64_t *meeting, int bytes)
+{
+#if defined(PGI_SIMT)
+    (void)meeting, (void)bytes;
+    __cluster_barrier_arrive();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
+    __syncwarp();
+    if (threadIdx.x != 0) return;
+    if (bytes && threadIdx.y == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+    else
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+#else
+    (void)meeting, (void)bytes;
+#endif
+}
+static __device__ inline void pgi_wait(uint64_t *meeting, int parity)
+{
+#if defined(PGI_SIMT)
+    (void)meeting, (void)parity;
+    __cluster_barrier_wait();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
+    unsigned done;
+    do
+        asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t}"
+                     : "=r"(done)
+                     : "r"(at), "r"(parity)
+                     : "memory");
+    while (!done);
+#else
+    (void)meeting, (void)parity;
+    __syncthreads();
+#endif
+}
+
+// A place in the shared memory of another block of the cluster, and telling it a value
+static __device__ inline uint64_t pgi_place_in(const void *here, int rank)
+{
+#if defined(PGI_SIMT)
+    return (uint64_t)(size_t)__cluster_map_shared_rank(here, (unsigned)rank);
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    unsigned there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(there)
+        : "r"((unsigned)__cvta_generic_to_shared(here)), "r"(rank));
+    return there;
+#else
+    (void)here, (void)rank;
+    return 0;
+#endif
+}
+static __device__ inline void pgi_tell(uint64_t there, uint64_t meeting, double value)
+{
+#if defined(PGI_SIMT)
+    (void)meeting;
+    *(double *)(size_t)there = value;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"((unsigned)there),
+        "l"(__double_as_longlong(value)), "r"((unsigned)meeting)
+        : "memory");
+#else
+    (void)there, (void)meeting, (void)value;
+#endif
+}
+static __device__ inline void pgi_tell(uint64_t there, uint64_t meeting, float value)
+{
+#if defined(PGI_SIMT)
+    (void)meeting;
+    *(float *)(size_t)there = value;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"((unsigned)there),
+        "r"(__float_as_uint(value)), "r"((unsigned)meeting)
+        : "memory");
+#else
+    (void)there, (void)meeting, (void)value;
+#endif
+}
+static __device__ inline void pgi_cluster_sync()
+{
+#if defined(PGI_SIMT)
+    __cluster_barrier_arrive();
+    __cluster_barrier_wait();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+    __syncthreads();
+#endif
+}
+// Before a step of a loop: what follows from a mask shall be worked out again, not kept in a register each.
+static __device__ inline unsigned pgi_afresh(unsigned mask)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(mask));
+#endif
+    return mask;
 }
 
 // 1/x to an ulp or so, without the branches of a division.
@@ -2588,6 +2723,45 @@ template <class T, int SWEEPS> struct pgi_tuned {
     };
 };
 
+// How a thread's share of a plane is moved: where aligned as pairs, else one by one, in bit
+// (3 * parity of the plane + kind) * rows + row. A row whose pairs are not aligned comes one column further along,
+// where `skewed` leaves room for it: bit PGI_SKEW + 2 * parity of the plane + parity of the row.
+enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24 };
+static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
+struct pgi_share {
+    int first[2], lo[2], hi[2], periodic[2];    // first column and row, those that count
+    int tile, rows;
+};
+template <class T>
+static __device__ __noinline__ unsigned pgi_shape_of(pgi_share w, const void *base, int64_t sj, int64_t sk, int skewed)
+{
+    unsigned mask = 0;
+    for (int odd = 0; odd < 2; odd++)
+        for (int r = 0; r < w.rows; r++) {
+            const int x = w.first[0], y = w.first[1] + r, at = pgi_wrap(y, w.hi[1], w.periodic[1]);
+            const int out = (int)(((int64_t)((size_t)base / sizeof(T)) + y * (sj & 1) + odd * (sk & 1) + w.tile) & 1);
+            const int s = skewed && out, i = pgi_wrap(x - s, w.hi[0], w.periodic[0]),
+                      j = pgi_wrap(x + 1 - s, w.hi[0], w.periodic[0]);
+            mask |= (unsigned)s << (PGI_SKEW + 2 * odd + (r & 1));
+            if (at < w.lo[1]) continue;
+            const bool here = i >= w.lo[0], next = j >= w.lo[0];
+            if (here && next && j == i + 1 && out == s)
+                mask |= 1u << ((3 * odd + PGI_BOTH) * w.rows + r);
+            else
+                mask |= (here ? 1u : 0u) << ((3 * odd + PGI_LOWER) * w.rows + r) |
+                        (next ? 1u : 0u) << ((3 * odd + PGI_UPPER) * w.rows + r);
+        }
+    return mask;
+}
+
+// Half-sweeps of a wavefront, those that leave the residual of a colour included: after a sweep that of the second
+// colour is what relaxation left of it.
+static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * sweeps + (!tail ? 0 : sweeps ? 1 : 2); }
+static PGI_HD constexpr int pgi_halo(int sweeps, int tail)
+{
+    return 2 * sweeps + (tail ? 2 : 0);
+}    // below a tile, even
+
 // Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAIL then f = R (rhs - A u) on the coarse level
 // Moves 3 words a point (2 from 0; 2 with no sweeps), 1/8 more for each transfer   Covers see above   FLAT: ny = 1, a
 // warp is a team of its own   Overlap: none
@@ -2600,44 +2774,65 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
-        STAGES = 2 * SWEEPS,
-        RING = STAGES + 2 + TAIL,            // planes of u under way
-        QUEUE = STAGES + 2 + TAIL,           // and of f, two of them still to come
-        LOW = TAIL ? STAGES + 2 : STAGES,    // halo below a tile, even
-        ODD = !TAIL                          // parity of the first plane
+        RELAX = 2 * SWEEPS,
+        HALVES = pgi_halves(SWEEPS, TAIL),
+        LOW = pgi_halo(SWEEPS, TAIL),
+        ODD = !TAIL,           // parity of the first plane
+        RING = HALVES + 2,     // planes of u under way
+        QUEUE = HALVES + 1,    // and of f, two of them still to come
+        PITCH = PGI_PASS_PITCH,
+        PLANE = ROWS * WARPS * PITCH,
+        BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
+        TAIL_PLANE = ROWS * WARPS * 64,
+        GUESTS = ROWS * 64    // residuals of the first rows of the next block
     };
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int lane = (int)threadIdx.x, warp = FLAT ? 0 : (int)threadIdx.y, thread = 32 * warp + lane;
     char *const shared = pgi_shared + (FLAT ? (int)threadIdx.y * a.bytes : 0);
-    const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + threadIdx.y : (int64_t)blockIdx.x;
-    if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
-    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]);
+    const int rank = FLAT ? 0 : (int)blockIdx.x % a.cluster;
+    const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + threadIdx.y : (int64_t)blockIdx.x / a.cluster;
+    if (FLAT && tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
+    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]), tile_y = rest % a.tiles[1];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
     const int nx = ax.n, ny = ay.n, nz = az.n;
-    const int x_own = tile_x * a.own[0], y_own = rest % a.tiles[1] * a.own[1], k0 = rest / a.tiles[1] * a.own[2];
-    const int k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x_tile = x_own - LOW - a.first, y_tile = FLAT ? 0 : y_own - LOW;
+    // Tiles begin at the low end of a closed axis, and the first one there has no halo.
+    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)LOW),
+              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)LOW);
+    const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0]};
+    const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
+                          FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
+    const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
+    const int x_tile = x_low - LOW - a.first, y_tile = FLAT ? 0 : y_low - LOW + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
-    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + STAGES : k1 - 2 + STAGES;    // steps t
-    const int z_table = begin - STAGES;    // the first plane that the tables have
+    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + HALVES - 1 : k1 - 2 + RELAX;    // steps t
+    const int z_table = begin - HALVES;    // the first plane that the tables have
 
-    T2 *const u_slots = (T2 *)shared + thread, *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : 2) * ROWS * TEAM;
-    T *const edges = (T *)(shared + a.edges);        // [2][STAGES][2][WARPS][32]
-    T2 *const finals = (T2 *)(shared + a.finals);    // [2][2][WARPS][32]
+    T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [2][rows][pitch]
+    T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : 2) * PLANE;
+    T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
     pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
+    pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
     pgi_pair<T> *const z_pairs = (pgi_pair<T> *)(shared + a.coarse_planes);
     pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
-    T2 *const residuals = (T2 *)(shared + a.residuals);    // TAIL: [2][rows][32]; HEAD: coarse planes [2][slots]
-    T *const corrections = (T *)(shared + a.residuals);
+    T *const residuals = (T *)(shared + a.residuals);    // TAIL: [2][rows][64]; HEAD: coarse planes [2][slots]
+    T *const guests = residuals + 2 * TAIL_PLANE;        // TAIL: [3][ROWS][64], for their block may be a step ahead
+    uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
+    T *const corrections = residuals;
     const int slots = a.slots[0] * a.slots[1];
 
     // Tables of the tile
     const T alpha = (T)a.b.state->alpha, omega = a.omega == 0 ? (T)a.b.state->omega : a.omega;
     for (int q = thread; q <= end + 1 - z_table; q += TEAM)
         z_rows[q] = pgi_coupling_of(az, pgi_wrap(z_table + q, nz, az.periodic));
-    for (int q = thread; SWEEPS && !FLAT && q < 2 * STAGES * 2 * TEAM; q += TEAM) edges[q] = 0;
-    for (int q = thread; TAIL && !FLAT && q < 4 * TEAM; q += TEAM) finals[q].x = finals[q].y = 0;
+    for (int q = 0; q < ((HEAD == PGI_FROM_ZERO ? 0 : 2) + QUEUE) * ROWS; q++) {
+        T *const row = u_slots + q / ROWS * PLANE + q % ROWS * PITCH;
+        row[0] = row[1] = 0;
+        if (lane == 31) row[2] = row[3] = 0;
+    }
+    for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
+    for (int q = thread; TAIL && q < 2 * TAIL_PLANE + 3 * GUESTS; q += TEAM) residuals[q] = 0;
+    if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
     pgi_pair<T> x_pair[2];
     int e_origin[2] = {0, 0};
     const pgi_transfers<T> &tr = a.transfer;
@@ -2667,16 +2862,18 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             z_pairs[q] = place(2, pgi_wrap(z_table + q, nz, az.periodic));
         for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
     }
-    // Coarse columns of the thread, and their weights
-    pgi_taps<T> x_taps, y_taps[2];
-    T current[2] = {0, 0}, following[2] = {0, 0};
+    // The coarse column of the thread and its coarse rows
+    pgi_taps<T> x_taps;
+    T current[PGI_PASS_COARSE] = {0}, following[PGI_PASS_COARSE] = {0};
     if (TAIL) {
-        x_taps = pgi_taps_of(tr.axis[0], x_own, x_own + a.own[0], lane);
+        x_taps = pgi_taps_of(tr.axis[0], x_own[0], x_own[1], lane);
         x_taps.first = x_taps.coarse < 0 ? 0 : x_taps.first - x_tile;
-#pragma unroll
-        for (int q = 0; q < 2; q++) {
-            y_taps[q] = pgi_taps_of(tr.axis[1], y_own, y_own + a.own[1], warp + q * WARPS);
-            y_taps[q].first = y_taps[q].coarse < 0 ? 0 : y_taps[q].first - y_tile;
+        const int y_end = y_tile + ROWS * WARPS, lo = y_own[0] > y_tile ? y_own[0] : y_tile,
+                  hi = y_own[1] < y_end ? y_own[1] : y_end;
+        for (int q = thread; q < PGI_PASS_COARSE * WARPS; q += TEAM) {
+            pgi_taps<T> row = pgi_taps_of(tr.axis[1], lo, hi, q);
+            row.first = row.coarse < 0 ? 0 : row.first - y_tile;
+            y_taps[q] = row;
         }
         for (int q = thread; q < a.own[2] + a.last + 4; q += TEAM) {    // planes k0 + q
             pgi_plane_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
@@ -2698,73 +2895,87 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             shares[q] = share;
         }
     }
-    const auto barrier = [&]() {
-        if (FLAT)
-            __syncwarp();
-        else
-            __syncthreads();
-    };
-    barrier();
 
-    // The thread's columns
+    // The thread's columns. Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
     const int x_at[2] = {pgi_wrap(x, nx, ax.periodic), pgi_wrap(x + 1, nx, ax.periodic)};
-    const pgi_coupling<T> xc[2] = {pgi_coupling_of(ax, x_at[0]), pgi_coupling_of(ax, x_at[1])};
+    pgi_coupling<T> xc[2] = {pgi_coupling_of(ax, x_at[0]), pgi_coupling_of(ax, x_at[1])};
+    T reaction[2] = {alpha, alpha};
+    if (lane == 0 && x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
+    if (lane == 31 && x_at[1] == nx - 1 && !ax.periodic) reaction[1] -= xc[1].upper, xc[1].upper = 0;
     const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper};
     const auto y_index = [&](int r) { return FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic); };
-    const int x_bytes = x_at[0] < 0 ? 0 : x_at[1] < 0 ? (int)sizeof(T) : (int)sizeof(T2);
+    const auto diagonal = [&](int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) {
+        return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
+    };
     pgi_coupling<T> yc[ROWS];
-    int y_row[ROWS], bytes[ROWS];    // where a row comes from, and how much of it exists
-    T inverse[ROWS][2];
+    T weight[ROWS][2];    // omega over the diagonal inside
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int at = y_index(r);
-        y_row[r] = at < 0 ? 0 : at;
-        bytes[r] = at < 0 ? 0 : x_bytes;
         yc[r] = pgi_coupling_of(ay, at);
 #pragma unroll
-        for (int c = 0; c < 2; c++) {
-            const T d =
-                alpha - ((xc[c].lower + xc[c].upper) + (yc[r].lower + yc[r].upper) + (inner.lower + inner.upper));
-            inverse[r][c] = x_at[c] >= 0 && at >= 0 ? 1 / d : (T)0;
-        }
+        for (int c = 0; c < 2; c++)
+            weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, yc[r], inner)) : (T)0;
     }
 
-    // Incoming planes
+    // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
+    const pgi_share share = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS};
+    const pgi_share own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS};
+    const auto bit = [&](unsigned mask, int odd, int kind, int r) { return mask >> ((3 * odd + kind) * ROWS + r) & 1; };
+    const auto skew_of = [&](unsigned mask, int odd, int r) {
+        return (int)(mask >> (PGI_SKEW + 2 * odd + (r & 1)) & 1);
+    };
     const char *const u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
     const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
-    const auto in_pairs = [&](const void *base, const pgi_grid &g) {
-        return !a.first && (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) &
-                            (sizeof(T2) - 1)) == 0;
-    };
-    const bool u_pairs = in_pairs(u_base, a.u), f_pairs = in_pairs(f_base, a.rhs.f);
-    const int x0 = x_at[0] < 0 ? 0 : x_at[0], x1 = x_at[1] < 0 ? 0 : x_at[1];
-    const auto plane_of = [&](const char *base, const pgi_grid &g, int z) {
-        const int at = pgi_wrap(z, nz, az.periodic);
-        return at < 0 ? (const char *)NULL : base + (at * g.sk + x0) * (int64_t)sizeof(T);
-    };
-    const auto fetch = [&](const char *plane, int pitch, bool pairs, T2 *slot) {
-        if (pairs) {
+    const unsigned u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_shape_of<T>(share, u_base, a.u.sj, a.u.sk, a.skewed),
+                   f_mask = pgi_shape_of<T>(share, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed);
+    unsigned u_row[ROWS], f_row[ROWS];
+    int f_skew[2][2];
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
-                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(slot + r * TEAM, plane + (int64_t)y_row[r] * pitch, bytes[r]);
-            return;
+    for (int q = 0; q < 4; q++) f_skew[q & 1][q >> 1] = skew_of(f_mask, q >> 1, q & 1);
+    const int x_from = x_at[0] < 0 ? 0 : x_at[0];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int at = y_index(r) < 0 ? 0 : y_index(r);
+        u_row[r] = (unsigned)((at * a.u.sj + x_from) * (int64_t)sizeof(T));
+        f_row[r] = (unsigned)((at * a.rhs.f.sj + x_from) * (int64_t)sizeof(T));
+    }
+    // Singles lie one from each other but at a seam.
+    const int beside[2] = {(x_at[1] < 0 ? 0 : x_at[1]) - x_from, pgi_wrap(x - 1, nx, ax.periodic) - x_from};
+    const auto fetch = [&](const char *const(&plane)[2], const unsigned(&row)[ROWS], unsigned mask, int odd, T *slot) {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (bit(mask, odd, PGI_BOTH, r))
+                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(slot + r * PITCH, plane[r & 1] + row[r]);
+        if (mask >> 3 * ROWS * odd & pgi_singles(ROWS))
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const int s = skew_of(mask, odd, r);
+                const T *const from = (const T *)(plane[r & 1] + row[r]) + s;
+                if (bit(mask, odd, PGI_LOWER, r))
+                    pgi_copy_async<sizeof(T), 0>(slot + r * PITCH, from + (s ? beside[1] : 0));
+                if (bit(mask, odd, PGI_UPPER, r))
+                    pgi_copy_async<sizeof(T), 0>(slot + r * PITCH + 1, from + (s ? 0 : beside[0]));
+            }
+    };
+    const auto fetch_zero = [&](T *slot) {
+#pragma unroll 1
+        for (int r = 0; r < ROWS; r++) slot[r * PITCH] = slot[r * PITCH + 1] = 0;
+    };
+    const char *u_plane[2] = {NULL, NULL}, *f_plane[2] = {NULL, NULL};    // of the next fetch inside
+    // To plane z, or from the plane before it; 0: there is none.
+    const auto turn = [&](const char *(&plane)[2], const char *base, const pgi_grid &g, unsigned mask, int z, int odd,
+                          bool inside) {
+        const int at = inside ? 0 : pgi_wrap(z, nz, az.periodic);
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            if (inside)
+                plane[q] += (g.sk + skew_of(mask, 1 - odd, q) - skew_of(mask, odd, q)) * (int64_t)sizeof(T);
+            else if (at >= 0)
+                plane[q] = base + (at * g.sk - skew_of(mask, odd, q)) * (int64_t)sizeof(T);
         }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const char *const row = plane + (int64_t)y_row[r] * pitch;
-            const bool in = bytes[r] > 0 || (a.first && y_index(r) >= 0 && x_at[1] >= 0);
-            pgi_copy_async<sizeof(T), 0>(&slot[r * TEAM].x, row, in && x_at[0] >= 0 ? (int)sizeof(T) : 0);
-            pgi_copy_async<sizeof(T), 0>(&slot[r * TEAM].y, row + (int64_t)(x1 - x0) * (int)sizeof(T),
-                                         in && x_at[1] >= 0 ? (int)sizeof(T) : 0);
-        }
+        return at >= 0;
     };
-    const auto fetch_zero = [&](T2 *slot) {
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) slot[r * TEAM].x = slot[r * TEAM].y = 0;
-    };
-    const int u_pitch = (int)(a.u.sj * (int64_t)sizeof(T)), f_pitch = (int)(a.rhs.f.sj * (int64_t)sizeof(T));
-    const int64_t u_step = a.u.sk * (int64_t)sizeof(T), f_step = a.rhs.f.sk * (int64_t)sizeof(T);
-    const char *u_plane = NULL, *f_plane = NULL;    // of the next fetch inside
     const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
     // Boundary data reach the tiles at their faces only
     const int x_last = x_tile + 63, y_last = y_tile + ROWS * WARPS - 1;
@@ -2811,55 +3022,66 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     };
 
     T ring[RING + 1][ROWS][2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
+    T held[ROWS];                 // residuals of the second colour, of the plane whose first colour comes next
 #pragma unroll
     for (int q = 0; q <= RING; q++)
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = 0;
-    const auto fetch_u = [&](int z, T2 *slot, bool inside) {
-        if (!inside) u_plane = plane_of(u_base, a.u, z);
-        if (inside || u_plane)
-            fetch(u_plane, u_pitch, u_pairs, slot);
+        for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = held[r] = 0;
+    const auto fetch_u = [&](int z, unsigned mask, int odd, T *slot, bool inside) {
+        if (turn(u_plane, u_base, a.u, mask, z, odd, inside))
+            fetch(u_plane, u_row, mask, odd, slot);
         else
             fetch_zero(slot);
-        u_plane += u_step;
     };
-    const auto fetch_f = [&](int z, T2 *slot, bool inside) {
-        if (!inside) f_plane = plane_of(f_base, a.rhs.f, z);
-        if (inside || f_plane)
-            fetch(f_plane, f_pitch, f_pairs, slot);
-        else
-            fetch_zero(slot);
-        f_plane += f_step;
+    const auto fetch_f = [&](int z, unsigned mask, int odd, T *slot, bool inside) {
+        if (turn(f_plane, f_base, a.rhs.f, mask, z, odd, inside)) fetch(f_plane, f_row, mask, odd, slot);
     };
+    const auto gather = [&]() {    // what a lane reads may have been copied by the one beside it
+        if (FLAT || a.skewed) __syncwarp();
+    };
+    gather();
     for (int q = 0; q < 2; q++) {
-        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_slots + q * ROWS * TEAM, false);
-        fetch_f(begin + q, f_slots + q * ROWS * TEAM, false);
+        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, (ODD + 1 + q) & 1, u_slots + q * PLANE, false);
+        fetch_f(begin + q, f_mask, (ODD + q) & 1, f_slots + q * PLANE, false);
         pgi_copy_commit();
     }
+    if (FLAT)
+        __syncwarp();
+    else
+        pgi_cluster_sync();
     if (HEAD == PGI_CORRECTED) {
         e_load(begin + 1);
         e_store(begin + 1, 0);
-        barrier();
     }
-    const int warp_below = warp > 0 ? warp - 1 : 0, warp_above = warp < WARPS - 1 ? warp + 1 : warp;
-    const int low = warp * 32 + lane, from_below = warp_below * 32 + lane, from_above = warp_above * 32 + lane;
-    const bool own[2] = {x >= x_own && x < x_own + a.own[0] && x < nx,
-                         x + 1 >= x_own && x + 1 < x_own + a.own[0] && x + 1 < nx};
+    // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
+    const bool low_guest = !FLAT && warp == 0 && rank > 0,
+               high_guest = !FLAT && warp == WARPS - 1 && rank < a.cluster - 1;
+    uint64_t low_box = 0, high_box = 0, low_guests = 0, far_meeting = 0;
+    if (low_guest) {
+        low_box = pgi_place_in(inbox + 2 * TEAM - 32, rank - 1);
+        low_guests = pgi_place_in(guests + 2 * lane, rank - 1);
+        far_meeting = pgi_place_in(meeting, rank - 1);
+    }
+    if (high_guest) {
+        high_box = pgi_place_in(inbox + 32 - TEAM, rank + 1);
+        far_meeting = pgi_place_in(meeting, rank + 1);
+    }
+    const int told = FLAT ? 0
+                          : ((rank > 0) + (rank < a.cluster - 1)) * (int)(HALVES * 32 * sizeof(T)) +
+                                (TAIL && rank < a.cluster - 1 ? (int)(GUESTS * sizeof(T)) : 0);
+    int guest = 0;    // of the three, the one of this step
     char *out_plane = SWEEPS ? (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x) : NULL;
-    const bool own_pair = SWEEPS && own[0] && own[1] && in_pairs(pgi_data<T>(a.out), a.out);
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
-    unsigned own_rows = 0;
-    for (int r = 0; r < ROWS; r++)
-        own_rows |= (y + r >= y_own && y + r < y_own + a.own[1] && y + r < ny ? 1u : 0u) << r;
+    const unsigned out_mask = SWEEPS ? pgi_shape_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) : 0u;
     int queue = 0, open = 0;    // slot of plane t of f; the first coarse plane under way
 
     const auto write_coarse = [&]() {
         const int K = shares[open].coarse;
 #pragma unroll
-        for (int q = 0; q < 2; q++) {
-            if (x_taps.coarse >= 0 && y_taps[q].coarse >= 0 && K >= 0)
-                pgi_data<T>(a.coarse_f)[x_taps.coarse + y_taps[q].coarse * a.coarse_f.sj + K * a.coarse_f.sk] =
-                    current[q];
+        for (int q = 0; q < PGI_PASS_COARSE; q++) {
+            const int J = y_taps[warp + q * WARPS].coarse;
+            if (x_taps.coarse >= 0 && J >= 0 && K >= 0)
+                pgi_data<T>(a.coarse_f)[x_taps.coarse + J * a.coarse_f.sj + K * a.coarse_f.sk] = current[q];
             current[q] = following[q];
             following[q] = 0;
         }
@@ -2869,30 +3091,56 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     const auto step = [&](int t, auto second, auto careful) {
         constexpr int SECOND = decltype(second)::value, CAREFUL = decltype(careful)::value, AT = 1 - SECOND;
-        constexpr int COLOUR = (SECOND + ODD) & 1;    // of row 0: the column that is relaxed now
+        constexpr int COLOUR =
+            (SECOND + ODD) & 1;    // of row 0: the column that is relaxed now; and the plane's parity
         const auto slot_of = [&](int p) {
             const int slot = queue - p;
-            return f_slots + (slot < 0 ? slot + QUEUE : slot) * ROWS * TEAM;
+            return f_slots + (slot < 0 ? slot + QUEUE : slot) * PLANE;
         };
-        T *const edges_in = edges + SECOND * 4 * STAGES * TEAM / 2, *const edges_out =
-                                                                        edges + AT * 4 * STAGES * TEAM / 2;
-        T2 *const finals_in = finals + SECOND * 2 * TEAM, *const finals_out = finals + AT * 2 * TEAM;
+        const unsigned in_u = pgi_afresh(u_mask), in_f = pgi_afresh(f_mask), out = pgi_afresh(out_mask);
         if (HEAD == PGI_CORRECTED && t < end) e_load(t + 2);
 
         // Plane t + 1 of u and plane t of f have come
         pgi_copy_wait<1>();
-        T2 *const incoming = u_slots + SECOND * ROWS * TEAM;
-        if (HEAD == PGI_FROM_ZERO) {
+        gather();
+        T *const incoming = u_slots + SECOND * PLANE;
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) ring[AT][r][0] = ring[AT][r][1] = 0;
-        } else {
+        for (int r = 0; r < ROWS; r++) {
+            const T *const from = incoming + r * PITCH;
+            T2 v;
+            v.x = v.y = 0;
+            if (HEAD != PGI_FROM_ZERO) {
+                if (a.skewed)
+                    v.x = from[skew_of(in_u, 1 - COLOUR, r)], v.y = from[skew_of(in_u, 1 - COLOUR, r) + 1];
+                else
+                    v = *(const T2 *)from;
+            }
+            ring[AT][r][0] = v.x;
+            ring[AT][r][1] = v.y;
+        }
+        if (mean != 0) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const T2 v = incoming[r * TEAM];
-                ring[AT][r][0] = v.x;
-                ring[AT][r][1] = v.y;
+                T *const f = slot_of(0) + r * PITCH + f_skew[r & 1][COLOUR];
+                f[0] -= mean, f[1] -= mean;
             }
         }
+        if (touched || (CAREFUL && mask)) {
+            const int z = pgi_wrap(t, nz, az.periodic);
+#pragma unroll 1
+            for (int r = 0; r < ROWS && z >= 0; r++) {
+                T *const f = slot_of(0) + r * PITCH + skew_of(in_f, COLOUR, r);
+                const int j = y_index(r);
+                if (j >= 0 && x_at[0] >= 0) f[0] = pgi_rhs_point(a.b, a.rhs, f[0], (T)0, x_at[0], j, z);
+                if (j >= 0 && x_at[1] >= 0) f[1] = pgi_rhs_point(a.b, a.rhs, f[1], (T)0, x_at[1], j, z);
+            }
+        }
+
+        // From here on others' memory
+        if (FLAT)
+            __syncwarp();
+        else
+            pgi_wait(meeting + SECOND, (t - begin) >> 1 & 1);
         if (HEAD == PGI_CORRECTED) {
             const T *const e = corrections + SECOND * slots;
 #pragma unroll
@@ -2906,41 +3154,35 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 }
             }
         }
-        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 3, incoming, !CAREFUL);
-        fetch_f(t + 2, slot_of(QUEUE - 2), !CAREFUL);
-        pgi_copy_commit();
-        if (mean != 0) {
-            T2 *const f = slot_of(0);
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) f[r * TEAM].x -= mean, f[r * TEAM].y -= mean;
-        }
-        if (touched || (CAREFUL && mask)) {
-            const int z = pgi_wrap(t, nz, az.periodic);
-            T2 *f = slot_of(0);
-#pragma unroll 1
-            for (int r = 0; r < ROWS && z >= 0; r++, f += TEAM) {
-                const int j = y_index(r);
-                if (j >= 0 && x_at[0] >= 0) f->x = pgi_rhs_point(a.b, a.rhs, f->x, (T)0, x_at[0], j, z);
-                if (j >= 0 && x_at[1] >= 0) f->y = pgi_rhs_point(a.b, a.rhs, f->y, (T)0, x_at[1], j, z);
-            }
-        }
-        if (SWEEPS && !FLAT) {
-            edges_out[low] = ring[AT][0][COLOUR];
-            edges_out[TEAM + low] = ring[AT][ROWS - 1][1 - COLOUR];
-        }
+        const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
+            if (FLAT) return;
+            const int at = AT * BOX + 2 * p * TEAM;
+            const T low = ring[AT + p][0][COLOUR], high = ring[AT + p][ROWS - 1][1 - COLOUR];
+            if (warp > 0) inbox[at + TEAM - 32] = low;
+            if (warp < WARPS - 1) inbox[at + 32] = high;
+            if (low_guest) pgi_tell(low_box + at * sizeof(T), far_meeting + AT * sizeof *meeting, low);
+            if (high_guest) pgi_tell(high_box + at * sizeof(T), far_meeting + AT * sizeof *meeting, high);
+        };
+        // Before anything is told that lets others go on, what they may overwrite is read.
+        T edge_low = 0, edge_high = 0;
+        const auto listen = [&](int p) {
+            if (FLAT) return;
+            edge_low = inbox[SECOND * BOX + 2 * p * TEAM];
+            edge_high = inbox[SECOND * BOX + (2 * p + 1) * TEAM];
+        };
+        listen(0);
+        tell(0);
 
+        T next_held[ROWS], last[ROWS];
 #pragma unroll
-        for (int p = 0; p < STAGES; p++) {
+        for (int p = 0; p < HALVES; p++) {
             const int z = t - p, here = AT + p + 1;
-            if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
+            const bool relaxes = p < RELAX;
+            if (!CAREFUL || !relaxes || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
-                const T *const f_plane = (const T *)slot_of(p);
-                T edge_low = 0, edge_high = 0, fresh[ROWS];
-                if (!FLAT) {
-                    edge_low = edges_in[(2 * p + 1) * TEAM + from_below];
-                    edge_high = edges_in[2 * p * TEAM + from_above];
-                }
+                const bool special = CAREFUL && relaxes && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const T *const f_plane = slot_of(p);
+                T fresh[ROWS];
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
                     const int c = (r + COLOUR) & 1;
@@ -2948,118 +3190,112 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
-                    const T au =
-                        ((xc[c].lower * ((c ? side : far) - u) + xc[c].upper * ((c ? far : side) - u)) +
-                         (yc[r].lower * (ym - u) + yc[r].upper * (yp - u))) +
-                        ((zc.lower * (ring[here + 1][r][c] - u) + zc.upper * (ring[here - 1][r][c] - u)) + alpha * u);
-                    T inv = inverse[r][c];
-                    if (special && inv != 0)
-                        inv = pgi_reciprocal(alpha - ((xc[c].lower + xc[c].upper) + (yc[r].lower + yc[r].upper) +
-                                                      (zc.lower + zc.upper)));
-                    fresh[r] = pgi_relaxed(u, f_plane[2 * r * TEAM + c] - au, inv, omega);
+                    const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
+                                       pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
+                                                   yp, ring[here + 1][r][c], ring[here - 1][r][c]);
+                    T w = weight[r][c];
+                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
+                    if (relaxes) fresh[r] = u + residual * w;
+                    if (TAIL && p == HALVES - 2) next_held[r] = relaxes ? (1 - omega) * residual : residual;
+                    if (TAIL && p == HALVES - 1) last[r] = residual;
                 }
+                if (relaxes)
 #pragma unroll
-                for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+                    for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+            } else if (TAIL && p == HALVES - 2) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) next_held[r] = 0;
             }
-            if (p + 1 < STAGES && !FLAT) {
-                edges_out[2 * (p + 1) * TEAM + low] = ring[here][0][COLOUR];
-                edges_out[(2 * (p + 1) + 1) * TEAM + low] = ring[here][ROWS - 1][1 - COLOUR];
+            if (p + 1 < HALVES) {
+                listen(p + 1);
+                tell(p + 1);
             }
         }
 
-        if (SWEEPS) {
-            const int z = t - (STAGES - 1), here = AT + STAGES;
-            if (z >= k0 && z < k1) {
-                if (own_pair) {
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        T2 v;
-                        v.x = ring[here][r][0], v.y = ring[here][r][1];
-                        if (own_rows >> r & 1) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
-                    }
-                } else if (own[0] || own[1]) {
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
-                        if (own[0] && (own_rows >> r & 1)) to[0] = ring[here][r][0];
-                        if (own[1] && (own_rows >> r & 1)) to[1] = ring[here][r][1];
-                    }
-                }
-                out_plane += a.out.sk * (int64_t)sizeof(T);
-            }
-        }
+        // What comes next
+        gather();
+        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 3, in_u, 1 - COLOUR, incoming, !CAREFUL);
+        fetch_f(t + 2, in_f, COLOUR, slot_of(QUEUE - 2), !CAREFUL);
+        pgi_copy_commit();
+        if (HEAD == PGI_CORRECTED && t < end) e_store(t + 2, AT);
 
         if (TAIL) {
-            // The residual of plane t - STAGES, from the edges that the step before left; kept for the next step
-            const int here = AT + STAGES + 1, z = t - STAGES;
-            T2 edge_low, edge_high;
-            edge_low.x = edge_low.y = edge_high.x = edge_high.y = 0;
-            if (!FLAT) {
-                T2 v;
-                v.x = ring[here - 1][0][0], v.y = ring[here - 1][0][1];
-                finals_out[low] = v;
-                v.x = ring[here - 1][ROWS - 1][0], v.y = ring[here - 1][ROWS - 1][1];
-                finals_out[TEAM + low] = v;
-                edge_low = finals_in[TEAM + from_below];
-                edge_high = finals_in[from_above];
-            }
-            const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-            const T2 *const f_plane = slot_of(STAGES);
+            // The residual of plane t - HALVES + 1 is complete; that of the plane before goes to the coarse planes that
+            // it is part of.
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                const T2 f = f_plane[r * TEAM];
-                const T u0 = ring[here][r][0], u1 = ring[here][r][1];
-                const T xm = __shfl_up_sync(0xffffffffu, u1, 1), xp = __shfl_down_sync(0xffffffffu, u0, 1);
-                const T ym0 = r > 0 ? ring[here][r > 0 ? r - 1 : 0][0] : edge_low.x;
-                const T ym1 = r > 0 ? ring[here][r > 0 ? r - 1 : 0][1] : edge_low.y;
-                const T yp0 = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][0] : edge_high.x;
-                const T yp1 = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][1] : edge_high.y;
+                const int c = (r + COLOUR) & 1;
                 T2 v;
-                v.x =
-                    f.x -
-                    (((xc[0].lower * (xm - u0) + xc[0].upper * (u1 - u0)) +
-                      (yc[r].lower * (ym0 - u0) + yc[r].upper * (yp0 - u0))) +
-                     ((zc.lower * (ring[here + 1][r][0] - u0) + zc.upper * (ring[here - 1][r][0] - u0)) + alpha * u0));
-                v.y =
-                    f.y -
-                    (((xc[1].lower * (u0 - u1) + xc[1].upper * (xp - u1)) +
-                      (yc[r].lower * (ym1 - u1) + yc[r].upper * (yp1 - u1))) +
-                     ((zc.lower * (ring[here + 1][r][1] - u1) + zc.upper * (ring[here - 1][r][1] - u1)) + alpha * u1));
-                residuals[(AT * ROWS * WARPS + warp * ROWS + r) * 32 + lane] = v;
+                v.x = c ? held[r] : last[r];
+                v.y = c ? last[r] : held[r];
+                *(T2 *)(residuals + AT * TAIL_PLANE + (warp * ROWS + r) * 64 + 2 * lane) = v;
+                if (low_guest) {
+                    const uint64_t there = low_guests + (guest * GUESTS + r * 64) * sizeof(T);
+                    pgi_tell(there, far_meeting + AT * sizeof *meeting, v.x);
+                    pgi_tell(there + sizeof(T), far_meeting + AT * sizeof *meeting, v.y);
+                }
+                held[r] = next_held[r];
             }
-            // The residual of the plane before goes to the coarse planes that it is part of
-            const int done = z - 1;
+            const int done = t - HALVES;
             if (done >= k0 && done <= k1 - 1 + a.last) {
                 const pgi_plane_share<T> share = shares[done - k0];
                 while (open < share.slot) write_coarse();
-                const T *const plane = (const T *)(residuals + SECOND * ROWS * WARPS * 32) + x_taps.first;
+                const T *const plane = residuals + SECOND * TAIL_PLANE + x_taps.first, *const beyond =
+                                                                                           guests +
+                                                                                           (guest > 0 ? guest - 1 : 2) *
+                                                                                               GUESTS +
+                                                                                           x_taps.first;
 #pragma unroll
-                for (int q = 0; q < 2; q++) {
-                    if (y_taps[q].coarse < 0) continue;
-                    const T *row = plane + y_taps[q].first * 64;
+                for (int q = 0; q < PGI_PASS_COARSE; q++) {
+                    const pgi_taps<T> &rows = y_taps[warp + q * WARPS];
+                    if (rows.coarse < 0) continue;
                     T v = 0;
 #pragma unroll
                     for (int j = 0; j < PGI_TAPS; j++) {
                         if (j >= tr.axis[1].most_taps) break;
+                        const int at = rows.first + j - ROWS * WARPS;
+                        const T *const row = at < 0 ? plane + (rows.first + j) * 64 : beyond + at * 64;
                         T line = 0;
 #pragma unroll
                         for (int i = 0; i < PGI_TAPS; i++)
-                            if (i < tr.axis[0].most_taps) line += x_taps.w[i] * row[64 * j + i];
-                        v += y_taps[q].w[j] * line;
+                            if (i < tr.axis[0].most_taps) line += x_taps.w[i] * row[i];
+                        v += rows.w[j] * line;
                     }
                     current[q] += share.w0 * v;
                     following[q] += share.w1 * v;
                 }
             }
         }
-        if (HEAD == PGI_CORRECTED && t < end) e_store(t + 2, AT);
-        barrier();
+        guest = guest < 2 ? guest + 1 : 0;
+        if (!FLAT) pgi_arrive(meeting + AT, told);
+
+        if (SWEEPS) {
+            const int z = t - (RELAX - 1), here = AT + RELAX;
+            constexpr int PARITY = (COLOUR + RELAX - 1) & 1;
+            if (z >= k0 && z < k1) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    T2 v;
+                    v.x = ring[here][r][0], v.y = ring[here][r][1];
+                    if (bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+                }
+                if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
+#pragma unroll
+                    for (int r = 0; r < ROWS; r++) {
+                        T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
+                        if (bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
+                        if (bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
+                    }
+                out_plane += a.out.sk * (int64_t)sizeof(T);
+            }
+        }
         queue = queue + 1 < QUEUE ? queue + 1 : 0;
     };
 
-    const int inside_from = 1 + STAGES + TAIL, inside_to = az.table ? 0 : nz - 3;    // the second step fetches t + 4
+    if (!FLAT) pgi_arrive(meeting, 0);
+    const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3;    // the second step fetches t + 4
     for (int t = begin; t <= end; t += 2) {
-        // Planes t - STAGES to t + 1 take part
+        // Planes t - HALVES to t + 1 take part
         if (t >= inside_from && t + 2 <= inside_to && t < end && t > begin) {
             step(t, pgi_constant<0>(), pgi_constant<0>());
             step(t + 1, pgi_constant<1>(), pgi_constant<0>());
@@ -3074,6 +3310,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 #pragma unroll
                 for (int c = 0; c < 2; c++) ring[q][r][c] = ring[q - 2][r][c];
     }
+    if (!FLAT)
+        pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
     if (TAIL)
         while (open < a.slots[2]) write_coarse();
 }
@@ -3241,98 +3479,150 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
     return 1;
 }
 
-// Fills in tiles and shared memory. Returns the blocks, 0: not enough shared memory.
-template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, int sweeps, int head, int tail,
-                                                int flat, int warps, int resident, int rows, dim3 *threads)
+// What a pass does, as numbers: the arguments of the kernel's template.
+struct pgi_pass_kind {
+    int sweeps, head, tail, flat, warps, resident, rows;
+};
+
+// Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
+// beyond its ends.
+static int pgi_tiles_of(int n, int periodic, int span, int own)
 {
-    const int stages = 2 * sweeps, low = tail ? stages + 2 : stages;
-    const int queue = stages + 2 + (tail ? 1 : 0), ahead = head == PGI_FROM_ZERO ? 0 : 2;
-    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->b.axis[2].n};
-    int reach[3] = {0, 0, 0};
-    for (int d = 0; d < 3 && tail; d++) reach[d] = pgi_reach(a->transfer.axis[d]);
-    const auto high = [&](int d) { return (stages + (tail ? 1 + reach[d] : 0) + 1) / 2 * 2; };
-    const int team = flat ? 32 : 32 * warps;
-    {
-        a->own[0] = 64 - low - high(0) - (a->first ? 2 : 0);
-        a->own[1] = flat ? 1 : warps * rows - low - high(1);
-        // A thread restricts to one coarse column and two coarse rows at most.
-        const auto fit = [&](int d, int most) {
-            const pgi_transfer<T> &t = a->transfer.axis[d];
-            while (tail && t.nf && ((int64_t)a->own[d] * t.nc + t.nf - 1) / t.nf + 1 > most && a->own[d] > 2)
-                a->own[d] -= 2;
-            if (tail && !t.taps && t.kind != PGI_SAME) a->own[d] = 0;
-        };
-        fit(0, 32);
-        if (!flat) fit(1, 2 * warps);
-        if (tail && a->transfer.axis[2].kind != PGI_SAME && !a->transfer.axis[2].taps) return 0;
-        if (a->own[0] < 2 || a->own[1] < (flat ? 1 : 2)) return 0;
-        a->tiles[0] = (n[0] + a->own[0] - 1) / a->own[0];
-        a->tiles[1] = flat ? 1 : (n[1] + a->own[1] - 1) / a->own[1];
-        // Few planes a tile fill the device, many spare halo: the fewest steps in sequence.
-        const int64_t columns = (int64_t)a->tiles[0] * a->tiles[1],
-                      room = (int64_t)s->multiprocessors * resident * (flat ? warps : 1);
-        double best = 1e300;
+    return periodic ? (n + own - 1) / own : n <= span ? 1 : 1 + (n - span + own - 1) / own;
+}
+
+// Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
+template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
+{
+    const int halves = pgi_halves(kind.sweeps, kind.tail), low = pgi_halo(kind.sweeps, kind.tail), flat = kind.flat,
+              tail = kind.tail, ahead = kind.head == PGI_FROM_ZERO ? 0 : 2, team = flat ? 32 : 32 * kind.warps;
+    int n[3], reach[3] = {0, 0, 0};
+    for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
+    for (int d = 0; d < 3 && tail; d++) {
+        const pgi_transfer<T> &t = a->transfer.axis[d];
+        if (t.kind != PGI_SAME && !t.taps) return 0;
+        reach[d] = pgi_reach(t);
+    }
+    const auto high = [&](int d) { return (2 * kind.sweeps + (tail ? 1 + reach[d] : 0) + 1) / 2 * 2; };
+    const auto skewed = [](const pgi_grid &g) {
+        return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
+    };
+    a->skewed = (ahead && skewed(a->u)) || skewed(a->rhs.f);
+    const int width = a->skewed ? 62 : 64;
+    a->own[0] = width - low - high(0) - (a->first ? 2 : 0);
+    const pgi_transfer<T> &tx = a->transfer.axis[0];    // a lane restricts to one coarse column at most
+    while (tail && ((int64_t)a->own[0] * tx.nc + tx.nf - 1) / tx.nf + 1 > 32) a->own[0] -= 2;
+    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width - a->first, a->own[0]);
+
+    // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
+    // halo. What counts: the steps in sequence.
+    double best = 1e300;
+    for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
+        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - low - high(1);
+        if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + low + high(1))) continue;
+        const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
+        const double fits =
+            cluster < 3 ? 1 : (double)(16 / cluster * cluster) / 16;    // 16 or 18 processors lie together
+        const int64_t columns = (int64_t)a->tiles[0] * tiles * cluster,
+                      room = (int64_t)(s->multiprocessors * fits) * kind.resident * (flat ? kind.warps : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
-            if (planes > PGI_PASS_PLANES) continue;
-            const double steps = planes + stages + low + 2 + reach[2];
-            const double cost = (double)((columns * slabs + room - 1) / room) * steps;
-            if (cost < best) best = cost, a->own[2] = planes;
+            if (planes > PGI_PASS_PLANES && slabs < 256) continue;
+            const double steps = planes + low + halves + 2 + reach[2],
+                         cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
+            if (cost >= best) continue;
+            best = cost;
+            a->cluster = cluster, a->own[1] = own, a->tiles[1] = tiles;
+            a->own[2] = planes < PGI_PASS_PLANES ? planes : (int)PGI_PASS_PLANES;
         }
-        if (best == 1e300) a->own[2] = PGI_PASS_PLANES;
-        a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
-        a->last = reach[2];
-        const int extent[3] = {64, flat ? 1 : warps * rows, 0};
-        for (int d = 0; d < 3; d++) {
-            const pgi_transfer<T> &t = a->transfer.axis[d];
-            const int64_t points = tail ? a->own[d] : extent[d];
-            a->slots[d] = head == PGI_CORRECTED || tail ? (int)((points * t.nc + t.nf - 1) / t.nf) + (tail ? 2 : 6) : 0;
-        }
-        if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
-        int used = (ahead + queue) * rows * team * 2 * (int)sizeof(T);
-        const auto take = [&](int64_t bytes) {
-            const int at = used;
-            used += (int)((bytes + 15) / 16 * 16);
-            return at;
-        };
-        const int planes = a->own[2] + a->last + 3 * stages + 4, slots = a->slots[0] * a->slots[1];
-        a->edges = take(flat ? 0 : (int64_t)sizeof(T) * 4 * stages * team);
-        a->finals = take(tail && !flat ? (int64_t)sizeof(T) * 8 * team : 0);
-        a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
-        a->coarse_rows = take(head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * rows * warps : 0);
-        a->coarse_planes = take(head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * planes : 0);
-        a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
-        a->residuals = take(tail ? (int64_t)sizeof(T) * 4 * rows * team : 2 * (int64_t)sizeof(T) * slots);
-        a->bytes = used;
-        if ((int64_t)used * (flat ? warps : 1) > s->shared_limit) return 0;
-        *threads = dim3(32, (unsigned)warps);
-        const int64_t tiles = columns * a->tiles[2];
-        return flat ? (tiles + warps - 1) / warps : tiles;
     }
-    return 0;
+    a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
+    a->last = reach[2];
+    const int extent[3] = {64, flat ? 1 : kind.warps * kind.rows, 0};
+    for (int d = 0; d < 3; d++) {
+        const pgi_transfer<T> &t = a->transfer.axis[d];
+        const int64_t points = tail ? a->own[d] : extent[d];
+        a->slots[d] =
+            kind.head == PGI_CORRECTED || tail ? (int)((points * t.nc + t.nf - 1) / t.nf) + (tail ? 2 : 6) : 0;
+    }
+    if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
+    const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
+              planes = a->own[2] + a->last + 2 * halves + low + 4, slots = a->slots[0] * a->slots[1];
+    int used = (ahead + halves + 1) * plane;
+    const auto take = [&](int64_t bytes) {
+        used = (used + 15) / 16 * 16;
+        const int at = used;
+        used += (int)((bytes + 15) / 16 * 16);
+        return at;
+    };
+    a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
+    a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
+    a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
+    a->coarse_rows =
+        take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
+             : tail                     ? (int64_t)sizeof(pgi_taps<T>) * PGI_PASS_COARSE * (flat ? 1 : kind.warps)
+                                        : 0);
+    a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * planes : 0);
+    a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
+    a->residuals = take((int64_t)sizeof(T) * (tail ? 64 * (flat ? 5 : kind.rows * (2 * kind.warps + 3)) : 2 * slots));
+    a->bytes = used;
+    if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit) return 0;
+    const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
+    return flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
 }
 
 template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
-    dim3 threads;
+    typedef pgi_tuned<T, SWEEPS> tuned;
+    const pgi_pass_kind kind = {SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS};
     const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
-    const int64_t blocks = pgi_plan_pass(s, a, SWEEPS, HEAD, TAIL, FLAT, pgi_tuned<T, SWEEPS>::THREADS / 32,
-                                         pgi_tuned<T, SWEEPS>::BLOCKS, FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS, &threads);
+    const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
-    const int bytes = a->bytes * (FLAT ? (int)threads.y : 1);
+    const int bytes = a->bytes * (FLAT ? kind.warps : 1);
+    cudaLaunchAttribute attribute;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3(32, (unsigned)kind.warps);
+    config.dynamicSmemBytes = (size_t)bytes;
+    config.stream = s->stream;
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = (unsigned)a->cluster;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.attrs = &attribute;
+    config.numAttrs = a->cluster > 1;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, *a);
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, kernel, *a));
     return 1;
 }
 
-template <class T> static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_rhs rhs)
+// One pass: sweeps from u, and with `onto` the restriction of the residual. Returns 0 where there is no such pass.
+template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega,
+                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
+                                            const pgi_level *onto)
 {
+#define PGI_PASS(sweeps, head, tail)                                                                                   \
+    {                                                                                                                  \
+        pgi_launch_pass<T, sweeps, head, tail, 0>, pgi_launch_pass<T, sweeps, head, tail, 1>                           \
+    }
+    int (*const launch[2][3][3][2])(pg_solver *, pgi_pass<T> *) = {
+        {{}, {PGI_PASS(1, PGI_FROM_U, 0), {}, PGI_PASS(1, PGI_CORRECTED, 0)}, {PGI_PASS(2, PGI_FROM_U, 0), {}, {}}},
+        {{PGI_PASS(0, PGI_FROM_U, 1), {}, {}},
+         {PGI_PASS(1, PGI_FROM_U, 1), PGI_PASS(1, PGI_FROM_ZERO, 1), {}},
+         {PGI_PASS(2, PGI_FROM_U, 1), PGI_PASS(2, PGI_FROM_ZERO, 1), {}}}};
+#undef PGI_PASS
+    const auto go = launch[onto != NULL][sweeps][head][l->n[1] == 1];
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
     a.rhs = rhs;
-    a.u = a.out = a.e = a.coarse_f = pgi_no_grid();
-    return a;
+    a.omega = (T)omega;
+    a.first = reversed;
+    a.u = u;
+    a.out = pgi_other_grid(l, u);
+    a.e = e;
+    a.coarse_f = onto ? onto->f : pgi_no_grid();
+    if (coarse || onto) a.transfer = pgi_transfers_of(l, T());
+    return go && pgi_passes(l, a.b) && go(s, &a);
 }
 
 // Sweeps as passes from grid to grid of a level. Returns where u is.
@@ -3340,58 +3630,47 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
                                                   double omega, int reversed, int sweeps, int head,
                                                   const pgi_level *coarse, pgi_grid e)
 {
-    if (head == PGI_FROM_ZERO && (sweeps + 1) / 2 % 2) u = pgi_other_grid(l, u);    // so that it ends in u
-    while (sweeps > 0 && pgi_passes(l, pgi_box_of(l, T()))) {
-        pgi_pass<T> a = pgi_pass_of<T>(l, rhs);
-        const int flat = l->n[1] == 1, two = sweeps > 1;
-        a.omega = (T)omega;
-        a.first = reversed;
-        a.u = u;
-        a.out = pgi_other_grid(l, u);
-        if (head == PGI_CORRECTED) {
-            a.coarse = pgi_box_of(coarse, T());
-            a.transfer = pgi_transfers_of(l, T());
-            a.e = e;
-        }
-        const auto launch =
-            head == PGI_FROM_U
-                ? (flat ? (two ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 1> : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 1>)
-                        : (two ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0> : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 0>))
-            : head == PGI_FROM_ZERO
-                ? (flat
-                       ? (two ? pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 1> : pgi_launch_pass<T, 1, PGI_FROM_ZERO, 0, 1>)
-                       : (two ? pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0>
-                              : pgi_launch_pass<T, 1, PGI_FROM_ZERO, 0, 0>))
-                : (flat
-                       ? (two ? pgi_launch_pass<T, 2, PGI_CORRECTED, 0, 1> : pgi_launch_pass<T, 1, PGI_CORRECTED, 0, 1>)
-                       : (two ? pgi_launch_pass<T, 2, PGI_CORRECTED, 0, 0>
-                              : pgi_launch_pass<T, 1, PGI_CORRECTED, 0, 0>));
-        if (!launch(s, &a)) break;
-        u = a.out;
-        sweeps -= two ? 2 : 1;
+    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u), head = PGI_FROM_U;
+    while (sweeps > 0) {
+        const int count = sweeps > 1 && head == PGI_FROM_U ? 2 : 1;
+        if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, NULL)) break;
+        u = pgi_other_grid(l, u);
+        sweeps -= count;
         head = PGI_FROM_U;
     }
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
-template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                          const pgi_level *coarse)
+template <class T> static pgi_grid pgi_cuda_relax_and_restrict(pg_solver *s, const pgi_level *l, pgi_grid u,
+                                                               pgi_rhs rhs, double omega, int reversed, int sweeps,
+                                                               int head, const pgi_level *coarse)
 {
-    pgi_pass<T> a = pgi_pass_of<T>(l, rhs);
-    a.u = u;
-    a.coarse = pgi_box_of(coarse, T());
-    a.transfer = pgi_transfers_of(l, T());
-    a.coarse_f = coarse->f;
-    const auto launch =
-        l->n[1] == 1 ? pgi_launch_pass<T, 0, PGI_FROM_U, 1, 1> : pgi_launch_pass<T, 0, PGI_FROM_U, 1, 0>;
-    if (pgi_passes(l, a.b) && launch(s, &a)) return;
-    pgi_residual_then_restrict(s, l, u, rhs, coarse);
+    if (sweeps > 2) {
+        const int first = (sweeps - 1) / 2 * 2;
+        u = pgi_cuda_relax<T>(s, l, u, rhs, omega, reversed, first, head, NULL, u);
+        sweeps -= first;
+        head = PGI_FROM_U;
+    }
+    const pgi_grid from = head == PGI_FROM_ZERO ? pgi_other_grid(l, u) : u;    // from 0 it ends in u
+    if (pgi_cuda_pass<T>(s, l, from, rhs, omega, reversed, sweeps, head, NULL, u, coarse))
+        return sweeps ? pgi_other_grid(l, from) : u;
+    return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, sweeps, head, coarse);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
 {
     PGI_LAUNCH(s, 1, dim3((unsigned)((l->points + 31) / 32 * 32)), pgi_coarsest_kernel<T>, pgi_box_of(l, T()), u, rhs,
                l->eigen);
+}
+
+// Whether device and code know clusters of blocks
+static int pgi_cuda_clusters(pg_solver *s)
+{
+    cudaFuncAttributes compiled = {};
+    int able = 0;
+    PGI_CUDA(s, cudaFuncGetAttributes(&compiled, pgi_control_kernel));
+    PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
+    return able && compiled.ptxVersion >= 90;
 }
 
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
@@ -5026,16 +5305,37 @@ static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
     return l->u;
 }
 
-// Smooths from a guess (see pgi_head). Returns where u is.
-static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int post, int count, int head,
-                           const pgi_level *coarse, pgi_grid e)
+static int pgi_red_black_smoother(const pg_solver *s)
 {
-    const unsigned flags = s->desc.flags;
-    const int period = post ? s->desc.nu_post : s->desc.nu_pre;
-    if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
-        return s->ops->relax(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC), count, head, coarse, e);
-    u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
-    return pgi_jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
+    return !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV));
+}
+
+static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int count)
+{
+    const int period = s->desc.nu_pre > 0 ? s->desc.nu_pre : 1;
+    if (pgi_red_black_smoother(s)) return s->ops->relax(s, l, u, rhs, l->omega, 0, count, PGI_FROM_U, NULL, u);
+    return pgi_jacobi_sweeps(s, l, u, rhs, l->jacobi, period, count);
+}
+
+// Smooths a guess (see pgi_head), and makes the right-hand side of the coarse level. Returns where u is.
+static pgi_grid pgi_smooth_and_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int head,
+                                        const pgi_level *coarse)
+{
+    const int count = s->desc.nu_pre;
+    if (pgi_red_black_smoother(s)) return s->ops->relax_and_restrict(s, l, u, rhs, l->omega, 0, count, head, coarse);
+    u = pgi_smooth(s, l, s->ops->relax(s, l, u, rhs, 0, 0, 0, head, NULL, u), rhs, count);
+    return s->ops->relax_and_restrict(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, coarse);
+}
+
+// Adds the correction e of the coarse level and smooths. Returns where u is.
+static pgi_grid pgi_correct_and_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                       const pgi_level *coarse, pgi_grid e)
+{
+    const int count = s->desc.nu_post, reversed = s->desc.flags & PG_SYMMETRIC ? 1 : 0;
+    if (pgi_red_black_smoother(s))
+        return s->ops->relax(s, l, u, rhs, l->omega, reversed, count, PGI_CORRECTED, coarse, e);
+    u = s->ops->relax(s, l, u, rhs, 0, 0, 0, PGI_CORRECTED, coarse, e);
+    return pgi_jacobi_sweeps(s, l, u, rhs, l->jacobi_post, count > 0 ? count : 1, count);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -5064,12 +5364,11 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
         return u;
     }
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
-    u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, head, NULL, u);
+    u = pgi_smooth_and_restrict(s, fine, u, rhs, head, coarse);
     if (l > 0) u = pgi_home(s, fine, u);    // coarser levels use t
-    s->ops->restrict_residual(s, fine, u, rhs, coarse);
     pgi_grid e = coarse->u;
     for (int q = 0; q < again; q++) e = pgi_cycle(s, l + 1, e, pgi_rhs_of(coarse->f), q == 0, again * visits);
-    return pgi_smooth(s, fine, u, rhs, 1, s->desc.nu_post, PGI_CORRECTED, coarse, e);
+    return pgi_correct_and_smooth(s, fine, u, rhs, coarse, e);
 }
 
 // Cycles at the finest level, in place.
@@ -5935,6 +6234,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     if (s->cuda) {
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
+        s->clusters = pgi_cuda_clusters(s);
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
@@ -6324,7 +6624,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (s->multigrid) {
         const pgi_level *l = &s->level[0];
-        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
+        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), sweeps));
     } else {
         pgi_sweeps(s, sweeps);
     }
