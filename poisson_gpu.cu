@@ -2514,8 +2514,8 @@ template <class T> struct pgi_pass {
     int tiles[3];    // their numbers
     int last;        // planes beyond its own that a tile restricts from
     int slots[3];    // coarse points that a block interpolates from, or restricts to
-    int meetings, inboxes, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
-    int bytes;                                                                       // of it, for a team
+    int meetings, inboxes, rows, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
+    int bytes;                                                                             // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -2684,6 +2684,32 @@ static __device__ inline double pgi_reciprocal(double x)
 #endif
 }
 
+// A row along y of a tile, and where its factors are
+template <class T> struct pgi_pass_row {
+    T lower, upper;
+    int kind;
+};
+
+// Fine plane z is corrected from w0 of coarse plane `below` and w1 of `above`. From plane to plane the pair stays, or
+// is one step further along: then `below` is what `above` was.
+template <class T> struct pgi_level_pair {
+    T w0, w1;
+    int step, below, above;
+};
+template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(const pgi_transfer<T> &t, int z, int n)
+{
+    const int at = pgi_wrap(z, n, t.periodic), turns = z < 0 ? -1 : z >= n ? 1 : 0;
+    pgi_level_pair<T> p = {0, 0, z < 0 ? -1 : t.nc - 1, z < 0 ? 0 : t.nc - 1, z < 0 ? 0 : t.nc - 1};
+    if (at < 0) return p;
+    const pgi_pair<T> pair = pgi_prolongation(t, at);
+    T part;
+    p.step = t.kind == PGI_SAME ? z : t.kind == PGI_MERGED ? 0 : pgi_locate(t, at, &part) + turns * t.nc;
+    p.below = pair.j0, p.above = pair.j1;
+    p.w0 = pair.j0 == pair.j1 ? (T)0 : pair.w0;
+    p.w1 = pair.j0 == pair.j1 ? pair.w0 + pair.w1 : pair.w1;
+    return p;
+}
+
 // Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
 template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
 {
@@ -2709,17 +2735,19 @@ template <class T> struct pgi_plane_share {
     T w0, w1;
 };
 
-// Threads of a block at most and blocks that a multiprocessor must be able to hold, by the words that a pass keeps.
+// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it; by
+// the words that a pass keeps.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {256, 1, 4}, {256, 1, 4}, {256, 1, 4}, {192, 2, 4}, {192, 2, 4}, { 256, 1, 4 }
+    {256, 1, 4, 4}, {256, 1, 4, 4}, {256, 1, 4, 2}, {192, 2, 4, 4}, {192, 2, 4, 4}, { 256, 1, 4, 4 }
 #endif
-static constexpr int pgi_pass_tuning[6][3] = {PGI_TUNE};    // f64 with 0, 1, 2 sweeps, f32
+static constexpr int pgi_pass_tuning[6][4] = {PGI_TUNE};    // f64 with 0, 1, 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
     enum {
         THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][0],
         BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][1],
-        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][2]
+        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][2],
+        AHEAD = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][3]
     };
 };
 
@@ -2733,7 +2761,7 @@ struct pgi_share {
     int tile, rows;
 };
 template <class T>
-static __device__ __noinline__ unsigned pgi_shape_of(pgi_share w, const void *base, int64_t sj, int64_t sk, int skewed)
+static __device__ PGI_RARE unsigned pgi_shape_of(pgi_share w, const void *base, int64_t sj, int64_t sk, int skewed)
 {
     unsigned mask = 0;
     for (int odd = 0; odd < 2; odd++)
@@ -2777,14 +2805,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         RELAX = 2 * SWEEPS,
         HALVES = pgi_halves(SWEEPS, TAIL),
         LOW = pgi_halo(SWEEPS, TAIL),
-        ODD = !TAIL,           // parity of the first plane
-        RING = HALVES + 2,     // planes of u under way
-        QUEUE = HALVES + 1,    // and of f, two of them still to come
+        ODD = !TAIL,          // parity of the first plane
+        RING = HALVES + 2,    // planes of u under way
+        AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
+        QUEUE = HALVES + AHEAD - 1,    // and of f, AHEAD still to come
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
         BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
-        TAIL_PLANE = ROWS * WARPS * 64,
-        GUESTS = ROWS * 64    // residuals of the first rows of the next block
+        LINES = ROWS * WARPS * 32,
+        GUESTS = ROWS * 32    // restricted along x, the first rows of the next block
     };
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int lane = (int)threadIdx.x, warp = FLAT ? 0 : (int)threadIdx.y, thread = 32 * warp + lane;
@@ -2804,34 +2833,39 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
     const int x_tile = x_low - LOW - a.first, y_tile = FLAT ? 0 : y_low - LOW + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
-    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + HALVES - 1 : k1 - 2 + RELAX;    // steps t
+    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + HALVES + 1 : k1 - 2 + RELAX;    // steps t
     const int z_table = begin - HALVES;    // the first plane that the tables have
 
-    T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [2][rows][pitch]
-    T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : 2) * PLANE;
+    T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
+    T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
     T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
     pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
     pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
-    pgi_pair<T> *const z_pairs = (pgi_pair<T> *)(shared + a.coarse_planes);
+    pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
+    pgi_pass_row<T> *const y_rows = (pgi_pass_row<T> *)(shared + a.rows);
+    T *const y_weights = (T *)(shared + a.rows) + ROWS * WARPS * sizeof(pgi_pass_row<T>) / sizeof(T) + 2 * lane;
     pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
-    T *const residuals = (T *)(shared + a.residuals);    // TAIL: [2][rows][64]; HEAD: coarse planes [2][slots]
-    T *const guests = residuals + 2 * TAIL_PLANE;        // TAIL: [3][ROWS][64], for their block may be a step ahead
+    T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * 64;    // of the warp, [ROWS][64]
+    T *const lines = (T *)(shared + a.residuals) + 2 * LINES;               // [2][rows][32]: restricted along x and z
+    T *const guests = lines + 2 * LINES;                   // [3][ROWS][32], for their block may be a step ahead
+    T *const x_weights = guests + 3 * GUESTS + lane;       // [PGI_TAPS][32]
+    T *const corrections = (T *)(shared + a.residuals);    // raw coarse planes, [AHEAD + 2][slots]
     uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
-    T *const corrections = residuals;
     const int slots = a.slots[0] * a.slots[1];
 
     // Tables of the tile
     const T alpha = (T)a.b.state->alpha, omega = a.omega == 0 ? (T)a.b.state->omega : a.omega;
     for (int q = thread; q <= end + 1 - z_table; q += TEAM)
         z_rows[q] = pgi_coupling_of(az, pgi_wrap(z_table + q, nz, az.periodic));
-    for (int q = 0; q < ((HEAD == PGI_FROM_ZERO ? 0 : 2) + QUEUE) * ROWS; q++) {
+    for (int q = 0; q < ((HEAD == PGI_FROM_ZERO ? 0 : AHEAD) + QUEUE) * ROWS; q++) {
         T *const row = u_slots + q / ROWS * PLANE + q % ROWS * PITCH;
         row[0] = row[1] = 0;
         if (lane == 31) row[2] = row[3] = 0;
     }
     for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
-    for (int q = thread; TAIL && q < 2 * TAIL_PLANE + 3 * GUESTS; q += TEAM) residuals[q] = 0;
+    for (int q = lane; TAIL && q < ROWS * 64; q += 32) residuals[q] = 0;
+    for (int q = thread; TAIL && q < 2 * LINES + 3 * GUESTS; q += TEAM) lines[q] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
     pgi_pair<T> x_pair[2];
     int e_origin[2] = {0, 0};
@@ -2849,7 +2883,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             pgi_pair<T> p = {0, 0, 0, 0};
             if (i < 0) return p;
             p = pgi_prolongation(t, i);
-            if (d == 2) return p;
             p.j0 -= e_origin[d], p.j1 -= e_origin[d];
             if (p.j0 < 0) p.j0 += t.nc;
             if (p.j1 < 0) p.j1 += t.nc;
@@ -2859,15 +2892,20 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         for (int q = thread; q < ROWS * WARPS; q += TEAM)
             y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(y_tile + q, ny, ay.periodic));
         for (int q = thread; q <= end + 1 - z_table; q += TEAM)
-            z_pairs[q] = place(2, pgi_wrap(z_table + q, nz, az.periodic));
+            z_pairs[q] = pgi_level_pair_of(tr.axis[2], z_table + q, nz);
         for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
+        for (int q = thread; q < (AHEAD + 2) * slots; q += TEAM) corrections[q] = 0;
     }
     // The coarse column of the thread and its coarse rows
-    pgi_taps<T> x_taps;
-    T current[PGI_PASS_COARSE] = {0}, following[PGI_PASS_COARSE] = {0};
+    int x_coarse = -1, x_first = 0;
+    T current[ROWS], following[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) current[r] = following[r] = 0;
     if (TAIL) {
-        x_taps = pgi_taps_of(tr.axis[0], x_own[0], x_own[1], lane);
-        x_taps.first = x_taps.coarse < 0 ? 0 : x_taps.first - x_tile;
+        const pgi_taps<T> column = pgi_taps_of(tr.axis[0], x_own[0], x_own[1], lane);
+        x_coarse = column.coarse;
+        if (x_coarse >= 0) x_first = column.first - x_tile;
+        for (int q = warp; q < PGI_TAPS; q += WARPS) x_weights[q * 32] = column.w[q];
         const int y_end = y_tile + ROWS * WARPS, lo = y_own[0] > y_tile ? y_own[0] : y_tile,
                   hi = y_own[1] < y_end ? y_own[1] : y_end;
         for (int q = thread; q < PGI_PASS_COARSE * WARPS; q += TEAM) {
@@ -2875,7 +2913,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             row.first = row.coarse < 0 ? 0 : row.first - y_tile;
             y_taps[q] = row;
         }
-        for (int q = thread; q < a.own[2] + a.last + 4; q += TEAM) {    // planes k0 + q
+        // Planes k0 + q. Those beyond the last only let the coarse ones be finished.
+        for (int q = thread; q < k1 - k0 + a.last + 4; q += TEAM) {
             pgi_plane_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
             const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
             for (int m = near > 0 ? near : 0; m < a.slots[2]; m++) {
@@ -2892,6 +2931,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 if (next.coarse >= 0 && k0 + q >= next.first) share.w1 = next.w[k0 + q - next.first];
                 if (w != 0) break;
             }
+            if (q >= k1 - k0 + a.last) share.slot += q - (k1 - k0 + a.last) + 1, share.w0 = share.w1 = 0;
             shares[q] = share;
         }
     }
@@ -2902,20 +2942,38 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     T reaction[2] = {alpha, alpha};
     if (lane == 0 && x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
     if (lane == 31 && x_at[1] == nx - 1 && !ax.periodic) reaction[1] -= xc[1].upper, xc[1].upper = 0;
-    const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper};
+    const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper},
+                          inner_row = FLAT ? pgi_coupling_of(ay, 0) : pgi_coupling<T>{ay.row[1].lower, ay.row[1].upper};
     const auto y_index = [&](int r) { return FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic); };
-    const auto diagonal = [&](int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) {
-        return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
+    const auto diagonal = [&](int c, T lower, T upper, const pgi_coupling<T> &zr) {
+        return reaction[c] - ((xc[c].lower + xc[c].upper) + (lower + upper) + (zr.lower + zr.upper));
     };
-    pgi_coupling<T> yc[ROWS];
-    T weight[ROWS][2];    // omega over the diagonal inside
+    // omega over the diagonal: inside, and for the kinds of other rows in a table; those of a stretched axis in no
+    // table
+    enum { INNER, LOW_END, HIGH_END, OUTSIDE, KINDS, STRETCHED = -1 };
+    T weight[2];
+    bool plain = true;    // all rows are those of the inside
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int at = y_index(r);
-        yc[r] = pgi_coupling_of(ay, at);
-#pragma unroll
-        for (int c = 0; c < 2; c++)
-            weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, yc[r], inner)) : (T)0;
+    for (int c = 0; c < 2; c++)
+        weight[c] = x_at[c] >= 0 ? omega * (1 / diagonal(c, inner_row.lower, inner_row.upper, inner)) : (T)0;
+    if (!FLAT) {
+        for (int q = warp; q < KINDS; q += WARPS) {
+            const pgi_coupling<T> row = q == INNER ? inner_row : pgi_coupling_of(ay, q == LOW_END ? 0 : ny - 1);
+            for (int c = 0; c < 2; c++)
+                y_weights[q * 64 + c] =
+                    q == OUTSIDE || x_at[c] < 0 ? (T)0 : omega * (1 / diagonal(c, row.lower, row.upper, inner));
+        }
+        for (int r = 0; r < ROWS; r++) {
+            const int at = y_index(r);
+            const pgi_coupling<T> row = pgi_coupling_of(ay, at);
+            const int kind = at < 0                                                         ? OUTSIDE
+                             : row.lower == inner_row.lower && row.upper == inner_row.upper ? INNER
+                             : ay.table                                                     ? STRETCHED
+                             : at == 0                                                      ? LOW_END
+                                                                                            : HIGH_END;
+            plain = plain && kind == INNER;
+            if (lane == 0) y_rows[warp * ROWS + r] = {row.lower, row.upper, kind};
+        }
     }
 
     // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
@@ -2983,9 +3041,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_last >= nx - 1 ? 2u : 0u) | (y_tile <= 0 ? 4u : 0u) |
                                  (y_last >= ny - 1 ? 8u : 0u));
 
-    // The coarse plane that fine plane z is corrected from: loads now, the result to shared memory later
+    // The coarse planes that fine ones are corrected from. They come raw, and are interpolated along x and y when they
+    // are needed for the first time.
     const T *const e_base = HEAD == PGI_CORRECTED ? pgi_data<T>(a.e) : NULL;
-    T e_below[PGI_PASS_PREFETCH], e_above[PGI_PASS_PREFETCH];
     const auto e_offset = [&](int slot) {
         int i = e_origin[0] + slot % a.slots[0], j = e_origin[1] + slot / a.slots[0];
         const pgi_transfer<T> &tx = tr.axis[0], &ty = tr.axis[1];
@@ -2998,35 +3056,45 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 #pragma unroll
         for (int q = 0; q < PGI_PASS_PREFETCH; q++)
             e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
-    const auto e_load = [&](int z) {
-        const pgi_pair<T> p = z_pairs[z - z_table];
-        const T *const below = e_base + (int64_t)p.j0 * a.e.sk, *const above = e_base + (int64_t)p.j1 * a.e.sk;
-#pragma unroll
-        for (int q = 0; q < PGI_PASS_PREFETCH; q++) {
-            e_below[q] = e_at[q] >= 0 ? pgi_load(below + e_at[q]) : (T)0;
-            e_above[q] = e_at[q] >= 0 ? pgi_load(above + e_at[q]) : (T)0;
-        }
-    };
-    const auto e_store = [&](int z, int buffer) {
-        const pgi_pair<T> p = z_pairs[z - z_table];
-        T *const to = corrections + buffer * slots;
+    const auto fetch_e = [&](int plane, int slot) {
+        const T *const from = e_base + (int64_t)plane * a.e.sk;
+        T *const to = corrections + slot * slots + thread;
 #pragma unroll
         for (int q = 0; q < PGI_PASS_PREFETCH; q++)
-            if (thread + q * TEAM < slots) to[thread + q * TEAM] = p.w0 * e_below[q] + p.w1 * e_above[q];
-        for (int s = thread + PGI_PASS_PREFETCH * TEAM; s < slots; s += TEAM) {    // few axes coarsened
-            const int at = e_offset(s);
-            to[s] = at < 0 ? (T)0
-                           : p.w0 * pgi_load(e_base + at + (int64_t)p.j0 * a.e.sk) +
-                                 p.w1 * pgi_load(e_base + at + (int64_t)p.j1 * a.e.sk);
+            if (e_at[q] >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + e_at[q]);
+        for (int q = PGI_PASS_PREFETCH; thread + q * TEAM < slots; q++) {    // few axes coarsened
+            const int at = e_offset(thread + q * TEAM);
+            if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
+    };
+    T e_below[ROWS][2], e_above[ROWS][2];
+    int e_step = 0, e_used = 1, e_asked = 0,
+        e_coming = 1;    // pairs and slots of the newest planes in use and asked for
+    const auto interpolate = [&](int slot, T(&out)[ROWS][2]) {
+        const T *const e = corrections + slot * slots;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const pgi_pair<T> p = y_pairs[warp * ROWS + r];
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const pgi_pair<T> o = x_pair[c];
+                out[r][c] = p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
+                            p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
+            }
+        }
+    };
+    const auto ask_for_e = [&](int z) {    // the plane above fine plane z
+        if (z > end + 1 || z_pairs[z - z_table].step == e_asked) return;
+        e_asked = z_pairs[z - z_table].step;
+        e_coming = e_coming < AHEAD + 1 ? e_coming + 1 : 0;
+        fetch_e(z_pairs[z - z_table].above, e_coming);
     };
 
     T ring[RING + 1][ROWS][2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
-    T held[ROWS];                 // residuals of the second colour, of the plane whose first colour comes next
 #pragma unroll
     for (int q = 0; q <= RING; q++)
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = held[r] = 0;
+        for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = 0;
     const auto fetch_u = [&](int z, unsigned mask, int odd, T *slot, bool inside) {
         if (turn(u_plane, u_base, a.u, mask, z, odd, inside))
             fetch(u_plane, u_row, mask, odd, slot);
@@ -3039,8 +3107,21 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const auto gather = [&]() {    // what a lane reads may have been copied by the one beside it
         if (FLAT || a.skewed) __syncwarp();
     };
+    if (HEAD == PGI_CORRECTED) {
+        if (FLAT)
+            __syncwarp();
+        else
+            __syncthreads();
+        const pgi_level_pair<T> first = z_pairs[begin + 1 - z_table];
+        e_step = e_asked = first.step;
+        fetch_e(first.below, 0);
+        fetch_e(first.above, 1);
+        pgi_copy_commit();
+        pgi_copy_wait<0>();
+    }
     gather();
-    for (int q = 0; q < 2; q++) {
+    for (int q = 0; q < AHEAD; q++) {
+        if (HEAD == PGI_CORRECTED) ask_for_e(begin + 2 + q);
         if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, (ODD + 1 + q) & 1, u_slots + q * PLANE, false);
         fetch_f(begin + q, f_mask, (ODD + q) & 1, f_slots + q * PLANE, false);
         pgi_copy_commit();
@@ -3050,8 +3131,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     else
         pgi_cluster_sync();
     if (HEAD == PGI_CORRECTED) {
-        e_load(begin + 1);
-        e_store(begin + 1, 0);
+        interpolate(0, e_below);
+        interpolate(1, e_above);
     }
     // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
     const bool low_guest = !FLAT && warp == 0 && rank > 0,
@@ -3059,34 +3140,20 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     uint64_t low_box = 0, high_box = 0, low_guests = 0, far_meeting = 0;
     if (low_guest) {
         low_box = pgi_place_in(inbox + 2 * TEAM - 32, rank - 1);
-        low_guests = pgi_place_in(guests + 2 * lane, rank - 1);
+        low_guests = pgi_place_in(guests + lane, rank - 1);
         far_meeting = pgi_place_in(meeting, rank - 1);
     }
     if (high_guest) {
         high_box = pgi_place_in(inbox + 32 - TEAM, rank + 1);
         far_meeting = pgi_place_in(meeting, rank + 1);
     }
-    const int told = FLAT ? 0
-                          : ((rank > 0) + (rank < a.cluster - 1)) * (int)(HALVES * 32 * sizeof(T)) +
-                                (TAIL && rank < a.cluster - 1 ? (int)(GUESTS * sizeof(T)) : 0);
+    const int told = FLAT ? 0 : ((rank > 0) + (rank < a.cluster - 1)) * (int)(HALVES * 32 * sizeof(T));
     int guest = 0;    // of the three, the one of this step
     char *out_plane = SWEEPS ? (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x) : NULL;
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
     const unsigned out_mask = SWEEPS ? pgi_shape_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) : 0u;
-    int queue = 0, open = 0;    // slot of plane t of f; the first coarse plane under way
-
-    const auto write_coarse = [&]() {
-        const int K = shares[open].coarse;
-#pragma unroll
-        for (int q = 0; q < PGI_PASS_COARSE; q++) {
-            const int J = y_taps[warp + q * WARPS].coarse;
-            if (x_taps.coarse >= 0 && J >= 0 && K >= 0)
-                pgi_data<T>(a.coarse_f)[x_taps.coarse + J * a.coarse_f.sj + K * a.coarse_f.sk] = current[q];
-            current[q] = following[q];
-            following[q] = 0;
-        }
-        open++;
-    };
+    int coming = 0, queue = 0;      // slots of plane t + 1 of u, and of plane t of f
+    int open = 0, finished = -1;    // the first coarse plane under way, and the last one that is complete along x and z
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     const auto step = [&](int t, auto second, auto careful) {
@@ -3098,12 +3165,11 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             return f_slots + (slot < 0 ? slot + QUEUE : slot) * PLANE;
         };
         const unsigned in_u = pgi_afresh(u_mask), in_f = pgi_afresh(f_mask), out = pgi_afresh(out_mask);
-        if (HEAD == PGI_CORRECTED && t < end) e_load(t + 2);
 
         // Plane t + 1 of u and plane t of f have come
-        pgi_copy_wait<1>();
+        pgi_copy_wait<AHEAD - 1>();
         gather();
-        T *const incoming = u_slots + SECOND * PLANE;
+        T *const incoming = u_slots + coming * PLANE;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const T *const from = incoming + r * PITCH;
@@ -3142,17 +3208,18 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         else
             pgi_wait(meeting + SECOND, (t - begin) >> 1 & 1);
         if (HEAD == PGI_CORRECTED) {
-            const T *const e = corrections + SECOND * slots;
+            const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
+            if (p.step != e_step) {
+                e_step = p.step;
+                e_used = e_used < AHEAD + 1 ? e_used + 1 : 0;
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const pgi_pair<T> p = y_pairs[warp * ROWS + r];
-#pragma unroll
-                for (int c = 0; c < 2; c++) {
-                    const pgi_pair<T> o = x_pair[c];
-                    ring[AT][r][c] += p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
-                                      p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
-                }
+                for (int r = 0; r < ROWS; r++) e_below[r][0] = e_above[r][0], e_below[r][1] = e_above[r][1];
+                interpolate(e_used, e_above);
             }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < 2; c++) ring[AT][r][c] += p.w0 * e_below[r][c] + p.w1 * e_above[r][c];
         }
         const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
             if (FLAT) return;
@@ -3173,14 +3240,14 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         listen(0);
         tell(0);
 
-        T next_held[ROWS], last[ROWS];
+        T held[ROWS];    // residuals of the second colour, of the plane whose first colour comes next
 #pragma unroll
         for (int p = 0; p < HALVES; p++) {
             const int z = t - p, here = AT + p + 1;
             const bool relaxes = p < RELAX;
             if (!CAREFUL || !relaxes || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-                const bool special = CAREFUL && relaxes && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
                 const T *const f_plane = slot_of(p);
                 T fresh[ROWS];
 #pragma unroll
@@ -3190,21 +3257,30 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
+                    pgi_coupling<T> row = inner_row;
+                    T w = weight[c];
+                    if (CAREFUL && !FLAT) {
+                        const pgi_pass_row<T> own_row = y_rows[warp * ROWS + r];
+                        row.lower = own_row.lower, row.upper = own_row.upper;
+                        if (relaxes && own_row.kind != STRETCHED) w = y_weights[own_row.kind * 64 + c];
+                        if (relaxes && (special || own_row.kind == STRETCHED) && w != 0)
+                            w = omega * pgi_reciprocal(diagonal(c, row.lower, row.upper, zc));
+                    } else if (relaxes && special && w != 0) {
+                        w = omega * pgi_reciprocal(diagonal(c, row.lower, row.upper, zc));
+                    }
                     const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
-                                       pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
+                                       pgi_stencil(xc[c], row, zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
-                    T w = weight[r][c];
-                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
                     if (relaxes) fresh[r] = u + residual * w;
-                    if (TAIL && p == HALVES - 2) next_held[r] = relaxes ? (1 - omega) * residual : residual;
-                    if (TAIL && p == HALVES - 1) last[r] = residual;
+                    if (TAIL && p == HALVES - 2) held[r] = relaxes ? (1 - omega) * residual : residual;
+                    if (TAIL && p == HALVES - 1) residuals[r * 64 + 2 * lane + c] = residual;
                 }
                 if (relaxes)
 #pragma unroll
                     for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
             } else if (TAIL && p == HALVES - 2) {
 #pragma unroll
-                for (int r = 0; r < ROWS; r++) next_held[r] = 0;
+                for (int r = 0; r < ROWS; r++) held[r] = 0;
             }
             if (p + 1 < HALVES) {
                 listen(p + 1);
@@ -3214,60 +3290,60 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
         // What comes next
         gather();
-        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 3, in_u, 1 - COLOUR, incoming, !CAREFUL);
-        fetch_f(t + 2, in_f, COLOUR, slot_of(QUEUE - 2), !CAREFUL);
+        if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
+        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
+        fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(HALVES - 1), !CAREFUL);
         pgi_copy_commit();
-        if (HEAD == PGI_CORRECTED && t < end) e_store(t + 2, AT);
 
+        int more = told;
         if (TAIL) {
-            // The residual of plane t - HALVES + 1 is complete; that of the plane before goes to the coarse planes that
-            // it is part of.
+            // The residual of plane z is complete: along x and z first, line by line
+            const int z = t - HALVES + 1, ready = finished;
+            finished = -1;
+            __syncwarp();
+            if (z >= k0 && z < k1 + a.last + 2) {
+                const pgi_plane_share<T> share = shares[z - k0];
+                if (open < share.slot) {
+                    finished = shares[open++].coarse;
+                    if (rank < a.cluster - 1) more += (int)(GUESTS * sizeof(T));
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int c = (r + COLOUR) & 1;
-                T2 v;
-                v.x = c ? held[r] : last[r];
-                v.y = c ? last[r] : held[r];
-                *(T2 *)(residuals + AT * TAIL_PLANE + (warp * ROWS + r) * 64 + 2 * lane) = v;
-                if (low_guest) {
-                    const uint64_t there = low_guests + (guest * GUESTS + r * 64) * sizeof(T);
-                    pgi_tell(there, far_meeting + AT * sizeof *meeting, v.x);
-                    pgi_tell(there + sizeof(T), far_meeting + AT * sizeof *meeting, v.y);
-                }
-                held[r] = next_held[r];
-            }
-            const int done = t - HALVES;
-            if (done >= k0 && done <= k1 - 1 + a.last) {
-                const pgi_plane_share<T> share = shares[done - k0];
-                while (open < share.slot) write_coarse();
-                const T *const plane = residuals + SECOND * TAIL_PLANE + x_taps.first, *const beyond =
-                                                                                           guests +
-                                                                                           (guest > 0 ? guest - 1 : 2) *
-                                                                                               GUESTS +
-                                                                                           x_taps.first;
-#pragma unroll
-                for (int q = 0; q < PGI_PASS_COARSE; q++) {
-                    const pgi_taps<T> &rows = y_taps[warp + q * WARPS];
-                    if (rows.coarse < 0) continue;
-                    T v = 0;
-#pragma unroll
-                    for (int j = 0; j < PGI_TAPS; j++) {
-                        if (j >= tr.axis[1].most_taps) break;
-                        const int at = rows.first + j - ROWS * WARPS;
-                        const T *const row = at < 0 ? plane + (rows.first + j) * 64 : beyond + at * 64;
-                        T line = 0;
-#pragma unroll
-                        for (int i = 0; i < PGI_TAPS; i++)
-                            if (i < tr.axis[0].most_taps) line += x_taps.w[i] * row[i];
-                        v += rows.w[j] * line;
+                    for (int r = 0; r < ROWS; r++) {
+                        lines[AT * LINES + (warp * ROWS + r) * 32 + lane] = current[r];
+                        if (low_guest)
+                            pgi_tell(low_guests + (guest * GUESTS + r * 32) * sizeof(T),
+                                     far_meeting + AT * sizeof *meeting, current[r]);
+                        current[r] = following[r];
+                        following[r] = 0;
                     }
-                    current[q] += share.w0 * v;
-                    following[q] += share.w1 * v;
                 }
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    T line = 0;
+#pragma unroll
+                    for (int i = 0; i < PGI_TAPS; i++)
+                        if (i < tr.axis[0].most_taps) line += x_weights[i * 32] * residuals[r * 64 + x_first + i];
+                    current[r] += share.w0 * line;
+                    following[r] += share.w1 * line;
+                }
+            }
+            __syncwarp();
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) residuals[r * 64 + 2 * lane + ((r + COLOUR) & 1)] = held[r];
+            // then along y, with the lines that the step before finished
+            for (int q = warp; ready >= 0 && q < PGI_PASS_COARSE * WARPS; q += WARPS) {
+                const pgi_taps<T> &rows = y_taps[q];
+                if (rows.coarse < 0 || x_coarse < 0) continue;
+                const T *const beyond = guests + (guest > 0 ? guest - 1 : 2) * GUESTS + lane;
+                T v = 0;
+                for (int j = 0; j < tr.axis[1].most_taps; j++) {
+                    const int at = rows.first + j - ROWS * WARPS;
+                    v += rows.w[j] * (at < 0 ? lines[SECOND * LINES + (rows.first + j) * 32 + lane] : beyond[at * 32]);
+                }
+                pgi_data<T>(a.coarse_f)[x_coarse + rows.coarse * a.coarse_f.sj + ready * a.coarse_f.sk] = v;
             }
         }
         guest = guest < 2 ? guest + 1 : 0;
-        if (!FLAT) pgi_arrive(meeting + AT, told);
+        if (!FLAT) pgi_arrive(meeting + AT, more);
 
         if (SWEEPS) {
             const int z = t - (RELAX - 1), here = AT + RELAX;
@@ -3289,14 +3365,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 out_plane += a.out.sk * (int64_t)sizeof(T);
             }
         }
+        coming = coming + 1 < AHEAD ? coming + 1 : 0;
         queue = queue + 1 < QUEUE ? queue + 1 : 0;
     };
 
     if (!FLAT) pgi_arrive(meeting, 0);
-    const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3;    // the second step fetches t + 4
+    const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
     for (int t = begin; t <= end; t += 2) {
         // Planes t - HALVES to t + 1 take part
-        if (t >= inside_from && t + 2 <= inside_to && t < end && t > begin) {
+        if (plain && t >= inside_from && t <= inside_to && t < end && t > begin) {
             step(t, pgi_constant<0>(), pgi_constant<0>());
             step(t + 1, pgi_constant<1>(), pgi_constant<0>());
         } else {
@@ -3312,8 +3389,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     if (!FLAT)
         pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
-    if (TAIL)
-        while (open < a.slots[2]) write_coarse();
 }
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
@@ -3481,7 +3556,7 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, tail, flat, warps, resident, rows;
+    int sweeps, head, tail, flat, warps, resident, rows, ahead;
 };
 
 // Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
@@ -3495,7 +3570,7 @@ static int pgi_tiles_of(int n, int periodic, int span, int own)
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
     const int halves = pgi_halves(kind.sweeps, kind.tail), low = pgi_halo(kind.sweeps, kind.tail), flat = kind.flat,
-              tail = kind.tail, ahead = kind.head == PGI_FROM_ZERO ? 0 : 2, team = flat ? 32 : 32 * kind.warps;
+              tail = kind.tail, team = flat ? 32 : 32 * kind.warps;
     int n[3], reach[3] = {0, 0, 0};
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
     for (int d = 0; d < 3 && tail; d++) {
@@ -3507,7 +3582,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
-    a->skewed = (ahead && skewed(a->u)) || skewed(a->rhs.f);
+    a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
     const int width = a->skewed ? 62 : 64;
     a->own[0] = width - low - high(0) - (a->first ? 2 : 0);
     const pgi_transfer<T> &tx = a->transfer.axis[0];    // a lane restricts to one coarse column at most
@@ -3518,6 +3593,9 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     // halo. What counts: the steps in sequence.
     double best = 1e300;
     for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
+#ifdef PGI_TRY
+        if (getenv("PC") && !flat && cluster != atoi(getenv("PC"))) continue;
+#endif
         const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - low - high(1);
         if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + low + high(1))) continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
@@ -3527,6 +3605,9 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
                       room = (int64_t)(s->multiprocessors * fits) * kind.resident * (flat ? kind.warps : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
+#ifdef PGI_TRY
+            if (getenv("PS") && slabs != atoi(getenv("PS"))) continue;
+#endif
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
             const double steps = planes + low + halves + 2 + reach[2],
                          cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
@@ -3537,6 +3618,14 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         }
     }
     a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
+#ifdef PGI_TRY
+    static int last = -1;
+    const int now = a->cluster + 100 * a->own[2] + 100000 * (kind.head + 3 * kind.tail + 10 * kind.sweeps);
+    if (last != now)
+        printf("    plan: sweeps %d head %d tail %d: cluster %d own %d %d %d tiles %d %d %d\n", kind.sweeps, kind.head,
+               tail, a->cluster, a->own[0], a->own[1], a->own[2], a->tiles[0], a->tiles[1], a->tiles[2]);
+    last = now;
+#endif
     a->last = reach[2];
     const int extent[3] = {64, flat ? 1 : kind.warps * kind.rows, 0};
     for (int d = 0; d < 3; d++) {
@@ -3548,7 +3637,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
               planes = a->own[2] + a->last + 2 * halves + low + 4, slots = a->slots[0] * a->slots[1];
-    int used = (ahead + halves + 1) * plane;
+    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead - 1) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
         const int at = used;
@@ -3557,14 +3646,16 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     };
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
+    a->rows = take(flat ? 0 : (int64_t)sizeof(pgi_pass_row<T>) * kind.rows * kind.warps + 4 * 64 * (int64_t)sizeof(T));
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     a->coarse_rows =
         take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
              : tail                     ? (int64_t)sizeof(pgi_taps<T>) * PGI_PASS_COARSE * (flat ? 1 : kind.warps)
                                         : 0);
-    a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * planes : 0);
+    a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
     a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
-    a->residuals = take((int64_t)sizeof(T) * (tail ? 64 * (flat ? 5 : kind.rows * (2 * kind.warps + 3)) : 2 * slots));
+    a->residuals = take((int64_t)sizeof(T) *
+                        (tail ? 32 * (flat ? 11 : kind.rows * (4 * kind.warps + 3) + 4) : (kind.ahead + 2) * slots));
     a->bytes = used;
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
@@ -3574,7 +3665,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
 template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS};
+    const pgi_pass_kind kind = {
+        SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
     const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
