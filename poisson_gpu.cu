@@ -2684,12 +2684,6 @@ static __device__ inline double pgi_reciprocal(double x)
 #endif
 }
 
-// A row along y of a tile, and where its factors are
-template <class T> struct pgi_pass_row {
-    T lower, upper;
-    int kind;
-};
-
 // Fine plane z is corrected from w0 of coarse plane `below` and w1 of `above`. From plane to plane the pair stays, or
 // is one step further along: then `below` is what `above` was.
 template <class T> struct pgi_level_pair {
@@ -2737,6 +2731,9 @@ template <class T> struct pgi_plane_share {
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it; by
 // the words that a pass keeps.
+#ifndef PGI_ONCE
+#define PGI_ONCE (SWEEPS > 1)
+#endif
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
     {256, 1, 4, 4}, {256, 1, 4, 4}, {256, 1, 4, 2}, {192, 2, 4, 4}, {192, 2, 4, 4}, { 256, 1, 4, 4 }
@@ -2785,6 +2782,10 @@ static __device__ PGI_RARE unsigned pgi_shape_of(pgi_share w, const void *base, 
 // Half-sweeps of a wavefront, those that leave the residual of a colour included: after a sweep that of the second
 // colour is what relaxation left of it.
 static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * sweeps + (!tail ? 0 : sweeps ? 1 : 2); }
+static PGI_HD constexpr int pgi_tables(size_t word, int sweeps, int tail, int flat)
+{
+    return word == 8 && sweeps == 2 && tail && !flat;
+}
 static PGI_HD constexpr int pgi_halo(int sweeps, int tail)
 {
     return 2 * sweeps + (tail ? 2 : 0);
@@ -2803,12 +2804,14 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
         RELAX = 2 * SWEEPS,
+        TABLES = pgi_tables(sizeof(T), SWEEPS, TAIL, FLAT),    // registers are short
         HALVES = pgi_halves(SWEEPS, TAIL),
         LOW = pgi_halo(SWEEPS, TAIL),
         ODD = !TAIL,          // parity of the first plane
         RING = HALVES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
-        QUEUE = HALVES + AHEAD - 1,    // and of f, AHEAD still to come
+        EARLY = !TABLES,    // a slot more, and the next planes are asked for before this one is worked on
+        QUEUE = HALVES + AHEAD - 1 + EARLY,    // and of f, AHEAD still to come
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
         BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
@@ -2816,10 +2819,12 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         GUESTS = ROWS * 32    // restricted along x, the first rows of the next block
     };
     PGI_DYNAMIC_SHARED(char, pgi_shared);
-    const int lane = (int)threadIdx.x, warp = FLAT ? 0 : (int)threadIdx.y, thread = 32 * warp + lane;
-    char *const shared = pgi_shared + (FLAT ? (int)threadIdx.y * a.bytes : 0);
+    // By a shuffle, so that the compiler sees that a warp agrees on it
+    const int lane = (int)threadIdx.x, line = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0), warp = FLAT ? 0 : line,
+              thread = 32 * warp + lane;
+    char *const shared = pgi_shared + (FLAT ? line * a.bytes : 0);
     const int rank = FLAT ? 0 : (int)blockIdx.x % a.cluster;
-    const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + threadIdx.y : (int64_t)blockIdx.x / a.cluster;
+    const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + line : (int64_t)blockIdx.x / a.cluster;
     if (FLAT && tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
     const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]), tile_y = rest % a.tiles[1];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
@@ -2843,14 +2848,14 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
     pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
-    pgi_pass_row<T> *const y_rows = (pgi_pass_row<T> *)(shared + a.rows);
-    T *const y_weights = (T *)(shared + a.rows) + ROWS * WARPS * sizeof(pgi_pass_row<T>) / sizeof(T) + 2 * lane;
+    pgi_coupling<T> *const y_rows = (pgi_coupling<T> *)(shared + a.rows);
+    T *const y_weights = (T *)(y_rows + ROWS * WARPS) + 2 * lane;
     pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
     T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * 64;    // of the warp, [ROWS][64]
     T *const lines = (T *)(shared + a.residuals) + 2 * LINES;               // [2][rows][32]: restricted along x and z
     T *const guests = lines + 2 * LINES;                   // [3][ROWS][32], for their block may be a step ahead
     T *const x_weights = guests + 3 * GUESTS + lane;       // [PGI_TAPS][32]
-    T *const corrections = (T *)(shared + a.residuals);    // raw coarse planes, [AHEAD + 2][slots]
+    T *const corrections = (T *)(shared + a.residuals);    // raw coarse planes, [AHEAD + 3][slots]
     uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
     const int slots = a.slots[0] * a.slots[1];
 
@@ -2894,7 +2899,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         for (int q = thread; q <= end + 1 - z_table; q += TEAM)
             z_pairs[q] = pgi_level_pair_of(tr.axis[2], z_table + q, nz);
         for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
-        for (int q = thread; q < (AHEAD + 2) * slots; q += TEAM) corrections[q] = 0;
+        for (int q = thread; q < (AHEAD + 3) * slots; q += TEAM) corrections[q] = 0;
     }
     // The coarse column of the thread and its coarse rows
     int x_coarse = -1, x_first = 0;
@@ -2942,38 +2947,32 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     T reaction[2] = {alpha, alpha};
     if (lane == 0 && x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
     if (lane == 31 && x_at[1] == nx - 1 && !ax.periodic) reaction[1] -= xc[1].upper, xc[1].upper = 0;
-    const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper},
-                          inner_row = FLAT ? pgi_coupling_of(ay, 0) : pgi_coupling<T>{ay.row[1].lower, ay.row[1].upper};
+    const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper};
     const auto y_index = [&](int r) { return FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic); };
-    const auto diagonal = [&](int c, T lower, T upper, const pgi_coupling<T> &zr) {
-        return reaction[c] - ((xc[c].lower + xc[c].upper) + (lower + upper) + (zr.lower + zr.upper));
+    const auto diagonal = [&](int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) {
+        return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
     };
-    // omega over the diagonal: inside, and for the kinds of other rows in a table; those of a stretched axis in no
-    // table
-    enum { INNER, LOW_END, HIGH_END, OUTSIDE, KINDS, STRETCHED = -1 };
-    T weight[2];
-    bool plain = true;    // all rows are those of the inside
+    // omega over the diagonal, and the couplings along y. Where registers are short, from tables in shared memory, for
+    // an axis of three kinds of rows.
+    enum { INNER, LOW_END, HIGH_END, OUTSIDE, KINDS };
+    T weight[ROWS][2];
+    pgi_coupling<T> yc[ROWS];
+    unsigned kinds = 0;    // four bits a row
 #pragma unroll
-    for (int c = 0; c < 2; c++)
-        weight[c] = x_at[c] >= 0 ? omega * (1 / diagonal(c, inner_row.lower, inner_row.upper, inner)) : (T)0;
-    if (!FLAT) {
-        for (int q = warp; q < KINDS; q += WARPS) {
-            const pgi_coupling<T> row = q == INNER ? inner_row : pgi_coupling_of(ay, q == LOW_END ? 0 : ny - 1);
-            for (int c = 0; c < 2; c++)
-                y_weights[q * 64 + c] =
-                    q == OUTSIDE || x_at[c] < 0 ? (T)0 : omega * (1 / diagonal(c, row.lower, row.upper, inner));
-        }
-        for (int r = 0; r < ROWS; r++) {
-            const int at = y_index(r);
-            const pgi_coupling<T> row = pgi_coupling_of(ay, at);
-            const int kind = at < 0                                                         ? OUTSIDE
-                             : row.lower == inner_row.lower && row.upper == inner_row.upper ? INNER
-                             : ay.table                                                     ? STRETCHED
-                             : at == 0                                                      ? LOW_END
-                                                                                            : HIGH_END;
-            plain = plain && kind == INNER;
-            if (lane == 0) y_rows[warp * ROWS + r] = {row.lower, row.upper, kind};
-        }
+    for (int r = 0; r < ROWS; r++) {
+        const int at = y_index(r);
+        yc[r] = pgi_coupling_of(ay, at);
+        const unsigned kind = at < 0 ? OUTSIDE : at == 0 ? LOW_END : at < ny - 1 ? INNER : HIGH_END;
+        kinds |= kind << 4 * r;
+        if (TABLES && lane == 0) y_rows[warp * ROWS + r] = yc[r];
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+            weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, yc[r], inner)) : (T)0;
+    }
+    for (int q = warp; TABLES && q < KINDS; q += WARPS) {
+        const pgi_coupling<T> row = pgi_coupling_of(ay, q == LOW_END ? 0 : q == HIGH_END ? ny - 1 : ny > 2 ? 1 : 0);
+        for (int c = 0; c < 2; c++)
+            y_weights[q * 64 + c] = q == OUTSIDE || x_at[c] < 0 ? (T)0 : omega * (1 / diagonal(c, row, inner));
     }
 
     // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
@@ -3004,7 +3003,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (bit(mask, odd, PGI_BOTH, r))
-                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(slot + r * PITCH, plane[r & 1] + row[r]);
+                pgi_copy_async<sizeof(T2), PGI_ONCE>(slot + r * PITCH, plane[r & 1] + row[r]);
         if (mask >> 3 * ROWS * odd & pgi_singles(ROWS))
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
@@ -3067,26 +3066,29 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
     };
-    T e_below[ROWS][2], e_above[ROWS][2];
+    T2 *const e_lines = (T2 *)(corrections + ((AHEAD + 3) * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
+    int e_above = 1;                                                                         // of the two
     int e_step = 0, e_used = 1, e_asked = 0,
         e_coming = 1;    // pairs and slots of the newest planes in use and asked for
-    const auto interpolate = [&](int slot, T(&out)[ROWS][2]) {
+    const auto interpolate = [&](int slot, T2 *line) {
         const T *const e = corrections + slot * slots;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const pgi_pair<T> p = y_pairs[warp * ROWS + r];
+            T2 v;
 #pragma unroll
             for (int c = 0; c < 2; c++) {
                 const pgi_pair<T> o = x_pair[c];
-                out[r][c] = p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
-                            p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
+                (c ? v.y : v.x) = p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
+                                  p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
             }
+            line[r * TEAM] = v;
         }
     };
     const auto ask_for_e = [&](int z) {    // the plane above fine plane z
         if (z > end + 1 || z_pairs[z - z_table].step == e_asked) return;
         e_asked = z_pairs[z - z_table].step;
-        e_coming = e_coming < AHEAD + 1 ? e_coming + 1 : 0;
+        e_coming = e_coming < AHEAD + 2 ? e_coming + 1 : 0;
         fetch_e(z_pairs[z - z_table].above, e_coming);
     };
 
@@ -3131,8 +3133,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     else
         pgi_cluster_sync();
     if (HEAD == PGI_CORRECTED) {
-        interpolate(0, e_below);
-        interpolate(1, e_above);
+        interpolate(0, e_lines);
+        interpolate(1, e_lines + ROWS * TEAM);
     }
     // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
     const bool low_guest = !FLAT && warp == 0 && rank > 0,
@@ -3184,6 +3186,14 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             ring[AT][r][0] = v.x;
             ring[AT][r][1] = v.y;
         }
+        const auto ask = [&]() {
+            gather();
+            if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
+            if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
+            fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(QUEUE - AHEAD), !CAREFUL);
+            pgi_copy_commit();
+        };
+        if (EARLY) ask();
         if (mean != 0) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
@@ -3211,15 +3221,17 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
             if (p.step != e_step) {
                 e_step = p.step;
-                e_used = e_used < AHEAD + 1 ? e_used + 1 : 0;
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) e_below[r][0] = e_above[r][0], e_below[r][1] = e_above[r][1];
-                interpolate(e_used, e_above);
+                e_used = e_used < AHEAD + 2 ? e_used + 1 : 0;
+                e_above = 1 - e_above;
+                interpolate(e_used, e_lines + e_above * ROWS * TEAM);
             }
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                for (int c = 0; c < 2; c++) ring[AT][r][c] += p.w0 * e_below[r][c] + p.w1 * e_above[r][c];
+            for (int r = 0; r < ROWS; r++) {
+                const T2 below = e_lines[((1 - e_above) * ROWS + r) * TEAM],
+                         above = e_lines[(e_above * ROWS + r) * TEAM];
+                ring[AT][r][0] += p.w0 * below.x + p.w1 * above.x;
+                ring[AT][r][1] += p.w0 * below.y + p.w1 * above.y;
+            }
         }
         const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
             if (FLAT) return;
@@ -3247,7 +3259,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             const bool relaxes = p < RELAX;
             if (!CAREFUL || !relaxes || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const bool special = CAREFUL && relaxes && (zc.lower != inner.lower || zc.upper != inner.upper);
                 const T *const f_plane = slot_of(p);
                 T fresh[ROWS];
 #pragma unroll
@@ -3257,17 +3269,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
-                    pgi_coupling<T> row = inner_row;
-                    T w = weight[c];
-                    if (CAREFUL && !FLAT) {
-                        const pgi_pass_row<T> own_row = y_rows[warp * ROWS + r];
-                        row.lower = own_row.lower, row.upper = own_row.upper;
-                        if (relaxes && own_row.kind != STRETCHED) w = y_weights[own_row.kind * 64 + c];
-                        if (relaxes && (special || own_row.kind == STRETCHED) && w != 0)
-                            w = omega * pgi_reciprocal(diagonal(c, row.lower, row.upper, zc));
-                    } else if (relaxes && special && w != 0) {
-                        w = omega * pgi_reciprocal(diagonal(c, row.lower, row.upper, zc));
-                    }
+                    const pgi_coupling<T> row = TABLES ? y_rows[warp * ROWS + r] : yc[r];
+                    T w = TABLES ? y_weights[(kinds >> 4 * r & 15) * 64 + c] : weight[r][c];
+                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, row, zc));
                     const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
                                        pgi_stencil(xc[c], row, zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
@@ -3288,12 +3292,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        // What comes next
-        gather();
-        if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
-        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
-        fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(HALVES - 1), !CAREFUL);
-        pgi_copy_commit();
+        if (!EARLY) ask();
 
         int more = told;
         if (TAIL) {
@@ -3373,7 +3372,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
     for (int t = begin; t <= end; t += 2) {
         // Planes t - HALVES to t + 1 take part
-        if (plain && t >= inside_from && t <= inside_to && t < end && t > begin) {
+        if (t >= inside_from && t <= inside_to && t < end && t > begin) {
             step(t, pgi_constant<0>(), pgi_constant<0>());
             step(t + 1, pgi_constant<1>(), pgi_constant<0>());
         } else {
@@ -3556,7 +3555,7 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, tail, flat, warps, resident, rows, ahead;
+    int sweeps, head, tail, flat, warps, resident, rows, ahead, tables;
 };
 
 // Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
@@ -3573,6 +3572,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
               tail = kind.tail, team = flat ? 32 : 32 * kind.warps;
     int n[3], reach[3] = {0, 0, 0};
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
+    if (kind.tables && a->b.axis[1].table) return 0;
     for (int d = 0; d < 3 && tail; d++) {
         const pgi_transfer<T> &t = a->transfer.axis[d];
         if (t.kind != PGI_SAME && !t.taps) return 0;
@@ -3637,7 +3637,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
               planes = a->own[2] + a->last + 2 * halves + low + 4, slots = a->slots[0] * a->slots[1];
-    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead - 1) * plane;
+    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead - (kind.tables ? 1 : 0)) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
         const int at = used;
@@ -3646,7 +3646,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     };
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
-    a->rows = take(flat ? 0 : (int64_t)sizeof(pgi_pass_row<T>) * kind.rows * kind.warps + 4 * 64 * (int64_t)sizeof(T));
+    a->rows = take(flat ? 0 : (int64_t)sizeof(pgi_coupling<T>) * kind.rows * kind.warps + 4 * 64 * (int64_t)sizeof(T));
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     a->coarse_rows =
         take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
@@ -3654,8 +3654,10 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
                                         : 0);
     a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
     a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
-    a->residuals = take((int64_t)sizeof(T) *
-                        (tail ? 32 * (flat ? 11 : kind.rows * (4 * kind.warps + 3) + 4) : (kind.ahead + 2) * slots));
+    a->residuals =
+        take((int64_t)sizeof(T) * (tail ? 32 * (flat ? 11 : kind.rows * (4 * kind.warps + 3) + 4)
+                                        : (kind.ahead + 3) * slots + 2 +
+                                              (kind.head == PGI_CORRECTED ? 4 * (flat ? 1 : kind.rows) * team : 0)));
     a->bytes = used;
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
@@ -3665,8 +3667,15 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
 template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {
-        SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
+    const pgi_pass_kind kind = {SWEEPS,
+                                HEAD,
+                                TAIL,
+                                FLAT,
+                                tuned::THREADS / 32,
+                                tuned::BLOCKS,
+                                FLAT ? 1 : tuned::ROWS,
+                                tuned::AHEAD,
+                                pgi_tables(sizeof(T), SWEEPS, TAIL, FLAT)};
     const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
@@ -3746,6 +3755,11 @@ template <class T> static pgi_grid pgi_cuda_relax_and_restrict(pg_solver *s, con
     const pgi_grid from = head == PGI_FROM_ZERO ? pgi_other_grid(l, u) : u;    // from 0 it ends in u
     if (pgi_cuda_pass<T>(s, l, from, rhs, omega, reversed, sweeps, head, NULL, u, coarse))
         return sweeps ? pgi_other_grid(l, from) : u;
+    if (sweeps) {
+        u = pgi_cuda_relax<T>(s, l, u, rhs, omega, reversed, sweeps, head, NULL, u);
+        if (pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, 0, PGI_FROM_U, NULL, u, coarse)) return u;
+        sweeps = 0, head = PGI_FROM_U;
+    }
     return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, sweeps, head, coarse);
 }
 
