@@ -2514,8 +2514,8 @@ template <class T> struct pgi_pass {
     int tiles[3];    // their numbers
     int last;        // planes beyond its own that a tile restricts from
     int slots[3];    // coarse points that a block interpolates from, or restricts to
-    int meetings, inboxes, rows, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
-    int bytes;                                                                             // of it, for a team
+    int meetings, inboxes, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
+    int bytes;                                                                       // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -2731,12 +2731,9 @@ template <class T> struct pgi_plane_share {
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it; by
 // the words that a pass keeps.
-#ifndef PGI_ONCE
-#define PGI_ONCE (SWEEPS > 1)
-#endif
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {256, 1, 4, 4}, {256, 1, 4, 4}, {256, 1, 4, 2}, {192, 2, 4, 4}, {192, 2, 4, 4}, { 256, 1, 4, 4 }
+    {256, 1, 4, 2}, {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
 #endif
 static constexpr int pgi_pass_tuning[6][4] = {PGI_TUNE};    // f64 with 0, 1, 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
@@ -2782,10 +2779,6 @@ static __device__ PGI_RARE unsigned pgi_shape_of(pgi_share w, const void *base, 
 // Half-sweeps of a wavefront, those that leave the residual of a colour included: after a sweep that of the second
 // colour is what relaxation left of it.
 static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * sweeps + (!tail ? 0 : sweeps ? 1 : 2); }
-static PGI_HD constexpr int pgi_tables(size_t word, int sweeps, int tail, int flat)
-{
-    return word == 8 && sweeps == 2 && tail && !flat;
-}
 static PGI_HD constexpr int pgi_halo(int sweeps, int tail)
 {
     return 2 * sweeps + (tail ? 2 : 0);
@@ -2804,14 +2797,12 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
         RELAX = 2 * SWEEPS,
-        TABLES = pgi_tables(sizeof(T), SWEEPS, TAIL, FLAT),    // registers are short
         HALVES = pgi_halves(SWEEPS, TAIL),
         LOW = pgi_halo(SWEEPS, TAIL),
         ODD = !TAIL,          // parity of the first plane
         RING = HALVES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
-        EARLY = !TABLES,    // a slot more, and the next planes are asked for before this one is worked on
-        QUEUE = HALVES + AHEAD - 1 + EARLY,    // and of f, AHEAD still to come
+        QUEUE = HALVES + AHEAD,    // and of f, AHEAD still to come
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
         BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
@@ -2848,8 +2839,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
     pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
-    pgi_coupling<T> *const y_rows = (pgi_coupling<T> *)(shared + a.rows);
-    T *const y_weights = (T *)(y_rows + ROWS * WARPS) + 2 * lane;
     pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
     T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * 64;    // of the warp, [ROWS][64]
     T *const lines = (T *)(shared + a.residuals) + 2 * LINES;               // [2][rows][32]: restricted along x and z
@@ -2952,27 +2941,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const auto diagonal = [&](int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) {
         return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
     };
-    // omega over the diagonal, and the couplings along y. Where registers are short, from tables in shared memory, for
-    // an axis of three kinds of rows.
-    enum { INNER, LOW_END, HIGH_END, OUTSIDE, KINDS };
-    T weight[ROWS][2];
     pgi_coupling<T> yc[ROWS];
-    unsigned kinds = 0;    // four bits a row
+    T weight[ROWS][2];    // omega over the diagonal inside
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int at = y_index(r);
         yc[r] = pgi_coupling_of(ay, at);
-        const unsigned kind = at < 0 ? OUTSIDE : at == 0 ? LOW_END : at < ny - 1 ? INNER : HIGH_END;
-        kinds |= kind << 4 * r;
-        if (TABLES && lane == 0) y_rows[warp * ROWS + r] = yc[r];
 #pragma unroll
         for (int c = 0; c < 2; c++)
             weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, yc[r], inner)) : (T)0;
-    }
-    for (int q = warp; TABLES && q < KINDS; q += WARPS) {
-        const pgi_coupling<T> row = pgi_coupling_of(ay, q == LOW_END ? 0 : q == HIGH_END ? ny - 1 : ny > 2 ? 1 : 0);
-        for (int c = 0; c < 2; c++)
-            y_weights[q * 64 + c] = q == OUTSIDE || x_at[c] < 0 ? (T)0 : omega * (1 / diagonal(c, row, inner));
     }
 
     // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
@@ -3003,7 +2980,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (bit(mask, odd, PGI_BOTH, r))
-                pgi_copy_async<sizeof(T2), PGI_ONCE>(slot + r * PITCH, plane[r & 1] + row[r]);
+                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(slot + r * PITCH, plane[r & 1] + row[r]);
         if (mask >> 3 * ROWS * odd & pgi_singles(ROWS))
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
@@ -3186,14 +3163,11 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             ring[AT][r][0] = v.x;
             ring[AT][r][1] = v.y;
         }
-        const auto ask = [&]() {
-            gather();
-            if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
-            if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
-            fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(QUEUE - AHEAD), !CAREFUL);
-            pgi_copy_commit();
-        };
-        if (EARLY) ask();
+        gather();
+        if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
+        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
+        fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(HALVES), !CAREFUL);
+        pgi_copy_commit();
         if (mean != 0) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
@@ -3269,11 +3243,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
-                    const pgi_coupling<T> row = TABLES ? y_rows[warp * ROWS + r] : yc[r];
-                    T w = TABLES ? y_weights[(kinds >> 4 * r & 15) * 64 + c] : weight[r][c];
-                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, row, zc));
+                    T w = weight[r][c];
+                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
                     const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
-                                       pgi_stencil(xc[c], row, zc, reaction[c], u, c ? side : far, c ? far : side, ym,
+                                       pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
                     if (relaxes) fresh[r] = u + residual * w;
                     if (TAIL && p == HALVES - 2) held[r] = relaxes ? (1 - omega) * residual : residual;
@@ -3291,8 +3264,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 tell(p + 1);
             }
         }
-
-        if (!EARLY) ask();
 
         int more = told;
         if (TAIL) {
@@ -3555,7 +3526,7 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, tail, flat, warps, resident, rows, ahead, tables;
+    int sweeps, head, tail, flat, warps, resident, rows, ahead;
 };
 
 // Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
@@ -3572,7 +3543,6 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
               tail = kind.tail, team = flat ? 32 : 32 * kind.warps;
     int n[3], reach[3] = {0, 0, 0};
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
-    if (kind.tables && a->b.axis[1].table) return 0;
     for (int d = 0; d < 3 && tail; d++) {
         const pgi_transfer<T> &t = a->transfer.axis[d];
         if (t.kind != PGI_SAME && !t.taps) return 0;
@@ -3593,9 +3563,6 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     // halo. What counts: the steps in sequence.
     double best = 1e300;
     for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
-#ifdef PGI_TRY
-        if (getenv("PC") && !flat && cluster != atoi(getenv("PC"))) continue;
-#endif
         const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - low - high(1);
         if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + low + high(1))) continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
@@ -3605,9 +3572,6 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
                       room = (int64_t)(s->multiprocessors * fits) * kind.resident * (flat ? kind.warps : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
-#ifdef PGI_TRY
-            if (getenv("PS") && slabs != atoi(getenv("PS"))) continue;
-#endif
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
             const double steps = planes + low + halves + 2 + reach[2],
                          cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
@@ -3618,14 +3582,6 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         }
     }
     a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
-#ifdef PGI_TRY
-    static int last = -1;
-    const int now = a->cluster + 100 * a->own[2] + 100000 * (kind.head + 3 * kind.tail + 10 * kind.sweeps);
-    if (last != now)
-        printf("    plan: sweeps %d head %d tail %d: cluster %d own %d %d %d tiles %d %d %d\n", kind.sweeps, kind.head,
-               tail, a->cluster, a->own[0], a->own[1], a->own[2], a->tiles[0], a->tiles[1], a->tiles[2]);
-    last = now;
-#endif
     a->last = reach[2];
     const int extent[3] = {64, flat ? 1 : kind.warps * kind.rows, 0};
     for (int d = 0; d < 3; d++) {
@@ -3637,7 +3593,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
               planes = a->own[2] + a->last + 2 * halves + low + 4, slots = a->slots[0] * a->slots[1];
-    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead - (kind.tables ? 1 : 0)) * plane;
+    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
         const int at = used;
@@ -3646,7 +3602,6 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     };
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
-    a->rows = take(flat ? 0 : (int64_t)sizeof(pgi_coupling<T>) * kind.rows * kind.warps + 4 * 64 * (int64_t)sizeof(T));
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     a->coarse_rows =
         take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
@@ -3667,15 +3622,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
 template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {SWEEPS,
-                                HEAD,
-                                TAIL,
-                                FLAT,
-                                tuned::THREADS / 32,
-                                tuned::BLOCKS,
-                                FLAT ? 1 : tuned::ROWS,
-                                tuned::AHEAD,
-                                pgi_tables(sizeof(T), SWEEPS, TAIL, FLAT)};
+    const pgi_pass_kind kind = {
+        SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
     const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
@@ -3705,13 +3653,13 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     {                                                                                                                  \
         pgi_launch_pass<T, sweeps, head, tail, 0>, pgi_launch_pass<T, sweeps, head, tail, 1>                           \
     }
-    int (*const launch[2][3][3][2])(pg_solver *, pgi_pass<T> *) = {
-        {{}, {PGI_PASS(1, PGI_FROM_U, 0), {}, PGI_PASS(1, PGI_CORRECTED, 0)}, {PGI_PASS(2, PGI_FROM_U, 0), {}, {}}},
-        {{PGI_PASS(0, PGI_FROM_U, 1), {}, {}},
-         {PGI_PASS(1, PGI_FROM_U, 1), PGI_PASS(1, PGI_FROM_ZERO, 1), {}},
-         {PGI_PASS(2, PGI_FROM_U, 1), PGI_PASS(2, PGI_FROM_ZERO, 1), {}}}};
+    int (*const launch[4][3][2])(pg_solver *, pgi_pass<T> *) = {
+        {{}, {}, {}},
+        {PGI_PASS(1, PGI_FROM_U, 0), PGI_PASS(1, PGI_FROM_ZERO, 0), PGI_PASS(1, PGI_CORRECTED, 0)},
+        {PGI_PASS(2, PGI_FROM_U, 0), PGI_PASS(2, PGI_FROM_ZERO, 0), {}},
+        {PGI_PASS(0, PGI_FROM_U, 1), {}, {}}};
 #undef PGI_PASS
-    const auto go = launch[onto != NULL][sweeps][head][l->n[1] == 1];
+    const auto go = launch[onto ? 3 : sweeps][head][l->n[1] == 1];
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
@@ -3731,9 +3679,10 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
                                                   double omega, int reversed, int sweeps, int head,
                                                   const pgi_level *coarse, pgi_grid e)
 {
-    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u), head = PGI_FROM_U;
+    if (head == PGI_FROM_ZERO && (sweeps + 1) / 2 % 2 && pgi_passes(l, pgi_box_of(l, T())))
+        u = pgi_other_grid(l, u);    // so that it ends in u
     while (sweeps > 0) {
-        const int count = sweeps > 1 && head == PGI_FROM_U ? 2 : 1;
+        const int count = sweeps > 1 && head != PGI_CORRECTED ? 2 : 1;
         if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, NULL)) break;
         u = pgi_other_grid(l, u);
         sweeps -= count;
@@ -3746,21 +3695,9 @@ template <class T> static pgi_grid pgi_cuda_relax_and_restrict(pg_solver *s, con
                                                                pgi_rhs rhs, double omega, int reversed, int sweeps,
                                                                int head, const pgi_level *coarse)
 {
-    if (sweeps > 2) {
-        const int first = (sweeps - 1) / 2 * 2;
-        u = pgi_cuda_relax<T>(s, l, u, rhs, omega, reversed, first, head, NULL, u);
-        sweeps -= first;
-        head = PGI_FROM_U;
-    }
-    const pgi_grid from = head == PGI_FROM_ZERO ? pgi_other_grid(l, u) : u;    // from 0 it ends in u
-    if (pgi_cuda_pass<T>(s, l, from, rhs, omega, reversed, sweeps, head, NULL, u, coarse))
-        return sweeps ? pgi_other_grid(l, from) : u;
-    if (sweeps) {
-        u = pgi_cuda_relax<T>(s, l, u, rhs, omega, reversed, sweeps, head, NULL, u);
-        if (pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, 0, PGI_FROM_U, NULL, u, coarse)) return u;
-        sweeps = 0, head = PGI_FROM_U;
-    }
-    return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, sweeps, head, coarse);
+    u = pgi_cuda_relax<T>(s, l, u, rhs, omega, reversed, sweeps, head, NULL, u);
+    if (pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, 0, PGI_FROM_U, NULL, u, coarse)) return u;
+    return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, 0, PGI_FROM_U, coarse);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
