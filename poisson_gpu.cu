@@ -61,6 +61,12 @@
 #define PGI_OMP(text)
 #endif
 
+#ifndef PGI_SMALL_THREADS
+#define PGI_SMALL_THREADS 512    // of a block of the kernel of small levels: 128 registers each
+#endif
+#ifndef PGI_SMALL_BLOCKS
+#define PGI_SMALL_BLOCKS 16    // most blocks of its cluster
+#endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
@@ -3864,8 +3870,6 @@ enum {
     PGI_SMALL_ALONE = 1000,      // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
-    PGI_SMALL_BLOCKS = 16,       // most blocks of a cluster
-    PGI_SMALL_THREADS = 512,     // of a block: 128 registers each
     PGI_SMALL_BATCH = 2          // points whose values a thread loads together
 };
 
@@ -4903,7 +4907,8 @@ template <class T> static int pgi_small_cluster(pg_solver *s)
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
     if (s->failed || !able || compiled.ptxVersion < 90) return 0;
     PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    for (job.log_blocks = 4; job.log_blocks > 0; job.log_blocks--) {
+    while (2 << job.log_blocks <= PGI_SMALL_BLOCKS) job.log_blocks++;
+    for (; job.log_blocks > 0; job.log_blocks--) {
         const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, pgi_small_kernel<T>, &config) == cudaSuccess && clusters > 0)
             break;
