@@ -3905,15 +3905,21 @@ template <class T> struct pgi_view {
     int sj, sk;
 };
 
-// A line of u in the memory of its block, with its neighbours: at a closed end itself, as the coefficient is 0 there.
+// An address in the shared memory of any block of the cluster; where there are none, from the begin of the memory.
+#ifdef PGI_SIMT
+typedef int64_t pgi_spot;
+#else
+typedef int32_t pgi_spot;
+#endif
+
+// A line of u. Its neighbours may be in other blocks; at a closed end it is its own, as the coefficient is 0 there.
 template <class T> struct alignas(16) pgi_small_line {
-    T *u;
-    const T *ym, *yp, *zm, *zp;
-    const T *coarse[4];    // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
     T lower_y, upper_y, lower_z, upper_z, reaction;
-    T weight[4];    // of y0, y1, z0, z1
-    int j, k;
-    int seams;    // on those of y (2) and z (4)
+    int u, seams;    // where it lies in the arrays; seam planes that it is on: y 2, z 4
+    pgi_spot ym, yp, zm, zp;
+    pgi_spot coarse[4];     // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
+    T weight[4];            // of y0, y1, z0, z1
+    int j, k, unused[4];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
 };
 
 template <class T> struct pgi_small_level {
@@ -3933,19 +3939,17 @@ template <class T> struct pgi_small_level {
     int most[2];                                              // lines that one has at most
     int at, lines_at;                                         // of arrays and lines in the memory of a block
     // Found at the begin:
-    T *u, *f, *inverse;            // of this block; inverse: 1/diagonal, on the coarsest level a residual
-    pgi_view<T> far_u, far_f;      // in global memory
-    pgi_small_line<T> *line[2];    // by the parity of y + z
-    int lines[2], low[2], high[2];
+    int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
+    pgi_view<T> far_u, far_f;    // in global memory
+    int lines[2], low[2], high[2];    // of this block: lines by the parity of y + z, which lie in this order
 };
 
-// What a block knows; the begin of its memory. Tables, lines and arrays follow.
+// What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
+// of every second Jacobi sweep, or the exact solver's work space. They are found by their distance from here, so that
+// the compiler sees that they are shared memory.
 template <class T> struct pgi_small {
     pgi_small_job job;
     pgi_state state;    // every block steers by its own copy
-    char *tables;
-    pgi_small_level<T> *level;
-    T *t;    // a residual, or u of every second Jacobi sweep; the exact solver's work space
     int block, threads;
     int written;    // u of level 0 has changed
     int turn;       // of the sums of the block
@@ -3961,6 +3965,24 @@ static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) 
 #define PGI_ROLLED
 #define PGI_UNROLLED
 #endif
+
+template <class T> static PGI_HD inline char *pgi_small_tables_of(const pgi_small<T> &k)
+{
+    return (char *)&k + pgi_small_align(sizeof k);
+}
+template <class T> static PGI_HD inline pgi_small_level<T> &pgi_small_at(const pgi_small<T> &k, int l)
+{
+    return ((pgi_small_level<T> *)pgi_small_tables_of(k))[l];
+}
+template <class T> static PGI_HD inline T *pgi_small_arrays(const pgi_small<T> &k)
+{
+    return (T *)(pgi_small_tables_of(k) + k.job.arrays_at);
+}
+template <class T>
+static PGI_HD inline pgi_small_line<T> *pgi_small_lines_of(const pgi_small<T> &k, const pgi_small_level<T> &level)
+{
+    return (pgi_small_line<T> *)(pgi_small_tables_of(k) + level.lines_at);
+}
 
 // ---- the team ----
 
@@ -4016,12 +4038,63 @@ template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &
         pgi_block_barrier(k);
 }
 
-// The place that is p in this block, in the block `owner`.
-template <class T, class P> static PGI_HD inline P *pgi_small_map(const pgi_small<T> &k, P *p, int owner)
+// The element of the arrays that lies at `at` in the block `owner`.
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
 {
-    PGI_CLUSTERS(if (k.job.log_blocks) return (P *)__cluster_map_shared_rank(p, (unsigned)owner);)
-    (void)k, (void)owner;
-    return p;
+    const T *const p = pgi_small_arrays(k) + at;
+#if defined(PGI_SIMT)
+    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
+    return (const char *)there - (const char *)&k;
+#elif defined(__CUDA_ARCH__)
+    pgi_spot spot = (pgi_spot)__cvta_generic_to_shared(p);
+    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
+                                           : "=r"(spot)
+                                           : "r"(spot), "r"(owner));)
+    return spot;
+#else
+    (void)owner;
+    return (pgi_spot)((const char *)p - (const char *)&k);
+#endif
+}
+
+// Reads element q from a spot on, if wanted; else 0.
+template <class T>
+static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q, bool wanted = true)
+{
+#ifdef __CUDA_ARCH__
+#if __CUDA_ARCH__ >= 900
+#define PGI_SPACE "shared::cluster"
+#else
+#define PGI_SPACE "shared"
+#endif
+    T v = 0;
+    const pgi_spot at = spot + q * (int)sizeof(T);
+    if constexpr (sizeof(T) == 8)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f64 %0, [%1]; }"
+                     : "+d"(v)
+                     : "r"(at), "r"((int)wanted));
+    else
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f32 %0, [%1]; }"
+                     : "+f"(v)
+                     : "r"(at), "r"((int)wanted));
+    (void)k;
+    return v;
+#else
+    return wanted ? ((const T *)((const char *)&k + spot))[q] : (T)0;
+#endif
+}
+
+template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k, pgi_spot spot, T v)
+{
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(T) == 8)
+        asm volatile("st." PGI_SPACE ".f64 [%0], %1;" ::"r"(spot), "d"(v) : "memory");
+    else
+        asm volatile("st." PGI_SPACE ".f32 [%0], %1;" ::"r"(spot), "f"(v) : "memory");
+    (void)k;
+#else
+    *(T *)((char *)&k + spot) = v;
+#endif
 }
 
 // The part of n that is one of several blocks', from *low to *high.
@@ -4043,7 +4116,7 @@ template <class T> static PGI_HD inline int pgi_small_place(const pgi_small_leve
 
 template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(const pgi_small<T> &k, int l, int axis)
 {
-    return (const pgi_small_row<T> *)(k.tables + k.level[l].rows[axis]);
+    return (const pgi_small_row<T> *)(pgi_small_tables_of(k) + pgi_small_at(k, l).rows[axis]);
 }
 
 // ---- phases: points in any order ----
@@ -4062,51 +4135,52 @@ template <class T, class Body> static PGI_HD inline void pgi_small_each(const pg
         const int side = c ^ parity, first = slot >> both;
         PGI_ROLLED
         for (int x = thread - slot * lanes; x < part.count[side]; x += lanes)
-            body(part.start[side] + x, level.line[c] + first, level.lines[c] - first, slots >> both);
+            body(part.start[side] + x, pgi_small_lines_of(k, level) + (c ? level.lines[0] : 0) + first,
+                 level.lines[c] - first, slots >> both);
     }
 }
 
-// At the points of a part, `to` = the residual of `from`, or (relax) what a sweep makes of it. Arrays by their distance
-// from u. Lines in batches, as loads take long.
+// At the points of a part, array `to` = the residual of u in array `from`, or (relax) what a sweep makes of it; place 0
+// of the level's arrays. Lines in batches, as loads take long; one beyond the end is the first one again.
 template <class T> static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, int l, const pgi_part &part,
                                                                  int parity, int from, int to, int relax, T omega)
 {
     struct values {
         T f, inverse, u, xm, xp, ym, yp, zm, zp;
     };
-    const pgi_small_level<T> &level = k.level[l];
-    const int f = (int)(level.f - level.u), inverse = (int)(level.inverse - level.u), seams = part.seams;
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const int seams = part.seams, to_f = level.f - level.u, to_inverse = level.inverse - level.u;
+    const int shift = from - level.u, target = to - level.u;
     const pgi_small_row<T> *rows = pgi_small_rows(k, l, 0);
+    T *const arrays = pgi_small_arrays(k);
     pgi_small_each(k, level, part, parity, [&](int place, const pgi_small_line<T> *line, int count, int step) {
         const pgi_row<T> x = rows[place].row;
-        const int here = from + place, below = from + rows[place].below, above = from + rows[place].above;
+        const int here = shift + place, below = shift + rows[place].below, above = shift + rows[place].above;
         PGI_ROLLED
         for (int q = 0; q < count; q += PGI_SMALL_BATCH * step, line += PGI_SMALL_BATCH * step) {
             values v[PGI_SMALL_BATCH];
-            int there[PGI_SMALL_BATCH];
             PGI_UNROLLED
             for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                const pgi_small_line<T> &at = line[b * step];
-                there[b] = q + b * step < count && seams >> at.seams & 1;
-                if (!there[b]) continue;
-                v[b].u = at.u[here];
-                v[b].xm = at.u[below];
-                v[b].xp = at.u[above];
-                v[b].ym = at.ym[here];
-                v[b].yp = at.yp[here];
-                v[b].zm = at.zm[here];
-                v[b].zp = at.zp[here];
-                v[b].f = at.u[place + f];
-                v[b].inverse = at.u[place + inverse];
+                const pgi_small_line<T> &at = line[q + b * step < count ? b * step : 0];
+                const T *const u = arrays + at.u;
+                v[b].ym = pgi_small_read(k, at.ym, here);
+                v[b].yp = pgi_small_read(k, at.yp, here);
+                v[b].zm = pgi_small_read(k, at.zm, here);
+                v[b].zp = pgi_small_read(k, at.zp, here);
+                v[b].u = u[here];
+                v[b].xm = u[below];
+                v[b].xp = u[above];
+                v[b].f = u[place + to_f];
+                v[b].inverse = u[place + to_inverse];
             }
             PGI_UNROLLED
             for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                if (!there[b]) continue;
-                const pgi_small_line<T> &at = line[b * step];
+                const pgi_small_line<T> &at = line[q + b * step < count ? b * step : 0];
                 const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
                 const T residual = v[b].f - pgi_stencil(x, y, z, at.reaction + x.reaction, v[b].u, v[b].xm, v[b].xp,
                                                         v[b].ym, v[b].yp, v[b].zm, v[b].zp);
-                at.u[place + to] = relax ? pgi_relaxed(v[b].u, residual, v[b].inverse, omega) : residual;
+                const T result = relax ? pgi_relaxed(v[b].u, residual, v[b].inverse, omega) : residual;
+                if (q + b * step < count && seams >> at.seams & 1) arrays[at.u + place + target] = result;
             }
         }
     });
@@ -4115,20 +4189,20 @@ template <class T> static PGI_HD inline void pgi_small_equations(const pgi_small
 // Calls body(line, place) for all points that are this thread's: the same ones whenever it is called for a level.
 template <class T, class Body> static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Body body)
 {
-    const pgi_small_level<T> &level = k.level[l];
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
     pgi_small_each(k, level, level.all, 0, [&](int place, const pgi_small_line<T> *line, int count, int step) {
         PGI_ROLLED
         for (int q = 0; q < count; q += step, line += step) body(*line, place);
     });
 }
 
-// Array `to` = array `from`, or 0 (from NULL), less a shift. Both are of this block.
-template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, const T *from, T *to, T shift)
+// Array `to` = array `from` less a shift.
+template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
 {
-    T *const u = k.level[l].u;
+    const int u = pgi_small_at(k, l).u;
     pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        T *const at = line.u + place;
-        at[to - u] = from ? at[from - u] - shift : (T)0;
+        T *const at = pgi_small_arrays(k) + line.u + place;
+        at[to - u] = at[from - u] - shift;
     });
     pgi_small_sync(k, l);
 }
@@ -4137,11 +4211,11 @@ template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &
 // is 0.
 template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T> &k, int l, int full, int guess)
 {
-    const pgi_small_level<T> &level = k.level[l];
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
     const pgi_rhs rhs = {level.grid_f, full ? &level.faces : NULL};
     const unsigned mask = pgi_face_mask(rhs, &k.state);
     const T mean = pgi_mean_of<T>(rhs, &k.state);
-    const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = (int)(level.f - level.u);
+    const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
     const pgi_view<T> u = level.far_u, f = level.far_f;
     pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
         const int i = pgi_small_x(level, place), j = line.j, m = line.k;
@@ -4151,20 +4225,21 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T>
                 mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
             right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
         }
-        line.u[place + to_f] = right;
-        line.u[place] = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
+        T *const at = pgi_small_arrays(k) + line.u + place;
+        at[to_f] = right;
+        *at = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
     });
     pgi_small_sync(k, l);
 }
 
 // Array `from` goes to global memory.
-template <class T>
-static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T> &k, int l, const T *from, pgi_view<T> to)
+template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T> &k, int l, int from, pgi_view<T> to)
 {
-    const pgi_small_level<T> &level = k.level[l];
-    const int offset = (int)(from - level.u);
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const int offset = from - level.u;
     pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] = line.u[place + offset];
+        to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] =
+            pgi_small_arrays(k)[line.u + place + offset];
     });
     pgi_small_sync(k, -1);
 }
@@ -4172,7 +4247,7 @@ static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T> &k, int l, const 
 // Whether the first half of the first sweep from 0 is done where f is made.
 template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &k, int l)
 {
-    return k.level[l].parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
+    return pgi_small_at(k, l).parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
 }
 
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
@@ -4180,14 +4255,14 @@ template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
     enum { TAPS = 4 };    // that are loaded together
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_small_row<T> *fine_y = pgi_small_rows(k, l, 1), *fine_z = pgi_small_rows(k, l, 2),
                            *coarse_y = pgi_small_rows(k, l + 1, 1), *coarse_z = pgi_small_rows(k, l + 1, 2);
-    const pgi_small_window *wx = (const pgi_small_window *)(k.tables + fine.windows[0]),
-                           *wy = (const pgi_small_window *)(k.tables + fine.windows[1]),
-                           *wz = (const pgi_small_window *)(k.tables + fine.windows[2]);
-    const char *const tables = k.tables;
-    T *const t = k.t, omega = coarse.omega;
+    const pgi_small_window *wx = (const pgi_small_window *)(pgi_small_tables_of(k) + fine.windows[0]),
+                           *wy = (const pgi_small_window *)(pgi_small_tables_of(k) + fine.windows[1]),
+                           *wz = (const pgi_small_window *)(pgi_small_tables_of(k) + fine.windows[2]);
+    const char *const tables = pgi_small_tables_of(k);
+    const T omega = coarse.omega;
     const int early = pgi_small_early(k, l + 1), nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half;
     const int lanes = coarse.all.lanes, slots = coarse.all.slots, thread = pgi_small_thread(k);
     const int slot = (int)((unsigned)thread * coarse.all.inverse >> 20);
@@ -4217,45 +4292,42 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
             int fm = z.first;
             PGI_ROLLED
             for (int c = 0; c < z.count; c++, fm = fm + 1 < nz ? fm + 1 : 0) {
+                const int local = fine_z[fm].local, owner = fine_z[fm].owner;
                 T plane = 0;
                 int fj = y.first;
                 PGI_ROLLED
                 for (int b = 0; b < y.count; b += TAPS) {
-                    T value[TAPS][TAPS], line[TAPS];
+                    T value[TAPS][TAPS];    // and weights are 0 beyond the window, which changes no sum
+                    pgi_spot from[TAPS];
                     PGI_UNROLLED
                     for (int e = 0; e < TAPS; e++) {
-                        if (b + e >= y.count) continue;
-                        const T *const from = pgi_small_map(k, t + fine_y[fj].local + fine_z[fm].local,
-                                                            fine_y[fj].owner + fine_z[fm].owner);
+                        const pgi_small_row<T> &row = fine_y[fj];
+                        from[e] = pgi_small_spot(k, row.local + local, row.owner + owner);
                         PGI_UNROLLED
                         for (int a = 0; a < TAPS; a++)
-                            if (a < count) value[e][a] = from[at[a]];
+                            value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < count);
                         fj = fj + 1 < ny ? fj + 1 : 0;
-                        line[e] = 0;
-                        if (count <= TAPS) continue;
-                        PGI_UNROLLED
-                        for (int a = 0; a < TAPS; a++) line[e] += weight[a] * value[e][a];
-                        int x = next;
-                        PGI_ROLLED
-                        for (int a = TAPS; a < count; a++, x = x + 1 < nx ? x + 1 : 0)
-                            line[e] += w[a] * from[x / 2 + (x & 1) * half];
                     }
                     PGI_UNROLLED
                     for (int e = 0; e < TAPS; e++) {
-                        if (b + e >= y.count) continue;
+                        T line = 0;
                         PGI_UNROLLED
-                        for (int a = 0; a < TAPS; a++)
-                            if (a < count && count <= TAPS) line[e] += weight[a] * value[e][a];
-                        plane += y_weight[b + e] * line[e];
+                        for (int a = 0; a < TAPS; a++) line += weight[a] * value[e][a];
+                        int x = next;
+                        PGI_ROLLED
+                        for (int a = TAPS; a < count && b + e < y.count; a++, x = x + 1 < nx ? x + 1 : 0)
+                            line += w[a] * pgi_small_read(k, from[e], x / 2 + (x & 1) * half);
+                        plane += (b + e < y.count ? y_weight[b + e] : (T)0) * line;
                     }
                 }
                 sum += z_weight[c] * plane;
             }
-            T *const f = pgi_small_map(k, coarse.f + place + coarse_y[j].local + coarse_z[m].local,
-                                       coarse_y[j].owner + coarse_z[m].owner);
-            *f = sum;
-            f[coarse.u - coarse.f] =
-                early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, f[coarse.inverse - coarse.f], omega) : (T)0;
+            const pgi_spot spot =
+                pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
+            const T inverse = pgi_small_read(k, spot, coarse.inverse, early);
+            pgi_small_put(k, spot + coarse.f * (int)sizeof(T), sum);
+            pgi_small_put(k, spot + coarse.u * (int)sizeof(T),
+                          early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, omega) : (T)0);
         }
     }
     pgi_small_sync(k, l);
@@ -4264,30 +4336,30 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
 // u of level l gets the correction of level l + 1.
 template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T> &k, int l)
 {
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    const pgi_pair<T> *pairs = (const pgi_pair<T> *)(k.tables + fine.pairs[0]);
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
+    T *const arrays = pgi_small_arrays(k);
     if (l + 1 == k.job.alone) pgi_small_sync(k, l);    // all see what block 0 has found
     pgi_small_each(k, fine, fine.all, 0, [&](int place, const pgi_small_line<T> *line, int count, int step) {
         const pgi_pair<T> x = pairs[pgi_small_x(fine, place)];
         const int at[2] = {pgi_small_place(coarse, x.j0), pgi_small_place(coarse, x.j1)};
         PGI_ROLLED
         for (int q = 0; q < count; q += PGI_SMALL_BATCH * step, line += PGI_SMALL_BATCH * step) {
-            T u[PGI_SMALL_BATCH], e[PGI_SMALL_BATCH][8];
+            T e[PGI_SMALL_BATCH][8];
             PGI_UNROLLED
             for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                if (q + b * step >= count) continue;
-                u[b] = line[b * step].u[place];
+                const pgi_small_line<T> &to = line[q + b * step < count ? b * step : 0];
                 PGI_UNROLLED
-                for (int c = 0; c < 8; c++) e[b][c] = line[b * step].coarse[c / 2][at[c % 2]];
+                for (int c = 0; c < 8; c++) e[b][c] = pgi_small_read(k, to.coarse[c / 2], at[c % 2]);
             }
             PGI_UNROLLED
             for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                if (q + b * step >= count) continue;
-                const T *const w = line[b * step].weight;
-                line[b * step].u[place] =
-                    u[b] +
-                    (w[2] * (w[0] * (x.w0 * e[b][0] + x.w1 * e[b][1]) + w[1] * (x.w0 * e[b][2] + x.w1 * e[b][3])) +
-                     w[3] * (w[0] * (x.w0 * e[b][4] + x.w1 * e[b][5]) + w[1] * (x.w0 * e[b][6] + x.w1 * e[b][7])));
+                const pgi_small_line<T> &to = line[q + b * step < count ? b * step : 0];
+                const T *const w = to.weight;
+                const T v =
+                    w[2] * (w[0] * (x.w0 * e[b][0] + x.w1 * e[b][1]) + w[1] * (x.w0 * e[b][2] + x.w1 * e[b][3])) +
+                    w[3] * (w[0] * (x.w0 * e[b][4] + x.w1 * e[b][5]) + w[1] * (x.w0 * e[b][6] + x.w1 * e[b][7]));
+                if (q + b * step < count) arrays[to.u + place] += v;
             }
         }
     });
@@ -4299,12 +4371,12 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
 template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
 {
     const int l = k.job.levels - 1;
-    const pgi_small_level<T> &level = k.level[l];
-    const double *eigen = (const double *)(k.tables + level.eigen), alpha = k.state.alpha;
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen), alpha = k.state.alpha;
     const int n[3] = {level.n[0], level.n[1], level.n[2]}, count = k.block ? 0 : level.points;
     const int flat = n[1] == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
-    const T *const residual = fresh ? level.f : level.inverse;
-    double *in = (double *)k.t, *out = in + PGI_COARSEST_POINTS;
+    T *const arrays = pgi_small_arrays(k), *const residual = arrays + (fresh ? level.f : level.inverse);
+    double *in = (double *)arrays, *out = in + PGI_COARSEST_POINTS;
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
         if (flat && pass % 3 == 1) continue;
@@ -4327,7 +4399,7 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
                 if (q < size) v += w[q] * x[q];
             if (pass == 2) v = pgi_coarsest_divide(eigen, alpha, v, i, j, m);
             if (pass == 5)
-                level.u[p - i + pgi_small_place(level, i)] += (T)v;
+                arrays[level.u + p - i + pgi_small_place(level, i)] += (T)v;
             else
                 out[p] = v;
         }
@@ -4348,19 +4420,19 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
     const int weighted = k.job.weighted;
     unsigned due = 0;
     for (int l = first, post = 0, fresh = 0;;) {    // fresh: u comes from a restriction
-        const pgi_small_level<T> &level = k.level[l];
+        const pgi_small_level<T> &level = pgi_small_at(k, l);
         const int last = l == k.job.levels - 1, halves = weighted ? 1 : 2 * level.parts;
         const int sweeps = last ? 0 : k.job.nu[post] * halves, steps = sweeps + (last ? !fresh : !post);
-        const int reversed = post && k.job.symmetric, t = (int)(k.t - level.u);
+        const int reversed = post && k.job.symmetric;
         PGI_ROLLED
         for (int q = fresh && pgi_small_early(k, l); q < steps; q++) {
             const pgi_part *part = &level.all;
-            int parity = 0, from = 0, to = 0;
+            int parity = 0, from = level.u, to = level.u;
             T omega = level.omega;
             if (q == sweeps) {
-                to = last ? (int)(level.inverse - level.u) : t;
+                to = last ? level.inverse : 0;
             } else if (weighted) {
-                (q % 2 ? from : to) = t;
+                (q % 2 ? from : to) = 0;    // t
                 omega = level.jacobi[post][q];
             } else {
                 const int half = q % halves, step = half / 2, pass = half % 2;
@@ -4369,7 +4441,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             }
             pgi_small_equations(k, l, *part, parity, from, to, q < sweeps, omega);
             pgi_small_sync(k, l);
-            if (to == t && q == sweeps - 1) pgi_small_copy(k, l, k.t, level.u, (T)0);
+            if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
         }
         if (last) {
             pgi_small_coarsest(k, fresh);
@@ -4393,7 +4465,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
 // Raw f (or a residual) of full multigrid in global memory: that of level l + 1, with weights that average.
 template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
 {
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[0]),
                         *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
                         *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
@@ -4409,7 +4481,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small
 
 template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
 {
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_window<T> one = {0, 1, {1}};
     PGI_ROLLED
     for (int q = 0; q < 6; q++) {
@@ -4429,8 +4501,8 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
 // u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
 template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
 {
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    pgi_small_store(k, l + 1, (const T *)coarse.u, coarse.far_u);
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    pgi_small_store(k, l + 1, coarse.u, coarse.far_u);
     const pgi_grid unused = {NULL, 0, coarse.far_u.sj, coarse.far_u.sk};
     pgi_interpolation<T> from = pgi_interpolation_of(&k.state, full ? &fine.faces : NULL, full ? &coarse.faces : NULL,
                                                      fine.n[0], coarse.box, unused);
@@ -4442,7 +4514,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
     for (int p = pgi_small_thread(k); p < columns * pieces; p += k.threads) {
         const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
         const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
-        T *const u = fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
+        T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
         pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
                                (const pgi_cubic<T> *)NULL, u, pitch, add);
     }
@@ -4454,7 +4526,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_fmg(const pgi_small<T> 
 {
     const int last = k.job.levels - 1;
     for (int l = first; l < last; l++) {
-        pgi_small_average(k, l, k.level[l].far_f);
+        pgi_small_average(k, l, pgi_small_at(k, l).far_f);
         if (full) pgi_small_faces(k, l);
     }
     for (int l = last; l >= first; l--) {
@@ -4495,23 +4567,24 @@ template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, d
 {
     const int thread = pgi_small_thread(k);
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const auto first_warp = [&](const double *from, int owner, int count) {    // adds up count times four numbers
-        for (int q = 0; q < 4; q++) sums[q] = thread < count ? pgi_small_map(k, from, owner)[q] : 0;
+    const auto first_warp = [&](const double *from, int count) {    // adds up count times four numbers
+        for (int q = 0; q < 4; q++) sums[q] = thread < count ? from[q] : 0;
         pgi_lane_sums(sums);
     };
     if (k.threads > 1) {
         pgi_lane_sums(sums);
         for (int q = 0; q < 4 && thread % 32 == 0; q++) k.sums[thread / 32][q] = sums[q];
         __syncthreads();
-        if (thread < 32) first_warp(k.sums[thread], k.block, k.threads / 32);
+        if (thread < 32) first_warp(k.sums[thread], k.threads / 32);
     }
-    if (k.job.log_blocks) {
+    PGI_CLUSTERS(if (k.job.log_blocks) {
         double *const total = k.total[k.turn];    // others may still read the last one
         for (int q = 0; q < 4 && thread == 0; q++) total[q] = sums[q];
         pgi_cluster_barrier();
         const int blocks = 1 << k.job.log_blocks;
-        if (thread < 32) first_warp(total, thread < blocks ? thread : 0, blocks);
-    }
+        if (thread < 32)
+            first_warp((double *)__cluster_map_shared_rank(total, thread < blocks ? (unsigned)thread : 0u), blocks);
+    })
 #endif
     if (thread) return;
     k.turn = 1 - k.turn;
@@ -4521,15 +4594,15 @@ template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, d
 // Reduces the right-hand side, the residual or u of level 0, and takes the step of control that wants it.
 template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k, int source, int partner, int step)
 {
-    const pgi_small_level<T> &level = k.level[0];
-    const T *const from = source == PGI_FIELD ? level.u : source == PGI_RHS ? level.f : k.t;
-    const int offset = (int)(from - level.u);
+    const pgi_small_level<T> &level = pgi_small_at(k, 0);
+    const int from = source == PGI_FIELD ? level.u : source == PGI_RHS ? level.f : 0, offset = from - level.u;
     double sums[4] = {0, 0, 0, 0};
-    if (source == PGI_RESIDUAL) pgi_small_equations(k, 0, level.all, 0, 0, offset, 0, (T)0);    // a thread's own points
+    if (source == PGI_RESIDUAL)
+        pgi_small_equations(k, 0, level.all, 0, level.u, 0, 0, (T)0);    // a thread's own points
     pgi_small_points(k, 0, [&](const pgi_small_line<T> &line, int place) {
         const double w = pgi_weight_of(level.box.axis[0], pgi_small_x(level, place)) *
                          pgi_weight_of(level.box.axis[1], line.j) * pgi_weight_of(level.box.axis[2], line.k);
-        const double x = (double)line.u[place + offset];
+        const double x = (double)pgi_small_arrays(k)[line.u + place + offset];
         pgi_accumulate(sums, w, x, partner == PGI_SELF ? x : 1.0);
     });
     pgi_small_add_up(k, sums);
@@ -4546,18 +4619,18 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_centre(pgi_small<T> &k)
     pgi_small_reduce(k, PGI_FIELD, PGI_ONE, PGI_SET_SHIFT);
     const T shift = (T)k.state.shift;
     if (shift == 0) return;
-    pgi_small_copy(k, 0, (const T *)k.level[0].u, k.level[0].u, shift);
+    pgi_small_copy(k, 0, pgi_small_at(k, 0).u, pgi_small_at(k, 0).u, shift);
     pgi_small_write(k);
 }
 
 // Full multigrid for the correction of u, as pgi_fmg_correction.
 template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k)
 {
-    const pgi_small_level<T> &level = k.level[0];
+    const pgi_small_level<T> &level = pgi_small_at(k, 0);
     if (k.job.levels > 1) {
         const pgi_view<T> residual = {level.scratch, level.n[0], level.n[0] * level.n[1]};
-        pgi_small_equations(k, 0, level.all, 0, 0, (int)(k.t - level.u), 0, (T)0);
-        pgi_small_store(k, 0, (const T *)k.t, residual);
+        pgi_small_equations(k, 0, level.all, 0, level.u, 0, 0, (T)0);
+        pgi_small_store(k, 0, 0, residual);
         pgi_small_average(k, 0, residual);
         pgi_small_fmg(k, 1, 0);
         pgi_small_interpolate(k, 0, 0, 1);
@@ -4651,11 +4724,11 @@ static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int
 // One thread finds out where level q lies.
 template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, int q)
 {
-    pgi_small_level<T> &l = k.level[q];
+    pgi_small_level<T> &l = pgi_small_at(k, q);
     const int entry = q == k.job.entry, block = k.block, size = l.n[0] * l.most[0] * l.most[1];
     l.far_u = pgi_view_of<T>(entry ? k.job.u : l.grid_u);
     l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
-    l.u = k.t + l.at;
+    l.u = l.at;
     l.f = l.u + size;
     l.inverse = l.f + size;
     for (int a = 0; a < 2; a++) l.low[a] = l.high[a] = l.lines[a] = 0;
@@ -4665,8 +4738,6 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     }
     const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
     for (int c = 0; c < 2 && count; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, count, c);
-    l.line[0] = (pgi_small_line<T> *)(k.tables + l.lines_at);
-    l.line[1] = l.line[0] + l.lines[0];
     pgi_small_deal(&l.all, k.threads);
     for (int c = 0; c < l.parts; c++) pgi_small_deal(&l.part[c], k.threads);
 }
@@ -4674,22 +4745,23 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
 // Makes the lines of a level, then 1/diagonal.
 template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
 {
-    const pgi_small_level<T> &level = k.level[l], &coarse = k.level[l + 1 < k.job.levels ? l + 1 : l];
+    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
     const pgi_small_row<T> *ys = pgi_small_rows(k, l, 1), *zs = pgi_small_rows(k, l, 2);
     const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
     const auto find = [&](int j, int m) {
-        return (const T *)pgi_small_map(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
+        return pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
     };
     PGI_ROLLED
     for (int q = pgi_small_thread(k); q < count; q += k.threads) {
         const int row = q / width, j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
         const pgi_small_row<T> y = ys[j], z = zs[m];
-        pgi_small_line<T> &line = level.line[c][pgi_small_count(level.low[0], level.low[1], width, q, c)];
+        const int place = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
+        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[place];
         line.u = level.u + y.local + z.local;
-        line.ym = y.below ? find(j + y.below, m) : line.u;
-        line.yp = y.above ? find(j + y.above, m) : line.u;
-        line.zm = z.below ? find(j, m + z.below) : line.u;
-        line.zp = z.above ? find(j, m + z.above) : line.u;
+        line.ym = find(j + y.below, m);
+        line.yp = find(j + y.above, m);
+        line.zm = find(j, m + z.below);
+        line.zp = find(j, m + z.above);
         line.lower_y = y.row.lower;
         line.upper_y = y.row.upper;
         line.lower_z = z.row.lower;
@@ -4701,12 +4773,12 @@ template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> 
                      (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
         if (&coarse == &level) continue;
         const pgi_small_row<T> *cy = pgi_small_rows(k, l + 1, 1), *cz = pgi_small_rows(k, l + 1, 2);
-        const pgi_pair<T> py = ((const pgi_pair<T> *)(k.tables + level.pairs[1]))[j],
-                          pz = ((const pgi_pair<T> *)(k.tables + level.pairs[2]))[m];
+        const pgi_pair<T> py = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[1]))[j],
+                          pz = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[2]))[m];
         PGI_UNROLLED
         for (int e = 0; e < 4; e++) {
             const pgi_small_row<T> &to_y = cy[e & 1 ? py.j1 : py.j0], &to_z = cz[e & 2 ? pz.j1 : pz.j0];
-            line.coarse[e] = pgi_small_map(k, coarse.u + to_y.local + to_z.local, to_y.owner + to_z.owner);
+            line.coarse[e] = pgi_small_spot(k, coarse.u + to_y.local + to_z.local, to_y.owner + to_z.owner);
         }
         line.weight[0] = py.w0;
         line.weight[1] = py.w1;
@@ -4717,12 +4789,12 @@ template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> 
 
 template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
 {
-    const pgi_small_level<T> &level = k.level[l];
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
     const pgi_small_row<T> *rows = pgi_small_rows(k, l, 0);
-    const int to = (int)(level.inverse - level.u);
+    const int to = level.inverse - level.u;
     pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
         const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0}, z = {line.lower_z, line.upper_z, 0};
-        line.u[place + to] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
+        pgi_small_arrays(k)[line.u + place + to] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
     });
 }
 
@@ -4731,18 +4803,15 @@ template <class T>
 static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, int block, int thread, int threads)
 {
     pgi_small<T> &k = *(pgi_small<T> *)memory;
-    char *const tables = memory + pgi_small_align(sizeof k);
     if (thread == 0) {
         k.job = job;
-        k.tables = tables;
-        k.level = (pgi_small_level<T> *)tables;
-        k.t = (T *)(tables + job.arrays_at);
+
         k.block = block;
         k.threads = threads;
         k.written = k.turn = 0;
     }
     pgi_small_bytes<double>(job.state, &k.state, (int)sizeof k.state, thread, threads);
-    pgi_small_bytes<pgi_unit>(job.tables, tables, job.table_bytes, thread, threads);
+    pgi_small_bytes<pgi_unit>(job.tables, pgi_small_tables_of(k), job.table_bytes, thread, threads);
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int q = job.entry + thread; q < job.levels; q += threads) pgi_small_locate(k, q);
     PGI_THREADS(if (threads > 1) __syncthreads();)
@@ -4750,7 +4819,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
     pgi_small_sync(k, -1);    // nobody reads the memory of a block that has not begun
-    const pgi_small_level<T> &entry = k.level[job.entry];
+    const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
     switch (job.task) {
     case PGI_SMALL_CYCLE:
         pgi_small_load(k, job.entry, job.full, !job.zero);
@@ -4770,7 +4839,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     default: pgi_small_solve(k);
     }
     if (job.task != PGI_SMALL_REDUCE && (job.task != PGI_SMALL_SOLVE || k.written))
-        pgi_small_store(k, job.entry, (const T *)entry.u, entry.far_u);
+        pgi_small_store(k, job.entry, entry.u, entry.far_u);
     if (job.task == PGI_SMALL_SOLVE && block == 0)
         pgi_small_bytes<double>(&k.state, job.state, (int)sizeof k.state, thread, threads);
     pgi_small_sync(k, -1);    // nor of one that has ended
