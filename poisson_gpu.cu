@@ -3876,16 +3876,7 @@ enum {
     PGI_SMALL_ALONE = 2000,      // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
-    PGI_SMALL_BATCH = 2          // lines whose values a thread loads together
-};
-
-// The points of a phase: of each line count[s] from position start[s] on, where s is the parity of a colour's first x.
-// Threads lie side by side over `lanes` positions of `slots` lines at a time.
-struct pgi_part {
-    int start[2], count[2];
-    int seams;    // bit q: has lines of seams q
-    int lanes, slots;
-    unsigned inverse;    // of lanes, times 2^20
+    PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
 };
 
 // All that a point needs of one axis, whatever the axis is like. x: positions in a line, which also is the order of
@@ -3894,6 +3885,7 @@ template <class T> struct pgi_small_row {
     pgi_row<T> row;
     int below, above;
     int owner, local;    // y, z: what they add to the block that has a line, and to where it lies there
+    double weight;
 };
 
 struct pgi_small_window {
@@ -3919,13 +3911,14 @@ template <class T> struct alignas(16) pgi_small_line {
     pgi_spot ym, yp, zm, zp;
     pgi_spot coarse[4];     // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
     T weight[4];            // of y0, y1, z0, z1
-    int j, k, unused[4];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
+    double area;            // product of the weights of y and z
+    int j, k, unused[2];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
 };
 
 template <class T> struct pgi_small_level {
     int n[3], half, points, again;    // half: even x in a line; again: a W-cycle visits the next level twice
-    int parts;
-    pgi_part all, part[8];    // of red-black sweeps: first the colours without seam planes
+    int parts, part[8],
+        seam;    // of red-black sweeps: on which seam planes, x 1, y 2, z 4; first on none. seam: has x one?
     T omega, jacobi[2][PGI_MAX_SWEEPS];
     pgi_box<T> box;
     pgi_transfers<T> transfer;
@@ -3934,14 +3927,17 @@ template <class T> struct pgi_small_level {
     pgi_grid grid_u, grid_f;
     T *scratch;
     int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-    unsigned split[2];                                        // of the coarsest level: 1/nx, 1/ny, times 2^20
-    int blocks[2];                                            // how many share the lines along y and z
-    int most[2];                                              // lines that one has at most
-    int at, lines_at;                                         // of arrays and lines in the memory of a block
+
+    int blocks[2];       // how many share the lines along y and z
+    int most[2];         // lines that one has at most
+    int at, lines_at;    // of arrays and lines in the memory of a block
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
-    int lines[2], low[2], high[2];    // of this block: lines by the parity of y + z, which lie in this order
+    int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
+    int lanes, slots;                       // threads lie side by side over `lanes` x of `slots` lines at a time
+    int made[2], made_width, made_count;    // lines of the next level that this block makes f for
+    float per_lane, per_width, per_x;       // 1/lanes, 1/made_width, 1/n[0]
 };
 
 // What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
@@ -4008,10 +4004,10 @@ static PGI_HD inline pgi_small_line<T> *pgi_small_lines_of(const pgi_small<T> &k
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     __syncthreads();
     if (threadIdx.x < 32)
-        asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
     else
-        asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 
@@ -4097,6 +4093,14 @@ template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k
 #endif
 }
 
+// What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
+template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
+{
+    PGI_THREADS(if (team > 1) return __shfl_sync(0xfu << (threadIdx.x & 28), mine, e, 4);)
+    (void)e, (void)team;
+    return mine;
+}
+
 // The part of n that is one of several blocks', from *low to *high.
 static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
 {
@@ -4121,79 +4125,110 @@ template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(c
 
 // ---- phases: points in any order ----
 
-// Calls body(place, lines, count, step) for a thread's share of the points of a part: at this place of each step-th of
-// `count` lines.
-template <class T, class Body> static PGI_HD inline void pgi_small_each(const pgi_small<T> &k,
-                                                                        const pgi_small_level<T> &level,
-                                                                        const pgi_part &part, int parity, Body body)
+// p / n for small numbers, from 1/n.
+static PGI_HD inline int pgi_small_quotient(int p, float inverse) { return (int)(((float)p + 0.5f) * inverse); }
+
+// The share of a thread in a level: at one x of each parity (side), every step-th of some lines whose y + z has parity
+// c. A sweep's colour is side c or the other one. Few threads in front of long lines have several strips.
+template <class T> struct pgi_small_strip {
+    int id, c, count, step;
+    const pgi_small_line<T> *line;
+    int place[2], seam[2], below[2], above[2];    // seam: 1 at a seam plane of x, 2 beyond the end
+    pgi_row<T> x[2];
+};
+
+template <class T> static PGI_HD inline int pgi_small_strips(const pgi_small_level<T> &level)
 {
-    const int thread = pgi_small_thread(k), slots = part.slots, lanes = part.lanes, both = slots > 1;
-    const int slot = (int)((unsigned)thread * part.inverse >> 20);
-    if (slot >= slots) return;
-    PGI_ROLLED
-    for (int c = both ? slot & 1 : 0; c < 2; c += 1 + both) {
-        const int side = c ^ parity, first = slot >> both;
-        PGI_ROLLED
-        for (int x = thread - slot * lanes; x < part.count[side]; x += lanes)
-            body(part.start[side] + x, pgi_small_lines_of(k, level) + (c ? level.lines[0] : 0) + first,
-                 level.lines[c] - first, slots >> both);
+    return level.slots > 1 ? 1 : 2 * ((level.half + level.lanes - 1) / level.lanes);
+}
+
+template <class T>
+static PGI_HD inline void pgi_small_take(const pgi_small<T> &k, int l, int id, pgi_small_strip<T> *strip)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const pgi_small_row<T> *rows = pgi_small_rows(k, l, 0);
+    const int thread = pgi_small_thread(k), slot = pgi_small_quotient(thread, level.per_lane), both = level.slots > 1;
+    const int c = both ? slot & 1 : id & 1, x = thread - slot * level.lanes + (both ? 0 : id / 2 * level.lanes);
+    strip->id = id;
+    strip->c = c;
+    strip->step = level.slots >> both;
+    strip->count = slot < level.slots ? level.lines[c] - (slot >> both) : 0;
+    strip->line = pgi_small_lines_of(k, level) + (c ? level.lines[0] : 0) + (slot >> both);
+    PGI_UNROLLED
+    for (int side = 0; side < 2; side++) {
+        const int last = (side ? level.n[0] - level.half : level.half) - 1,
+                  place = x <= last ? side * level.half + x : 0;
+        strip->seam[side] = x > last ? 2 : level.seam && !side && x == last;
+        strip->place[side] = place;
+        strip->below[side] = rows[place].below;
+        strip->above[side] = rows[place].above;
+        strip->x[side] = rows[place].row;
     }
 }
 
-// At the points of a part, array `to` = the residual of u in array `from`, or (relax) what a sweep makes of it; place 0
-// of the level's arrays. Lines in batches, as loads take long; one beyond the end is the first one again.
-template <class T> static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, int l, const pgi_part &part,
-                                                                 int parity, int from, int to, int relax, T omega)
+// Calls body(line, place, residual, u, 1/diagonal) for the points of a strip on the sides in the set `colours`, whose
+// seam planes are in the set `seams`; u lies in array `from`. Two lines at a time, as loads take long.
+template <class T, class Body>
+static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                              const pgi_small_strip<T> &strip, int colours, int seams, int from,
+                                              Body body)
 {
     struct values {
         T f, inverse, u, xm, xp, ym, yp, zm, zp;
     };
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const int seams = part.seams, to_f = level.f - level.u, to_inverse = level.inverse - level.u;
-    const int shift = from - level.u, target = to - level.u;
-    const pgi_small_row<T> *rows = pgi_small_rows(k, l, 0);
-    T *const arrays = pgi_small_arrays(k);
-    pgi_small_each(k, level, part, parity, [&](int place, const pgi_small_line<T> *line, int count, int step) {
-        const pgi_row<T> x = rows[place].row;
-        const int here = shift + place, below = shift + rows[place].below, above = shift + rows[place].above;
+    const T *const arrays = pgi_small_arrays(k);
+    const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
+    PGI_ROLLED
+    for (int side = 0; side < 2; side++) {
+        const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
+        if (!(colours >> (side ^ strip.c) & 1) || seam == 2) continue;
+        const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
+        const int here = shift + place, below = shift + (side ? strip.below[1] : strip.below[0]),
+                  above = shift + (side ? strip.above[1] : strip.above[0]);
+        const auto load = [&](const pgi_small_line<T> &at, values *v) {
+            const T *const u = arrays + at.u;
+            v->ym = pgi_small_read(k, at.ym, here);
+            v->yp = pgi_small_read(k, at.yp, here);
+            v->zm = pgi_small_read(k, at.zm, here);
+            v->zp = pgi_small_read(k, at.zp, here);
+            v->u = u[here];
+            v->xm = u[below];
+            v->xp = u[above];
+            v->f = u[place + to_f];
+            v->inverse = u[place + to_inverse];
+        };
+        const auto work = [&](const pgi_small_line<T> &at, const values &v) {
+            const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
+            const T residual =
+                v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+            if (seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
+        };
+        const pgi_small_line<T> *line = strip.line;
         PGI_ROLLED
-        for (int q = 0; q < count; q += PGI_SMALL_BATCH * step, line += PGI_SMALL_BATCH * step) {
-            values v[PGI_SMALL_BATCH];
-            PGI_UNROLLED
-            for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                const pgi_small_line<T> &at = line[q + b * step < count ? b * step : 0];
-                const T *const u = arrays + at.u;
-                v[b].ym = pgi_small_read(k, at.ym, here);
-                v[b].yp = pgi_small_read(k, at.yp, here);
-                v[b].zm = pgi_small_read(k, at.zm, here);
-                v[b].zp = pgi_small_read(k, at.zp, here);
-                v[b].u = u[here];
-                v[b].xm = u[below];
-                v[b].xp = u[above];
-                v[b].f = u[place + to_f];
-                v[b].inverse = u[place + to_inverse];
-            }
-            PGI_UNROLLED
-            for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                const pgi_small_line<T> &at = line[q + b * step < count ? b * step : 0];
-                const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
-                const T residual = v[b].f - pgi_stencil(x, y, z, at.reaction + x.reaction, v[b].u, v[b].xm, v[b].xp,
-                                                        v[b].ym, v[b].yp, v[b].zm, v[b].zp);
-                const T result = relax ? pgi_relaxed(v[b].u, residual, v[b].inverse, omega) : residual;
-                if (q + b * step < count && seams >> at.seams & 1) arrays[at.u + place + target] = result;
-            }
+        for (int q = 0; q < strip.count; q += 2 * strip.step, line += 2 * strip.step) {
+            values v[2];
+            const int two = q + strip.step < strip.count;
+            load(*line, &v[0]);
+            if (two) load(line[strip.step], &v[1]);
+            work(*line, v[0]);
+            if (two) work(line[strip.step], v[1]);
         }
-    });
+    }
 }
 
 // Calls body(line, place) for all points that are this thread's: the same ones whenever it is called for a level.
 template <class T, class Body> static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Body body)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    pgi_small_each(k, level, level.all, 0, [&](int place, const pgi_small_line<T> *line, int count, int step) {
+    pgi_small_strip<T> strip;
+    PGI_ROLLED
+    for (int id = 0; id < pgi_small_strips(pgi_small_at(k, l)); id++) {
+        pgi_small_take(k, l, id, &strip);
         PGI_ROLLED
-        for (int q = 0; q < count; q += step, line += step) body(*line, place);
-    });
+        for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
+        for (int side = 0; side < 2; side++)
+            if ((side ? strip.seam[1] : strip.seam[0]) != 2)
+                body(strip.line[q], side ? strip.place[1] : strip.place[0]);
+    }
 }
 
 // Array `to` = array `from` less a shift.
@@ -4251,157 +4286,169 @@ template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &
 }
 
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
-// block that has the coarse ones; what block 0 is to do alone, all who have the fine level make for it.
+// block that has the coarse ones; what block 0 is to do alone, all who have the fine level make for it. Four threads
+// have a point, and a plane of it each. Values and weights beyond a window are 0, which changes no sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
     enum { TAPS = 4 };    // that are loaded together
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_small_row<T> *fine_y = pgi_small_rows(k, l, 1), *fine_z = pgi_small_rows(k, l, 2),
                            *coarse_y = pgi_small_rows(k, l + 1, 1), *coarse_z = pgi_small_rows(k, l + 1, 2);
-    const pgi_small_window *wx = (const pgi_small_window *)(pgi_small_tables_of(k) + fine.windows[0]),
-                           *wy = (const pgi_small_window *)(pgi_small_tables_of(k) + fine.windows[1]),
-                           *wz = (const pgi_small_window *)(pgi_small_tables_of(k) + fine.windows[2]);
     const char *const tables = pgi_small_tables_of(k);
-    const T omega = coarse.omega;
-    const int early = pgi_small_early(k, l + 1), nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half;
-    const int lanes = coarse.all.lanes, slots = coarse.all.slots, thread = pgi_small_thread(k);
-    const int slot = (int)((unsigned)thread * coarse.all.inverse >> 20);
-    int low[2], high[2];
-    const int mine = k.block < fine.blocks[0] * fine.blocks[1];
-    pgi_small_cut(coarse.n[1], k.block % fine.blocks[0], fine.blocks[0], &low[0], &high[0]);
-    pgi_small_cut(coarse.n[2], k.block / fine.blocks[0], fine.blocks[1], &low[1], &high[1]);
-    const int width = high[0] - low[0], lines = slot < slots && mine ? width * (high[1] - low[1]) : 0;
+    const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
+                           *wy = (const pgi_small_window *)(tables + fine.windows[1]),
+                           *wz = (const pgi_small_window *)(tables + fine.windows[2]);
+    const int nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half, coarse_nx = coarse.n[0];
+    const int thread = pgi_small_thread(k), team = k.threads > 1 ? 4 : 1, member = thread % team;
     PGI_ROLLED
-    for (int place = thread - slot * lanes; place < coarse.n[0]; place += lanes) {
-        const int i = pgi_small_x(coarse, place), count = wx[i].count;
-        const T *const w = (const T *)(tables + wx[i].at);
-        int at[TAPS], next = wx[i].first;
-        T weight[TAPS];
+    for (int q = thread / team; q < coarse_nx * fine.made_count; q += k.threads / team) {
+        const int line = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(line, fine.per_width);
+        const int place = q - line * coarse_nx, i = pgi_small_x(coarse, place);
+        const int j = fine.made[0] + line - row * fine.made_width, m = fine.made[1] + row;
+        const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
+        const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
+                       *const z_weight = (const T *)(tables + z.at);
+        int at[TAPS], next = x.first;
+        T weight[TAPS], sum = 0;
         PGI_UNROLLED
         for (int a = 0; a < TAPS; a++) {
             at[a] = next / 2 + (next & 1) * half;
-            weight[a] = a < count ? w[a] : (T)0;
+            weight[a] = a < x.count ? x_weight[a] : (T)0;
             next = next + 1 < nx ? next + 1 : 0;
         }
         PGI_ROLLED
-        for (int q = slot; q < lines; q += slots) {
-            const int row = (int)((unsigned)q / (unsigned)width), j = low[0] + q - row * width, m = low[1] + row;
-            const pgi_small_window y = wy[j], z = wz[m];
-            const T *const y_weight = (const T *)(tables + y.at), *const z_weight = (const T *)(tables + z.at);
-            T sum = 0;
-            int fm = z.first;
+        for (int c = 0; c < z.count; c += team) {
+            const int mine = c + member < z.count;
+            int fm = z.first + (mine ? c + member : 0), fj = y.first;
+            while (fm >= nz) fm -= nz;
+            const int local = fine_z[fm].local, owner = fine_z[fm].owner;
+            T plane = 0;
             PGI_ROLLED
-            for (int c = 0; c < z.count; c++, fm = fm + 1 < nz ? fm + 1 : 0) {
-                const int local = fine_z[fm].local, owner = fine_z[fm].owner;
-                T plane = 0;
-                int fj = y.first;
-                PGI_ROLLED
-                for (int b = 0; b < y.count; b += TAPS) {
-                    T value[TAPS][TAPS];    // and weights are 0 beyond the window, which changes no sum
-                    pgi_spot from[TAPS];
+            for (int b = 0; b < y.count && mine; b += TAPS) {
+                T value[TAPS][TAPS];
+                pgi_spot from[TAPS];
+                PGI_UNROLLED
+                for (int e = 0; e < TAPS; e++) {
+                    from[e] = pgi_small_spot(k, fine_y[fj].local + local, fine_y[fj].owner + owner);
                     PGI_UNROLLED
-                    for (int e = 0; e < TAPS; e++) {
-                        const pgi_small_row<T> &row = fine_y[fj];
-                        from[e] = pgi_small_spot(k, row.local + local, row.owner + owner);
-                        PGI_UNROLLED
-                        for (int a = 0; a < TAPS; a++)
-                            value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < count);
-                        fj = fj + 1 < ny ? fj + 1 : 0;
-                    }
-                    PGI_UNROLLED
-                    for (int e = 0; e < TAPS; e++) {
-                        T line = 0;
-                        PGI_UNROLLED
-                        for (int a = 0; a < TAPS; a++) line += weight[a] * value[e][a];
-                        int x = next;
-                        PGI_ROLLED
-                        for (int a = TAPS; a < count && b + e < y.count; a++, x = x + 1 < nx ? x + 1 : 0)
-                            line += w[a] * pgi_small_read(k, from[e], x / 2 + (x & 1) * half);
-                        plane += (b + e < y.count ? y_weight[b + e] : (T)0) * line;
-                    }
+                    for (int a = 0; a < TAPS; a++)
+                        value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < x.count);
+                    fj = fj + 1 < ny ? fj + 1 : 0;
                 }
-                sum += z_weight[c] * plane;
+                PGI_UNROLLED
+                for (int e = 0; e < TAPS; e++) {
+                    T sum_x = 0;
+                    PGI_UNROLLED
+                    for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
+                    int far = next;
+                    PGI_ROLLED
+                    for (int a = TAPS; a < x.count && b + e < y.count; a++, far = far + 1 < nx ? far + 1 : 0)
+                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half);
+                    plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
+                }
             }
-            const pgi_spot spot =
-                pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
-            const T inverse = pgi_small_read(k, spot, coarse.inverse, early);
-            pgi_small_put(k, spot + coarse.f * (int)sizeof(T), sum);
-            pgi_small_put(k, spot + coarse.u * (int)sizeof(T),
-                          early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, omega) : (T)0);
+            PGI_UNROLLED
+            for (int e = 0; e < 4; e++)
+                if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
         }
+        if (member) continue;
+        const int early = pgi_small_early(k, l + 1);
+        const pgi_spot to =
+            pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
+        const T inverse = pgi_small_read(k, to, coarse.inverse, early);
+        pgi_small_put(k, to + coarse.f * (int)sizeof(T), sum);
+        pgi_small_put(k, to + coarse.u * (int)sizeof(T),
+                      early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, coarse.omega) : (T)0);
     }
     pgi_small_sync(k, l);
 }
 
-// u of level l gets the correction of level l + 1.
+// u of level l gets the correction of level l + 1. Two points of a line at a time.
 template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T> &k, int l)
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
     T *const arrays = pgi_small_arrays(k);
+    pgi_small_strip<T> strip;
     if (l + 1 == k.job.alone) pgi_small_sync(k, l);    // all see what block 0 has found
-    pgi_small_each(k, fine, fine.all, 0, [&](int place, const pgi_small_line<T> *line, int count, int step) {
-        const pgi_pair<T> x = pairs[pgi_small_x(fine, place)];
-        const int at[2] = {pgi_small_place(coarse, x.j0), pgi_small_place(coarse, x.j1)};
+    PGI_ROLLED
+    for (int id = 0; id < pgi_small_strips(fine); id++) {
+        pgi_small_take(k, l, id, &strip);
+        int at[2][2];
+        T x[2][2];
+        PGI_UNROLLED
+        for (int side = 0; side < 2; side++) {
+            const pgi_pair<T> pair = pairs[pgi_small_x(fine, strip.place[side])];
+            at[side][0] = pgi_small_place(coarse, pair.j0);
+            at[side][1] = pgi_small_place(coarse, pair.j1);
+            x[side][0] = pair.w0;
+            x[side][1] = pair.w1;
+        }
+        const pgi_small_line<T> *line = strip.line;
         PGI_ROLLED
-        for (int q = 0; q < count; q += PGI_SMALL_BATCH * step, line += PGI_SMALL_BATCH * step) {
-            T e[PGI_SMALL_BATCH][8];
+        for (int q = 0; q < strip.count; q += strip.step, line += strip.step) {
+            T e[2][8];
             PGI_UNROLLED
-            for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                const pgi_small_line<T> &to = line[q + b * step < count ? b * step : 0];
-                PGI_UNROLLED
-                for (int c = 0; c < 8; c++) e[b][c] = pgi_small_read(k, to.coarse[c / 2], at[c % 2]);
-            }
+            for (int side = 0; side < 2; side++) PGI_UNROLLED
+            for (int c = 0; c < 8; c++) e[side][c] = pgi_small_read(k, line->coarse[c / 2], at[side][c % 2]);
+            const T *const w = line->weight;
             PGI_UNROLLED
-            for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-                const pgi_small_line<T> &to = line[q + b * step < count ? b * step : 0];
-                const T *const w = to.weight;
-                const T v =
-                    w[2] * (w[0] * (x.w0 * e[b][0] + x.w1 * e[b][1]) + w[1] * (x.w0 * e[b][2] + x.w1 * e[b][3])) +
-                    w[3] * (w[0] * (x.w0 * e[b][4] + x.w1 * e[b][5]) + w[1] * (x.w0 * e[b][6] + x.w1 * e[b][7]));
-                if (q + b * step < count) arrays[to.u + place] += v;
+            for (int side = 0; side < 2; side++) {
+                const T *const v = e[side], x0 = x[side][0], x1 = x[side][1];
+                const T sum = w[2] * (w[0] * (x0 * v[0] + x1 * v[1]) + w[1] * (x0 * v[2] + x1 * v[3])) +
+                              w[3] * (w[0] * (x0 * v[4] + x1 * v[5]) + w[1] * (x0 * v[6] + x1 * v[7]));
+                if (strip.seam[side] != 2) arrays[line->u + strip.place[side]] += sum;
             }
         }
-    });
+    }
     pgi_small_sync(k, l);
 }
 
-// The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. An absent y,
-// whose eigenvector is exactly 1, is left out.
+// The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. A thread has
+// half of a line. The pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1,
+// is left out.
 template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
 {
+    enum { SHARE = PGI_COARSEST / 2 };
     const int l = k.job.levels - 1;
     const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen), alpha = k.state.alpha;
-    const int n[3] = {level.n[0], level.n[1], level.n[2]}, count = k.block ? 0 : level.points;
-    const int flat = n[1] == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
+    const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen);
+    const int nx = level.n[0], ny = level.n[1], nz = level.n[2], pitch = nx | 1;
+    const int flat = ny == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
     T *const arrays = pgi_small_arrays(k), *const residual = arrays + (fresh ? level.f : level.inverse);
-    double *in = (double *)arrays, *out = in + PGI_COARSEST_POINTS;
+    double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
         if (flat && pass % 3 == 1) continue;
-        const int axis = pass % 3, size = n[axis], stride = axis == 0 ? 1 : axis == 1 ? n[0] : n[0] * n[1];
-        const double *matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
+        const int axis = pass % 3, size = axis == 0 ? nx : axis == 1 ? ny : nz;
+        const int wide = axis == 0 ? ny : nx, lines = k.block ? 0 : wide * (axis == 2 ? ny : nz);
+        const int stride = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
+        const int stride_a = axis == 0 ? pitch : 1, stride_b = axis == 2 ? pitch : pitch * ny;
+        const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
-        for (int p = pgi_small_thread(k); p < count; p += k.threads) {
-            const int line = (int)((unsigned)p * level.split[0] >> 20),
-                      m = (int)((unsigned)line * level.split[1] >> 20), i = p - line * n[0], j = line - m * n[1];
-            const int at = axis == 0 ? i : axis == 1 ? j : m, first = p - at * stride;
-            double v = 0, w[PGI_COARSEST], x[PGI_COARSEST];
+        for (int p = pgi_small_thread(k); p < 2 * lines; p += k.threads) {
+            const int upper = p >= lines, line = upper ? p - lines : p, b = line / wide, a = line - b * wide;
+            const int start = a * stride_a + b * stride_b;
+            double value[PGI_COARSEST], sum[SHARE] = {0, 0, 0, 0};
             PGI_UNROLLED
             for (int q = 0; q < PGI_COARSEST; q++) {
-                if (q >= size) continue;
-                w[q] = matrix[at * size + q];
-                x[q] = pass ? in[first + q * stride] : (double)residual[first + pgi_small_place(level, q)];
+                value[q] = 0;
+                if (q < size)
+                    value[q] = pass ? in[start + q * stride] : (double)residual[line * nx + pgi_small_place(level, q)];
             }
             PGI_UNROLLED
-            for (int q = 0; q < PGI_COARSEST; q++)
-                if (q < size) v += w[q] * x[q];
-            if (pass == 2) v = pgi_coarsest_divide(eigen, alpha, v, i, j, m);
-            if (pass == 5)
-                arrays[level.u + p - i + pgi_small_place(level, i)] += (T)v;
-            else
-                out[p] = v;
+            for (int e = 0; e < SHARE; e++) {
+                const int at = upper * SHARE + e;
+                if (at >= size) continue;
+                PGI_UNROLLED
+                for (int q = 0; q < PGI_COARSEST; q++)
+                    if (q < size) sum[e] += matrix[at * size + q] * value[q];
+                if (pass == 2) sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, at);
+                if (pass == 5)
+                    arrays[level.u + (b + ny * at) * nx + pgi_small_place(level, a)] += (T)sum[e];
+                else
+                    out[start + at * stride] = sum[e];
+            }
         }
         pgi_small_sync(k, l);
         double *const swap = in;
@@ -4417,29 +4464,40 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
 // phase, and a call would save the registers of all threads.
 template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T> &k, int first)
 {
-    const int weighted = k.job.weighted;
     unsigned due = 0;
     for (int l = first, post = 0, fresh = 0;;) {    // fresh: u comes from a restriction
         const pgi_small_level<T> &level = pgi_small_at(k, l);
-        const int last = l == k.job.levels - 1, halves = weighted ? 1 : 2 * level.parts;
-        const int sweeps = last ? 0 : k.job.nu[post] * halves, steps = sweeps + (last ? !fresh : !post);
-        const int reversed = post && k.job.symmetric;
+        const int last = l == k.job.levels - 1, weighted = k.job.weighted, reversed = post && k.job.symmetric;
+        const int sweeps = last ? 0 : weighted ? k.job.nu[post] : 2 * k.job.nu[post] * level.parts;
+        const int steps = sweeps + (last ? !fresh : !post);
+        pgi_small_strip<T> strip;
+        strip.id = -1;
+        int part = 0, pass = fresh && pgi_small_early(k, l);
         PGI_ROLLED
-        for (int q = fresh && pgi_small_early(k, l); q < steps; q++) {
-            const pgi_part *part = &level.all;
-            int parity = 0, from = level.u, to = level.u;
+        for (int q = pass; q < steps; q++) {
+            int colours = 3, seams = 0xff, from = level.u, to = level.u;
             T omega = level.omega;
             if (q == sweeps) {
-                to = last ? level.inverse : 0;
+                to = last ? level.inverse : 0;    // t
             } else if (weighted) {
-                (q % 2 ? from : to) = 0;    // t
+                (q % 2 ? from : to) = 0;
                 omega = level.jacobi[post][q];
             } else {
-                const int half = q % halves, step = half / 2, pass = half % 2;
-                part = &level.part[reversed ? level.parts - 1 - step : step];
-                parity = reversed ? 1 - pass : pass;
+                colours = pass ^ reversed ? 2 : 1;
+                seams = 1 << level.part[reversed ? level.parts - 1 - part : part];
+                if (pass) part = part + 1 < level.parts ? part + 1 : 0;
+                pass ^= 1;
             }
-            pgi_small_equations(k, l, *part, parity, from, to, q < sweeps, omega);
+            PGI_ROLLED
+            for (int id = 0; id < pgi_small_strips(level); id++) {
+                if (id != strip.id) pgi_small_take(k, l, id, &strip);
+                T *const target = pgi_small_arrays(k) + (to - level.u);
+                pgi_small_equations(k, level, strip, colours, seams, from,
+                                    [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
+                                        target[line.u + place] =
+                                            q < sweeps ? pgi_relaxed(u, residual, inverse, omega) : residual;
+                                    });
+            }
             pgi_small_sync(k, l);
             if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
         }
@@ -4549,62 +4607,70 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k
     pgi_block_barrier(k);
 }
 
-// Adds up the sums of the lanes of a warp, in a fixed order, for its first one.
-#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-static PGI_HD inline void pgi_lane_sums(double sums[4])
-{
-    for (int step = 16; step > 0; step /= 2) {
-        double other[4];
-        for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
-        pgi_combine(sums, other);
-    }
-}
-#endif
-
 // Brings the sums of all threads to state.sums of every block: lanes, warps, blocks, in a fixed order. Called by whole
-// blocks of whole warps.
+// blocks of whole warps, of at most 32 warps. Four lanes side by side have the four sums.
 template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, double sums[4])
 {
     const int thread = pgi_small_thread(k);
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const auto first_warp = [&](const double *from, int count) {    // adds up count times four numbers
-        for (int q = 0; q < 4; q++) sums[q] = thread < count ? from[q] : 0;
-        pgi_lane_sums(sums);
+    const int q = thread % 4;
+    double mine = 0;
+    const auto meet = [&](double other) { mine = q == 3 ? pgi_max_nan(mine, other) : mine + other; };
+    const auto lanes = [&]() {
+        for (int step = 16; step >= 4; step /= 2) meet(__shfl_down_sync(0xffffffffu, mine, (unsigned)step));
     };
     if (k.threads > 1) {
-        pgi_lane_sums(sums);
-        for (int q = 0; q < 4 && thread % 32 == 0; q++) k.sums[thread / 32][q] = sums[q];
+        double pair[2];    // sums q and q ^ 2 of two lanes, then sum q of four
+        for (int e = 0; e < 2; e++) {
+            const double give = q & 2 ? sums[e] : sums[2 + e], keep = q & 2 ? sums[2 + e] : sums[e];
+            const double other = __shfl_xor_sync(0xffffffffu, give, 2);
+            pair[e] = (q & 2) && e ? pgi_max_nan(keep, other) : keep + other;
+        }
+        mine = q & 1 ? pair[1] : pair[0];
+        meet(__shfl_xor_sync(0xffffffffu, q & 1 ? pair[0] : pair[1], 1));
+        lanes();
+        if (thread % 32 < 4) k.sums[thread / 32][q] = mine;
         __syncthreads();
-        if (thread < 32) first_warp(k.sums[thread], k.threads / 32);
+        const int warps = k.threads / 32;
+        mine = 0;
+        for (int w = thread / 4; thread < 32 && w < warps; w += 8) meet(k.sums[w][q]);
+        if (thread < 32) lanes();
     }
     PGI_CLUSTERS(if (k.job.log_blocks) {
         double *const total = k.total[k.turn];    // others may still read the last one
-        for (int q = 0; q < 4 && thread == 0; q++) total[q] = sums[q];
+        if (thread < 4) total[q] = mine;
         pgi_cluster_barrier();
-        const int blocks = 1 << k.job.log_blocks;
-        if (thread < 32)
-            first_warp((double *)__cluster_map_shared_rank(total, thread < blocks ? (unsigned)thread : 0u), blocks);
+        mine = 0;
+        for (int b = thread / 4; thread < 32 && b < 1 << k.job.log_blocks; b += 8)
+            meet(((const double *)__cluster_map_shared_rank(total, (unsigned)b))[q]);
+        if (thread < 32) lanes();
     })
+    if (k.threads > 1) {
+        if (thread < 4) k.state.sums[q] = mine;
+        if (thread == 0) k.turn = 1 - k.turn;
+        return;
+    }
 #endif
-    if (thread) return;
-    k.turn = 1 - k.turn;
-    for (int q = 0; q < 4; q++) k.state.sums[q] = sums[q];
+    for (int e = 0; e < 4; e++) k.state.sums[e] = sums[e];
 }
 
 // Reduces the right-hand side, the residual or u of level 0, and takes the step of control that wants it.
 template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k, int source, int partner, int step)
 {
     const pgi_small_level<T> &level = pgi_small_at(k, 0);
-    const int from = source == PGI_FIELD ? level.u : source == PGI_RHS ? level.f : 0, offset = from - level.u;
+    const pgi_small_row<T> *rows = pgi_small_rows(k, 0, 0);
     double sums[4] = {0, 0, 0, 0};
-    if (source == PGI_RESIDUAL)
-        pgi_small_equations(k, 0, level.all, 0, level.u, 0, 0, (T)0);    // a thread's own points
-    pgi_small_points(k, 0, [&](const pgi_small_line<T> &line, int place) {
-        const double w = pgi_weight_of(level.box.axis[0], pgi_small_x(level, place)) *
-                         pgi_weight_of(level.box.axis[1], line.j) * pgi_weight_of(level.box.axis[2], line.k);
-        const double x = (double)pgi_small_arrays(k)[line.u + place + offset];
-        pgi_accumulate(sums, w, x, partner == PGI_SELF ? x : 1.0);
-    });
+    pgi_small_strip<T> strip;
+    PGI_ROLLED
+    for (int id = 0; id < pgi_small_strips(level); id++) {
+        pgi_small_take(k, 0, id, &strip);
+        pgi_small_equations(k, level, strip, 3, 0xff, level.u,
+                            [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
+                                const T f = pgi_small_arrays(k)[line.u + place + level.f - level.u];
+                                const double x = (double)(source == PGI_FIELD ? u : source == PGI_RHS ? f : residual);
+                                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
+                            });
+    }
     pgi_small_add_up(k, sums);
     if (step >= 0) pgi_small_control(k, step, 0);
 }
@@ -4629,7 +4695,15 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
     const pgi_small_level<T> &level = pgi_small_at(k, 0);
     if (k.job.levels > 1) {
         const pgi_view<T> residual = {level.scratch, level.n[0], level.n[0] * level.n[1]};
-        pgi_small_equations(k, 0, level.all, 0, level.u, 0, 0, (T)0);
+        pgi_small_strip<T> strip;
+        PGI_ROLLED
+        for (int id = 0; id < pgi_small_strips(level); id++) {
+            pgi_small_take(k, 0, id, &strip);
+            pgi_small_equations(k, level, strip, 3, 0xff, level.u,
+                                [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
+                                    pgi_small_arrays(k)[line.u + place - level.u] = defect;
+                                });
+        }
         pgi_small_store(k, 0, 0, residual);
         pgi_small_average(k, 0, residual);
         pgi_small_fmg(k, 1, 0);
@@ -4703,16 +4777,6 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &
     return v;
 }
 
-static PGI_HD inline void pgi_small_deal(pgi_part *part, int threads)
-{
-    int width = part->count[0] > part->count[1] ? part->count[0] : part->count[1];
-    if (width == 0) width = 1;
-    part->lanes = width < threads ? width : threads;
-    part->slots = threads / part->lanes;
-    if (part->slots > 1) part->slots &= ~1;
-    part->inverse = (1u << 20) / (unsigned)part->lanes + 1;
-}
-
 // How many of the first `count` lines of a rectangle, rows of width from (y, z) on, have y + z of parity c.
 static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
 {
@@ -4738,8 +4802,22 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     }
     const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
     for (int c = 0; c < 2 && count; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, count, c);
-    pgi_small_deal(&l.all, k.threads);
-    for (int c = 0; c < l.parts; c++) pgi_small_deal(&l.part[c], k.threads);
+    l.lanes = l.half < k.threads ? l.half : k.threads;
+    l.slots = k.threads / l.lanes;
+    if (l.slots > 1) l.slots &= ~1;
+    const int mine = block < l.blocks[0] * l.blocks[1] && q + 1 < k.job.levels;
+    const int *const coarse = pgi_small_at(k, mine ? q + 1 : q).n;
+    int high[2] = {0, 0};
+    l.made[0] = l.made[1] = 0;
+    if (mine) {
+        pgi_small_cut(coarse[1], block % l.blocks[0], l.blocks[0], &l.made[0], &high[0]);
+        pgi_small_cut(coarse[2], block / l.blocks[0], l.blocks[1], &l.made[1], &high[1]);
+    }
+    l.made_width = high[0] - l.made[0];
+    l.made_count = l.made_width * (high[1] - l.made[1]);
+    l.per_lane = 1.0f / (float)l.lanes;
+    l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
+    l.per_x = 1.0f / (float)l.n[0];
 }
 
 // Makes the lines of a level, then 1/diagonal.
@@ -4769,6 +4847,7 @@ template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> 
         line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
         line.j = j;
         line.k = m;
+        line.area = y.weight * z.weight;
         line.seams = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
                      (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
         if (&coarse == &level) continue;
@@ -4891,6 +4970,7 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     pgi_small_row<T> *row = (pgi_small_row<T> *)(host + x->rows[a]) + place(i);
                     memset((void *)row, 0, sizeof *row);
                     row->row = pgi_row_of(axis, i);
+                    row->weight = pgi_weight_of(axis, i);
                     row->below = place(i + pgi_below(axis, i)) - (a ? i : 0);
                     row->above = place(i + pgi_above(axis, i)) - (a ? i : 0);
                     if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
@@ -4924,21 +5004,12 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
         if ((s->desc.flags & PG_WCYCLE) && number < 5 && 2 << number <= PGI_W_VISITS) x->again = number + 2 < s->levels;
         x->parts = 0;
         x->half = (l->n[0] + 1) / 2;
-        x->all.start[0] = x->all.start[1] = 0;
-        x->all.count[0] = x->all.count[1] = l->n[0];
-        x->all.seams = 0xff;
+        x->seam = b.axis[0].seam;
         for (int seams = 0; seams < 8; seams++) {
             const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
-            if (!pgi_has_seams(seam, seams)) continue;
-            pgi_part *c = &x->part[x->parts++];    // the last x is even where there is a seam
-            c->start[0] = seams & 1 ? x->half - 1 : 0;
-            c->count[0] = seams & 1 ? 1 : x->half - seam[0];
-            c->start[1] = x->half;
-            c->count[1] = seams & 1 ? 0 : l->n[0] - x->half;
-            c->seams = 1 << (seams & 6);
+            if (pgi_has_seams(seam, seams)) x->part[x->parts++] = seams;
         }
         for (int a = 0; a < 3; a++) x->n[a] = l->n[a];
-        for (int a = 0; a < 2; a++) x->split[a] = (1u << 20) / (unsigned)l->n[a] + 1;
         x->omega = (T)l->omega;
         for (int e = 0; e < PGI_MAX_SWEEPS; e++) {
             x->jacobi[0][e] = (T)l->jacobi[e];
@@ -4993,7 +5064,7 @@ template <class T> static int pgi_small_fit(pg_solver *s, char *host, int log_bl
     pgi_small_level<T> *level = (pgi_small_level<T> *)host;
     job->log_blocks = log_blocks;
     for (job->first = 0; job->first < job->levels; job->first++) {
-        int64_t elements = 2 * PGI_COARSEST_POINTS * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
+        int64_t elements = 2 * PGI_SMALL_WORK * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
         int64_t bytes = (int64_t)pgi_small_align(sizeof(pgi_small<T>)) + job->table_bytes;
         job->alone = log_blocks ? job->first : 0;
         for (int pass = 0; pass < 2; pass++)
