@@ -3936,6 +3936,7 @@ template <class T> struct pgi_small_level {
     pgi_view<T> far_u, far_f;    // in global memory
     int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
     int lanes, slots;                       // threads lie side by side over `lanes` x of `slots` lines at a time
+    int together;                           // all blocks work on it
     int made[2], made_width, made_count;    // lines of the next level that this block makes f for
     float per_lane, per_width, per_x;       // 1/lanes, 1/made_width, 1/n[0]
 };
@@ -4025,12 +4026,21 @@ template <class T> static PGI_HD inline void pgi_block_barrier(const pgi_small<T
     (void)k;
 }
 
-// Ends a phase of level l; of all blocks if l is -1.
-template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &k, int l)
+// Ends a phase of a level.
+template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &k, const pgi_small_level<T> &level)
 {
-    if (l < k.job.alone && k.job.log_blocks)
+    if (level.together)
         pgi_cluster_barrier();
     else if (k.block == 0)
+        pgi_block_barrier(k);
+}
+
+// Ends a phase of all blocks.
+template <class T> static PGI_HD inline void pgi_small_meet(const pgi_small<T> &k)
+{
+    if (k.job.log_blocks)
+        pgi_cluster_barrier();
+    else
         pgi_block_barrier(k);
 }
 
@@ -4118,9 +4128,11 @@ template <class T> static PGI_HD inline int pgi_small_place(const pgi_small_leve
     return i / 2 + (i & 1) * level.half;
 }
 
-template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(const pgi_small<T> &k, int l, int axis)
+template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(const pgi_small<T> &k,
+                                                                               const pgi_small_level<T> &level,
+                                                                               int axis)
 {
-    return (const pgi_small_row<T> *)(pgi_small_tables_of(k) + pgi_small_at(k, l).rows[axis]);
+    return (const pgi_small_row<T> *)(pgi_small_tables_of(k) + level.rows[axis]);
 }
 
 // ---- phases: points in any order ----
@@ -4142,11 +4154,10 @@ template <class T> static PGI_HD inline int pgi_small_strips(const pgi_small_lev
     return level.slots > 1 ? 1 : 2 * ((level.half + level.lanes - 1) / level.lanes);
 }
 
-template <class T>
-static PGI_HD inline void pgi_small_take(const pgi_small<T> &k, int l, int id, pgi_small_strip<T> *strip)
+template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                            int id, pgi_small_strip<T> *strip)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, l, 0);
+    const pgi_small_row<T> *rows = pgi_small_rows(k, level, 0);
     const int thread = pgi_small_thread(k), slot = pgi_small_quotient(thread, level.per_lane), both = level.slots > 1;
     const int c = both ? slot & 1 : id & 1, x = thread - slot * level.lanes + (both ? 0 : id / 2 * level.lanes);
     strip->id = id;
@@ -4222,7 +4233,7 @@ template <class T, class Body> static PGI_HD inline void pgi_small_points(const 
     pgi_small_strip<T> strip;
     PGI_ROLLED
     for (int id = 0; id < pgi_small_strips(pgi_small_at(k, l)); id++) {
-        pgi_small_take(k, l, id, &strip);
+        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
         PGI_ROLLED
         for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
         for (int side = 0; side < 2; side++)
@@ -4239,7 +4250,7 @@ template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &
         T *const at = pgi_small_arrays(k) + line.u + place;
         at[to - u] = at[from - u] - shift;
     });
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
 // The right-hand side comes from global memory, with faces (full: and less the mean of f). guess: u comes too, else it
@@ -4264,7 +4275,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T>
         at[to_f] = right;
         *at = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
     });
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
 // Array `from` goes to global memory.
@@ -4276,7 +4287,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T
         to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] =
             pgi_small_arrays(k)[line.u + place + offset];
     });
-    pgi_small_sync(k, -1);
+    pgi_small_meet(k);
 }
 
 // Whether the first half of the first sweep from 0 is done where f is made.
@@ -4292,8 +4303,10 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
 {
     enum { TAPS = 4 };    // that are loaded together
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_small_row<T> *fine_y = pgi_small_rows(k, l, 1), *fine_z = pgi_small_rows(k, l, 2),
-                           *coarse_y = pgi_small_rows(k, l + 1, 1), *coarse_z = pgi_small_rows(k, l + 1, 2);
+    const pgi_small_row<T> *fine_y = pgi_small_rows(k, pgi_small_at(k, l), 1),
+                           *fine_z = pgi_small_rows(k, pgi_small_at(k, l), 2),
+                           *coarse_y = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
+                           *coarse_z = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
     const char *const tables = pgi_small_tables_of(k);
     const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
                            *wy = (const pgi_small_window *)(tables + fine.windows[1]),
@@ -4360,7 +4373,7 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
         pgi_small_put(k, to + coarse.u * (int)sizeof(T),
                       early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, coarse.omega) : (T)0);
     }
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
 // u of level l gets the correction of level l + 1. Two points of a line at a time.
@@ -4370,10 +4383,10 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
     const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
     T *const arrays = pgi_small_arrays(k);
     pgi_small_strip<T> strip;
-    if (l + 1 == k.job.alone) pgi_small_sync(k, l);    // all see what block 0 has found
+    if (l + 1 == k.job.alone) pgi_small_sync(k, pgi_small_at(k, l));    // all see what block 0 has found
     PGI_ROLLED
     for (int id = 0; id < pgi_small_strips(fine); id++) {
-        pgi_small_take(k, l, id, &strip);
+        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
         int at[2][2];
         T x[2][2];
         PGI_UNROLLED
@@ -4401,7 +4414,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
             }
         }
     }
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
 // The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. A thread has
@@ -4450,7 +4463,7 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
                     out[start + at * stride] = sum[e];
             }
         }
-        pgi_small_sync(k, l);
+        pgi_small_sync(k, pgi_small_at(k, l));
         double *const swap = in;
         in = out;
         out = swap;
@@ -4467,8 +4480,8 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
     unsigned due = 0;
     for (int l = first, post = 0, fresh = 0;;) {    // fresh: u comes from a restriction
         const pgi_small_level<T> &level = pgi_small_at(k, l);
-        const int last = l == k.job.levels - 1, weighted = k.job.weighted, reversed = post && k.job.symmetric;
-        const int sweeps = last ? 0 : weighted ? k.job.nu[post] : 2 * k.job.nu[post] * level.parts;
+        const int last = l == k.job.levels - 1, reversed = post && k.job.symmetric;
+        const int sweeps = last ? 0 : k.job.weighted ? k.job.nu[post] : 2 * k.job.nu[post] * level.parts;
         const int steps = sweeps + (last ? !fresh : !post);
         pgi_small_strip<T> strip;
         strip.id = -1;
@@ -4479,7 +4492,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             T omega = level.omega;
             if (q == sweeps) {
                 to = last ? level.inverse : 0;    // t
-            } else if (weighted) {
+            } else if (k.job.weighted) {
                 (q % 2 ? from : to) = 0;
                 omega = level.jacobi[post][q];
             } else {
@@ -4490,7 +4503,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             }
             PGI_ROLLED
             for (int id = 0; id < pgi_small_strips(level); id++) {
-                if (id != strip.id) pgi_small_take(k, l, id, &strip);
+                if (id != strip.id) pgi_small_take(k, level, id, &strip);
                 T *const target = pgi_small_arrays(k) + (to - level.u);
                 pgi_small_equations(k, level, strip, colours, seams, from,
                                     [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
@@ -4498,7 +4511,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
                                             q < sweeps ? pgi_relaxed(u, residual, inverse, omega) : residual;
                                     });
             }
-            pgi_small_sync(k, l);
+            pgi_small_sync(k, level);
             if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
         }
         if (last) {
@@ -4534,7 +4547,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small
                   j = line - m * coarse.n[1];
         to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
     }
-    pgi_small_sync(k, -1);
+    pgi_small_meet(k);
 }
 
 template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
@@ -4553,7 +4566,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
         for (int p = pgi_small_thread(k) + k.block * k.threads; p < na * nb; p += k.threads << k.job.log_blocks)
             ((T *)coarse.plane[q])[p] = pgi_restrict_point(from, n[0], 0, n, x[p % na], y[p / na], one);
     }
-    pgi_small_sync(k, -1);
+    pgi_small_meet(k);
 }
 
 // u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
@@ -4576,7 +4589,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
         pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
                                (const pgi_cubic<T> *)NULL, u, pitch, add);
     }
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
 // pgi_fmg
@@ -4658,12 +4671,12 @@ template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, d
 template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k, int source, int partner, int step)
 {
     const pgi_small_level<T> &level = pgi_small_at(k, 0);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, 0, 0);
+    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, 0), 0);
     double sums[4] = {0, 0, 0, 0};
     pgi_small_strip<T> strip;
     PGI_ROLLED
     for (int id = 0; id < pgi_small_strips(level); id++) {
-        pgi_small_take(k, 0, id, &strip);
+        pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
         pgi_small_equations(k, level, strip, 3, 0xff, level.u,
                             [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
                                 const T f = pgi_small_arrays(k)[line.u + place + level.f - level.u];
@@ -4698,7 +4711,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
         pgi_small_strip<T> strip;
         PGI_ROLLED
         for (int id = 0; id < pgi_small_strips(level); id++) {
-            pgi_small_take(k, 0, id, &strip);
+            pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
             pgi_small_equations(k, level, strip, 3, 0xff, level.u,
                                 [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
                                     pgi_small_arrays(k)[line.u + place - level.u] = defect;
@@ -4793,6 +4806,7 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.far_u = pgi_view_of<T>(entry ? k.job.u : l.grid_u);
     l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
     l.u = l.at;
+    l.together = q < k.job.alone && k.job.log_blocks;
     l.f = l.u + size;
     l.inverse = l.f + size;
     for (int a = 0; a < 2; a++) l.low[a] = l.high[a] = l.lines[a] = 0;
@@ -4824,7 +4838,8 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
 template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
-    const pgi_small_row<T> *ys = pgi_small_rows(k, l, 1), *zs = pgi_small_rows(k, l, 2);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, pgi_small_at(k, l), 1),
+                           *zs = pgi_small_rows(k, pgi_small_at(k, l), 2);
     const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
     const auto find = [&](int j, int m) {
         return pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
@@ -4851,7 +4866,8 @@ template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> 
         line.seams = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
                      (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
         if (&coarse == &level) continue;
-        const pgi_small_row<T> *cy = pgi_small_rows(k, l + 1, 1), *cz = pgi_small_rows(k, l + 1, 2);
+        const pgi_small_row<T> *cy = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
+                               *cz = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
         const pgi_pair<T> py = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[1]))[j],
                           pz = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[2]))[m];
         PGI_UNROLLED
@@ -4869,7 +4885,7 @@ template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> 
 template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, l, 0);
+    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, l), 0);
     const int to = level.inverse - level.u;
     pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
         const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0}, z = {line.lower_z, line.upper_z, 0};
@@ -4897,7 +4913,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     for (int l = job.entry; l < job.levels; l++) pgi_small_lines(k, l);
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
-    pgi_small_sync(k, -1);    // nobody reads the memory of a block that has not begun
+    pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
     const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
     switch (job.task) {
     case PGI_SMALL_CYCLE:
@@ -4912,6 +4928,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     case PGI_SMALL_REDUCE:
         pgi_small_load(k, 0, job.full, 1);
         pgi_small_reduce(k, job.source, job.partner, -1);
+        pgi_block_barrier(k);
         if (block == 0 && thread == 0)
             for (int q = 0; q < 4; q++) job.state->sums[q] = k.state.sums[q];
         break;
@@ -4921,7 +4938,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
         pgi_small_store(k, job.entry, entry.u, entry.far_u);
     if (job.task == PGI_SMALL_SOLVE && block == 0)
         pgi_small_bytes<double>(&k.state, job.state, (int)sizeof k.state, thread, threads);
-    pgi_small_sync(k, -1);    // nor of one that has ended
+    pgi_small_meet(k);    // nor of one that has ended
 }
 
 // ---- tables ----
