@@ -3934,11 +3934,11 @@ template <class T> struct pgi_small_level {
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
-    int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
-    int lanes, slots;                       // threads lie side by side over `lanes` x of `slots` lines at a time
-    int together;                           // all blocks work on it
-    int made[2], made_width, made_count;    // lines of the next level that this block makes f for
-    float per_lane, per_width, per_x;       // 1/lanes, 1/made_width, 1/n[0]
+    int lines[2], low[2], high[2];              // of this block: lines by the parity of y + z, which lie in this order
+    int lanes, slots, strips;                   // threads lie side by side over `lanes` x of `slots` lines at a time
+    int together;                               // all blocks work on it
+    int made[2], made_width, made_count;        // lines of the next level that this block makes f for
+    float per_lane, per_width, per_x, per_y;    // 1/lanes, 1/made_width, 1/n[0], 1/n[1]
 };
 
 // What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
@@ -4149,11 +4149,6 @@ template <class T> struct pgi_small_strip {
     pgi_row<T> x[2];
 };
 
-template <class T> static PGI_HD inline int pgi_small_strips(const pgi_small_level<T> &level)
-{
-    return level.slots > 1 ? 1 : 2 * ((level.half + level.lanes - 1) / level.lanes);
-}
-
 template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &k, const pgi_small_level<T> &level,
                                                             int id, pgi_small_strip<T> *strip)
 {
@@ -4189,6 +4184,7 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
     };
     const T *const arrays = pgi_small_arrays(k);
     const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
+    const int some = level.parts > 1;    // seam planes
     PGI_ROLLED
     for (int side = 0; side < 2; side++) {
         const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
@@ -4212,17 +4208,21 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
             const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
             const T residual =
                 v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-            if (seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
+            if (!some || seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
         };
         const pgi_small_line<T> *line = strip.line;
+        values v[2];
+        int left = strip.count;
         PGI_ROLLED
-        for (int q = 0; q < strip.count; q += 2 * strip.step, line += 2 * strip.step) {
-            values v[2];
-            const int two = q + strip.step < strip.count;
-            load(*line, &v[0]);
-            if (two) load(line[strip.step], &v[1]);
-            work(*line, v[0]);
-            if (two) work(line[strip.step], v[1]);
+        for (; left > strip.step; left -= 2 * strip.step, line += 2 * strip.step) {
+            load(line[0], &v[0]);
+            load(line[strip.step], &v[1]);
+            work(line[0], v[0]);
+            work(line[strip.step], v[1]);
+        }
+        if (left > 0) {
+            load(line[0], &v[0]);
+            work(line[0], v[0]);
         }
     }
 }
@@ -4232,7 +4232,7 @@ template <class T, class Body> static PGI_HD inline void pgi_small_points(const 
 {
     pgi_small_strip<T> strip;
     PGI_ROLLED
-    for (int id = 0; id < pgi_small_strips(pgi_small_at(k, l)); id++) {
+    for (int id = 0; id < pgi_small_at(k, l).strips; id++) {
         pgi_small_take(k, pgi_small_at(k, l), id, &strip);
         PGI_ROLLED
         for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
@@ -4301,7 +4301,7 @@ template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &
 // have a point, and a plane of it each. Values and weights beyond a window are 0, which changes no sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
-    enum { TAPS = 4 };    // that are loaded together
+    enum { TAPS = 4, LINES = 2 };    // of a window in x, lines of it in y that are loaded together
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_small_row<T> *fine_y = pgi_small_rows(k, pgi_small_at(k, l), 1),
                            *fine_z = pgi_small_rows(k, pgi_small_at(k, l), 2),
@@ -4337,11 +4337,11 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
             const int local = fine_z[fm].local, owner = fine_z[fm].owner;
             T plane = 0;
             PGI_ROLLED
-            for (int b = 0; b < y.count && mine; b += TAPS) {
-                T value[TAPS][TAPS];
-                pgi_spot from[TAPS];
+            for (int b = 0; b < y.count && mine; b += LINES) {
+                T value[LINES][TAPS];
+                pgi_spot from[LINES];
                 PGI_UNROLLED
-                for (int e = 0; e < TAPS; e++) {
+                for (int e = 0; e < LINES; e++) {
                     from[e] = pgi_small_spot(k, fine_y[fj].local + local, fine_y[fj].owner + owner);
                     PGI_UNROLLED
                     for (int a = 0; a < TAPS; a++)
@@ -4349,7 +4349,7 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                     fj = fj + 1 < ny ? fj + 1 : 0;
                 }
                 PGI_UNROLLED
-                for (int e = 0; e < TAPS; e++) {
+                for (int e = 0; e < LINES; e++) {
                     T sum_x = 0;
                     PGI_UNROLLED
                     for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
@@ -4385,7 +4385,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
     pgi_small_strip<T> strip;
     if (l + 1 == k.job.alone) pgi_small_sync(k, pgi_small_at(k, l));    // all see what block 0 has found
     PGI_ROLLED
-    for (int id = 0; id < pgi_small_strips(fine); id++) {
+    for (int id = 0; id < fine.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, l), id, &strip);
         int at[2][2];
         T x[2][2];
@@ -4440,23 +4440,30 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
         const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
         for (int p = pgi_small_thread(k); p < 2 * lines; p += k.threads) {
-            const int upper = p >= lines, line = upper ? p - lines : p, b = line / wide, a = line - b * wide;
+            const int upper = p >= lines, line = upper ? p - lines : p,
+                      b = pgi_small_quotient(line, axis == 0 ? level.per_y : level.per_x), a = line - b * wide;
             const int start = a * stride_a + b * stride_b;
             double value[PGI_COARSEST], sum[SHARE] = {0, 0, 0, 0};
             PGI_UNROLLED
-            for (int q = 0; q < PGI_COARSEST; q++) {
-                value[q] = 0;
-                if (q < size)
-                    value[q] = pass ? in[start + q * stride] : (double)residual[line * nx + pgi_small_place(level, q)];
+            for (int q = 0; q < PGI_COARSEST; q++) {    // values beyond the end are 0, which changes no sum
+                const int at = q < size ? q : 0;
+                value[q] = pass ? in[start + at * stride] : (double)residual[line * nx + pgi_small_place(level, at)];
+                if (q >= size) value[q] = 0;
             }
+            PGI_UNROLLED
+            for (int e = 0; e < SHARE; e++) {
+                const double *const row = matrix + (upper * SHARE + e < size ? upper * SHARE + e : 0) * size;
+                PGI_UNROLLED
+                for (int q = 0; q < PGI_COARSEST; q++) sum[e] += row[q < size ? q : 0] * value[q];
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < SHARE && pass == 2; e++)
+                if (upper * SHARE + e < size)
+                    sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, upper * SHARE + e);
             PGI_UNROLLED
             for (int e = 0; e < SHARE; e++) {
                 const int at = upper * SHARE + e;
                 if (at >= size) continue;
-                PGI_UNROLLED
-                for (int q = 0; q < PGI_COARSEST; q++)
-                    if (q < size) sum[e] += matrix[at * size + q] * value[q];
-                if (pass == 2) sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, at);
                 if (pass == 5)
                     arrays[level.u + (b + ny * at) * nx + pgi_small_place(level, a)] += (T)sum[e];
                 else
@@ -4502,7 +4509,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
                 pass ^= 1;
             }
             PGI_ROLLED
-            for (int id = 0; id < pgi_small_strips(level); id++) {
+            for (int id = 0; id < level.strips; id++) {
                 if (id != strip.id) pgi_small_take(k, level, id, &strip);
                 T *const target = pgi_small_arrays(k) + (to - level.u);
                 pgi_small_equations(k, level, strip, colours, seams, from,
@@ -4675,7 +4682,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     double sums[4] = {0, 0, 0, 0};
     pgi_small_strip<T> strip;
     PGI_ROLLED
-    for (int id = 0; id < pgi_small_strips(level); id++) {
+    for (int id = 0; id < level.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
         pgi_small_equations(k, level, strip, 3, 0xff, level.u,
                             [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
@@ -4710,7 +4717,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
         const pgi_view<T> residual = {level.scratch, level.n[0], level.n[0] * level.n[1]};
         pgi_small_strip<T> strip;
         PGI_ROLLED
-        for (int id = 0; id < pgi_small_strips(level); id++) {
+        for (int id = 0; id < level.strips; id++) {
             pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
             pgi_small_equations(k, level, strip, 3, 0xff, level.u,
                                 [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
@@ -4819,6 +4826,7 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.lanes = l.half < k.threads ? l.half : k.threads;
     l.slots = k.threads / l.lanes;
     if (l.slots > 1) l.slots &= ~1;
+    l.strips = l.slots > 1 ? 1 : 2 * ((l.half + l.lanes - 1) / l.lanes);
     const int mine = block < l.blocks[0] * l.blocks[1] && q + 1 < k.job.levels;
     const int *const coarse = pgi_small_at(k, mine ? q + 1 : q).n;
     int high[2] = {0, 0};
@@ -4832,6 +4840,7 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.per_lane = 1.0f / (float)l.lanes;
     l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
     l.per_x = 1.0f / (float)l.n[0];
+    l.per_y = 1.0f / (float)l.n[1];
 }
 
 // Makes the lines of a level, then 1/diagonal.
