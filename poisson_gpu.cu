@@ -3873,7 +3873,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // through lines. Everything here also runs on the host with one block of one thread, for tests.
 enum {
     PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
-    PGI_SMALL_ALONE = 2000,      // of the first one that a block does faster than a cluster
+    PGI_SMALL_ALONE = 600,       // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
@@ -4185,6 +4185,7 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
     const T *const arrays = pgi_small_arrays(k);
     const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
     const int some = level.parts > 1;    // seam planes
+    if (strip.count <= 0) return;        // most warps have none on the coarsest levels
     PGI_ROLLED
     for (int side = 0; side < 2; side++) {
         const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
@@ -4312,7 +4313,7 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                            *wy = (const pgi_small_window *)(tables + fine.windows[1]),
                            *wz = (const pgi_small_window *)(tables + fine.windows[2]);
     const int nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half, coarse_nx = coarse.n[0];
-    const int thread = pgi_small_thread(k), team = k.threads > 1 ? 4 : 1, member = thread % team;
+    const int thread = pgi_small_thread(k), team = k.threads > 1 && nz > 1 ? 4 : 1, member = thread % team;
     PGI_ROLLED
     for (int q = thread / team; q < coarse_nx * fine.made_count; q += k.threads / team) {
         const int line = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(line, fine.per_width);
@@ -4490,7 +4491,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
         const int last = l == k.job.levels - 1, reversed = post && k.job.symmetric;
         const int sweeps = last ? 0 : k.job.weighted ? k.job.nu[post] : 2 * k.job.nu[post] * level.parts;
         const int steps = sweeps + (last ? !fresh : !post);
-        pgi_small_strip<T> strip;
+        pgi_small_strip<T> strip = {};
         strip.id = -1;
         int part = 0, pass = fresh && pgi_small_early(k, l);
         PGI_ROLLED
