@@ -3917,8 +3917,8 @@ template <class T> struct alignas(16) pgi_small_line {
 
 template <class T> struct pgi_small_level {
     int n[3], half, points, again;    // half: even x in a line; again: a W-cycle visits the next level twice
-    int parts, part[8],
-        seam;    // of red-black sweeps: on which seam planes, x 1, y 2, z 4; first on none. seam: has x one?
+    int parts, part[8];               // of red-black sweeps: on which seam planes, x 1, y 2, z 4; the first on none
+    int seam;                         // whether x has one
     T omega, jacobi[2][PGI_MAX_SWEEPS];
     pgi_box<T> box;
     pgi_transfers<T> transfer;
@@ -3927,10 +3927,9 @@ template <class T> struct pgi_small_level {
     pgi_grid grid_u, grid_f;
     T *scratch;
     int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-
-    int blocks[2];       // how many share the lines along y and z
-    int most[2];         // lines that one has at most
-    int at, lines_at;    // of arrays and lines in the memory of a block
+    int blocks[2];                                            // how many share the lines along y and z
+    int most[2];                                              // lines that one has at most
+    int at, lines_at;                                         // of arrays and lines in the memory of a block
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
@@ -4112,7 +4111,7 @@ template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team
 }
 
 // The part of n that is one of several blocks', from *low to *high.
-static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
+[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
 {
     *low = (block * n + blocks - 1) / blocks;
     *high = ((block + 1) * n + blocks - 1) / blocks;
@@ -4138,7 +4137,10 @@ template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(c
 // ---- phases: points in any order ----
 
 // p / n for small numbers, from 1/n.
-static PGI_HD inline int pgi_small_quotient(int p, float inverse) { return (int)(((float)p + 0.5f) * inverse); }
+[[maybe_unused]] static PGI_HD inline int pgi_small_quotient(int p, float inverse)
+{
+    return (int)(((float)p + 0.5f) * inverse);
+}
 
 // The share of a thread in a level: at one x of each parity (side), every step-th of some lines whose y + z has parity
 // c. A sweep's colour is side c or the other one. Few threads in front of long lines have several strips.
@@ -4632,9 +4634,8 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k
 // blocks of whole warps, of at most 32 warps. Four lanes side by side have the four sums.
 template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, double sums[4])
 {
-    const int thread = pgi_small_thread(k);
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const int q = thread % 4;
+    const int thread = pgi_small_thread(k), q = thread % 4;
     double mine = 0;
     const auto meet = [&](double other) { mine = q == 3 ? pgi_max_nan(mine, other) : mine + other; };
     const auto lanes = [&]() {
@@ -4799,7 +4800,7 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &
 }
 
 // How many of the first `count` lines of a rectangle, rows of width from (y, z) on, have y + z of parity c.
-static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
+[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
 {
     const int rows = count / width, rest = count - rows * width;
     const int odd = (y + z + c) & 1, last = (odd + rows) & 1;    // whether a row begins with the other parity
