@@ -61,6 +61,12 @@
 #define PGI_OMP(text)
 #endif
 
+#ifndef PGI_SMALL_THREADS
+#define PGI_SMALL_THREADS 512    // of a block of the kernel of small levels: 128 registers each
+#endif
+#ifndef PGI_SMALL_BLOCKS
+#define PGI_SMALL_BLOCKS 16    // most blocks of its cluster
+#endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
@@ -226,15 +232,15 @@ enum pgi_small_task { PGI_SMALL_CYCLE, PGI_SMALL_FMG, PGI_SMALL_CORRECT, PGI_SMA
 
 // What the kernel of the small levels is to do, see >>small.
 struct pgi_small_job {
-    const char *tables;    // levels first
-    int table_bytes;       // that are copied to the memory of each block
-    int memory_bytes;      // of each block
-    int levels, shared;
+    const char *tables;          // levels first
+    int table_bytes;             // that are copied to the memory of each block
+    int memory_bytes;            // of each block
+    int arrays_at;               // there, from the tables on
+    int levels, first, alone;    // first: that has a place; alone: first one that is block 0's
     int log_blocks;
     int task, entry, full, zero;
     pgi_grid u, f;    // of the level `entry`
     pgi_state *state;
-    double *partials;
     int nu[2], weighted, symmetric, fmg, fmg_cycles, may_be_singular, guess_zero, checked;
     int source, partner;    // of PGI_SMALL_REDUCE
 };
@@ -4178,47 +4184,30 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // -------------------------------------------------------------------------------------------------------------------
 
 // One cluster of thread blocks works through the operations of >>multigrid and >>solve, with barriers between them.
-// Levels are counted from the first small one. Those before `shared` lie in global memory (in fact in the L2 cache) and
-// belong to all blocks; the others lie in the memory of block 0, which works on them alone. Everything here also runs
-// on the host with one block of one thread, for tests.
+// Levels are counted from the first one that has tables. u, f and all else that they need lie in the shared memory of
+// the blocks, and global memory is only read at the begin and written at the end. The unit of work is a line: all x at
+// one (y, z). Of a level before `alone` each block has a rectangle of lines, and reads its neighbours in the memory of
+// others; the other levels lie in block 0, which works on them alone. In a line the points with even x come first: then
+// a colour, and each kind of its neighbours, is a row of adjacent values.
+//
+// What is worked out once: positions, neighbours and coefficients of lines (pgi_small_line), 1/diagonal, and the whole
+// right-hand side with mean and boundary data, which is what f is here. A thread stays at one x in a phase and runs
+// through lines. Everything here also runs on the host with one block of one thread, for tests.
 enum {
     PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
-    PGI_SMALL_ALONE = 1000,      // of the first one that a block does faster than a cluster
+    PGI_SMALL_ALONE = 600,       // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
-    PGI_SMALL_BLOCKS = 16,       // most blocks of a cluster
-    PGI_SMALL_THREADS = 512,     // of a block: 128 registers each
-    PGI_SMALL_BATCH = 2          // points whose values a thread loads together
+    PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
 };
 
-// The points of a phase. In the boxes of a colour, n[0] counts pairs along x, of which each has one point. p is split
-// into indices by multiplications, exact for p < 2^16.
-struct pgi_part {
-    int lo[3], n[3];
-    int end;    // of x
-    int seams;
-    int count;
-    uint64_t inverse[2];    // of n[0], n[1]
-};
-
-[[maybe_unused]] static PGI_HD inline void pgi_split(const pgi_part &s, int p, int *i, int *j, int *k)
-{
-    const int row = (int)((uint64_t)p * s.inverse[0] >> 32);
-    *k = (int)((uint64_t)row * s.inverse[1] >> 32);
-    *i = p - row * s.n[0];
-    *j = row - *k * s.n[1];
-}
-
-static void pgi_part_finish(pgi_part *s)
-{
-    s->count = s->n[0] * s->n[1] * s->n[2];
-    for (int a = 0; a < 2; a++) s->inverse[a] = ((uint64_t)1 << 32) / (unsigned)(s->n[a] > 0 ? s->n[a] : 1) + 1;
-}
-
-// All that a point needs of one axis, whatever the axis is like.
+// All that a point needs of one axis, whatever the axis is like. x: positions in a line, which also is the order of
+// these rows; else indices.
 template <class T> struct pgi_small_row {
     pgi_row<T> row;
     int below, above;
+    int owner, local;    // y, z: what they add to the block that has a line, and to where it lies there
+    double weight;
 };
 
 struct pgi_small_window {
@@ -4230,10 +4219,28 @@ template <class T> struct pgi_view {
     int sj, sk;
 };
 
+// An address in the shared memory of any block of the cluster; where there are none, from the begin of the memory.
+#ifdef PGI_SIMT
+typedef int64_t pgi_spot;
+#else
+typedef int32_t pgi_spot;
+#endif
+
+// A line of u. Its neighbours may be in other blocks; at a closed end it is its own, as the coefficient is 0 there.
+template <class T> struct alignas(16) pgi_small_line {
+    T lower_y, upper_y, lower_z, upper_z, reaction;
+    int u, seams;    // where it lies in the arrays; seam planes that it is on: y 2, z 4
+    pgi_spot ym, yp, zm, zp;
+    pgi_spot coarse[4];     // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
+    T weight[4];            // of y0, y1, z0, z1
+    double area;            // product of the weights of y and z
+    int j, k, unused[2];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
+};
+
 template <class T> struct pgi_small_level {
-    int n[3], points, again;    // again: a W-cycle visits the next level twice
-    int parts;
-    pgi_part all, part[8];    // of red-black sweeps: first the colours without seam planes
+    int n[3], half, points, again;    // half: even x in a line; again: a W-cycle visits the next level twice
+    int parts, part[8];               // of red-black sweeps: on which seam planes, x 1, y 2, z 4; the first on none
+    int seam;                         // whether x has one
     T omega, jacobi[2][PGI_MAX_SWEEPS];
     pgi_box<T> box;
     pgi_transfers<T> transfer;
@@ -4242,27 +4249,33 @@ template <class T> struct pgi_small_level {
     pgi_grid grid_u, grid_f;
     T *scratch;
     int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-    int at;                                                   // in the memory of block 0: u, f, inverse diagonal
-    // Found at the begin: where the level is worked on, and where in global memory it lies.
-    pgi_view<T> u, f, far_u, far_f;
-    T *t, *inverse;
+    int blocks[2];                                            // how many share the lines along y and z
+    int most[2];                                              // lines that one has at most
+    int at, lines_at;                                         // of arrays and lines in the memory of a block
+    // Found at the begin:
+    int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
+    pgi_view<T> far_u, far_f;    // in global memory
+    int lines[2], low[2], high[2];              // of this block: lines by the parity of y + z, which lie in this order
+    int lanes, slots, strips;                   // threads lie side by side over `lanes` x of `slots` lines at a time
+    int together;                               // all blocks work on it
+    int made[2], made_width, made_count;        // lines of the next level that this block makes f for
+    float per_lane, per_width, per_x, per_y;    // 1/lanes, 1/made_width, 1/n[0], 1/n[1]
 };
 
-// What a block knows; the begin of its memory. Tables, t and the levels follow.
+// What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
+// of every second Jacobi sweep, or the exact solver's work space. They are found by their distance from here, so that
+// the compiler sees that they are shared memory.
 template <class T> struct pgi_small {
     pgi_small_job job;
     pgi_state state;    // every block steers by its own copy
-    char *tables;
-    pgi_small_level<T> *level;
     int block, threads;
     int written;    // u of level 0 has changed
-    int turn;       // of the partial sums
-    double sums[32][4];
+    int turn;       // of the sums of the block
+    double sums[32][4], total[2][4];
 };
 
 static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-// Loops over points are short and store to where they load from: unrolled they would only take longer to fetch.
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
 #define PGI_UNROLLED _Pragma("unroll")
@@ -4271,6 +4284,24 @@ static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) 
 #define PGI_UNROLLED
 #endif
 
+template <class T> static PGI_HD inline char *pgi_small_tables_of(const pgi_small<T> &k)
+{
+    return (char *)&k + pgi_small_align(sizeof k);
+}
+template <class T> static PGI_HD inline pgi_small_level<T> &pgi_small_at(const pgi_small<T> &k, int l)
+{
+    return ((pgi_small_level<T> *)pgi_small_tables_of(k))[l];
+}
+template <class T> static PGI_HD inline T *pgi_small_arrays(const pgi_small<T> &k)
+{
+    return (T *)(pgi_small_tables_of(k) + k.job.arrays_at);
+}
+template <class T>
+static PGI_HD inline pgi_small_line<T> *pgi_small_lines_of(const pgi_small<T> &k, const pgi_small_level<T> &level)
+{
+    return (pgi_small_line<T> *)(pgi_small_tables_of(k) + level.lines_at);
+}
+
 // ---- the team ----
 
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
@@ -4278,15 +4309,27 @@ static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) 
 #else
 #define PGI_THREADS(code)
 #endif
+#if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
+#define PGI_CLUSTERS(code) code
+#else
+#define PGI_CLUSTERS(code)
+#endif
 
-// All threads of a cluster meet, and see what the others wrote.
+// All threads of a cluster meet, and see what the others wrote. One warp releases what its block has written: a release
+// by all of them takes three times as long.
 [[maybe_unused]] static PGI_HD inline void pgi_cluster_barrier()
 {
 #if defined(PGI_SIMT)
+    __syncthreads();
     __cluster_barrier_arrive();
     __cluster_barrier_wait();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x < 32)
+        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    else
+        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 
@@ -4304,407 +4347,455 @@ template <class T> static PGI_HD inline void pgi_block_barrier(const pgi_small<T
     (void)k;
 }
 
-// Ends a phase of level l.
-template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &k, int l)
+// Ends a phase of a level.
+template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &k, const pgi_small_level<T> &level)
 {
-    if (l < k.job.shared && k.job.log_blocks)
+    if (level.together)
         pgi_cluster_barrier();
     else if (k.block == 0)
         pgi_block_barrier(k);
 }
 
-// A thread's share of the items of a phase: from begin to end in steps.
-struct pgi_range {
-    int begin, end, step;
-};
-
-template <class T> static PGI_HD inline pgi_range pgi_share(const pgi_small<T> &k, int l, int count)
+// Ends a phase of all blocks.
+template <class T> static PGI_HD inline void pgi_small_meet(const pgi_small<T> &k)
 {
-    pgi_range r = {pgi_small_thread(k), count, k.threads};
-    if (l < k.job.shared) {    // a block's items are neighbours
-        const int chunk = (count + (1 << k.job.log_blocks) - 1) >> k.job.log_blocks, first = chunk * k.block;
-        r.begin += first;
-        if (first + chunk < count) r.end = first + chunk;
-    } else if (k.block) {
-        r.end = 0;
-    }
-    return r;
+    if (k.job.log_blocks)
+        pgi_cluster_barrier();
+    else
+        pgi_block_barrier(k);
 }
 
-// ---- phases: all points of a level, in any order ----
+// The element of the arrays that lies at `at` in the block `owner`.
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+{
+    const T *const p = pgi_small_arrays(k) + at;
+#if defined(PGI_SIMT)
+    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
+    return (const char *)there - (const char *)&k;
+#elif defined(__CUDA_ARCH__)
+    pgi_spot spot = (pgi_spot)__cvta_generic_to_shared(p);
+    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
+                                           : "=r"(spot)
+                                           : "r"(spot), "r"(owner));)
+    return spot;
+#else
+    (void)owner;
+    return (pgi_spot)((const char *)p - (const char *)&k);
+#endif
+}
 
-// The equations of a level, at hand for an inner loop.
-template <class T> struct pgi_small_system {
-    const pgi_small_row<T> *x, *y, *z;
-    const pgi_state *state;
-    const pgi_faces *faces;
-    unsigned mask;
-    int n[3];
-    T alpha, mean;
-    pgi_view<T> u, f;
-    const T *inverse;
+// Reads element q from a spot on, if wanted; else 0.
+template <class T>
+static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q, bool wanted = true)
+{
+#ifdef __CUDA_ARCH__
+#if __CUDA_ARCH__ >= 900
+#define PGI_SPACE "shared::cluster"
+#else
+#define PGI_SPACE "shared"
+#endif
+    T v = 0;
+    const pgi_spot at = spot + q * (int)sizeof(T);
+    if constexpr (sizeof(T) == 8)
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f64 %0, [%1]; }"
+                     : "+d"(v)
+                     : "r"(at), "r"((int)wanted));
+    else
+        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f32 %0, [%1]; }"
+                     : "+f"(v)
+                     : "r"(at), "r"((int)wanted));
+    (void)k;
+    return v;
+#else
+    return wanted ? ((const T *)((const char *)&k + spot))[q] : (T)0;
+#endif
+}
+
+template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k, pgi_spot spot, T v)
+{
+#ifdef __CUDA_ARCH__
+    if constexpr (sizeof(T) == 8)
+        asm volatile("st." PGI_SPACE ".f64 [%0], %1;" ::"r"(spot), "d"(v) : "memory");
+    else
+        asm volatile("st." PGI_SPACE ".f32 [%0], %1;" ::"r"(spot), "f"(v) : "memory");
+    (void)k;
+#else
+    *(T *)((char *)&k + spot) = v;
+#endif
+}
+
+// What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
+template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
+{
+    PGI_THREADS(if (team > 1) return __shfl_sync(0xfu << (threadIdx.x & 28), mine, e, 4);)
+    (void)e, (void)team;
+    return mine;
+}
+
+// The part of n that is one of several blocks', from *low to *high.
+[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
+{
+    *low = (block * n + blocks - 1) / blocks;
+    *high = ((block + 1) * n + blocks - 1) / blocks;
+}
+
+// The x of a position in a line, and the other way round.
+template <class T> static PGI_HD inline int pgi_small_x(const pgi_small_level<T> &level, int place)
+{
+    return place < level.half ? 2 * place : 2 * (place - level.half) + 1;
+}
+template <class T> static PGI_HD inline int pgi_small_place(const pgi_small_level<T> &level, int i)
+{
+    return i / 2 + (i & 1) * level.half;
+}
+
+template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(const pgi_small<T> &k,
+                                                                               const pgi_small_level<T> &level,
+                                                                               int axis)
+{
+    return (const pgi_small_row<T> *)(pgi_small_tables_of(k) + level.rows[axis]);
+}
+
+// ---- phases: points in any order ----
+
+// p / n for small numbers, from 1/n.
+[[maybe_unused]] static PGI_HD inline int pgi_small_quotient(int p, float inverse)
+{
+    return (int)(((float)p + 0.5f) * inverse);
+}
+
+// The share of a thread in a level: at one x of each parity (side), every step-th of some lines whose y + z has parity
+// c. A sweep's colour is side c or the other one. Few threads in front of long lines have several strips.
+template <class T> struct pgi_small_strip {
+    int id, c, count, step;
+    const pgi_small_line<T> *line;
+    int place[2], seam[2], below[2], above[2];    // seam: 1 at a seam plane of x, 2 beyond the end
+    pgi_row<T> x[2];
 };
 
-template <class T>
-static PGI_HD inline pgi_small_system<T> pgi_small_system_of(const pgi_small<T> &k, int l, int full, pgi_view<T> u)
+template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                            int id, pgi_small_strip<T> *strip)
 {
-    const pgi_small_level<T> &level = k.level[l];
+    const pgi_small_row<T> *rows = pgi_small_rows(k, level, 0);
+    const int thread = pgi_small_thread(k), slot = pgi_small_quotient(thread, level.per_lane), both = level.slots > 1;
+    const int c = both ? slot & 1 : id & 1, x = thread - slot * level.lanes + (both ? 0 : id / 2 * level.lanes);
+    strip->id = id;
+    strip->c = c;
+    strip->step = level.slots >> both;
+    strip->count = slot < level.slots ? level.lines[c] - (slot >> both) : 0;
+    strip->line = pgi_small_lines_of(k, level) + (c ? level.lines[0] : 0) + (slot >> both);
+    PGI_UNROLLED
+    for (int side = 0; side < 2; side++) {
+        const int last = (side ? level.n[0] - level.half : level.half) - 1,
+                  place = x <= last ? side * level.half + x : 0;
+        strip->seam[side] = x > last ? 2 : level.seam && !side && x == last;
+        strip->place[side] = place;
+        strip->below[side] = rows[place].below;
+        strip->above[side] = rows[place].above;
+        strip->x[side] = rows[place].row;
+    }
+}
+
+// Calls body(line, place, residual, u, 1/diagonal) for the points of a strip on the sides in the set `colours`, whose
+// seam planes are in the set `seams`; u lies in array `from`. Two lines at a time, as loads take long.
+template <class T, class Body>
+static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                              const pgi_small_strip<T> &strip, int colours, int seams, int from,
+                                              Body body)
+{
+    struct values {
+        T f, inverse, u, xm, xp, ym, yp, zm, zp;
+    };
+    const T *const arrays = pgi_small_arrays(k);
+    const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
+    const int some = level.parts > 1;    // seam planes
+    if (strip.count <= 0) return;        // most warps have none on the coarsest levels
+    PGI_ROLLED
+    for (int side = 0; side < 2; side++) {
+        const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
+        if (!(colours >> (side ^ strip.c) & 1) || seam == 2) continue;
+        const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
+        const int here = shift + place, below = shift + (side ? strip.below[1] : strip.below[0]),
+                  above = shift + (side ? strip.above[1] : strip.above[0]);
+        const auto load = [&](const pgi_small_line<T> &at, values *v) {
+            const T *const u = arrays + at.u;
+            v->ym = pgi_small_read(k, at.ym, here);
+            v->yp = pgi_small_read(k, at.yp, here);
+            v->zm = pgi_small_read(k, at.zm, here);
+            v->zp = pgi_small_read(k, at.zp, here);
+            v->u = u[here];
+            v->xm = u[below];
+            v->xp = u[above];
+            v->f = u[place + to_f];
+            v->inverse = u[place + to_inverse];
+        };
+        const auto work = [&](const pgi_small_line<T> &at, const values &v) {
+            const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
+            const T residual =
+                v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+            if (!some || seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
+        };
+        const pgi_small_line<T> *line = strip.line;
+        values v[2];
+        int left = strip.count;
+        PGI_ROLLED
+        for (; left > strip.step; left -= 2 * strip.step, line += 2 * strip.step) {
+            load(line[0], &v[0]);
+            load(line[strip.step], &v[1]);
+            work(line[0], v[0]);
+            work(line[strip.step], v[1]);
+        }
+        if (left > 0) {
+            load(line[0], &v[0]);
+            work(line[0], v[0]);
+        }
+    }
+}
+
+// Calls body(line, place) for all points that are this thread's: the same ones whenever it is called for a level.
+template <class T, class Body> static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Body body)
+{
+    pgi_small_strip<T> strip;
+    PGI_ROLLED
+    for (int id = 0; id < pgi_small_at(k, l).strips; id++) {
+        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
+        PGI_ROLLED
+        for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
+        for (int side = 0; side < 2; side++)
+            if ((side ? strip.seam[1] : strip.seam[0]) != 2)
+                body(strip.line[q], side ? strip.place[1] : strip.place[0]);
+    }
+}
+
+// Array `to` = array `from` less a shift.
+template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
+{
+    const int u = pgi_small_at(k, l).u;
+    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
+        T *const at = pgi_small_arrays(k) + line.u + place;
+        at[to - u] = at[from - u] - shift;
+    });
+    pgi_small_sync(k, pgi_small_at(k, l));
+}
+
+// The right-hand side comes from global memory, with faces (full: and less the mean of f). guess: u comes too, else it
+// is 0.
+template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T> &k, int l, int full, int guess)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
     const pgi_rhs rhs = {level.grid_f, full ? &level.faces : NULL};
-    pgi_small_system<T> s;
-    s.x = (const pgi_small_row<T> *)(k.tables + level.rows[0]);
-    s.y = (const pgi_small_row<T> *)(k.tables + level.rows[1]);
-    s.z = (const pgi_small_row<T> *)(k.tables + level.rows[2]);
-    s.state = &k.state;
-    s.faces = rhs.faces;
-    s.mask = pgi_face_mask(rhs, &k.state);
-    for (int a = 0; a < 3; a++) s.n[a] = level.n[a];
-    s.alpha = (T)k.state.alpha;
-    s.mean = pgi_mean_of<T>(rhs, &k.state);
-    s.u = u;
-    s.f = level.f;
-    s.inverse = level.inverse;
-    return s;
-}
-
-template <class T> static PGI_HD inline T pgi_small_right(const pgi_small_system<T> &s, T f, int i, int j, int k)
-{
-    if (!s.faces) return f;
-    const unsigned touched =
-        s.mask & (pgi_end_bits(i, s.n[0]) | pgi_end_bits(j, s.n[1]) << 2 | pgi_end_bits(k, s.n[2]) << 4);
-    return f - s.mean + (touched ? pgi_face_terms<T>(s.faces, s.state, touched, i, j, k) : (T)0);
-}
-
-// What an equation needs from memory.
-template <class T> struct pgi_small_values {
-    T f, u, xm, xp, ym, yp, zm, zp;
-};
-
-template <class T> static PGI_HD inline void pgi_small_gather(const pgi_small_system<T> &s, int zero, int i, int j,
-                                                              int k, pgi_small_values<T> *v)
-{
-    const int ym = s.y[j].below * s.u.sj, yp = s.y[j].above * s.u.sj;
-    const int zm = s.z[k].below * s.u.sk, zp = s.z[k].above * s.u.sk;
-    const T *p = s.u.at + i + j * s.u.sj + k * s.u.sk;
-    v->f = s.f.at[i + j * s.f.sj + k * s.f.sk];
-    v->u = 0;
-    if (zero) return;
-    v->u = *p;
-    v->xm = p[s.x[i].below];
-    v->xp = p[s.x[i].above];
-    v->ym = p[ym];
-    v->yp = p[yp];
-    v->zm = p[zm];
-    v->zp = p[zp];
-}
-
-// Right-hand side less A u; zero: u is 0 and was not read. Also 1/diagonal.
-template <class T> static PGI_HD inline T pgi_small_residual(const pgi_small_system<T> &s, int zero, int i, int j,
-                                                             int k, const pgi_small_values<T> &v, T *inverse)
-{
-    const pgi_row<T> x = s.x[i].row, y = s.y[j].row, z = s.z[k].row;
-    const T reaction = pgi_reaction(s.alpha, x, y, z), right = pgi_small_right(s, v.f, i, j, k);
-    *inverse = s.inverse ? s.inverse[i + s.n[0] * (j + s.n[1] * k)] : 1 / pgi_diagonal(reaction, x, y, z);
-    if (zero) return right;
-    return right - pgi_stencil(x, y, z, reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-}
-
-// Calls body(p, i, j, k, residual, 1/diagonal, u) for a thread's share of equations; index(p, &i, &j, &k) says where
-// they are, and 0 if there is none. A batch of them is loaded before any is worked out, as loads take long.
-template <class T, class Index, class Body> static PGI_HD inline void pgi_small_equations(const pgi_small_system<T> &s,
-                                                                                          const pgi_range &r, int zero,
-                                                                                          Index index, Body body)
-{
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += PGI_SMALL_BATCH * r.step) {
-        pgi_small_values<T> v[PGI_SMALL_BATCH];
-        int i[PGI_SMALL_BATCH], j[PGI_SMALL_BATCH], k[PGI_SMALL_BATCH], there[PGI_SMALL_BATCH];
-        PGI_UNROLLED
-        for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-            const int q = p + b * r.step;
-            there[b] = q < r.end && index(q, &i[b], &j[b], &k[b]);
-            if (there[b]) pgi_small_gather(s, zero, i[b], j[b], k[b], &v[b]);
+    const unsigned mask = pgi_face_mask(rhs, &k.state);
+    const T mean = pgi_mean_of<T>(rhs, &k.state);
+    const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
+    const pgi_view<T> u = level.far_u, f = level.far_f;
+    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
+        const int i = pgi_small_x(level, place), j = line.j, m = line.k;
+        T right = f.at[i + j * f.sj + m * f.sk];
+        if (full) {
+            const unsigned touched =
+                mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
+            right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
         }
-        PGI_UNROLLED
-        for (int b = 0; b < PGI_SMALL_BATCH; b++) {
-            if (!there[b]) continue;
-            T inverse;
-            const T residual = pgi_small_residual(s, zero, i[b], j[b], k[b], v[b], &inverse);
-            body(p + b * r.step, i[b], j[b], k[b], residual, inverse, v[b].u);
-        }
-    }
-}
-
-// One colour of a part. zero: u is 0; then the other colour is written too.
-template <class T> static PGI_HD inline void pgi_small_colour(const pgi_small<T> &k, int l, int full,
-                                                              const pgi_part &part, int parity, int zero)
-{
-    const pgi_small_level<T> &level = k.level[l];
-    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, level.u);
-    const pgi_part c = part;
-    const T omega = level.omega;
-    const pgi_range r = pgi_share(k, l, c.count);
-    const auto index = [&](int p, int *i, int *j, int *m) {
-        pgi_split(c, p, i, j, m);
-        *j += c.lo[1];
-        *m += c.lo[2];
-        const int rest = (parity + (c.seams & 2 ? 0 : *j) + (c.seams & 4 ? 0 : *m)) & 1, other = 2 * *i + 1 - rest;
-        *i = c.seams & 1 ? c.lo[0] + rest : 2 * *i + rest;    // beyond the end: not this colour
-        if (zero && other < c.end) s.u.at[other + *j * s.u.sj + *m * s.u.sk] = 0;
-        return *i < c.end;
-    };
-    pgi_small_equations(s, r, zero, index, [&](int, int i, int j, int m, T residual, T inverse, T u) {
-        s.u.at[i + j * s.u.sj + m * s.u.sk] = pgi_relaxed(u, residual, inverse, omega);
+        T *const at = pgi_small_arrays(k) + line.u + place;
+        at[to_f] = right;
+        *at = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
     });
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
-template <class T> static PGI_HD inline void pgi_small_jacobi(const pgi_small<T> &k, int l, int full, pgi_view<T> from,
-                                                              pgi_view<T> to, T omega, int zero)
+// Array `from` goes to global memory.
+template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T> &k, int l, int from, pgi_view<T> to)
 {
-    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, from);
-    const pgi_part all = k.level[l].all;
-    const pgi_range r = pgi_share(k, l, all.count);
-    const auto index = [&](int p, int *i, int *j, int *m) {
-        pgi_split(all, p, i, j, m);
-        return 1;
-    };
-    pgi_small_equations(s, r, zero, index, [&](int, int i, int j, int m, T residual, T inverse, T u) {
-        to.at[i + j * to.sj + m * to.sk] = pgi_relaxed(u, residual, inverse, omega);
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const int offset = from - level.u;
+    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
+        to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] =
+            pgi_small_arrays(k)[line.u + place + offset];
     });
-    pgi_small_sync(k, l);
+    pgi_small_meet(k);
 }
 
-template <class T> static PGI_HD inline pgi_view<T> pgi_small_scratch(const pgi_small<T> &k, int l)
+// Whether the first half of the first sweep from 0 is done where f is made.
+template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &k, int l)
 {
-    const pgi_small_level<T> &level = k.level[l];
-    const pgi_view<T> t = {level.t, level.n[0], level.n[0] * level.n[1]};
-    return t;
+    return pgi_small_at(k, l).parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
 }
 
-// to = from, to = 0 (from.at NULL), or to = to - shift
-template <class T>
-static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, pgi_view<T> from, pgi_view<T> to, T shift)
-{
-    const pgi_part all = k.level[l].all;
-    const pgi_range r = pgi_share(k, l, all.count);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        to.at[i + j * to.sj + m * to.sk] = from.at ? from.at[i + j * from.sj + m * from.sk] - shift : (T)0;
-    }
-    pgi_small_sync(k, l);
-}
-
-template <class T> static PGI_HD inline void pgi_small_clear(const pgi_small<T> &k, int l)
-{
-    const pgi_view<T> none = {NULL, 0, 0};
-    pgi_small_copy(k, l, none, k.level[l].u, (T)0);
-}
-
-template <class T>
-static PGI_HD inline void pgi_small_smooth(const pgi_small<T> &k, int l, int full, int post, int zero)
-{
-    const pgi_small_level<T> &level = k.level[l];
-    const int count = k.job.nu[post], reversed = post && k.job.symmetric, weighted = k.job.weighted;
-    if (zero && (count == 0 || (!weighted && level.parts > 1))) {
-        pgi_small_clear(k, l);
-        zero = 0;
-    }
-    PGI_ROLLED
-    for (int q = 0; q < count && weighted; q++, zero = 0) {
-        const pgi_view<T> t = pgi_small_scratch(k, l);
-        pgi_small_jacobi(k, l, full, q % 2 ? t : level.u, q % 2 ? level.u : t, level.jacobi[post][q], zero);
-    }
-    if (weighted && count % 2) pgi_small_copy(k, l, pgi_small_scratch(k, l), level.u, (T)0);
-    PGI_ROLLED
-    for (int q = 0; q < 2 * count * level.parts && !weighted; q++, zero = 0) {
-        const int half = q % (2 * level.parts), step = half / 2, pass = half % 2;
-        pgi_small_colour(k, l, full, level.part[reversed ? level.parts - 1 - step : step], reversed ? 1 - pass : pass,
-                         zero);
-    }
-}
-
-template <class T> static PGI_HD inline void pgi_small_defect(const pgi_small<T> &k, int l, int full)
-{
-    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, k.level[l].u);
-    const pgi_part all = k.level[l].all;
-    T *const t = k.level[l].t;
-    const pgi_range r = pgi_share(k, l, all.count);
-    const auto index = [&](int p, int *i, int *j, int *m) {
-        pgi_split(all, p, i, j, m);
-        return 1;
-    };
-    pgi_small_equations(s, r, 0, index, [&](int p, int, int, int, T residual, T, T) { t[p] = residual; });
-    pgi_small_sync(k, l);
-}
-
-// Level l + 1 lies in block 0 and level l does not: block 0 fetches f, or lays out u.
-template <class T> static PGI_HD inline int pgi_small_border(const pgi_small<T> &k, int l)
-{
-    return l + 1 == k.job.shared;
-}
-
-// f of level l + 1 from t of level l, with the weights of corrections.
+// f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
+// block that has the coarse ones; what block 0 is to do alone, all who have the fine level make for it. Four threads
+// have a point, and a plane of it each. Values and weights beyond a window are 0, which changes no sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
-    struct window {
-        int first, count;
-        const T *w;
-    };
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    const pgi_small_window *wx = (const pgi_small_window *)(k.tables + fine.windows[0]),
-                           *wy = (const pgi_small_window *)(k.tables + fine.windows[1]),
-                           *wz = (const pgi_small_window *)(k.tables + fine.windows[2]);
-    const pgi_view<T> to = pgi_small_border(k, l) ? coarse.far_f : coarse.f, t = pgi_small_scratch(k, l);
-    const char *const tables = k.tables;
-    const int n[3] = {fine.n[0], fine.n[1], fine.n[2]};
-    const pgi_part all = coarse.all;
-    const pgi_range r = pgi_share(k, l, all.count);
+    enum { TAPS = 4, LINES = 2 };    // of a window in x, lines of it in y that are loaded together
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    const pgi_small_row<T> *fine_y = pgi_small_rows(k, pgi_small_at(k, l), 1),
+                           *fine_z = pgi_small_rows(k, pgi_small_at(k, l), 2),
+                           *coarse_y = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
+                           *coarse_z = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
+    const char *const tables = pgi_small_tables_of(k);
+    const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
+                           *wy = (const pgi_small_window *)(tables + fine.windows[1]),
+                           *wz = (const pgi_small_window *)(tables + fine.windows[2]);
+    const int nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half, coarse_nx = coarse.n[0];
+    const int thread = pgi_small_thread(k), team = k.threads > 1 && nz > 1 ? 4 : 1, member = thread % team;
     PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        const window x = {wx[i].first, wx[i].count, (const T *)(tables + wx[i].at)},
-                     y = {wy[j].first, wy[j].count, (const T *)(tables + wy[j].at)},
-                     z = {wz[m].first, wz[m].count, (const T *)(tables + wz[m].at)};
-        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(t.at, t.sj, t.sk, n, x, y, z);
-    }
-    pgi_small_sync(k, l);
-    if (pgi_small_border(k, l)) pgi_small_copy(k, l + 1, coarse.far_f, coarse.f, (T)0);
-}
-
-// The same for raw f (or t) of full multigrid, with weights that average. Their tables stay in global memory.
-template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
-{
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[0]),
-                        *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
-                        *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
-    const pgi_view<T> to = pgi_small_border(k, l) ? coarse.far_f : coarse.f;
-    const pgi_part all = coarse.all;
-    const pgi_range r = pgi_share(k, l, all.count);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        int i, j, m;
-        pgi_split(all, p, &i, &j, &m);
-        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
-    }
-    pgi_small_sync(k, l);
-    if (pgi_small_border(k, l)) pgi_small_copy(k, l + 1, coarse.far_f, coarse.f, (T)0);
-}
-
-template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
-{
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    const pgi_window<T> one = {0, 1, {1}};
-    PGI_ROLLED
-    for (int q = 0; q < 6; q++) {
-        if (!k.state.face[q].plane || !coarse.plane[q]) continue;
-        const T *from = (const T *)(fine.plane[q] ? fine.plane[q] : k.state.face[q].plane);
-        const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1), na = coarse.n[a], nb = coarse.n[b];
-        const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[a]),
-                            *y = (const pgi_window<T> *)(k.job.tables + fine.averages[b]);
-        const int n[3] = {fine.n[a], fine.n[b], 1};
-        const pgi_range r = pgi_share(k, l, na * nb);
+    for (int q = thread / team; q < coarse_nx * fine.made_count; q += k.threads / team) {
+        const int line = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(line, fine.per_width);
+        const int place = q - line * coarse_nx, i = pgi_small_x(coarse, place);
+        const int j = fine.made[0] + line - row * fine.made_width, m = fine.made[1] + row;
+        const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
+        const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
+                       *const z_weight = (const T *)(tables + z.at);
+        int at[TAPS], next = x.first;
+        T weight[TAPS], sum = 0;
+        PGI_UNROLLED
+        for (int a = 0; a < TAPS; a++) {
+            at[a] = next / 2 + (next & 1) * half;
+            weight[a] = a < x.count ? x_weight[a] : (T)0;
+            next = next + 1 < nx ? next + 1 : 0;
+        }
         PGI_ROLLED
-        for (int p = r.begin; p < r.end; p += r.step)
-            ((T *)coarse.plane[q])[p] = pgi_restrict_point(from, n[0], 0, n, x[p % na], y[p / na], one);
+        for (int c = 0; c < z.count; c += team) {
+            const int mine = c + member < z.count;
+            int fm = z.first + (mine ? c + member : 0), fj = y.first;
+            while (fm >= nz) fm -= nz;
+            const int local = fine_z[fm].local, owner = fine_z[fm].owner;
+            T plane = 0;
+            PGI_ROLLED
+            for (int b = 0; b < y.count && mine; b += LINES) {
+                T value[LINES][TAPS];
+                pgi_spot from[LINES];
+                PGI_UNROLLED
+                for (int e = 0; e < LINES; e++) {
+                    from[e] = pgi_small_spot(k, fine_y[fj].local + local, fine_y[fj].owner + owner);
+                    PGI_UNROLLED
+                    for (int a = 0; a < TAPS; a++)
+                        value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < x.count);
+                    fj = fj + 1 < ny ? fj + 1 : 0;
+                }
+                PGI_UNROLLED
+                for (int e = 0; e < LINES; e++) {
+                    T sum_x = 0;
+                    PGI_UNROLLED
+                    for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
+                    int far = next;
+                    PGI_ROLLED
+                    for (int a = TAPS; a < x.count && b + e < y.count; a++, far = far + 1 < nx ? far + 1 : 0)
+                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half);
+                    plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
+                }
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < 4; e++)
+                if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
+        }
+        if (member) continue;
+        const int early = pgi_small_early(k, l + 1);
+        const pgi_spot to =
+            pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
+        const T inverse = pgi_small_read(k, to, coarse.inverse, early);
+        pgi_small_put(k, to + coarse.f * (int)sizeof(T), sum);
+        pgi_small_put(k, to + coarse.u * (int)sizeof(T),
+                      early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, coarse.omega) : (T)0);
     }
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
-// u of level l gets the correction of level l + 1.
+// u of level l gets the correction of level l + 1. Two points of a line at a time.
 template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T> &k, int l)
 {
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    const pgi_pair<T> *x = (const pgi_pair<T> *)(k.tables + fine.pairs[0]),
-                      *y = (const pgi_pair<T> *)(k.tables + fine.pairs[1]),
-                      *z = (const pgi_pair<T> *)(k.tables + fine.pairs[2]);
-    if (pgi_small_border(k, l)) {
-        pgi_small_copy(k, l + 1, coarse.u, coarse.far_u, (T)0);
-        pgi_small_sync(k, l);
-    }
-    const pgi_view<T> e = pgi_small_border(k, l) ? coarse.far_u : coarse.u, u = fine.u;
-    const pgi_part all = fine.all;
-    const pgi_range r = pgi_share(k, l, all.count);
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
+    T *const arrays = pgi_small_arrays(k);
+    pgi_small_strip<T> strip;
+    if (l + 1 == k.job.alone) pgi_small_sync(k, pgi_small_at(k, l));    // all see what block 0 has found
     PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += PGI_SMALL_BATCH * r.step) {
-        T *at[PGI_SMALL_BATCH], value[PGI_SMALL_BATCH];
+    for (int id = 0; id < fine.strips; id++) {
+        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
+        int at[2][2];
+        T x[2][2];
         PGI_UNROLLED
-        for (int b = 0; b < PGI_SMALL_BATCH; b++) {    // beyond the end the first point is worked out again
-            int i, j, m;
-            pgi_split(all, p + b * r.step < r.end ? p + b * r.step : p, &i, &j, &m);
-            at[b] = u.at + i + j * u.sj + m * u.sk;
-            value[b] = *at[b] + pgi_prolong_point(e.at, e.sj, e.sk, x[i], y[j], z[m]);
+        for (int side = 0; side < 2; side++) {
+            const pgi_pair<T> pair = pairs[pgi_small_x(fine, strip.place[side])];
+            at[side][0] = pgi_small_place(coarse, pair.j0);
+            at[side][1] = pgi_small_place(coarse, pair.j1);
+            x[side][0] = pair.w0;
+            x[side][1] = pair.w1;
         }
-        PGI_UNROLLED
-        for (int b = 0; b < PGI_SMALL_BATCH; b++) *at[b] = value[b];
+        const pgi_small_line<T> *line = strip.line;
+        PGI_ROLLED
+        for (int q = 0; q < strip.count; q += strip.step, line += strip.step) {
+            T e[2][8];
+            PGI_UNROLLED
+            for (int side = 0; side < 2; side++) PGI_UNROLLED
+            for (int c = 0; c < 8; c++) e[side][c] = pgi_small_read(k, line->coarse[c / 2], at[side][c % 2]);
+            const T *const w = line->weight;
+            PGI_UNROLLED
+            for (int side = 0; side < 2; side++) {
+                const T *const v = e[side], x0 = x[side][0], x1 = x[side][1];
+                const T sum = w[2] * (w[0] * (x0 * v[0] + x1 * v[1]) + w[1] * (x0 * v[2] + x1 * v[3])) +
+                              w[3] * (w[0] * (x0 * v[4] + x1 * v[5]) + w[1] * (x0 * v[6] + x1 * v[7]));
+                if (strip.seam[side] != 2) arrays[line->u + strip.place[side]] += sum;
+            }
+        }
     }
-    pgi_small_sync(k, l);
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
-// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
-template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
+// The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. A thread has
+// half of a line. The pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1,
+// is left out.
+template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
 {
-    const pgi_small_level<T> &fine = k.level[l], &coarse = k.level[l + 1];
-    if (pgi_small_border(k, l)) {
-        pgi_small_copy(k, l + 1, coarse.u, coarse.far_u, (T)0);
-        pgi_small_sync(k, l);
-    }
-    const pgi_view<T> v = pgi_small_border(k, l) ? coarse.far_u : coarse.u, u = fine.u;
-    const pgi_grid unused = {NULL, 0, v.sj, v.sk};
-    pgi_interpolation<T> from = pgi_interpolation_of(&k.state, full ? &fine.faces : NULL, full ? &coarse.faces : NULL,
-                                                     fine.n[0], coarse.box, unused);
-    from.v = v.at;
-    const int columns = fine.n[0] * fine.n[1], nz = fine.n[2];
-    const int threads = l < k.job.shared ? k.threads << k.job.log_blocks : k.threads, most = threads / columns;
-    const int planes = most > 1 ? (nz + most - 1) / most : nz, pieces = (nz + planes - 1) / planes;
-    const pgi_range r = pgi_share(k, l, columns * pieces);
-    PGI_ROLLED
-    for (int p = r.begin; p < r.end; p += r.step) {
-        const int piece = p / columns, column = p - piece * columns, j = column / fine.n[0], i = column - j * fine.n[0];
-        const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
-        pgi_interpolate_column(from, fine.transfer, i, j, k0, k1, (const pgi_cubic<T> *)NULL, u.at + i + j * u.sj, u.sk,
-                               add);
-    }
-    pgi_small_sync(k, l);
-}
-
-// The exact solver on the coarsest level, in block 0. Its work space is t, which nobody needs meanwhile. An absent y,
-// whose eigenvector is exactly 1, is left out.
-template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int full, int zero)
-{
+    enum { SHARE = PGI_COARSEST / 2 };
     const int l = k.job.levels - 1;
-    const pgi_small_level<T> &level = k.level[l];
-    const pgi_small_system<T> s = pgi_small_system_of(k, l, full, level.u);
-    const double *eigen = (const double *)(k.tables + level.eigen), alpha = k.state.alpha;
-    const pgi_part all = level.all;
-    double *in = (double *)level.t, *out = in + PGI_COARSEST_POINTS;
-    const pgi_range r = pgi_share(k, l, all.count);
-    const auto index = [&](int p, int *i, int *j, int *m) {
-        pgi_split(all, p, i, j, m);
-        return 1;
-    };
-    pgi_small_equations(s, r, zero, index, [&](int p, int, int, int, T residual, T, T) { in[p] = (double)residual; });
-    pgi_small_sync(k, l);
-    const int flat = s.n[1] == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen);
+    const int nx = level.n[0], ny = level.n[1], nz = level.n[2], pitch = nx | 1;
+    const int flat = ny == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
+    T *const arrays = pgi_small_arrays(k), *const residual = arrays + (fresh ? level.f : level.inverse);
+    double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
         if (flat && pass % 3 == 1) continue;
+        const int axis = pass % 3, size = axis == 0 ? nx : axis == 1 ? ny : nz;
+        const int wide = axis == 0 ? ny : nx, lines = k.block ? 0 : wide * (axis == 2 ? ny : nz);
+        const int stride = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
+        const int stride_a = axis == 0 ? pitch : 1, stride_b = axis == 2 ? pitch : pitch * ny;
+        const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
-        for (int p = r.begin; p < r.end; p += r.step) {
-            int i, j, m;
-            pgi_split(all, p, &i, &j, &m);
-            double v = pgi_transform(pgi_eigen_part(eigen, pass % 3, pass < 3 ? 2 : 1), in, s.n, pass % 3, i, j, m);
-            if (pass == 2) v = pgi_coarsest_divide(eigen, alpha, v, i, j, m);
-            T *u = s.u.at + i + j * s.u.sj + m * s.u.sk;
-            if (pass == 5)
-                *u = (zero ? (T)0 : *u) + (T)v;
-            else
-                out[p] = v;
+        for (int p = pgi_small_thread(k); p < 2 * lines; p += k.threads) {
+            const int upper = p >= lines, line = upper ? p - lines : p,
+                      b = pgi_small_quotient(line, axis == 0 ? level.per_y : level.per_x), a = line - b * wide;
+            const int start = a * stride_a + b * stride_b;
+            double value[PGI_COARSEST], sum[SHARE] = {0, 0, 0, 0};
+            PGI_UNROLLED
+            for (int q = 0; q < PGI_COARSEST; q++) {    // values beyond the end are 0, which changes no sum
+                const int at = q < size ? q : 0;
+                value[q] = pass ? in[start + at * stride] : (double)residual[line * nx + pgi_small_place(level, at)];
+                if (q >= size) value[q] = 0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < SHARE; e++) {
+                const double *const row = matrix + (upper * SHARE + e < size ? upper * SHARE + e : 0) * size;
+                PGI_UNROLLED
+                for (int q = 0; q < PGI_COARSEST; q++) sum[e] += row[q < size ? q : 0] * value[q];
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < SHARE && pass == 2; e++)
+                if (upper * SHARE + e < size)
+                    sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, upper * SHARE + e);
+            PGI_UNROLLED
+            for (int e = 0; e < SHARE; e++) {
+                const int at = upper * SHARE + e;
+                if (at >= size) continue;
+                if (pass == 5)
+                    arrays[level.u + (b + ny * at) * nx + pgi_small_place(level, a)] += (T)sum[e];
+                else
+                    out[start + at * stride] = sum[e];
+            }
         }
-        pgi_small_sync(k, l);
+        pgi_small_sync(k, pgi_small_at(k, l));
         double *const swap = in;
         in = out;
         out = swap;
@@ -4714,31 +4805,123 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
 // ---- cycles ----
 
 // pgi_cycle, its recursion unrolled: bit l of due says that level l is to be visited once more. Each phase is called at
-// one place, so that it is inlined: a call would save the registers of all threads, which takes as long as a phase.
-template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T> &k, int first, int full, int zero)
+// one place, so that it is inlined, and its code there only once: code that was not fetched yet takes longer than a
+// phase, and a call would save the registers of all threads.
+template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T> &k, int first)
 {
     unsigned due = 0;
-    for (int l = first, post = 0;;) {
-        const int with_faces = full && l == first;
-        if (l == k.job.levels - 1) {
-            pgi_small_coarsest(k, with_faces, zero);
-        } else {
-            pgi_small_smooth(k, l, with_faces, post, zero);
-            if (!post) {
-                pgi_small_defect(k, l, with_faces);
-                pgi_small_restrict(k, l);
-                if (k.level[l].again) due |= 2u << l;
-                l++;
-                zero = 1;
-                continue;
+    for (int l = first, post = 0, fresh = 0;;) {    // fresh: u comes from a restriction
+        const pgi_small_level<T> &level = pgi_small_at(k, l);
+        const int last = l == k.job.levels - 1, reversed = post && k.job.symmetric;
+        const int sweeps = last ? 0 : k.job.weighted ? k.job.nu[post] : 2 * k.job.nu[post] * level.parts;
+        const int steps = sweeps + (last ? !fresh : !post);
+        pgi_small_strip<T> strip = {};
+        strip.id = -1;
+        int part = 0, pass = fresh && pgi_small_early(k, l);
+        PGI_ROLLED
+        for (int q = pass; q < steps; q++) {
+            int colours = 3, seams = 0xff, from = level.u, to = level.u;
+            T omega = level.omega;
+            if (q == sweeps) {
+                to = last ? level.inverse : 0;    // t
+            } else if (k.job.weighted) {
+                (q % 2 ? from : to) = 0;
+                omega = level.jacobi[post][q];
+            } else {
+                colours = pass ^ reversed ? 2 : 1;
+                seams = 1 << level.part[reversed ? level.parts - 1 - part : part];
+                if (pass) part = part + 1 < level.parts ? part + 1 : 0;
+                pass ^= 1;
             }
+            PGI_ROLLED
+            for (int id = 0; id < level.strips; id++) {
+                if (id != strip.id) pgi_small_take(k, level, id, &strip);
+                T *const target = pgi_small_arrays(k) + (to - level.u);
+                pgi_small_equations(k, level, strip, colours, seams, from,
+                                    [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
+                                        target[line.u + place] =
+                                            q < sweeps ? pgi_relaxed(u, residual, inverse, omega) : residual;
+                                    });
+            }
+            pgi_small_sync(k, level);
+            if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
+        }
+        if (last) {
+            pgi_small_coarsest(k, fresh);
+        } else if (!post) {
+            pgi_small_restrict(k, l);
+            if (level.again) due |= 2u << l;
+            l++;
+            fresh = 1;
+            continue;
         }
         if (l == first) return;
         post = !(due >> l & 1);
         due &= ~(1u << l);
-        zero = 0;
+        fresh = 0;
         if (post) pgi_small_prolong(k, --l);
     }
+}
+
+// ---- full multigrid: its transfers go through global memory ----
+
+// Raw f (or a residual) of full multigrid in global memory: that of level l + 1, with weights that average.
+template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
+{
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[0]),
+                        *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
+                        *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
+    const pgi_view<T> to = coarse.far_f;
+    PGI_ROLLED
+    for (int p = pgi_small_thread(k) + k.block * k.threads; p < coarse.points; p += k.threads << k.job.log_blocks) {
+        const int line = p / coarse.n[0], m = line / coarse.n[1], i = p - line * coarse.n[0],
+                  j = line - m * coarse.n[1];
+        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
+    }
+    pgi_small_meet(k);
+}
+
+template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
+{
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    const pgi_window<T> one = {0, 1, {1}};
+    PGI_ROLLED
+    for (int q = 0; q < 6; q++) {
+        if (!k.state.face[q].plane || !coarse.plane[q]) continue;
+        const T *from = (const T *)(fine.plane[q] ? fine.plane[q] : k.state.face[q].plane);
+        const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1), na = coarse.n[a], nb = coarse.n[b];
+        const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[a]),
+                            *y = (const pgi_window<T> *)(k.job.tables + fine.averages[b]);
+        const int n[3] = {fine.n[a], fine.n[b], 1};
+        PGI_ROLLED
+        for (int p = pgi_small_thread(k) + k.block * k.threads; p < na * nb; p += k.threads << k.job.log_blocks)
+            ((T *)coarse.plane[q])[p] = pgi_restrict_point(from, n[0], 0, n, x[p % na], y[p / na], one);
+    }
+    pgi_small_meet(k);
+}
+
+// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
+template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
+{
+    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
+    pgi_small_store(k, l + 1, coarse.u, coarse.far_u);
+    const pgi_grid unused = {NULL, 0, coarse.far_u.sj, coarse.far_u.sk};
+    pgi_interpolation<T> from = pgi_interpolation_of(&k.state, full ? &fine.faces : NULL, full ? &coarse.faces : NULL,
+                                                     fine.n[0], coarse.box, unused);
+    from.v = coarse.far_u.at;
+    const int nx = fine.n[0], columns = nx * (fine.high[0] - fine.low[0]), nz = fine.high[1] - fine.low[1];
+    const int most = columns ? k.threads / columns : 0, planes = most > 1 ? (nz + most - 1) / most : nz;
+    const int pieces = planes ? (nz + planes - 1) / planes : 0, pitch = nx * fine.most[0];
+    PGI_ROLLED
+    for (int p = pgi_small_thread(k); p < columns * pieces; p += k.threads) {
+        const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
+        const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
+        T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
+        pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
+                               (const pgi_cubic<T> *)NULL, u, pitch, add);
+    }
+    pgi_small_sync(k, pgi_small_at(k, l));
 }
 
 // pgi_fmg
@@ -4746,13 +4929,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_fmg(const pgi_small<T> 
 {
     const int last = k.job.levels - 1;
     for (int l = first; l < last; l++) {
-        pgi_small_average(k, l, k.level[l].f);
+        pgi_small_average(k, l, pgi_small_at(k, l).far_f);
         if (full) pgi_small_faces(k, l);
     }
-    pgi_small_cycle(k, last, full, 1);    // the exact solver
-    for (int l = last - 1; l >= first; l--) {
-        pgi_small_interpolate(k, l, full, 0);
-        for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, l, full, 0);
+    for (int l = last; l >= first; l--) {
+        pgi_small_load(k, l, full, 0);
+        if (l < last) pgi_small_interpolate(k, l, full, 0);
+        for (int q = 0; q < (l < last ? k.job.fmg_cycles : 1); q++) pgi_small_cycle(k, l);
     }
 }
 
@@ -4762,72 +4945,76 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k
 {
     uint64_t now = 0;
 #ifdef __CUDA_ARCH__
-    now = pgi_device_now();
+    if (step == PGI_BEGIN || step == PGI_END) now = pgi_device_now();
 #endif
     pgi_block_barrier(k);
     if (pgi_small_thread(k) == 0) pgi_control(&k.state, step, argument, now);
     pgi_block_barrier(k);
 }
 
-// Adds up the sums of the lanes of a warp, in a fixed order, for its first one.
-#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-static PGI_HD inline void pgi_lane_sums(double sums[4])
-{
-    for (int step = 16; step > 0; step /= 2) {
-        double other[4];
-        for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
-        pgi_combine(sums, other);
-    }
-}
-#endif
-
 // Brings the sums of all threads to state.sums of every block: lanes, warps, blocks, in a fixed order. Called by whole
-// blocks of whole warps.
+// blocks of whole warps, of at most 32 warps. Four lanes side by side have the four sums.
 template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, double sums[4])
 {
-    const int thread = pgi_small_thread(k);
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const auto first_warp = [&](const double *from, int count) {    // adds up count times four numbers
-        if (thread >= 32) return;
-        for (int q = 0; q < 4; q++) sums[q] = thread < count ? from[4 * thread + q] : 0;
-        pgi_lane_sums(sums);
+    const int thread = pgi_small_thread(k), q = thread % 4;
+    double mine = 0;
+    const auto meet = [&](double other) { mine = q == 3 ? pgi_max_nan(mine, other) : mine + other; };
+    const auto lanes = [&]() {
+        for (int step = 16; step >= 4; step /= 2) meet(__shfl_down_sync(0xffffffffu, mine, (unsigned)step));
     };
     if (k.threads > 1) {
-        pgi_lane_sums(sums);
-        for (int q = 0; q < 4 && thread % 32 == 0; q++) k.sums[thread / 32][q] = sums[q];
+        double pair[2];    // sums q and q ^ 2 of two lanes, then sum q of four
+        for (int e = 0; e < 2; e++) {
+            const double give = q & 2 ? sums[e] : sums[2 + e], keep = q & 2 ? sums[2 + e] : sums[e];
+            const double other = __shfl_xor_sync(0xffffffffu, give, 2);
+            pair[e] = (q & 2) && e ? pgi_max_nan(keep, other) : keep + other;
+        }
+        mine = q & 1 ? pair[1] : pair[0];
+        meet(__shfl_xor_sync(0xffffffffu, q & 1 ? pair[0] : pair[1], 1));
+        lanes();
+        if (thread % 32 < 4) k.sums[thread / 32][q] = mine;
         __syncthreads();
-        first_warp(k.sums[0], k.threads / 32);
+        const int warps = k.threads / 32;
+        mine = 0;
+        for (int w = thread / 4; thread < 32 && w < warps; w += 8) meet(k.sums[w][q]);
+        if (thread < 32) lanes();
     }
-    if (k.job.log_blocks) {
-        double *partials = k.job.partials + 4 * PGI_SMALL_BLOCKS * k.turn;    // the last ones may still be read
-        for (int q = 0; q < 4 && thread == 0; q++) partials[4 * k.block + q] = sums[q];
+    PGI_CLUSTERS(if (k.job.log_blocks) {
+        double *const total = k.total[k.turn];    // others may still read the last one
+        if (thread < 4) total[q] = mine;
         pgi_cluster_barrier();
-        first_warp(partials, 1 << k.job.log_blocks);
+        mine = 0;
+        for (int b = thread / 4; thread < 32 && b < 1 << k.job.log_blocks; b += 8)
+            meet(((const double *)__cluster_map_shared_rank(total, (unsigned)b))[q]);
+        if (thread < 32) lanes();
+    })
+    if (k.threads > 1) {
+        if (thread < 4) k.state.sums[q] = mine;
+        if (thread == 0) k.turn = 1 - k.turn;
+        return;
     }
 #endif
-    if (thread) return;
-    k.turn = 1 - k.turn;
-    for (int q = 0; q < 4; q++) k.state.sums[q] = sums[q];
+    for (int e = 0; e < 4; e++) k.state.sums[e] = sums[e];
 }
 
 // Reduces the right-hand side, the residual or u of level 0, and takes the step of control that wants it.
 template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k, int source, int partner, int step)
 {
-    const pgi_small_level<T> &level = k.level[0];
-    const pgi_small_system<T> s = pgi_small_system_of(k, 0, 1, level.u);
-    const pgi_part all = level.all;
-    const pgi_range r = pgi_share(k, 0, all.count);
+    const pgi_small_level<T> &level = pgi_small_at(k, 0);
+    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, 0), 0);
     double sums[4] = {0, 0, 0, 0};
-    const auto index = [&](int p, int *i, int *j, int *m) {
-        pgi_split(all, p, i, j, m);
-        return 1;
-    };
-    pgi_small_equations(s, r, source == PGI_RHS, index, [&](int, int i, int j, int m, T residual, T, T u) {
-        const double w = pgi_weight_of(level.box.axis[0], i) * pgi_weight_of(level.box.axis[1], j) *
-                         pgi_weight_of(level.box.axis[2], m);
-        const double x = (double)(source == PGI_FIELD ? u : residual);
-        pgi_accumulate(sums, w, x, partner == PGI_SELF ? x : 1.0);
-    });
+    pgi_small_strip<T> strip;
+    PGI_ROLLED
+    for (int id = 0; id < level.strips; id++) {
+        pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
+        pgi_small_equations(k, level, strip, 3, 0xff, level.u,
+                            [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
+                                const T f = pgi_small_arrays(k)[line.u + place + level.f - level.u];
+                                const double x = (double)(source == PGI_FIELD ? u : source == PGI_RHS ? f : residual);
+                                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
+                            });
+    }
     pgi_small_add_up(k, sums);
     if (step >= 0) pgi_small_control(k, step, 0);
 }
@@ -4842,21 +5029,32 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_centre(pgi_small<T> &k)
     pgi_small_reduce(k, PGI_FIELD, PGI_ONE, PGI_SET_SHIFT);
     const T shift = (T)k.state.shift;
     if (shift == 0) return;
-    pgi_small_copy(k, 0, k.level[0].u, k.level[0].u, shift);
+    pgi_small_copy(k, 0, pgi_small_at(k, 0).u, pgi_small_at(k, 0).u, shift);
     pgi_small_write(k);
 }
 
 // Full multigrid for the correction of u, as pgi_fmg_correction.
-template <class T> static PGI_HD inline void pgi_small_correct(pgi_small<T> &k)
+template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k)
 {
+    const pgi_small_level<T> &level = pgi_small_at(k, 0);
     if (k.job.levels > 1) {
-        pgi_small_defect(k, 0, 1);
-        pgi_small_average(k, 0, pgi_small_scratch(k, 0));
+        const pgi_view<T> residual = {level.scratch, level.n[0], level.n[0] * level.n[1]};
+        pgi_small_strip<T> strip;
+        PGI_ROLLED
+        for (int id = 0; id < level.strips; id++) {
+            pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
+            pgi_small_equations(k, level, strip, 3, 0xff, level.u,
+                                [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
+                                    pgi_small_arrays(k)[line.u + place - level.u] = defect;
+                                });
+        }
+        pgi_small_store(k, 0, 0, residual);
+        pgi_small_average(k, 0, residual);
         pgi_small_fmg(k, 1, 0);
         pgi_small_interpolate(k, 0, 0, 1);
     }
     PGI_ROLLED
-    for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, 0, 1, 0);
+    for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, 0);
 }
 
 template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
@@ -4870,26 +5068,27 @@ template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
     if (k.job.checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
 }
 
-// pgi_program
+// pgi_program. The right-hand side is loaded anew when its mean is known.
 template <class T> static PGI_HD PGI_RARE void pgi_small_solve(pgi_small<T> &k)
 {
     const int singular = k.job.may_be_singular, zero = k.job.guess_zero, checked = k.job.checked;
     const pgi_state &st = k.state;
     pgi_small_control(k, PGI_BEGIN, 0);
-    if (singular) pgi_small_reduce(k, PGI_RHS, PGI_ONE, PGI_SET_MEAN);
+    pgi_small_load(k, 0, 1, !zero);
+    if (singular) {
+        pgi_small_reduce(k, PGI_RHS, PGI_ONE, PGI_SET_MEAN);
+        pgi_small_load(k, 0, 1, !zero);
+    }
     if (checked) pgi_small_reduce(k, PGI_RHS, PGI_SELF, PGI_SET_RHS);
     if (singular && !zero && pgi_gate(&st, PGI_VALID)) pgi_small_centre(k);
     if (checked && zero) pgi_small_control(k, PGI_ZERO_GUESS, 0);
     if (checked && !zero) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK_FIRST);
     if (k.job.fmg && pgi_gate(&st, PGI_GO)) pgi_small_step_fmg(k);
-    if (zero && pgi_gate(&st, PGI_UNWRITTEN)) {
-        pgi_small_clear(k, 0);
-        pgi_small_write(k);
-    }
+    if (zero && pgi_gate(&st, PGI_UNWRITTEN)) pgi_small_write(k);
     while (pgi_gate(&st, PGI_GO)) {
         while (pgi_gate(&st, PGI_INNER)) {
             pgi_small_write(k);
-            pgi_small_cycle(k, 0, 1, 0);
+            pgi_small_cycle(k, 0);
             pgi_small_control(k, PGI_COUNT, 1);
         }
         if (checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
@@ -4922,22 +5121,109 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &
     return v;
 }
 
-template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, int q, T *arrays)
+// How many of the first `count` lines of a rectangle, rows of width from (y, z) on, have y + z of parity c.
+[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
 {
-    pgi_small_level<T> &l = k.level[q];
-    const int entry = q == k.job.entry, nx = l.n[0], nxy = nx * l.n[1];
+    const int rows = count / width, rest = count - rows * width;
+    const int odd = (y + z + c) & 1, last = (odd + rows) & 1;    // whether a row begins with the other parity
+    return rows / 2 * width + (rows & 1) * ((width + 1 - odd) / 2) + (rest + 1 - last) / 2;
+}
+
+// One thread finds out where level q lies.
+template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, int q)
+{
+    pgi_small_level<T> &l = pgi_small_at(k, q);
+    const int entry = q == k.job.entry, block = k.block, size = l.n[0] * l.most[0] * l.most[1];
     l.far_u = pgi_view_of<T>(entry ? k.job.u : l.grid_u);
     l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
-    l.u = l.far_u;
-    l.f = l.far_f;
-    l.t = l.scratch;
-    l.inverse = NULL;
-    if (q < k.job.shared) return;
-    const pgi_view<T> u = {arrays + l.at, nx, nxy}, f = {u.at + l.points, nx, nxy};
-    l.u = u;
-    l.f = f;
-    l.inverse = f.at + l.points;
-    l.t = arrays;    // which t comes before
+    l.u = l.at;
+    l.together = q < k.job.alone && k.job.log_blocks;
+    l.f = l.u + size;
+    l.inverse = l.f + size;
+    for (int a = 0; a < 2; a++) l.low[a] = l.high[a] = l.lines[a] = 0;
+    if (block < l.blocks[0] * l.blocks[1]) {
+        pgi_small_cut(l.n[1], block % l.blocks[0], l.blocks[0], &l.low[0], &l.high[0]);
+        pgi_small_cut(l.n[2], block / l.blocks[0], l.blocks[1], &l.low[1], &l.high[1]);
+    }
+    const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
+    for (int c = 0; c < 2 && count; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, count, c);
+    l.lanes = l.half < k.threads ? l.half : k.threads;
+    l.slots = k.threads / l.lanes;
+    if (l.slots > 1) l.slots &= ~1;
+    l.strips = l.slots > 1 ? 1 : 2 * ((l.half + l.lanes - 1) / l.lanes);
+    const int mine = block < l.blocks[0] * l.blocks[1] && q + 1 < k.job.levels;
+    const int *const coarse = pgi_small_at(k, mine ? q + 1 : q).n;
+    int high[2] = {0, 0};
+    l.made[0] = l.made[1] = 0;
+    if (mine) {
+        pgi_small_cut(coarse[1], block % l.blocks[0], l.blocks[0], &l.made[0], &high[0]);
+        pgi_small_cut(coarse[2], block / l.blocks[0], l.blocks[1], &l.made[1], &high[1]);
+    }
+    l.made_width = high[0] - l.made[0];
+    l.made_count = l.made_width * (high[1] - l.made[1]);
+    l.per_lane = 1.0f / (float)l.lanes;
+    l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
+    l.per_x = 1.0f / (float)l.n[0];
+    l.per_y = 1.0f / (float)l.n[1];
+}
+
+// Makes the lines of a level, then 1/diagonal.
+template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, pgi_small_at(k, l), 1),
+                           *zs = pgi_small_rows(k, pgi_small_at(k, l), 2);
+    const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
+    const auto find = [&](int j, int m) {
+        return pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
+    };
+    PGI_ROLLED
+    for (int q = pgi_small_thread(k); q < count; q += k.threads) {
+        const int row = q / width, j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
+        const pgi_small_row<T> y = ys[j], z = zs[m];
+        const int place = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
+        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[place];
+        line.u = level.u + y.local + z.local;
+        line.ym = find(j + y.below, m);
+        line.yp = find(j + y.above, m);
+        line.zm = find(j, m + z.below);
+        line.zp = find(j, m + z.above);
+        line.lower_y = y.row.lower;
+        line.upper_y = y.row.upper;
+        line.lower_z = z.row.lower;
+        line.upper_z = z.row.upper;
+        line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
+        line.j = j;
+        line.k = m;
+        line.area = y.weight * z.weight;
+        line.seams = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
+                     (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
+        if (&coarse == &level) continue;
+        const pgi_small_row<T> *cy = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
+                               *cz = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
+        const pgi_pair<T> py = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[1]))[j],
+                          pz = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[2]))[m];
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++) {
+            const pgi_small_row<T> &to_y = cy[e & 1 ? py.j1 : py.j0], &to_z = cz[e & 2 ? pz.j1 : pz.j0];
+            line.coarse[e] = pgi_small_spot(k, coarse.u + to_y.local + to_z.local, to_y.owner + to_z.owner);
+        }
+        line.weight[0] = py.w0;
+        line.weight[1] = py.w1;
+        line.weight[2] = pz.w0;
+        line.weight[3] = pz.w1;
+    }
+}
+
+template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, l), 0);
+    const int to = level.inverse - level.u;
+    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
+        const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0}, z = {line.lower_z, line.upper_z, 0};
+        pgi_small_arrays(k)[line.u + place + to] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
+    });
 }
 
 // The job, as one thread does it with the others. memory: of the block, memory_bytes.
@@ -4945,52 +5231,47 @@ template <class T>
 static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, int block, int thread, int threads)
 {
     pgi_small<T> &k = *(pgi_small<T> *)memory;
-    char *const tables = memory + pgi_small_align(sizeof k);
-    T *const arrays = (T *)(tables + job.table_bytes);
     if (thread == 0) {
         k.job = job;
-        k.tables = tables;
-        k.level = (pgi_small_level<T> *)tables;
+
         k.block = block;
         k.threads = threads;
         k.written = k.turn = 0;
     }
     pgi_small_bytes<double>(job.state, &k.state, (int)sizeof k.state, thread, threads);
-    pgi_small_bytes<pgi_unit>(job.tables, tables, job.table_bytes, thread, threads);
+    pgi_small_bytes<pgi_unit>(job.tables, pgi_small_tables_of(k), job.table_bytes, thread, threads);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int q = thread; q < job.levels; q += threads) pgi_small_locate(k, q, arrays);
+    for (int q = job.entry + thread; q < job.levels; q += threads) pgi_small_locate(k, q);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    const pgi_small_level<T> &entry = k.level[job.entry];
-    for (int l = job.shared > job.entry ? job.shared : job.entry; l < job.levels; l++) {
-        const pgi_small_system<T> s = pgi_small_system_of(k, l, 0, k.level[l].u);
-        const pgi_part all = k.level[l].all;
-        const pgi_range r = pgi_share(k, l, all.count);
-        PGI_ROLLED
-        for (int p = r.begin; p < r.end; p += r.step) {
-            int i, j, m;
-            pgi_split(all, p, &i, &j, &m);
-            const pgi_row<T> x = s.x[i].row, y = s.y[j].row, z = s.z[m].row;
-            k.level[l].inverse[p] = 1 / pgi_diagonal(pgi_reaction(s.alpha, x, y, z), x, y, z);
-        }
-    }
-    const int inside = job.entry >= job.shared;
-    if (inside) pgi_small_copy(k, job.entry, entry.far_f, entry.f, (T)0);
-    if (inside && !job.zero && job.task != PGI_SMALL_FMG && !(job.task == PGI_SMALL_SOLVE && job.guess_zero))
-        pgi_small_copy(k, job.entry, entry.far_u, entry.u, (T)0);
+    for (int l = job.entry; l < job.levels; l++) pgi_small_lines(k, l);
+    PGI_THREADS(if (threads > 1) __syncthreads();)
+    for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
+    pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
+    const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
     switch (job.task) {
-    case PGI_SMALL_CYCLE: pgi_small_cycle(k, job.entry, job.full, job.zero); break;
+    case PGI_SMALL_CYCLE:
+        pgi_small_load(k, job.entry, job.full, !job.zero);
+        pgi_small_cycle(k, job.entry);
+        break;
     case PGI_SMALL_FMG: pgi_small_fmg(k, job.entry, job.full); break;
-    case PGI_SMALL_CORRECT: pgi_small_correct(k); break;
+    case PGI_SMALL_CORRECT:
+        pgi_small_load(k, 0, 1, 1);
+        pgi_small_correct(k);
+        break;
     case PGI_SMALL_REDUCE:
+        pgi_small_load(k, 0, job.full, 1);
         pgi_small_reduce(k, job.source, job.partner, -1);
+        pgi_block_barrier(k);
         if (block == 0 && thread == 0)
             for (int q = 0; q < 4; q++) job.state->sums[q] = k.state.sums[q];
-        return;
+        break;
     default: pgi_small_solve(k);
     }
-    if (inside && (job.task != PGI_SMALL_SOLVE || k.written)) pgi_small_copy(k, job.entry, entry.u, entry.far_u, (T)0);
+    if (job.task != PGI_SMALL_REDUCE && (job.task != PGI_SMALL_SOLVE || k.written))
+        pgi_small_store(k, job.entry, entry.u, entry.far_u);
     if (job.task == PGI_SMALL_SOLVE && block == 0)
         pgi_small_bytes<double>(&k.state, job.state, (int)sizeof k.state, thread, threads);
+    pgi_small_meet(k);    // nor of one that has ended
 }
 
 // ---- tables ----
@@ -5035,10 +5316,13 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                 const int weights = take((size_t)coarse_n * PGI_WINDOW * sizeof(T));
                 if (!host) continue;
                 for (int i = 0; i < n; i++) {
-                    pgi_small_row<T> *row = (pgi_small_row<T> *)(host + x->rows[a]) + i;
+                    const auto place = [&](int at) { return a ? at : at / 2 + at % 2 * ((n + 1) / 2); };
+                    pgi_small_row<T> *row = (pgi_small_row<T> *)(host + x->rows[a]) + place(i);
+                    memset((void *)row, 0, sizeof *row);
                     row->row = pgi_row_of(axis, i);
-                    row->below = pgi_below(axis, i);
-                    row->above = pgi_above(axis, i);
+                    row->weight = pgi_weight_of(axis, i);
+                    row->below = place(i + pgi_below(axis, i)) - (a ? i : 0);
+                    row->above = place(i + pgi_above(axis, i)) - (a ? i : 0);
                     if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
                 }
                 T *w = (T *)(host + weights);
@@ -5069,22 +5353,13 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
         x->again = 0;
         if ((s->desc.flags & PG_WCYCLE) && number < 5 && 2 << number <= PGI_W_VISITS) x->again = number + 2 < s->levels;
         x->parts = 0;
+        x->half = (l->n[0] + 1) / 2;
+        x->seam = b.axis[0].seam;
         for (int seams = 0; seams < 8; seams++) {
             const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
-            if (!pgi_has_seams(seam, seams)) continue;
-            pgi_part *c = &x->part[x->parts++];
-            c->seams = seams;
-            for (int a = 0; a < 3; a++) {
-                const int on_seam = seams >> a & 1;
-                c->lo[a] = on_seam ? l->n[a] - 1 : 0;
-                c->n[a] = on_seam ? 1 : l->n[a] - seam[a];
-            }
-            c->end = c->lo[0] + c->n[0];
-            c->n[0] = (c->n[0] + 1) / 2;
-            pgi_part_finish(c);
+            if (pgi_has_seams(seam, seams)) x->part[x->parts++] = seams;
         }
-        for (int a = 0; a < 3; a++) x->n[a] = x->all.n[a] = l->n[a];
-        pgi_part_finish(&x->all);
+        for (int a = 0; a < 3; a++) x->n[a] = l->n[a];
         x->omega = (T)l->omega;
         for (int e = 0; e < PGI_MAX_SWEEPS; e++) {
             x->jacobi[0][e] = (T)l->jacobi[e];
@@ -5117,18 +5392,73 @@ static int pgi_small_first(const pg_solver *s)
     return s->multigrid ? first : s->levels;
 }
 
-// Fills the tables and chooses which levels lie in the memory of block 0, which is limited. 0: not even the coarsest
-// one fits.
-template <class T>
-static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int limit, int most)
+// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others read.
+[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int blocks[2])
+{
+    int64_t best = INT64_MAX;
+    for (int log_y = 0; log_y <= log_blocks; log_y++) {
+        const int by = 1 << log_y, bz = 1 << (log_blocks - log_y);
+        const int64_t y = (n[1] + by - 1) / by, z = (n[2] + bz - 1) / bz;
+        const int64_t cost = 4 * y * z + (by > 1 ? z : 0) + (bz > 1 ? y : 0);
+        if (cost >= best) continue;
+        best = cost;
+        blocks[0] = by;
+        blocks[1] = bz;
+    }
+}
+
+// Says where all lies that a cluster has in memory, from the first level on that fits; 0: not even the coarsest one.
+template <class T> static int pgi_small_fit(pg_solver *s, char *host, int log_blocks, int limit)
 {
     pgi_small_job *job = &s->small_job;
     pgi_small_level<T> *level = (pgi_small_level<T> *)host;
+    job->log_blocks = log_blocks;
+    for (job->first = 0; job->first < job->levels; job->first++) {
+        int64_t elements = 2 * PGI_SMALL_WORK * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
+        int64_t bytes = (int64_t)pgi_small_align(sizeof(pgi_small<T>)) + job->table_bytes;
+        job->alone = log_blocks ? job->first : 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int q = job->first; q < job->levels && bytes <= limit; q++) {
+                pgi_small_level<T> *l = &level[q];
+                if (pass == 1) {
+                    l->at = (int)elements;
+                    elements += 3 * l->n[0] * l->most[0] * l->most[1];
+                    continue;
+                }
+                const int together = log_blocks && l->points > PGI_SMALL_ALONE;
+                if (together) job->alone = q + 1;
+                pgi_small_share(l->n, together ? log_blocks : 0, l->blocks);
+                for (int a = 0; a < 2; a++) l->most[a] = (l->n[1 + a] + l->blocks[a] - 1) / l->blocks[a];
+                for (int a = 1; a < 3; a++)
+                    for (int i = 0; i < l->n[a]; i++) {
+                        pgi_small_row<T> *row = (pgi_small_row<T> *)(host + l->rows[a]) + i;
+                        int low, high;
+                        row->owner = (int)((int64_t)i * l->blocks[a - 1] / l->n[a]);
+                        pgi_small_cut(l->n[a], row->owner, l->blocks[a - 1], &low, &high);
+                        row->local = (i - low) * l->n[0] * (a == 2 ? l->most[0] : 1);
+                        row->owner *= a == 2 ? l->blocks[0] : 1;
+                    }
+                const int lines = l->most[0] * l->most[1];
+                if (elements < lines * l->n[0]) elements = (lines * l->n[0] + 1) / 2 * 2;
+                l->lines_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
+                bytes += (int64_t)lines * (int)sizeof(pgi_small_line<T>);
+            }
+        job->arrays_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
+        bytes += elements * (int)sizeof(T);
+        job->memory_bytes = (int)pgi_small_align((size_t)bytes);
+        if (bytes <= limit) return 1;
+    }
+    return 0;
+}
+
+// Fills the tables in their mirror on the host, and all of the job but what pgi_small_fit says.
+template <class T> static void pgi_small_fill(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host)
+{
+    pgi_small_job *job = &s->small_job;
     const unsigned flags = s->desc.flags;
     pgi_small_tables<T>(s, h, host, to_host, &job->table_bytes);
     job->levels = s->levels - s->small_base;
     job->state = s->state;
-    job->partials = s->partials;
     job->nu[0] = s->desc.nu_pre;
     job->nu[1] = s->desc.nu_post;
     job->weighted = flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV) ? 1 : 0;
@@ -5136,19 +5466,6 @@ static int pgi_small_fit(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdi
     job->fmg = flags & PG_FMG ? 1 : 0;
     job->fmg_cycles = s->desc.fmg_cycles;
     job->may_be_singular = s->may_be_singular;
-    for (job->shared = 0; job->shared < job->levels; job->shared++) {
-        const int work = 2 * PGI_COARSEST_POINTS * (int)(sizeof(double) / sizeof(T));    // of the exact solver
-        int elements = level[job->shared].points > work ? level[job->shared].points : work;
-        for (int q = job->shared; q < job->levels; q++) {
-            level[q].at = elements;
-            elements += 3 * level[q].points;
-        }
-        const size_t bytes =
-            pgi_small_align(sizeof(pgi_small<T>)) + (size_t)job->table_bytes + (size_t)elements * sizeof(T);
-        job->memory_bytes = (int)pgi_small_align(bytes);
-        if (job->memory_bytes <= limit && level[job->shared].points <= most) return 1;
-    }
-    return 0;
 }
 
 #if PGI_GPU
@@ -5178,7 +5495,7 @@ static cudaLaunchConfig_t pgi_small_config(const pg_solver *s, const pgi_small_j
 template <class T> static void pgi_cuda_small_job(pg_solver *s, pgi_small_job job)
 {
     cudaLaunchAttribute attribute;
-    if (job.entry >= job.shared) job.log_blocks = 0;    // block 0 needs no company
+    if (job.entry >= job.alone) job.log_blocks = 0;    // block 0 needs no company
     const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
     PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small_kernel<T>, job));
 }
@@ -5214,43 +5531,41 @@ static int pgi_cuda_small_reduce(pg_solver *s, const pgi_level *l, int source, i
     return 1;
 }
 
-// The largest cluster that the device can run; log2 of it, 0 where code or device know none.
-template <class T> static int pgi_small_cluster(pg_solver *s)
+// Whether code and device know clusters; of more than eight blocks only if asked for.
+template <class T> static int pgi_small_clusters(pg_solver *s)
 {
     cudaFuncAttributes compiled;
-    int able = 0, clusters = 0;
-    cudaLaunchAttribute attribute;
-    pgi_small_job job = s->small_job;
+    int able = 0;
     PGI_CUDA(s, cudaFuncGetAttributes(&compiled, pgi_small_kernel<T>));
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
     if (s->failed || !able || compiled.ptxVersion < 90) return 0;
     PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    for (job.log_blocks = 4; job.log_blocks > 0; job.log_blocks--) {
-        const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
-        if (cudaOccupancyMaxActiveClusters(&clusters, pgi_small_kernel<T>, &config) == cudaSuccess && clusters > 0)
-            break;
-        cudaGetLastError();
-    }
-    return job.log_blocks;
+    return s->failed == PG_OK;
 }
 
-// Makes the tables in their mirror, and sees what this device can do. Without a cluster only levels in shared memory
-// are taken.
+// Makes the tables in their mirror, for the largest cluster that the device can run; without one, for one block.
 template <class T> static void pgi_small_start(pg_solver *s, const pgi_hierarchy *h, char *mirror)
 {
-    int limit = 0;
+    int limit = 0, log_blocks = 0;
     pgi_small_job *job = &s->small_job;
     PGI_CUDA(s, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
     char *const tables = mirror + (job->tables - s->workspace);
     PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    if (s->failed == PG_OK && pgi_small_fit<T>(s, h, tables, mirror - s->workspace, limit, PGI_SMALL_ALONE))
-        job->log_blocks = pgi_small_cluster<T>(s);
-    if (s->failed == PG_OK && !job->log_blocks &&
-        !pgi_small_fit<T>(s, h, tables, mirror - s->workspace, limit, INT32_MAX)) {
-        s->small = s->levels;
-        return;
+    if (s->failed) return;
+    pgi_small_fill<T>(s, h, tables, mirror - s->workspace);
+    if (pgi_small_clusters<T>(s))
+        while (2 << log_blocks <= PGI_SMALL_BLOCKS) log_blocks++;
+    for (; log_blocks >= 0; log_blocks--) {
+        cudaLaunchAttribute attribute;
+        int clusters = 0;
+        if (!pgi_small_fit<T>(s, tables, log_blocks, limit)) continue;
+        const cudaLaunchConfig_t config = pgi_small_config(s, *job, &attribute);
+        if (!log_blocks ||
+            (cudaOccupancyMaxActiveClusters(&clusters, pgi_small_kernel<T>, &config) == cudaSuccess && clusters > 0))
+            break;
+        cudaGetLastError();
     }
-    s->small = s->small_base + (job->log_blocks ? 0 : job->shared);
+    s->small = log_blocks < 0 ? s->levels : s->small_base + job->first;
 }
 
 #endif

@@ -506,7 +506,7 @@ static void random_small_problem(problem *p, rng *r)
     p->desc.stride_f[1] = p->desc.stride_f[0] * p->desc.n[1] + rng_int(r, 0, 3);
 }
 
-// Tables of a CPU solver, with as much memory for block 0 as brings the border between levels to a random place.
+// Tables of a CPU solver, with so little memory that sometimes not all levels find a place.
 typedef struct small_setup {
     char *tables, *memory;
 } small_setup;
@@ -521,12 +521,11 @@ template <class T> static void set_up_small(small_setup *x, pg_solver *s, rng *r
     x->tables = (char *)allocate(bytes + PGI_ALIGN);
     memset(x->tables, 0xff, bytes + PGI_ALIGN);
     s->small_job.tables = x->tables;
-    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, 100 << 20, INT32_MAX));
-    int64_t points = 0;
-    for (int l = s->small_base + rng_int(r, 0, 3); l < s->levels; l++) points += s->level[l].points;
-    int limit = s->small_job.memory_bytes;
-    if (rng_int(r, 0, 2)) limit = s->small_job.table_bytes + 32768 + (int)(4 * sizeof(T) * (size_t)points);
-    assert_true(pgi_small_fit<T>(s, h, x->tables, 0, limit, rng_int(r, 0, 1) ? INT32_MAX : PGI_SMALL_ALONE));
+    pgi_small_fill<T>(s, h, x->tables, 0);
+    assert_true(pgi_small_fit<T>(s, x->tables, 0, 100 << 20));
+    const int limit = rng_int(r, s->small_job.memory_bytes / 2, s->small_job.memory_bytes);
+    if (rng_int(r, 0, 1) || !pgi_small_fit<T>(s, x->tables, 0, limit))
+        assert_true(pgi_small_fit<T>(s, x->tables, 0, 100 << 20));
     for (int q = 0; q < PGI_ALIGN; q++) assert_int_equal((unsigned char)x->tables[bytes + (size_t)q], 0xff);
     x->memory = (char *)allocate((size_t)s->small_job.memory_bytes + PGI_ALIGN);
     pgi_hierarchy_free(h);
@@ -568,7 +567,7 @@ template <class T> static void compare_small_tasks(const pg_desc *desc, rng *r)
     pg_solver *s = create(&d);
     small_setup x;
     set_up_small<T>(&x, s, r);
-    const int l = rng_int(r, s->small_base, s->levels - 1), own = l > 0 || s->mixed;
+    const int l = rng_int(r, s->small_base + s->small_job.first, s->levels - 1), own = l > 0 || s->mixed;
     const size_t points = (size_t)(own ? s->level[l].points : 4 * PGI_SMALL_POINTS);
     T *u[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
     T *f = (T *)allocate(points * sizeof(T)), *start = (T *)allocate(points * sizeof(T));
@@ -607,8 +606,8 @@ template <class T> static void compare_small_tasks(const pg_desc *desc, rng *r)
 #endif
     const double error = distance_of(u[0], u[1], points);
     if (!(error <= limit))
-        fail_msg("task %d at level %d of %d, shared from %d + %d, full %d, zero %d: differs by %g: %s", task, l,
-                 s->levels, s->small_base, s->small_job.shared, full, zero, error, describe(&d));
+        fail_msg("task %d at level %d of %d, first %d + %d, full %d, zero %d: differs by %g: %s", task, l,
+                 s->levels, s->small_base, s->small_job.first, full, zero, error, describe(&d));
     free(u[0]);
     free(u[1]);
     free(f);
@@ -641,7 +640,7 @@ template <class T> static void compare_small_solves(const pg_desc *desc, rng *r)
     small_setup x;
     do {
         set_up_small<T>(&x, s, r);
-        if (s->small_base == 0) break;
+        if (s->small_base + s->small_job.first == 0) break;
         free(x.tables);
         free(x.memory);
     } while (1);
@@ -681,9 +680,9 @@ template <class T> static void compare_small_solves(const pg_desc *desc, rng *r)
         a->valid != b->valid || a->go != b->go || !(error <= limit))
         fail_msg(
             "outcome %d, %d iterations, %d checks, last %g; in one kernel %d, %d, %d, %g; differs by %g; guess %d, "
-            "shared from %d of %d: %s",
+            "%d levels: %s",
             a->outcome, a->iterations, a->history_count, a->last, b->outcome, b->iterations, b->history_count, b->last,
-            error, resolved.guess, s->small_job.shared, s->levels, describe(&d));
+            error, resolved.guess, s->levels, describe(&d));
     for (int q = 0; q < a->history_count && a->outcome != PG_NOT_A_NUMBER; q++)
         assert_true(fabs(a->history[q] - b->history[q]) <= limit * fmax(a->rhs_norm, a->first));
     for (int q = 0; q < 2; q++) free(u[q]);
