@@ -311,6 +311,9 @@ struct pgi_ops {
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed, int sweeps,
                       int head, const pgi_level *coarse, pgi_grid e);
+    // Jacobi sweeps, number q with weight[q % period]; the grids take turns: returns the last
+    pgi_grid (*jacobi_sweeps)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, const double *weight, int period,
+                              int sweeps);
     void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
     // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
     void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
@@ -1414,6 +1417,17 @@ static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u,
     return u;
 }
 
+static pgi_grid pgi_jacobi_one_by_one(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const double *weight,
+                                      int period, int sweeps)
+{
+    for (int q = 0; q < sweeps; q++) {
+        const pgi_grid to = pgi_other_grid(l, u);
+        s->ops->jacobi(s, l, u, rhs, weight[q % period], to);
+        u = to;
+    }
+    return u;
+}
+
 static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                        const pgi_level *coarse)
 {
@@ -1945,6 +1959,12 @@ template <class T> static pgi_grid pgi_cpu_relax(pg_solver *s, const pgi_level *
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
+template <class T> static pgi_grid pgi_cpu_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                         const double *weight, int period, int sweeps)
+{
+    return pgi_jacobi_one_by_one(s, l, u, rhs, weight, period, sweeps);
+}
+
 template <class T> static void pgi_cpu_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                          const pgi_level *coarse)
 {
@@ -1985,6 +2005,7 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
                                  pgi_##backend##_interpolate<T>,                                                       \
                                  pgi_##backend##_solve_coarsest<T>,                                                    \
                                  pgi_##backend##_relax<T>,                                                             \
+                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
                                  pgi_##backend##_restrict_residual<T>,                                                 \
                                  small,                                                                                \
                                  pgi_##backend##_residual_narrow,                                                      \
@@ -3078,6 +3099,330 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         while (open < a.slots[2]) write_coarse();
 }
 
+// ---- passes of Jacobi ----
+
+// Sweeps that a pass makes at most, and by their number less one, f64 then f32: threads of a block at most, blocks that
+// a multiprocessor must be able to hold, rows of a thread.
+enum { PGI_JACOBI_MOST = 4 };
+#ifndef PGI_JACOBI_TUNE
+#define PGI_JACOBI_TUNE                                                                                                \
+    {384, 1, 4}, {384, 1, 4}, {384, 1, 4}, {320, 1, 4}, {384, 1, 4}, {384, 1, 4}, {384, 1, 4}, { 320, 1, 4 }
+#endif
+static constexpr int pgi_jacobi_tuning[2 * PGI_JACOBI_MOST][3] = {PGI_JACOBI_TUNE};
+template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tuned {
+    enum {
+        ENTRY = (sizeof(T) == 4 ? PGI_JACOBI_MOST : 0) + SWEEPS - 1,
+        THREADS = FLAT ? 256 : pgi_jacobi_tuning[ENTRY][0],
+        BLOCKS = FLAT ? 3 : pgi_jacobi_tuning[ENTRY][1],
+        ROWS = FLAT ? 1 : pgi_jacobi_tuning[ENTRY][2],
+        COLUMNS = 16 / sizeof(T),                            // of a lane: what one copy brings
+        WIDE = 32 * COLUMNS,                                 // of a warp
+        AHEAD = FLAT ? 2 : 1,                                // planes to come
+        QUEUE = SWEEPS + AHEAD,                              // and with them those of f that are still needed
+        LOW = (SWEEPS + COLUMNS - 1) / COLUMNS * COLUMNS,    // halo left of a tile, and with it what
+        OWN = (WIDE - 2 * SWEEPS) / COLUMNS * COLUMNS,       // a tile has of its own begins as copies do
+        VECTORS = 32 * (ROWS * (AHEAD + QUEUE) + (FLAT ? 0 : 4 * SWEEPS)),    // of 16 bytes that a warp keeps
+        BYTES = 16 * VECTORS
+    };
+};
+
+template <class T> struct pgi_lane;    // what a lane has of a row
+template <> struct __align__(16) pgi_lane<double> { double v[2]; };
+template <> struct __align__(16) pgi_lane<float> { float v[4]; };
+
+template <class T> struct pgi_jacobi_pass {
+    pgi_box<T> b;
+    pgi_grid u, out;
+    pgi_rhs rhs;
+    T omega[PGI_JACOBI_MOST];
+    int own[3];      // columns, rows and planes that a tile is there for
+    int tiles[3];    // their numbers
+};
+
+// -lower below + upper above, rounded as pgi_stencil's terms are where products and sums are contracted.
+template <class T> static __device__ inline T pgi_axis_terms(T lower, T below, T upper, T above)
+{
+#ifdef __CUDA_ARCH__
+    return fma(-lower, below, upper * above);
+#else
+    return lower * -below + upper * above;
+#endif
+}
+
+// Computes out = SWEEPS weighted Jacobi sweeps of u   Moves 3 words a point   Overlap: none
+// Covers a tile of columns, plane by plane: sweep p of a wavefront works on plane t - p while plane t + 1 comes in, so
+// that u and f are read once and out is written once. A warp owns some rows; a lane 16 bytes of each and, of every
+// iterate under way, the last plane and its difference to the one before it. Neighbours along x are the next lane's,
+// along y the lane's own or, at the edge of a warp, in shared memory: one barrier a plane. What the sweeps need beyond
+// a tile is computed again there. FLAT: ny = 1, a warp is a tile of its own. Rounds as the plain kernel does, but for
+// boundary data.
+template <class T, int SWEEPS, int FLAT>
+static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THREADS,
+                                         pgi_jacobi_tuned<T, SWEEPS, FLAT>::BLOCKS)
+    pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
+{
+    typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
+    typedef pgi_lane<T> lane_t;
+    enum { ROWS = tuned::ROWS, COLUMNS = tuned::COLUMNS, AHEAD = tuned::AHEAD, QUEUE = tuned::QUEUE };
+    PGI_DYNAMIC_SHARED(lane_t, pgi_shared);
+    // Taken from one lane, so that the compiler knows the warp to stay together
+    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0);
+    const int lane = (int)threadIdx.x, warps = (int)blockDim.y;
+    lane_t *const u_slots = pgi_shared + warp * tuned::VECTORS, *const f_slots = u_slots + AHEAD * ROWS * 32;
+    lane_t *const edges = f_slots + QUEUE * ROWS * 32 + lane;    // [2][SWEEPS][2][32]: lowest and highest row
+    const int64_t tile = FLAT ? (int64_t)blockIdx.x * warps + warp : (int64_t)blockIdx.x;
+    if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const int nx = ax.n, ny = ay.n, nz = az.n;
+    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]);
+    const int x_tile = tile_x * a.own[0] - tuned::LOW, x_own = x_tile + SWEEPS;
+    const int y_own = rest % a.tiles[1] * a.own[1], k0 = rest / a.tiles[1] * a.own[2];
+    const int k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
+    const int x = x_tile + COLUMNS * lane, y = FLAT ? 0 : y_own - SWEEPS + warp * ROWS;
+
+    // The lane's columns and the warp's rows. Those that do not exist have an inverse diagonal of 0 and stay 0.
+    const pgi_row<T> inner_y = FLAT ? ay.row[0] : ay.row[1], inner_z = az.row[1];
+    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    pgi_row<T> xc[COLUMNS];
+    T reaction[COLUMNS], inverse[COLUMNS];    // where the rows of y and z are those of the inside
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const int i = pgi_wrap(x + c, nx, ax.periodic);
+        const pgi_row<T> none = {0, 0, 0};
+        xc[c] = i < 0 ? none : pgi_row_of(ax, i);
+        reaction[c] = ((alpha + inner_y.reaction) + xc[c].reaction) + inner_z.reaction;
+        inverse[c] = i < 0 ? (T)0 : 1 / pgi_diagonal(reaction[c], xc[c], inner_y, inner_z);
+    }
+    unsigned rows = 0, columns = 0;    // that exist
+    bool steady = true;                // all rows are of the inside
+    int from[ROWS];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) columns |= (pgi_wrap(x + c, nx, ax.periodic) >= 0 ? 1u : 0u) << c;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
+        from[r] = j < 0 ? 0 : j;
+        rows |= (j >= 0 ? 1u : 0u) << r;
+        const pgi_row<T> row = pgi_row_of(ay, from[r]);
+        if (!FLAT &&
+            (j < 0 || row.lower != inner_y.lower || row.upper != inner_y.upper || row.reaction != inner_y.reaction))
+            steady = false;
+    }
+    steady = __shfl_sync(0xffffffffu, (int)steady, 0);
+    rows = __shfl_sync(0xffffffffu, rows, 0);
+    unsigned own_rows = 0, own_columns = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        own_rows |= (FLAT || (y + r >= y_own && y + r < y_own + a.own[1] && y + r < ny) ? 1u : 0u) << r;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++)
+        own_columns |= (x + c >= x_own && x + c < x_own + a.own[0] && x + c >= 0 && x + c < nx ? 1u : 0u) << c;
+    const bool whole = own_columns == (1u << COLUMNS) - 1, parted = own_columns && !whole;
+
+    // Planes come in by 16 bytes where rows allow it, else element by element, neighbours by neighbouring lanes.
+    const T *const u_base = pgi_data<T>(a.u), *const f_base = pgi_data<T>(a.rhs.f);
+    T *const out_base = pgi_data<T>(a.out);
+    const auto in_vectors = [&](const void *base, const pgi_grid &g) {
+        return (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) & 15) == 0 &&
+               (!ax.periodic || nx % COLUMNS == 0);
+    };
+    const bool u_vectors = in_vectors(u_base, a.u), f_vectors = in_vectors(f_base, a.rhs.f),
+               out_vectors = in_vectors(out_base, a.out);
+    const int x_at = pgi_wrap(x, nx, ax.periodic), x_from = x_at < 0 ? 0 : x_at;
+    const int bytes = x_at < 0 ? 0 : (nx - x_at < COLUMNS ? nx - x_at : COLUMNS) * (int)sizeof(T);
+    const auto fetch = [&](const T *base, int64_t sj, int64_t sk, bool vectors, int z, lane_t *slot) {
+        const int k = pgi_wrap(z, nz, az.periodic);
+        const unsigned some = k < 0 ? 0u : rows;
+        const T *const plane = base + (k < 0 ? 0 : k) * sk;
+        if (vectors) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                pgi_copy_async<16, 1>(slot + r * 32 + lane, plane + from[r] * sj + x_from, some >> r & 1 ? bytes : 0);
+            return;
+        }
+#pragma unroll
+        for (int q = 0; q < COLUMNS; q++) {
+            const int e = lane + 32 * q, i = pgi_wrap(x_tile + e, nx, ax.periodic);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                pgi_copy_async<sizeof(T), 0>((T *)(slot + r * 32) + e, plane + from[r] * sj + (i < 0 ? 0 : i),
+                                             i >= 0 && some >> r & 1 ? (int)sizeof(T) : 0);
+        }
+    };
+    const auto u_slot = [&](int z) { return u_slots + (AHEAD == 1 ? 0 : (z & (AHEAD - 1))) * ROWS * 32; };
+    int queue = 0;    // slot of plane t of f
+    const auto f_slot = [&](int back) {
+        const int slot = queue - back;
+        return f_slots + (slot < 0 ? slot + QUEUE : slot) * ROWS * 32;
+    };
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_tile + (int)tuned::WIDE >= nx ? 2u : 0u) |
+                                 (y <= 0 ? 4u : 0u) | (y + ROWS >= ny ? 8u : 0u));
+
+    T u[SWEEPS][ROWS][COLUMNS], rise[SWEEPS][ROWS][COLUMNS];    // of iterate p: plane t - p, and less the one before
+#pragma unroll
+    for (int p = 0; p < SWEEPS; p++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) u[p][r][c] = rise[p][r][c] = 0;
+    if (!FLAT)
+#pragma unroll
+        for (int q = 0; q < 4 * SWEEPS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) edges[q * 32].v[c] = 0;
+
+    const int begin = k0 - SWEEPS - 1, end = k1 + SWEEPS - 1;    // steps t
+    for (int q = 0; q < AHEAD; q++) {
+        fetch(u_base, a.u.sj, a.u.sk, u_vectors, begin + 1 + q, u_slot(begin + 1 + q));
+        fetch(f_base, a.rhs.f.sj, a.rhs.f.sk, f_vectors, begin + q, f_slots + q * ROWS * 32);
+        pgi_copy_commit();
+    }
+    const int below = (warp > 0 ? -1 : 0) * tuned::VECTORS, above = (warp < warps - 1 ? 1 : 0) * tuned::VECTORS;
+    int turn = 0;    // of the two sets of edges
+    if (!FLAT) __syncthreads();
+
+    // Step t; fresh: plane t + 1 - p of iterate p. CAREFUL: some row or plane is not of the inside
+    const auto step = [&](int t, T(&fresh)[ROWS][COLUMNS], auto careful) {
+        constexpr int CAREFUL = decltype(careful)::value;
+        lane_t *const edges_in = edges + turn * 2 * SWEEPS * 32, *const edges_out =
+                                                                     edges + (1 - turn) * 2 * SWEEPS * 32;
+#pragma unroll
+        for (int p = 0; p < SWEEPS; p++) {
+            const int z = t - p, k = CAREFUL ? pgi_wrap(z, nz, az.periodic) : z;
+            const pgi_row<T> zc = CAREFUL ? pgi_row_of(az, k < 0 ? 0 : k) : inner_z;
+            const lane_t *const f_plane = f_slot(p) + lane;
+            lane_t edge_low, edge_high;
+            T next[ROWS][COLUMNS], to_below[COLUMNS];
+            if (!FLAT) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) edge_low.v[c] = fresh[0][c], edge_high.v[c] = fresh[ROWS - 1][c];
+                edges_out[2 * p * 32] = edge_low;
+                edges_out[(2 * p + 1) * 32] = edge_high;
+                edge_low = edges_in[below + (2 * p + 1) * 32];
+                edge_high = edges_in[above + 2 * p * 32];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) to_below[c] = u[p][0][c] - edge_low.v[c];
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const lane_t f = f_plane[r * 32];
+                const pgi_row<T> yc = CAREFUL && !FLAT ? pgi_row_of(ay, from[r]) : inner_y;
+                T along[COLUMNS + 1];    // differences between columns
+                along[0] = u[p][r][0] - __shfl_up_sync(0xffffffffu, u[p][r][COLUMNS - 1], 1);
+                along[COLUMNS] = __shfl_down_sync(0xffffffffu, u[p][r][0], 1) - u[p][r][COLUMNS - 1];
+#pragma unroll
+                for (int c = 1; c < COLUMNS; c++) along[c] = u[p][r][c] - u[p][r][c - 1];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const T v = u[p][r][c], up = fresh[r][c] - v;
+                    T own_reaction = reaction[c], own_inverse = inverse[c];
+                    if (CAREFUL) {
+                        own_reaction = ((alpha + yc.reaction) + xc[c].reaction) + zc.reaction;
+                        own_inverse = columns >> c & rows >> r & 1 && k >= 0
+                                          ? 1 / pgi_diagonal(own_reaction, xc[c], yc, zc)
+                                          : (T)0;
+                    }
+                    T au = pgi_axis_terms(xc[c].lower, along[c], xc[c].upper, along[c + 1]);
+                    if (!FLAT) {
+                        const T to_above = (r < ROWS - 1 ? u[p][r < ROWS - 1 ? r + 1 : r][c] : edge_high.v[c]) - v;
+                        au += pgi_axis_terms(yc.lower, to_below[c], yc.upper, to_above);
+                        to_below[c] = to_above;
+                    }
+                    au += pgi_axis_terms(zc.lower, rise[p][r][c], zc.upper, up) + own_reaction * v;
+                    next[r][c] = pgi_relaxed(v, f.v[c] - au, own_inverse, a.omega[p]);
+                    rise[p][r][c] = up;
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) u[p][r][c] = fresh[r][c], fresh[r][c] = next[r][c];
+        }
+
+        const int z = t - (SWEEPS - 1);
+        if (z < k0 || z >= k1) return;
+        T *const plane = out_base + z * a.out.sk + y * a.out.sj;
+        if (out_vectors) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                lane_t v;
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) v.v[c] = fresh[r][c];
+                if (whole && own_rows >> r & 1) *(lane_t *)(plane + r * a.out.sj + x) = v;
+            }
+            if (parted)
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        if (own_columns >> c & 1 && own_rows >> r & 1) plane[r * a.out.sj + x + c] = fresh[r][c];
+            return;
+        }
+        // The plane of f that nobody needs any more turns rows round
+        lane_t *const turned = f_slot(SWEEPS - 1);
+        __syncwarp();
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            lane_t v;
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) v.v[c] = fresh[r][c];
+            turned[r * 32 + lane] = v;
+        }
+        __syncwarp();
+#pragma unroll
+        for (int q = 0; q < COLUMNS; q++) {
+            const int e = lane + 32 * q, i = x_tile + e;
+            if (i < x_own || i >= x_own + a.own[0] || i < 0 || i >= nx) continue;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                if (own_rows >> r & 1) plane[r * a.out.sj + i] = ((const T *)(turned + r * 32))[e];
+        }
+    };
+
+    for (int t = begin; t < end; t++) {
+        // Plane t + 1 of u and plane t of f have come
+        T fresh[ROWS][COLUMNS];
+        pgi_copy_wait<AHEAD - 1>();
+        __syncwarp();
+        lane_t *const incoming = u_slot(t + 1);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const lane_t v = incoming[r * 32 + lane];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) fresh[r][c] = v.v[c];
+        }
+        lane_t *const f = f_slot(0) + lane;
+        if (mean != 0)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) f[r * 32].v[c] -= mean;
+        if (mask) {
+            const int k = pgi_wrap(t, nz, az.periodic);
+            if (k >= 0 && (touched || mask & pgi_end_bits(k, nz) << 4))
+#pragma unroll 1
+                for (int e = 0; e < ROWS * COLUMNS; e++) {
+                    const int i = pgi_wrap(x + e % COLUMNS, nx, ax.periodic), r = e / COLUMNS;
+                    const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
+                    T *const v = &f[r * 32].v[e % COLUMNS];
+                    if (i >= 0 && j >= 0) *v = pgi_rhs_point(a.b, a.rhs, *v, (T)0, i, j, k);
+                }
+        }
+        __syncwarp();
+        fetch(u_base, a.u.sj, a.u.sk, u_vectors, t + 1 + AHEAD, incoming);
+        fetch(f_base, a.rhs.f.sj, a.rhs.f.sk, f_vectors, t + AHEAD, f_slot(SWEEPS));
+        pgi_copy_commit();
+        if (steady && !az.table && t - SWEEPS + 1 > 0 && t < nz - 1)
+            step(t, fresh, pgi_constant<0>());
+        else if (rows)
+            step(t, fresh, pgi_constant<1>());
+        if (!FLAT) __syncthreads();
+        turn = 1 - turn;
+        queue = queue + 1 < QUEUE ? queue + 1 : 0;
+    }
+}
+
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
     pgi_control(st, step, argument, pgi_device_now());
@@ -3372,6 +3717,81 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
         head = PGI_FROM_U;
     }
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
+}
+
+// The halo of a tile must not wrap around a periodic axis twice.
+template <class T> static int pgi_jacobi_passes(const pgi_level *l, const pgi_box<T> &b)
+{
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 4) return 0;
+    for (int a = 0; a < 3; a++)
+        if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST) return 0;
+    return 1;
+}
+
+template <class T, int SWEEPS, int FLAT> static int pgi_launch_jacobi(pg_solver *s, pgi_jacobi_pass<T> *a)
+{
+    typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
+    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->b.axis[2].n};
+    const int most = s->shared_limit / tuned::BYTES < tuned::THREADS / 32 ? s->shared_limit / tuned::BYTES
+                                                                          : (int)tuned::THREADS / 32;
+    int warps = 0;
+    a->own[0] = tuned::OWN;
+    a->tiles[0] = (n[0] + tuned::LOW - SWEEPS + tuned::OWN - 1) / tuned::OWN;
+    // Few planes a tile fill the device, many spare halo; fewer warps may divide the rows better. The least work in
+    // sequence counts.
+    double best = 1e300;
+    for (int w = FLAT ? most : 1; w <= most; w++) {
+        const int rows = FLAT ? 1 : w * tuned::ROWS - 2 * SWEEPS;
+        if (rows < 1) continue;
+        const int64_t columns = (int64_t)a->tiles[0] * (FLAT ? 1 : (n[1] + rows - 1) / rows),
+                      room = (int64_t)s->multiprocessors * tuned::BLOCKS * (FLAT ? w : 1);
+        for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
+            const int planes = (n[2] + slabs - 1) / slabs;
+            const double cost =
+                (double)((columns * slabs + room - 1) / room) * (planes + 2 * SWEEPS + 2) * (FLAT ? 1 : w + 1);
+            if (cost >= best) continue;
+            best = cost;
+            warps = w;
+            a->own[1] = rows;
+            a->own[2] = planes;
+        }
+    }
+    if (!warps) return 0;
+    a->tiles[1] = FLAT ? 1 : (n[1] + a->own[1] - 1) / a->own[1];
+    a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
+    const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
+    const auto kernel = pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>;
+    const int bytes = warps * tuned::BYTES;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, FLAT ? (tiles + warps - 1) / warps : tiles, dim3(32, (unsigned)warps), bytes, kernel, *a);
+    return 1;
+}
+
+// As few passes as can be, of nearly equal numbers of sweeps.
+template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                          const double *weight, int period, int sweeps)
+{
+    int done = 0;
+    while (done < sweeps && pgi_jacobi_passes(l, pgi_box_of(l, T()))) {
+        const int left = sweeps - done, passes = (left + PGI_JACOBI_MOST - 1) / PGI_JACOBI_MOST;
+        const int count = (left + passes - 1) / passes, flat = l->n[1] == 1;
+        pgi_jacobi_pass<T> a;
+        memset(&a, 0, sizeof a);
+        a.b = pgi_box_of(l, T());
+        a.u = u;
+        a.out = pgi_other_grid(l, u);
+        a.rhs = rhs;
+        for (int q = 0; q < count; q++) a.omega[q] = (T)weight[(done + q) % period];
+        const auto launch = count == 1   ? (flat ? pgi_launch_jacobi<T, 1, 1> : pgi_launch_jacobi<T, 1, 0>)
+                            : count == 2 ? (flat ? pgi_launch_jacobi<T, 2, 1> : pgi_launch_jacobi<T, 2, 0>)
+                            : count == 3 ? (flat ? pgi_launch_jacobi<T, 3, 1> : pgi_launch_jacobi<T, 3, 0>)
+                                         : (flat ? pgi_launch_jacobi<T, 4, 1> : pgi_launch_jacobi<T, 4, 0>);
+        if (!launch(s, &a)) break;
+        u = a.out;
+        done += count;
+    }
+    for (; done < sweeps; done++) u = pgi_jacobi_one_by_one(s, l, u, rhs, weight + done % period, 1, 1);
+    return u;
 }
 
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
@@ -5008,17 +5428,6 @@ static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
     return 2 / (1 + sqrt(1 - rho * rho));
 }
 
-static pgi_grid pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const double *weight,
-                                  int period, int count)
-{
-    for (int q = 0; q < count; q++) {
-        const pgi_grid to = pgi_other_grid(l, u);
-        s->ops->jacobi(s, l, u, rhs, weight[q % period], to);
-        u = to;
-    }
-    return u;
-}
-
 // Brings the iterate back to u of its level.
 static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
@@ -5035,7 +5444,7 @@ static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs
     if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
         return s->ops->relax(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC), count, head, coarse, e);
     u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
-    return pgi_jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
+    return s->ops->jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -5177,7 +5586,7 @@ static void pgi_sweeps(pg_solver *s, int count)
     const pgi_level *l = &s->outer;
     const pgi_rhs rhs = pgi_outer_rhs(s);
     pgi_home(s, l,
-             s->desc.flags & PG_JACOBI ? pgi_jacobi_sweeps(s, l, l->u, rhs, &s->desc.omega, 1, count)
+             s->desc.flags & PG_JACOBI ? s->ops->jacobi_sweeps(s, l, l->u, rhs, &s->desc.omega, 1, count)
                                        : s->ops->relax(s, l, l->u, rhs, 0, 0, count, PGI_FROM_U, NULL, l->u));
 }
 
