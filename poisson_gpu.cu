@@ -205,7 +205,7 @@ struct pgi_level {
     const double *eigen;    // coarsest: per axis values, vectors, weighted transposed vectors
 };
 
-enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR };
+enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -763,7 +763,8 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
-    default: return st->inner > 3;
+    case PGI_FOUR: return st->inner > 3;
+    default: return st->inner > 7;
     }
 }
 
@@ -3101,40 +3102,42 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
 // ---- passes of Jacobi ----
 
-// Sweeps that a pass makes at most, and by their number less one, f64 then f32: threads of a block at most, blocks that
-// a multiprocessor must be able to hold, rows of a thread.
-enum { PGI_JACOBI_MOST = 4 };
+// Sweeps that a pass makes at most: in 3D more of them need more registers and halo than they save. Threads of a block
+// at most, blocks that a multiprocessor must be able to hold, rows of a thread: f64, f32, and (FLAT) 2D. Measured on an
+// H200, floors a sweep with 2, 3, 4 sweeps a pass: 512^3 f64 0.83, 0.83, 0.95; f32 1.03, 1.30, 1.11; 4096^2 f64 0.83,
+// 0.69, 0.70; f32 1.03, 0.92, 0.72.
+enum { PGI_JACOBI_MOST = 2, PGI_JACOBI_MOST_FLAT = 4 };
 #ifndef PGI_JACOBI_TUNE
 #define PGI_JACOBI_TUNE                                                                                                \
-    {384, 1, 4}, {384, 1, 4}, {384, 1, 4}, {320, 1, 4}, {384, 1, 4}, {384, 1, 4}, {384, 1, 4}, { 320, 1, 4 }
+    {256, 1, 5}, {512, 1, 4}, { 256, 3, 1 }
 #endif
-static constexpr int pgi_jacobi_tuning[2 * PGI_JACOBI_MOST][3] = {PGI_JACOBI_TUNE};
+static constexpr int pgi_jacobi_tuning[3][3] = {PGI_JACOBI_TUNE};
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tuned {
     enum {
-        ENTRY = (sizeof(T) == 4 ? PGI_JACOBI_MOST : 0) + SWEEPS - 1,
-        THREADS = FLAT ? 256 : pgi_jacobi_tuning[ENTRY][0],
-        BLOCKS = FLAT ? 3 : pgi_jacobi_tuning[ENTRY][1],
-        ROWS = FLAT ? 1 : pgi_jacobi_tuning[ENTRY][2],
-        COLUMNS = 16 / sizeof(T),                            // of a lane: what one copy brings
+        ENTRY = FLAT ? 2 : sizeof(T) == 4,
+        THREADS = pgi_jacobi_tuning[ENTRY][0],
+        BLOCKS = pgi_jacobi_tuning[ENTRY][1],
+        ROWS = pgi_jacobi_tuning[ENTRY][2],
+        COLUMNS = 2,                                         // of a lane: what one copy brings
         WIDE = 32 * COLUMNS,                                 // of a warp
         AHEAD = FLAT ? 2 : 1,                                // planes to come
         QUEUE = SWEEPS + AHEAD,                              // and with them those of f that are still needed
         LOW = (SWEEPS + COLUMNS - 1) / COLUMNS * COLUMNS,    // halo left of a tile, and with it what
         OWN = (WIDE - 2 * SWEEPS) / COLUMNS * COLUMNS,       // a tile has of its own begins as copies do
-        VECTORS = 32 * (ROWS * (AHEAD + QUEUE) + (FLAT ? 0 : 4 * SWEEPS)),    // of 16 bytes that a warp keeps
-        BYTES = 16 * VECTORS
+        // that a warp keeps
+        VECTORS = 32 * (ROWS * (AHEAD + QUEUE) + (FLAT ? 0 : 4 * SWEEPS + ROWS)) + (FLAT ? 0 : 2 * ROWS),
+        BYTES = VECTORS * COLUMNS * (int)sizeof(T)
     };
 };
 
-template <class T> struct pgi_lane;    // what a lane has of a row
-template <> struct __align__(16) pgi_lane<double> { double v[2]; };
-template <> struct __align__(16) pgi_lane<float> { float v[4]; };
+// What a lane has of a row.
+template <class T> struct __align__(2 * sizeof(T)) pgi_lane { T v[2]; };
 
 template <class T> struct pgi_jacobi_pass {
     pgi_box<T> b;
     pgi_grid u, out;
     pgi_rhs rhs;
-    T omega[PGI_JACOBI_MOST];
+    T omega[PGI_JACOBI_MOST_FLAT];
     int own[3];      // columns, rows and planes that a tile is there for
     int tiles[3];    // their numbers
 };
@@ -3151,7 +3154,7 @@ template <class T> static __device__ inline T pgi_axis_terms(T lower, T below, T
 
 // Computes out = SWEEPS weighted Jacobi sweeps of u   Moves 3 words a point   Overlap: none
 // Covers a tile of columns, plane by plane: sweep p of a wavefront works on plane t - p while plane t + 1 comes in, so
-// that u and f are read once and out is written once. A warp owns some rows; a lane 16 bytes of each and, of every
+// that u and f are read once and out is written once. A warp owns some rows; a lane two points of each and, of every
 // iterate under way, the last plane and its difference to the one before it. Neighbours along x are the next lane's,
 // along y the lane's own or, at the edge of a warp, in shared memory: one barrier a plane. What the sweeps need beyond
 // a tile is computed again there. FLAT: ny = 1, a warp is a tile of its own. Rounds as the plain kernel does, but for
@@ -3170,6 +3173,8 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     const int lane = (int)threadIdx.x, warps = (int)blockDim.y;
     lane_t *const u_slots = pgi_shared + warp * tuned::VECTORS, *const f_slots = u_slots + AHEAD * ROWS * 32;
     lane_t *const edges = f_slots + QUEUE * ROWS * 32 + lane;    // [2][SWEEPS][2][32]: lowest and highest row
+    lane_t *const inverses = edges + 4 * SWEEPS * 32;            // of the warp's rows, in planes of the inside
+    pgi_row<T> *const y_rows = (pgi_row<T> *)(inverses - lane + ROWS * 32);
     const int64_t tile = FLAT ? (int64_t)blockIdx.x * warps + warp : (int64_t)blockIdx.x;
     if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
@@ -3193,11 +3198,9 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
         reaction[c] = ((alpha + inner_y.reaction) + xc[c].reaction) + inner_z.reaction;
         inverse[c] = i < 0 ? (T)0 : 1 / pgi_diagonal(reaction[c], xc[c], inner_y, inner_z);
     }
-    unsigned rows = 0, columns = 0;    // that exist
-    bool steady = true;                // all rows are of the inside
+    unsigned rows = 0;     // that exist
+    bool steady = true;    // all rows are of the inside
     int from[ROWS];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) columns |= (pgi_wrap(x + c, nx, ax.periodic) >= 0 ? 1u : 0u) << c;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
@@ -3207,6 +3210,15 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
         if (!FLAT &&
             (j < 0 || row.lower != inner_y.lower || row.upper != inner_y.upper || row.reaction != inner_y.reaction))
             steady = false;
+        if (FLAT) continue;
+        y_rows[r] = row;    // by every lane
+        lane_t v;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            const T d = pgi_diagonal(((alpha + row.reaction) + xc[c].reaction) + inner_z.reaction, xc[c], row, inner_z);
+            v.v[c] = j < 0 || inverse[c] == 0 ? (T)0 : 1 / d;
+        }
+        inverses[r * 32] = v;
     }
     steady = __shfl_sync(0xffffffffu, (int)steady, 0);
     rows = __shfl_sync(0xffffffffu, rows, 0);
@@ -3219,11 +3231,12 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
         own_columns |= (x + c >= x_own && x + c < x_own + a.own[0] && x + c >= 0 && x + c < nx ? 1u : 0u) << c;
     const bool whole = own_columns == (1u << COLUMNS) - 1, parted = own_columns && !whole;
 
-    // Planes come in by 16 bytes where rows allow it, else element by element, neighbours by neighbouring lanes.
+    // Planes come in by two points where rows allow it, else element by element, neighbours by neighbouring lanes.
     const T *const u_base = pgi_data<T>(a.u), *const f_base = pgi_data<T>(a.rhs.f);
     T *const out_base = pgi_data<T>(a.out);
     const auto in_vectors = [&](const void *base, const pgi_grid &g) {
-        return (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) & 15) == 0 &&
+        return (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) &
+                (sizeof(lane_t) - 1)) == 0 &&
                (!ax.periodic || nx % COLUMNS == 0);
     };
     const bool u_vectors = in_vectors(u_base, a.u), f_vectors = in_vectors(f_base, a.rhs.f),
@@ -3237,7 +3250,8 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
         if (vectors) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                pgi_copy_async<16, 1>(slot + r * 32 + lane, plane + from[r] * sj + x_from, some >> r & 1 ? bytes : 0);
+                pgi_copy_async<sizeof(lane_t), 1>(slot + r * 32 + lane, plane + from[r] * sj + x_from,
+                                                  some >> r & 1 ? bytes : 0);
             return;
         }
 #pragma unroll
@@ -3291,6 +3305,8 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
         for (int p = 0; p < SWEEPS; p++) {
             const int z = t - p, k = CAREFUL ? pgi_wrap(z, nz, az.periodic) : z;
             const pgi_row<T> zc = CAREFUL ? pgi_row_of(az, k < 0 ? 0 : k) : inner_z;
+            const bool special = CAREFUL && (k < 0 || zc.lower != inner_z.lower || zc.upper != inner_z.upper ||
+                                             zc.reaction != inner_z.reaction);
             const lane_t *const f_plane = f_slot(p) + lane;
             lane_t edge_low, edge_high;
             T next[ROWS][COLUMNS], to_below[COLUMNS];
@@ -3307,7 +3323,9 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 const lane_t f = f_plane[r * 32];
-                const pgi_row<T> yc = CAREFUL && !FLAT ? pgi_row_of(ay, from[r]) : inner_y;
+                const pgi_row<T> yc = CAREFUL && !FLAT ? y_rows[r] : inner_y;
+                lane_t own_inverses;
+                if (CAREFUL && !FLAT) own_inverses = inverses[r * 32];
                 T along[COLUMNS + 1];    // differences between columns
                 along[0] = u[p][r][0] - __shfl_up_sync(0xffffffffu, u[p][r][COLUMNS - 1], 1);
                 along[COLUMNS] = __shfl_down_sync(0xffffffffu, u[p][r][0], 1) - u[p][r][COLUMNS - 1];
@@ -3319,9 +3337,9 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
                     T own_reaction = reaction[c], own_inverse = inverse[c];
                     if (CAREFUL) {
                         own_reaction = ((alpha + yc.reaction) + xc[c].reaction) + zc.reaction;
-                        own_inverse = columns >> c & rows >> r & 1 && k >= 0
-                                          ? 1 / pgi_diagonal(own_reaction, xc[c], yc, zc)
-                                          : (T)0;
+                        if (!FLAT) own_inverse = own_inverses.v[c];
+                        if (special && own_inverse != 0)
+                            own_inverse = k < 0 ? (T)0 : 1 / pgi_diagonal(own_reaction, xc[c], yc, zc);
                     }
                     T au = pgi_axis_terms(xc[c].lower, along[c], xc[c].upper, along[c + 1]);
                     if (!FLAT) {
@@ -3724,7 +3742,7 @@ template <class T> static int pgi_jacobi_passes(const pgi_level *l, const pgi_bo
 {
     if (l->points < PGI_PASS_POINTS || l->n[2] < 4) return 0;
     for (int a = 0; a < 3; a++)
-        if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST) return 0;
+        if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST_FLAT) return 0;
     return 1;
 }
 
@@ -3767,14 +3785,15 @@ template <class T, int SWEEPS, int FLAT> static int pgi_launch_jacobi(pg_solver 
     return 1;
 }
 
-// As few passes as can be, of nearly equal numbers of sweeps.
+// As few passes as can be, of nearly equal numbers of sweeps. A single sweep is the plain kernel's.
 template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const double *weight, int period, int sweeps)
 {
     int done = 0;
     while (done < sweeps && pgi_jacobi_passes(l, pgi_box_of(l, T()))) {
-        const int left = sweeps - done, passes = (left + PGI_JACOBI_MOST - 1) / PGI_JACOBI_MOST;
-        const int count = (left + passes - 1) / passes, flat = l->n[1] == 1;
+        const int flat = l->n[1] == 1, most = flat ? PGI_JACOBI_MOST_FLAT : PGI_JACOBI_MOST, left = sweeps - done;
+        const int passes = (left + most - 1) / most, count = (left + passes - 1) / passes;
+        if (count < 2) break;
         pgi_jacobi_pass<T> a;
         memset(&a, 0, sizeof a);
         a.b = pgi_box_of(l, T());
@@ -3782,10 +3801,10 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
         a.out = pgi_other_grid(l, u);
         a.rhs = rhs;
         for (int q = 0; q < count; q++) a.omega[q] = (T)weight[(done + q) % period];
-        const auto launch = count == 1   ? (flat ? pgi_launch_jacobi<T, 1, 1> : pgi_launch_jacobi<T, 1, 0>)
-                            : count == 2 ? (flat ? pgi_launch_jacobi<T, 2, 1> : pgi_launch_jacobi<T, 2, 0>)
-                            : count == 3 ? (flat ? pgi_launch_jacobi<T, 3, 1> : pgi_launch_jacobi<T, 3, 0>)
-                                         : (flat ? pgi_launch_jacobi<T, 4, 1> : pgi_launch_jacobi<T, 4, 0>);
+        const auto launch = !flat        ? pgi_launch_jacobi<T, 2, 0>
+                            : count == 2 ? pgi_launch_jacobi<T, 2, 1>
+                            : count == 3 ? pgi_launch_jacobi<T, 3, 1>
+                                         : pgi_launch_jacobi<T, 4, 1>;
         if (!launch(s, &a)) break;
         u = a.out;
         done += count;
@@ -5596,7 +5615,8 @@ static void pgi_step_sweeps(pg_solver *s, int count)
     s->ops->control(s, PGI_COUNT, count);
 }
 
-// Two passes of two sweeps end in u again, as two single ones do.
+// An even number of passes ends in u again: two of two sweeps, two single ones, or in 2D two of four Jacobi sweeps.
+static void pgi_step_eight(pg_solver *s) { pgi_step_sweeps(s, 8); }
 static void pgi_step_four(pg_solver *s) { pgi_step_sweeps(s, 4); }
 static void pgi_step_pair(pg_solver *s) { pgi_step_sweeps(s, 2); }
 static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
@@ -5606,6 +5626,7 @@ static void pgi_step_iterate(pg_solver *s)
     if (s->multigrid) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
+        if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_eight);
         s->ops->loop(s, PGI_FOUR, 1, pgi_step_four);
         s->ops->loop(s, PGI_PAIR, 0, pgi_step_pair);
         s->ops->loop(s, PGI_INNER, 0, pgi_step_one);
