@@ -3102,10 +3102,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
 // ---- passes of Jacobi ----
 
-// Sweeps that a pass makes at most: in 3D more of them need more registers and halo than they save. Threads of a block
-// at most, blocks that a multiprocessor must be able to hold, rows of a thread: f64, f32, and (FLAT) 2D. Measured on an
-// H200, floors a sweep with 2, 3, 4 sweeps a pass: 512^3 f64 0.83, 0.83, 0.95; f32 1.03, 1.30, 1.11; 4096^2 f64 0.83,
-// 0.69, 0.70; f32 1.03, 0.92, 0.72.
+// Sweeps that a pass makes at most; threads of a block at most, blocks that a multiprocessor must be able to hold, rows
+// of a thread: f64, f32, and (FLAT) 2D. Measured on an H200, floors a sweep with 2, 3, 4 sweeps a pass (3D: one run,
+// the best of four entries for each): 512^3 f64 0.83, 0.84, 0.95; f32 1.03, 1.30, 1.11; 4096^2 f64 0.83, 0.69, 0.70;
+// f32 1.03, 0.92, 0.72.
 enum { PGI_JACOBI_MOST = 2, PGI_JACOBI_MOST_FLAT = 4 };
 #ifndef PGI_JACOBI_TUNE
 #define PGI_JACOBI_TUNE                                                                                                \
