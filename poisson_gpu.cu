@@ -211,7 +211,7 @@ struct pgi_level {
     const double *eigen;    // coarsest: per axis values, vectors, weighted transposed vectors
 };
 
-enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR };
+enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -317,9 +317,10 @@ struct pgi_ops {
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed, int sweeps,
                       int head, const pgi_level *coarse, pgi_grid e);
-    // The same from u or 0, then f of the coarse level becomes the restricted residual
-    pgi_grid (*relax_and_restrict)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, double omega, int reversed,
-                                   int sweeps, int head, const pgi_level *coarse);
+    // Jacobi sweeps, number q with weight[q % period]; the grids take turns: returns the last
+    pgi_grid (*jacobi_sweeps)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, const double *weight, int period,
+                              int sweeps);
+    void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
     // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
     void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
@@ -774,7 +775,8 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
-    default: return st->inner > 3;
+    case PGI_FOUR: return st->inner > 3;
+    default: return st->inner > 7;
     }
 }
 
@@ -1428,14 +1430,23 @@ static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u,
     return u;
 }
 
-static pgi_grid pgi_relax_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega,
-                                        int reversed, int sweeps, int head, const pgi_level *coarse)
+static pgi_grid pgi_jacobi_one_by_one(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const double *weight,
+                                      int period, int sweeps)
 {
-    u = s->ops->relax(s, l, u, rhs, omega, reversed, sweeps, head, NULL, u);
+    for (int q = 0; q < sweeps; q++) {
+        const pgi_grid to = pgi_other_grid(l, u);
+        s->ops->jacobi(s, l, u, rhs, weight[q % period], to);
+        u = to;
+    }
+    return u;
+}
+
+static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                       const pgi_level *coarse)
+{
     const pgi_grid r = pgi_other_grid(l, u);
     s->ops->residual(s, l, u, rhs, r);
     s->ops->restrict_full(s, l, r, coarse, coarse->f, 0);
-    return u;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -1961,11 +1972,16 @@ template <class T> static pgi_grid pgi_cpu_relax(pg_solver *s, const pgi_level *
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
-template <class T> static pgi_grid pgi_cpu_relax_and_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                              double omega, int reversed, int sweeps, int head,
-                                                              const pgi_level *coarse)
+template <class T> static pgi_grid pgi_cpu_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                         const double *weight, int period, int sweeps)
 {
-    return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, sweeps, head, coarse);
+    return pgi_jacobi_one_by_one(s, l, u, rhs, weight, period, sweeps);
+}
+
+template <class T> static void pgi_cpu_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                         const pgi_level *coarse)
+{
+    pgi_residual_then_restrict(s, l, u, rhs, coarse);
 }
 
 static void pgi_cpu_control(pg_solver *s, int step, int argument)
@@ -2002,7 +2018,8 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
                                  pgi_##backend##_interpolate<T>,                                                       \
                                  pgi_##backend##_solve_coarsest<T>,                                                    \
                                  pgi_##backend##_relax<T>,                                                             \
-                                 pgi_##backend##_relax_and_restrict<T>,                                                \
+                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
+                                 pgi_##backend##_restrict_residual<T>,                                                 \
                                  small,                                                                                \
                                  pgi_##backend##_residual_narrow,                                                      \
                                  pgi_##backend##_narrow_rhs,                                                           \
@@ -2538,6 +2555,22 @@ template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void
     __pipeline_memcpy_async(to, from, BYTES, 0);
 #else
     for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = ((const unsigned *)from)[q];
+#endif
+}
+// The same, of bytes of which `valid` exist; the rest becomes 0.
+template <int BYTES, int ONCE> static __device__ inline void pgi_copy_async(void *to, const void *from, int valid)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    if (BYTES == 16 && ONCE)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(BYTES), "r"(valid)
+                     : "memory");
+#elif defined(PGI_SIMT)
+    __pipeline_memcpy_async(to, from, BYTES, BYTES - valid);
+#else
+    for (int q = 0; q < BYTES / 4; q++) ((unsigned *)to)[q] = 4 * q < valid ? ((const unsigned *)from)[q] : 0u;
 #endif
 }
 static __device__ inline void pgi_copy_commit()
@@ -3232,7 +3265,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         listen(0);
         tell(0);
 
-        T held[ROWS];    // residuals of the second colour, of the plane whose first colour comes next
+        T held[ROWS] = {0};    // residuals of the second colour, of the plane whose first colour comes next
 #pragma unroll
         for (int p = 0; p < HALVES; p++) {
             const int z = t - p, here = AT + p + 1;
@@ -3261,9 +3294,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 if (relaxes)
 #pragma unroll
                     for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
-            } else if (TAIL && p == HALVES - 2) {
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) held[r] = 0;
             }
             if (p + 1 < HALVES) {
                 listen(p + 1);
@@ -3365,6 +3395,347 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     if (!FLAT)
         pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
+}
+
+// ---- passes of Jacobi ----
+
+// Sweeps that a pass makes at most; threads of a block at most, blocks that a multiprocessor must be able to hold, rows
+// of a thread: f64, f32, and (FLAT) 2D. Measured on an H200, floors a sweep with 2, 3, 4 sweeps a pass (3D: one run,
+// the best of four entries for each): 512^3 f64 0.83, 0.84, 0.95; f32 1.03, 1.30, 1.11; 4096^2 f64 0.83, 0.69, 0.70;
+// f32 1.03, 0.92, 0.72.
+enum { PGI_JACOBI_MOST = 2, PGI_JACOBI_MOST_FLAT = 4 };
+#ifndef PGI_JACOBI_TUNE
+#define PGI_JACOBI_TUNE                                                                                                \
+    {256, 1, 5}, {512, 1, 4}, { 256, 3, 1 }
+#endif
+static constexpr int pgi_jacobi_tuning[3][3] = {PGI_JACOBI_TUNE};
+template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tuned {
+    enum {
+        ENTRY = FLAT ? 2 : sizeof(T) == 4,
+        THREADS = pgi_jacobi_tuning[ENTRY][0],
+        BLOCKS = pgi_jacobi_tuning[ENTRY][1],
+        ROWS = pgi_jacobi_tuning[ENTRY][2],
+        COLUMNS = 2,                                         // of a lane: what one copy brings
+        WIDE = 32 * COLUMNS,                                 // of a warp
+        AHEAD = FLAT ? 2 : 1,                                // planes to come
+        QUEUE = SWEEPS + AHEAD,                              // and with them those of f that are still needed
+        LOW = (SWEEPS + COLUMNS - 1) / COLUMNS * COLUMNS,    // halo left of a tile, and with it what
+        OWN = (WIDE - 2 * SWEEPS) / COLUMNS * COLUMNS,       // a tile has of its own begins as copies do
+        // that a warp keeps
+        VECTORS = 32 * (ROWS * (AHEAD + QUEUE) + (FLAT ? 0 : 4 * SWEEPS + ROWS)) + (FLAT ? 0 : 2 * ROWS),
+        BYTES = VECTORS * COLUMNS * (int)sizeof(T)
+    };
+};
+
+// What a lane has of a row.
+template <class T> struct __align__(2 * sizeof(T)) pgi_lane { T v[2]; };
+
+template <class T> struct pgi_jacobi_pass {
+    pgi_box<T> b;
+    pgi_grid u, out;
+    pgi_rhs rhs;
+    T omega[PGI_JACOBI_MOST_FLAT];
+    int own[3];      // columns, rows and planes that a tile is there for
+    int tiles[3];    // their numbers
+};
+
+// -lower below + upper above, rounded as pgi_stencil's terms are where products and sums are contracted.
+template <class T> static __device__ inline T pgi_axis_terms(T lower, T below, T upper, T above)
+{
+#ifdef __CUDA_ARCH__
+    return fma(-lower, below, upper * above);
+#else
+    return lower * -below + upper * above;
+#endif
+}
+
+// Computes out = SWEEPS weighted Jacobi sweeps of u   Moves 3 words a point   Overlap: none
+// Covers a tile of columns, plane by plane: sweep p of a wavefront works on plane t - p while plane t + 1 comes in, so
+// that u and f are read once and out is written once. A warp owns some rows; a lane two points of each and, of every
+// iterate under way, the last plane and its difference to the one before it. Neighbours along x are the next lane's,
+// along y the lane's own or, at the edge of a warp, in shared memory: one barrier a plane. What the sweeps need beyond
+// a tile is computed again there. FLAT: ny = 1, a warp is a tile of its own. Rounds as the plain kernel does, but for
+// boundary data.
+template <class T, int SWEEPS, int FLAT>
+static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THREADS,
+                                         pgi_jacobi_tuned<T, SWEEPS, FLAT>::BLOCKS)
+    pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
+{
+    typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
+    typedef pgi_lane<T> lane_t;
+    enum { ROWS = tuned::ROWS, COLUMNS = tuned::COLUMNS, AHEAD = tuned::AHEAD, QUEUE = tuned::QUEUE };
+    PGI_DYNAMIC_SHARED(lane_t, pgi_shared);
+    // Taken from one lane, so that the compiler knows the warp to stay together
+    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0);
+    const int lane = (int)threadIdx.x, warps = (int)blockDim.y;
+    lane_t *const u_slots = pgi_shared + warp * tuned::VECTORS, *const f_slots = u_slots + AHEAD * ROWS * 32;
+    lane_t *const edges = f_slots + QUEUE * ROWS * 32 + lane;    // [2][SWEEPS][2][32]: lowest and highest row
+    lane_t *const inverses = edges + 4 * SWEEPS * 32;            // of the warp's rows, in planes of the inside
+    pgi_row<T> *const y_rows = (pgi_row<T> *)(inverses - lane + ROWS * 32);
+    const int64_t tile = FLAT ? (int64_t)blockIdx.x * warps + warp : (int64_t)blockIdx.x;
+    if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const int nx = ax.n, ny = ay.n, nz = az.n;
+    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]);
+    const int x_tile = tile_x * a.own[0] - tuned::LOW, x_own = x_tile + SWEEPS;
+    const int y_own = rest % a.tiles[1] * a.own[1], k0 = rest / a.tiles[1] * a.own[2];
+    const int k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
+    const int x = x_tile + COLUMNS * lane, y = FLAT ? 0 : y_own - SWEEPS + warp * ROWS;
+
+    // The lane's columns and the warp's rows. Those that do not exist have an inverse diagonal of 0 and stay 0.
+    const pgi_row<T> inner_y = FLAT ? ay.row[0] : ay.row[1], inner_z = az.row[1];
+    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    pgi_row<T> xc[COLUMNS];
+    T reaction[COLUMNS], inverse[COLUMNS];    // where the rows of y and z are those of the inside
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const int i = pgi_wrap(x + c, nx, ax.periodic);
+        const pgi_row<T> none = {0, 0, 0};
+        xc[c] = i < 0 ? none : pgi_row_of(ax, i);
+        reaction[c] = ((alpha + inner_y.reaction) + xc[c].reaction) + inner_z.reaction;
+        inverse[c] = i < 0 ? (T)0 : 1 / pgi_diagonal(reaction[c], xc[c], inner_y, inner_z);
+    }
+    unsigned rows = 0;     // that exist
+    bool steady = true;    // all rows are of the inside
+    int from[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
+        from[r] = j < 0 ? 0 : j;
+        rows |= (j >= 0 ? 1u : 0u) << r;
+        const pgi_row<T> row = pgi_row_of(ay, from[r]);
+        if (!FLAT &&
+            (j < 0 || row.lower != inner_y.lower || row.upper != inner_y.upper || row.reaction != inner_y.reaction))
+            steady = false;
+        if (FLAT) continue;
+        y_rows[r] = row;    // by every lane
+        lane_t v;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            const T d = pgi_diagonal(((alpha + row.reaction) + xc[c].reaction) + inner_z.reaction, xc[c], row, inner_z);
+            v.v[c] = j < 0 || inverse[c] == 0 ? (T)0 : 1 / d;
+        }
+        inverses[r * 32] = v;
+    }
+    steady = __shfl_sync(0xffffffffu, (int)steady, 0);
+    rows = __shfl_sync(0xffffffffu, rows, 0);
+    unsigned own_rows = 0, own_columns = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        own_rows |= (FLAT || (y + r >= y_own && y + r < y_own + a.own[1] && y + r < ny) ? 1u : 0u) << r;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++)
+        own_columns |= (x + c >= x_own && x + c < x_own + a.own[0] && x + c >= 0 && x + c < nx ? 1u : 0u) << c;
+    const bool whole = own_columns == (1u << COLUMNS) - 1, parted = own_columns && !whole;
+
+    // Planes come in by two points where rows allow it, else element by element, neighbours by neighbouring lanes.
+    const T *const u_base = pgi_data<T>(a.u), *const f_base = pgi_data<T>(a.rhs.f);
+    T *const out_base = pgi_data<T>(a.out);
+    const auto in_vectors = [&](const void *base, const pgi_grid &g) {
+        return (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) &
+                (sizeof(lane_t) - 1)) == 0 &&
+               (!ax.periodic || nx % COLUMNS == 0);
+    };
+    const bool u_vectors = in_vectors(u_base, a.u), f_vectors = in_vectors(f_base, a.rhs.f),
+               out_vectors = in_vectors(out_base, a.out);
+    const int x_at = pgi_wrap(x, nx, ax.periodic), x_from = x_at < 0 ? 0 : x_at;
+    const int bytes = x_at < 0 ? 0 : (nx - x_at < COLUMNS ? nx - x_at : COLUMNS) * (int)sizeof(T);
+    const auto fetch = [&](const T *base, int64_t sj, int64_t sk, bool vectors, int z, lane_t *slot) {
+        const int k = pgi_wrap(z, nz, az.periodic);
+        const unsigned some = k < 0 ? 0u : rows;
+        const T *const plane = base + (k < 0 ? 0 : k) * sk;
+        if (vectors) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                pgi_copy_async<sizeof(lane_t), 1>(slot + r * 32 + lane, plane + from[r] * sj + x_from,
+                                                  some >> r & 1 ? bytes : 0);
+            return;
+        }
+#pragma unroll
+        for (int q = 0; q < COLUMNS; q++) {
+            const int e = lane + 32 * q, i = pgi_wrap(x_tile + e, nx, ax.periodic);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                pgi_copy_async<sizeof(T), 0>((T *)(slot + r * 32) + e, plane + from[r] * sj + (i < 0 ? 0 : i),
+                                             i >= 0 && some >> r & 1 ? (int)sizeof(T) : 0);
+        }
+    };
+    const auto u_slot = [&](int z) { return u_slots + (AHEAD == 1 ? 0 : (z & (AHEAD - 1))) * ROWS * 32; };
+    int queue = 0;    // slot of plane t of f
+    const auto f_slot = [&](int back) {
+        const int slot = queue - back;
+        return f_slots + (slot < 0 ? slot + QUEUE : slot) * ROWS * 32;
+    };
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_tile + (int)tuned::WIDE >= nx ? 2u : 0u) |
+                                 (y <= 0 ? 4u : 0u) | (y + ROWS >= ny ? 8u : 0u));
+
+    T u[SWEEPS][ROWS][COLUMNS], rise[SWEEPS][ROWS][COLUMNS];    // of iterate p: plane t - p, and less the one before
+#pragma unroll
+    for (int p = 0; p < SWEEPS; p++)
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) u[p][r][c] = rise[p][r][c] = 0;
+    if (!FLAT)
+#pragma unroll
+        for (int q = 0; q < 4 * SWEEPS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) edges[q * 32].v[c] = 0;
+
+    const int begin = k0 - SWEEPS - 1, end = k1 + SWEEPS - 1;    // steps t
+    for (int q = 0; q < AHEAD; q++) {
+        fetch(u_base, a.u.sj, a.u.sk, u_vectors, begin + 1 + q, u_slot(begin + 1 + q));
+        fetch(f_base, a.rhs.f.sj, a.rhs.f.sk, f_vectors, begin + q, f_slots + q * ROWS * 32);
+        pgi_copy_commit();
+    }
+    const int below = (warp > 0 ? -1 : 0) * tuned::VECTORS, above = (warp < warps - 1 ? 1 : 0) * tuned::VECTORS;
+    int turn = 0;    // of the two sets of edges
+    if (!FLAT) __syncthreads();
+
+    // Step t; fresh: plane t + 1 - p of iterate p. CAREFUL: some row or plane is not of the inside
+    const auto step = [&](int t, T(&fresh)[ROWS][COLUMNS], auto careful) {
+        constexpr int CAREFUL = decltype(careful)::value;
+        lane_t *const edges_in = edges + turn * 2 * SWEEPS * 32, *const edges_out =
+                                                                     edges + (1 - turn) * 2 * SWEEPS * 32;
+#pragma unroll
+        for (int p = 0; p < SWEEPS; p++) {
+            const int z = t - p, k = CAREFUL ? pgi_wrap(z, nz, az.periodic) : z;
+            const pgi_row<T> zc = CAREFUL ? pgi_row_of(az, k < 0 ? 0 : k) : inner_z;
+            const bool special = CAREFUL && (k < 0 || zc.lower != inner_z.lower || zc.upper != inner_z.upper ||
+                                             zc.reaction != inner_z.reaction);
+            const lane_t *const f_plane = f_slot(p) + lane;
+            lane_t edge_low, edge_high;
+            T next[ROWS][COLUMNS], to_below[COLUMNS];
+            if (!FLAT) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) edge_low.v[c] = fresh[0][c], edge_high.v[c] = fresh[ROWS - 1][c];
+                edges_out[2 * p * 32] = edge_low;
+                edges_out[(2 * p + 1) * 32] = edge_high;
+                edge_low = edges_in[below + (2 * p + 1) * 32];
+                edge_high = edges_in[above + 2 * p * 32];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) to_below[c] = u[p][0][c] - edge_low.v[c];
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const lane_t f = f_plane[r * 32];
+                const pgi_row<T> yc = CAREFUL && !FLAT ? y_rows[r] : inner_y;
+                lane_t own_inverses;
+                if (CAREFUL && !FLAT) own_inverses = inverses[r * 32];
+                T along[COLUMNS + 1];    // differences between columns
+                along[0] = u[p][r][0] - __shfl_up_sync(0xffffffffu, u[p][r][COLUMNS - 1], 1);
+                along[COLUMNS] = __shfl_down_sync(0xffffffffu, u[p][r][0], 1) - u[p][r][COLUMNS - 1];
+#pragma unroll
+                for (int c = 1; c < COLUMNS; c++) along[c] = u[p][r][c] - u[p][r][c - 1];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const T v = u[p][r][c], up = fresh[r][c] - v;
+                    T own_reaction = reaction[c], own_inverse = inverse[c];
+                    if (CAREFUL) {
+                        own_reaction = ((alpha + yc.reaction) + xc[c].reaction) + zc.reaction;
+                        if (!FLAT) own_inverse = own_inverses.v[c];
+                        if (special && own_inverse != 0)
+                            own_inverse = k < 0 ? (T)0 : 1 / pgi_diagonal(own_reaction, xc[c], yc, zc);
+                    }
+                    T au = pgi_axis_terms(xc[c].lower, along[c], xc[c].upper, along[c + 1]);
+                    if (!FLAT) {
+                        const T to_above = (r < ROWS - 1 ? u[p][r < ROWS - 1 ? r + 1 : r][c] : edge_high.v[c]) - v;
+                        au += pgi_axis_terms(yc.lower, to_below[c], yc.upper, to_above);
+                        to_below[c] = to_above;
+                    }
+                    au += pgi_axis_terms(zc.lower, rise[p][r][c], zc.upper, up) + own_reaction * v;
+                    next[r][c] = pgi_relaxed(v, f.v[c] - au, own_inverse, a.omega[p]);
+                    rise[p][r][c] = up;
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) u[p][r][c] = fresh[r][c], fresh[r][c] = next[r][c];
+        }
+
+        const int z = t - (SWEEPS - 1);
+        if (z < k0 || z >= k1) return;
+        T *const plane = out_base + z * a.out.sk + y * a.out.sj;
+        if (out_vectors) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                lane_t v;
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) v.v[c] = fresh[r][c];
+                if (whole && own_rows >> r & 1) *(lane_t *)(plane + r * a.out.sj + x) = v;
+            }
+            if (parted)
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        if (own_columns >> c & 1 && own_rows >> r & 1) plane[r * a.out.sj + x + c] = fresh[r][c];
+            return;
+        }
+        // The plane of f that nobody needs any more turns rows round
+        lane_t *const turned = f_slot(SWEEPS - 1);
+        __syncwarp();
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            lane_t v;
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) v.v[c] = fresh[r][c];
+            turned[r * 32 + lane] = v;
+        }
+        __syncwarp();
+#pragma unroll
+        for (int q = 0; q < COLUMNS; q++) {
+            const int e = lane + 32 * q, i = x_tile + e;
+            if (i < x_own || i >= x_own + a.own[0] || i < 0 || i >= nx) continue;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                if (own_rows >> r & 1) plane[r * a.out.sj + i] = ((const T *)(turned + r * 32))[e];
+        }
+    };
+
+    for (int t = begin; t < end; t++) {
+        // Plane t + 1 of u and plane t of f have come
+        T fresh[ROWS][COLUMNS];
+        pgi_copy_wait<AHEAD - 1>();
+        __syncwarp();
+        lane_t *const incoming = u_slot(t + 1);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const lane_t v = incoming[r * 32 + lane];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) fresh[r][c] = v.v[c];
+        }
+        lane_t *const f = f_slot(0) + lane;
+        if (mean != 0)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) f[r * 32].v[c] -= mean;
+        if (mask) {
+            const int k = pgi_wrap(t, nz, az.periodic);
+            if (k >= 0 && (touched || mask & pgi_end_bits(k, nz) << 4))
+#pragma unroll 1
+                for (int e = 0; e < ROWS * COLUMNS; e++) {
+                    const int i = pgi_wrap(x + e % COLUMNS, nx, ax.periodic), r = e / COLUMNS;
+                    const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
+                    T *const v = &f[r * 32].v[e % COLUMNS];
+                    if (i >= 0 && j >= 0) *v = pgi_rhs_point(a.b, a.rhs, *v, (T)0, i, j, k);
+                }
+        }
+        __syncwarp();
+        fetch(u_base, a.u.sj, a.u.sk, u_vectors, t + 1 + AHEAD, incoming);
+        fetch(f_base, a.rhs.f.sj, a.rhs.f.sk, f_vectors, t + AHEAD, f_slot(SWEEPS));
+        pgi_copy_commit();
+        if (steady && !az.table && t - SWEEPS + 1 > 0 && t < nz - 1)
+            step(t, fresh, pgi_constant<0>());
+        else if (rows)
+            step(t, fresh, pgi_constant<1>());
+        if (!FLAT) __syncthreads();
+        turn = 1 - turn;
+        queue = queue + 1 < QUEUE ? queue + 1 : 0;
+    }
 }
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
@@ -3697,13 +4068,87 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
-template <class T> static pgi_grid pgi_cuda_relax_and_restrict(pg_solver *s, const pgi_level *l, pgi_grid u,
-                                                               pgi_rhs rhs, double omega, int reversed, int sweeps,
-                                                               int head, const pgi_level *coarse)
+// The halo of a tile must not wrap around a periodic axis twice.
+template <class T> static int pgi_jacobi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
-    u = pgi_cuda_relax<T>(s, l, u, rhs, omega, reversed, sweeps, head, NULL, u);
-    if (pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, 0, PGI_FROM_U, NULL, u, coarse)) return u;
-    return pgi_relax_then_restrict(s, l, u, rhs, omega, reversed, 0, PGI_FROM_U, coarse);
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 4) return 0;
+    for (int a = 0; a < 3; a++)
+        if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST_FLAT) return 0;
+    return 1;
+}
+
+template <class T, int SWEEPS, int FLAT> static int pgi_launch_jacobi(pg_solver *s, pgi_jacobi_pass<T> *a)
+{
+    typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
+    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->b.axis[2].n};
+    const int most = s->shared_limit / tuned::BYTES < tuned::THREADS / 32 ? s->shared_limit / tuned::BYTES
+                                                                          : (int)tuned::THREADS / 32;
+    int warps = 0;
+    a->own[0] = tuned::OWN;
+    a->tiles[0] = (n[0] + tuned::LOW - SWEEPS + tuned::OWN - 1) / tuned::OWN;
+    // Few planes a tile fill the device, many spare halo; fewer warps may divide the rows better. The least work in
+    // sequence counts.
+    double best = 1e300;
+    for (int w = FLAT ? most : 1; w <= most; w++) {
+        const int rows = FLAT ? 1 : w * tuned::ROWS - 2 * SWEEPS;
+        if (rows < 1) continue;
+        const int64_t columns = (int64_t)a->tiles[0] * (FLAT ? 1 : (n[1] + rows - 1) / rows),
+                      room = (int64_t)s->multiprocessors * tuned::BLOCKS * (FLAT ? w : 1);
+        for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
+            const int planes = (n[2] + slabs - 1) / slabs;
+            const double cost =
+                (double)((columns * slabs + room - 1) / room) * (planes + 2 * SWEEPS + 2) * (FLAT ? 1 : w + 1);
+            if (cost >= best) continue;
+            best = cost;
+            warps = w;
+            a->own[1] = rows;
+            a->own[2] = planes;
+        }
+    }
+    if (!warps) return 0;
+    a->tiles[1] = FLAT ? 1 : (n[1] + a->own[1] - 1) / a->own[1];
+    a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
+    const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
+    const auto kernel = pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>;
+    const int bytes = warps * tuned::BYTES;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, FLAT ? (tiles + warps - 1) / warps : tiles, dim3(32, (unsigned)warps), bytes, kernel, *a);
+    return 1;
+}
+
+// As few passes as can be, of nearly equal numbers of sweeps. A single sweep is the plain kernel's.
+template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                          const double *weight, int period, int sweeps)
+{
+    int done = 0;
+    while (done < sweeps && pgi_jacobi_passes(l, pgi_box_of(l, T()))) {
+        const int flat = l->n[1] == 1, most = flat ? PGI_JACOBI_MOST_FLAT : PGI_JACOBI_MOST, left = sweeps - done;
+        const int passes = (left + most - 1) / most, count = (left + passes - 1) / passes;
+        if (count < 2) break;
+        pgi_jacobi_pass<T> a;
+        memset(&a, 0, sizeof a);
+        a.b = pgi_box_of(l, T());
+        a.u = u;
+        a.out = pgi_other_grid(l, u);
+        a.rhs = rhs;
+        for (int q = 0; q < count; q++) a.omega[q] = (T)weight[(done + q) % period];
+        const auto launch = !flat        ? pgi_launch_jacobi<T, 2, 0>
+                            : count == 2 ? pgi_launch_jacobi<T, 2, 1>
+                            : count == 3 ? pgi_launch_jacobi<T, 3, 1>
+                                         : pgi_launch_jacobi<T, 4, 1>;
+        if (!launch(s, &a)) break;
+        u = a.out;
+        done += count;
+    }
+    for (; done < sweeps; done++) u = pgi_jacobi_one_by_one(s, l, u, rhs, weight + done % period, 1, 1);
+    return u;
+}
+
+template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                          const pgi_level *coarse)
+{
+    if (!pgi_cuda_pass<T>(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, NULL, u, coarse))
+        pgi_residual_then_restrict(s, l, u, rhs, coarse);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
@@ -5645,17 +6090,6 @@ static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
     return 2 / (1 + sqrt(1 - rho * rho));
 }
 
-static pgi_grid pgi_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const double *weight,
-                                  int period, int count)
-{
-    for (int q = 0; q < count; q++) {
-        const pgi_grid to = pgi_other_grid(l, u);
-        s->ops->jacobi(s, l, u, rhs, weight[q % period], to);
-        u = to;
-    }
-    return u;
-}
-
 // Brings the iterate back to u of its level.
 static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
@@ -5663,37 +6097,16 @@ static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
     return l->u;
 }
 
-static int pgi_red_black_smoother(const pg_solver *s)
+// Smooths from a guess (see pgi_head). Returns where u is.
+static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int post, int count, int head,
+                           const pgi_level *coarse, pgi_grid e)
 {
-    return !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV));
-}
-
-static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int count)
-{
-    const int period = s->desc.nu_pre > 0 ? s->desc.nu_pre : 1;
-    if (pgi_red_black_smoother(s)) return s->ops->relax(s, l, u, rhs, l->omega, 0, count, PGI_FROM_U, NULL, u);
-    return pgi_jacobi_sweeps(s, l, u, rhs, l->jacobi, period, count);
-}
-
-// Smooths a guess (see pgi_head), and makes the right-hand side of the coarse level. Returns where u is.
-static pgi_grid pgi_smooth_and_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int head,
-                                        const pgi_level *coarse)
-{
-    const int count = s->desc.nu_pre;
-    if (pgi_red_black_smoother(s)) return s->ops->relax_and_restrict(s, l, u, rhs, l->omega, 0, count, head, coarse);
-    u = pgi_smooth(s, l, s->ops->relax(s, l, u, rhs, 0, 0, 0, head, NULL, u), rhs, count);
-    return s->ops->relax_and_restrict(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, coarse);
-}
-
-// Adds the correction e of the coarse level and smooths. Returns where u is.
-static pgi_grid pgi_correct_and_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                       const pgi_level *coarse, pgi_grid e)
-{
-    const int count = s->desc.nu_post, reversed = s->desc.flags & PG_SYMMETRIC ? 1 : 0;
-    if (pgi_red_black_smoother(s))
-        return s->ops->relax(s, l, u, rhs, l->omega, reversed, count, PGI_CORRECTED, coarse, e);
-    u = s->ops->relax(s, l, u, rhs, 0, 0, 0, PGI_CORRECTED, coarse, e);
-    return pgi_jacobi_sweeps(s, l, u, rhs, l->jacobi_post, count > 0 ? count : 1, count);
+    const unsigned flags = s->desc.flags;
+    const int period = post ? s->desc.nu_post : s->desc.nu_pre;
+    if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
+        return s->ops->relax(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC), count, head, coarse, e);
+    u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
+    return s->ops->jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -5722,11 +6135,12 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
         return u;
     }
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
-    u = pgi_smooth_and_restrict(s, fine, u, rhs, head, coarse);
+    u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, head, NULL, u);
     if (l > 0) u = pgi_home(s, fine, u);    // coarser levels use t
+    s->ops->restrict_residual(s, fine, u, rhs, coarse);
     pgi_grid e = coarse->u;
     for (int q = 0; q < again; q++) e = pgi_cycle(s, l + 1, e, pgi_rhs_of(coarse->f), q == 0, again * visits);
-    return pgi_correct_and_smooth(s, fine, u, rhs, coarse, e);
+    return pgi_smooth(s, fine, u, rhs, 1, s->desc.nu_post, PGI_CORRECTED, coarse, e);
 }
 
 // Cycles at the finest level, in place.
@@ -5834,7 +6248,7 @@ static void pgi_sweeps(pg_solver *s, int count)
     const pgi_level *l = &s->outer;
     const pgi_rhs rhs = pgi_outer_rhs(s);
     pgi_home(s, l,
-             s->desc.flags & PG_JACOBI ? pgi_jacobi_sweeps(s, l, l->u, rhs, &s->desc.omega, 1, count)
+             s->desc.flags & PG_JACOBI ? s->ops->jacobi_sweeps(s, l, l->u, rhs, &s->desc.omega, 1, count)
                                        : s->ops->relax(s, l, l->u, rhs, 0, 0, count, PGI_FROM_U, NULL, l->u));
 }
 
@@ -5844,7 +6258,8 @@ static void pgi_step_sweeps(pg_solver *s, int count)
     s->ops->control(s, PGI_COUNT, count);
 }
 
-// Two passes of two sweeps end in u again, as two single ones do.
+// An even number of passes ends in u again: two of two sweeps, two single ones, or in 2D two of four Jacobi sweeps.
+static void pgi_step_eight(pg_solver *s) { pgi_step_sweeps(s, 8); }
 static void pgi_step_four(pg_solver *s) { pgi_step_sweeps(s, 4); }
 static void pgi_step_pair(pg_solver *s) { pgi_step_sweeps(s, 2); }
 static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
@@ -5854,6 +6269,7 @@ static void pgi_step_iterate(pg_solver *s)
     if (s->multigrid) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
+        if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_eight);
         s->ops->loop(s, PGI_FOUR, 1, pgi_step_four);
         s->ops->loop(s, PGI_PAIR, 0, pgi_step_pair);
         s->ops->loop(s, PGI_INNER, 0, pgi_step_one);
@@ -6982,7 +7398,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (s->multigrid) {
         const pgi_level *l = &s->level[0];
-        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), sweeps));
+        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
     } else {
         pgi_sweeps(s, sweeps);
     }

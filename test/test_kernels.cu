@@ -434,6 +434,102 @@ static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
     }
 }
 
+// Jacobi sweeps in passes give the bits of single sweeps, but where boundary data come in, and write nothing else.
+#if PGI_GPU
+template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r)
+{
+    enum { U, OTHER, F, GRIDS };
+    pg_solver *s = solver_with_data(desc, PG_CUDA, 1);
+    const int *n = s->level[0].n, sweeps = rng_int(r, 1, 9);
+    const size_t points = (size_t)s->level[0].points;
+    const double mean = rng_int(r, 0, 1) ? 0.25 : 0;
+    double dummy[2] = {0, 0}, weight[3];
+    for (int q = 0; q < 3; q++) weight[q] = rng_uniform(r, 0.3, 0.9);
+    pgi_grid grid[GRIDS];
+    size_t count[GRIDS];
+    T *host[GRIDS], *device[GRIDS];
+    for (int g = 0; g < GRIDS; g++) {
+        const int aligned = rng_int(r, 0, 1);
+        grid[g].indirect = 0;
+        grid[g].sj = aligned ? (n[0] + 3) / 4 * 4 : n[0] + rng_int(r, 0, 5);
+        grid[g].sk = grid[g].sj * n[1] + (aligned ? 0 : rng_int(r, 0, 5));
+        count[g] = (size_t)(grid[g].sk * n[2]) + 8;
+        host[g] = (T *)allocate(count[g] * sizeof(T));
+        for (size_t q = 0; q < count[g]; q++) host[g][q] = (T)rng_uniform(r, -1, 1);
+        assert_int_equal(cudaMalloc((void **)&device[g], count[g] * sizeof(T)), cudaSuccess);
+        grid[g].base = device[g] + (aligned ? 0 : rng_int(r, 0, 3));
+    }
+    pgi_level level = s->level[0];
+    level.u = grid[U];
+    level.t = grid[OTHER];
+    const pgi_rhs rhs = {grid[F], rng_int(r, 0, 2) ? s->level[0].faces : NULL};
+    T *result[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
+    for (int passes = 0; passes < 2; passes++) {
+        assert_int_equal(pgi_enter_call(s, dummy, dummy, 0, 0, NULL), PG_OK);
+        cudaDeviceSynchronize();
+        assert_int_equal(cudaMemcpy(&s->state->mean, &mean, sizeof mean, cudaMemcpyHostToDevice), cudaSuccess);
+        for (int g = 0; g < GRIDS; g++)
+            assert_int_equal(cudaMemcpy(device[g], host[g], count[g] * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+        const pgi_grid end =
+            (passes ? s->ops->jacobi_sweeps : pgi_jacobi_one_by_one)(s, &level, level.u, rhs, weight, 3, sweeps);
+        assert_int_equal(s->failed, PG_OK);
+        cudaDeviceSynchronize();
+        for (int g = U; g <= OTHER; g++) {
+            T *const now = (T *)allocate(count[g] * sizeof(T));
+            assert_int_equal(cudaMemcpy(now, device[g], count[g] * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+            const int64_t shift = (T *)grid[g].base - device[g];
+            for (int64_t q = 0; q < (int64_t)count[g]; q++) {
+                const int64_t p = q - shift, k = p / grid[g].sk, j = p % grid[g].sk / grid[g].sj,
+                              i = p % grid[g].sk % grid[g].sj;
+                const int inside = p >= 0 && k < n[2] && j < n[1] && i < n[0];
+                if (inside && end.base == grid[g].base) result[passes][i + n[0] * (j + n[1] * k)] = now[q];
+                if (!inside && now[q] != host[g][q]) fail_msg("%d sweeps write beside u: %s", sweeps, describe(desc));
+            }
+            free(now);
+        }
+    }
+    double scale = 1e-300, error = 0;
+    for (size_t q = 0; q < points; q++) {
+        scale = fmax(scale, fabs((double)result[0][q]));
+        error = pgi_max_nan(error, fabs((double)result[0][q] - (double)result[1][q]));
+    }
+    const double limit = rhs.faces ? (sizeof(T) == 4 ? 1e-5 : 1e-13) : 0;
+    if (!(error <= limit * scale)) fail_msg("%d sweeps differ by %g of %g: %s", sweeps, error, scale, describe(desc));
+    for (int g = 0; g < GRIDS; g++) {
+        cudaFree(device[g]);
+        free(host[g]);
+    }
+    free(result[0]);
+    free(result[1]);
+    pg_destroy(s);
+}
+#endif
+
+static void every_jacobi_pass_on_the_gpu_equals_single_sweeps(void **)
+{
+    if (!cuda_is_usable()) skip();
+#if PGI_GPU
+    static double face[80 * 80];
+    static float face_single[80 * 80];
+    rng r = {12};
+    for (int q = 0; q < 80 * 80; q++) face_single[q] = (float)(face[q] = rng_uniform(&r, -1, 1));
+    for (int q = 0; q < full_or_small(400, 80); q++) {
+        problem p;
+        do random_problem(&p, &r, q % 8 ? 40 : 80, 1);
+        while (p.desc.dim == 1);
+        const int single = rng_int(&r, 0, 1);
+        p.desc.flags = PG_JACOBI | (single ? PG_F32 : PG_F64);
+        for (int e = 0; e < 2 * p.desc.dim; e++)
+            if (p.desc.face[e].kind != PG_PERIODIC && rng_int(&r, 0, 1))
+                p.desc.face[e].array = single ? (void *)face_single : (void *)face;
+        if (single)
+            compare_jacobi_passes<float>(&p.desc, &r);
+        else
+            compare_jacobi_passes<double>(&p.desc, &r);
+    }
+#endif
+}
+
 // The red-black sweep of the CPU is cut into slabs: any number of them gives the same bits.
 static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
 {
@@ -606,8 +702,8 @@ template <class T> static void compare_small_tasks(const pg_desc *desc, rng *r)
 #endif
     const double error = distance_of(u[0], u[1], points);
     if (!(error <= limit))
-        fail_msg("task %d at level %d of %d, first %d + %d, full %d, zero %d: differs by %g: %s", task, l,
-                 s->levels, s->small_base, s->small_job.first, full, zero, error, describe(&d));
+        fail_msg("task %d at level %d of %d, first %d + %d, full %d, zero %d: differs by %g: %s", task, l, s->levels,
+                 s->small_base, s->small_job.first, full, zero, error, describe(&d));
     free(u[0]);
     free(u[1]);
     free(f);
@@ -777,6 +873,7 @@ int main(void)
         cmocka_unit_test(eigenvectors_diagonalise_short_lines),
         cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
+        cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
         cmocka_unit_test(small_levels_in_one_kernel_equal_the_plain_operations),
         cmocka_unit_test(small_solves_in_one_kernel_equal_the_plain_program),
