@@ -3439,16 +3439,6 @@ template <class T> struct pgi_jacobi_pass {
     int tiles[3];    // their numbers
 };
 
-// -lower below + upper above, rounded as pgi_stencil's terms are where products and sums are contracted.
-template <class T> static __device__ inline T pgi_axis_terms(T lower, T below, T upper, T above)
-{
-#ifdef __CUDA_ARCH__
-    return fma(-lower, below, upper * above);
-#else
-    return lower * -below + upper * above;
-#endif
-}
-
 // Computes out = SWEEPS weighted Jacobi sweeps of u   Moves 3 words a point   Overlap: none
 // Covers a tile of columns, plane by plane: sweep p of a wavefront works on plane t - p while plane t + 1 comes in, so
 // that u and f are read once and out is written once. A warp owns some rows; a lane two points of each and, of every
@@ -3638,13 +3628,18 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
                         if (special && own_inverse != 0)
                             own_inverse = k < 0 ? (T)0 : 1 / pgi_diagonal(own_reaction, xc[c], yc, zc);
                     }
-                    T au = pgi_axis_terms(xc[c].lower, along[c], xc[c].upper, along[c + 1]);
+                    // As pgi_stencil sums, but a difference between two points is worked out once.
+                    T au = own_reaction * v;
+                    au += xc[c].lower * -along[c];
+                    au += xc[c].upper * along[c + 1];
                     if (!FLAT) {
                         const T to_above = (r < ROWS - 1 ? u[p][r < ROWS - 1 ? r + 1 : r][c] : edge_high.v[c]) - v;
-                        au += pgi_axis_terms(yc.lower, to_below[c], yc.upper, to_above);
+                        au += yc.lower * -to_below[c];
+                        au += yc.upper * to_above;
                         to_below[c] = to_above;
                     }
-                    au += pgi_axis_terms(zc.lower, rise[p][r][c], zc.upper, up) + own_reaction * v;
+                    au += zc.lower * -rise[p][r][c];
+                    au += zc.upper * up;
                     next[r][c] = pgi_relaxed(v, f.v[c] - au, own_inverse, a.omega[p]);
                     rise[p][r][c] = up;
                 }
