@@ -274,11 +274,11 @@ struct pgi_direct {
     double scale;               // what forward and backward transforms together multiply with, inverted
     int line;                   // the axis of elimination, or -1
     int line_periodic;
-    int line_singular;    // its constant is an eigenvector of 0
-    double line_norm;     // a bound of its eigenvalues
+    int line_singular;     // its constant is an eigenvector of 0
+    double line_norm;      // a bound of its eigenvalues
+    double line_volume;    // the sum of its weights
     pgi_axis<double> line_axis;
-    int64_t pairs[3];    // of columns, that are transformed (eliminated) along the axis at a time
-    int chunks[3];
+    int64_t pairs[3];       // of columns, that are transformed (eliminated) along the axis at a time
     int parts;              // of a line, eliminated at the same time; a power of two
     char *buffer, *work;    // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes;
@@ -5186,22 +5186,6 @@ template <class T, class At> static PGI_HD inline pgi_complex<T> pgi_after(const
     }
 }
 
-// Where element m of a pair lies in the buffer: transforms along x are contiguous, others lie side by side. DCT4 has
-// two complex transforms a pair.
-struct pgi_spread {
-    int64_t element, transform, pair;
-};
-static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
-{
-    const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
-    return contiguous ? in_a_row : side_by_side;
-}
-static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
-{
-    const int second = m >= length;
-    return (m - (second ? length : 0)) * p.element + second * p.transform + pair * p.pair;
-}
-
 // One column's value at index i of an axis.
 template <class T>
 static PGI_HD inline T pgi_column_value(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int place[3], int i)
@@ -5528,6 +5512,19 @@ static void pgi_forget_direct(pg_solver *s)
 
 #if PGI_GPU
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
+
+static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
+{
+    pgi_fail(s, e == CUFFT_ALLOC_FAILED ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+             "%s failed at line %d of poisson_gpu.cu: cuFFT's result %d", what, line, (int)e);
+}
+#define PGI_CUFFT(s, call)                                                                                             \
+    do {                                                                                                               \
+        if ((s)->failed == PG_OK) {                                                                                    \
+            const cufftResult pgi_result_ = (call);                                                                    \
+            if (pgi_result_ != CUFFT_SUCCESS) pgi_cufft_failed(s, pgi_result_, #call, __LINE__);                       \
+        }                                                                                                              \
+    } while (0)
 #endif
 
 // The CPU's buffer: a tile of columns a slot, before and after a step of its transform, or in double for elimination.
@@ -5652,11 +5649,12 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             if (!host) continue;
             pgi_axis_fill(&d->line_axis, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
                           weights_at);
-            d->line_norm = 0;
+            d->line_norm = d->line_volume = 0;
             for (int i = 0; i < n; i++) {
                 double row[4];
                 pgi_line_row(line[a], i, row);
                 d->line_norm = fmax(d->line_norm, 2 * s->work.beta * row[3]);
+                d->line_volume += line[a]->w[i];
             }
         }
         if (!pgi_is_transformed(s, a)) continue;
@@ -5687,6 +5685,10 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
     d->marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
+#if PGI_GPU
+    for (int a = 0; a < 3; a++)
+        if (s->has_fft[a] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[a], d->work));
+#endif
 }
 
 // A u = rhs. u is written from the first transform on.
@@ -5882,6 +5884,284 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     });
     if (resonant) s->state->resonant = 1;
 }
+
+// ---- the GPU ----
+#if PGI_GPU
+
+// Where element m of a pair lies in the buffer: transforms along x are contiguous, others lie side by side. DCT4 has
+// two complex transforms a pair.
+struct pgi_spread {
+    int64_t element, transform, pair;
+};
+static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
+{
+    const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
+    return contiguous ? in_a_row : side_by_side;
+}
+static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
+{
+    const int second = m >= length;
+    return (m - (second ? length : 0)) * p.element + second * p.transform + pair * p.pair;
+}
+
+// Pairs [first, first + pairs) of columns along an axis to the buffer. Transforms along x are contiguous there, so that
+// neighbouring threads read and write neighbours; on the other axes neighbours are pairs.
+template <class T> static __global__ void pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, int axis,
+                                                            int contiguous, int64_t first, int64_t pairs,
+                                                            int64_t columns, pgi_spread spread, pgi_complex<T> *buffer)
+{
+    const int total = series.length * series.count, n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
+    if (e >= pairs * total) return;
+    const int64_t pair = contiguous ? e / total : e % pairs, column = 2 * (first + pair);
+    const int m = (int)(contiguous ? e % total : e / pairs);
+    int low[3], high[3];
+    pgi_column_place(n, axis, column, low);
+    pgi_column_place(n, axis, column + 1, high);
+    const auto get = [&](int i) {
+        return pgi_complex_of(column < columns ? pgi_column_value(b, from, axis, low, i) : (T)0,
+                              column + 1 < columns ? pgi_column_value(b, from, axis, high, i) : (T)0);
+    };
+    buffer[pgi_spread_at(spread, series.length, m, pair)] = pgi_before<T>(series, m, get);
+}
+
+template <class T> static __global__ void pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, int axis,
+                                                           int contiguous, int64_t first, int64_t pairs,
+                                                           int64_t columns, pgi_spread spread,
+                                                           const pgi_complex<T> *buffer)
+{
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
+    if (e >= pairs * series.n) return;
+    const int64_t pair = contiguous ? e / series.n : e % pairs, column = 2 * (first + pair);
+    const int k = (int)(contiguous ? e % series.n : e / pairs);
+    const pgi_complex<T> v =
+        pgi_after<T>(series, k, [&](int m) { return buffer[pgi_spread_at(spread, series.length, m, pair)]; });
+    T *const u = pgi_data<T>(to);
+    for (int q = 0; q < 2; q++) {
+        int at[3];
+        if (column + q >= columns) return;
+        pgi_column_place(n, axis, column + q, at);
+        at[axis] = k;
+        u[at[0] + at[1] * to.sj + at[2] * to.sk] = q ? v.y : v.x;
+    }
+}
+
+// Where the columns of an elimination lie: column q begins at (q % row) + (q / row) * row_stride.
+struct pgi_lines {
+    int64_t first, columns;    // of all columns of the axis
+    int64_t row, row_stride, stride;
+};
+
+// A block eliminates PGI_BLOCK / parts lines, a thread one part of a line. The parts' separators are solved for by
+// cyclic reduction of all of them in parallel.
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_eliminate_kernel(pgi_direct d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
+{
+    __shared__ double shared[4][PGI_BLOCK];
+    const int parts = d.parts, wide = PGI_BLOCK / parts, me = (int)threadIdx.x;
+    const int lane = me % wide, part = me / wide, n = d.line_axis.n;
+    const int before = (part + parts - 1) % parts * wide + lane, after = (part + 1) % parts * wide + lane;
+    const int first = (int)((int64_t)n * part / parts), last = (int)((int64_t)n * (part + 1) / parts) - 1;
+    const int64_t local = (int64_t)blockIdx.x * wide + lane;
+    const int inside = local < lines.columns;
+    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    int at[3] = {0, 0, 0};
+    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
+    const double alpha = state->alpha, mu = pgi_column_shift(d, alpha, at);
+    T *const x = pgi_data<T>(u) + (inside ? local % lines.row + local / lines.row * lines.row_stride : 0);
+    const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    const pgi_column c = {lines.stride, lines.columns,
+                          d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
+    const int positive = inside && mu >= 0, null = positive && d.line_singular && mu == 0;
+
+    if (inside && mu < 0 && part == 0)
+        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) state->resonant = 1;
+
+    const auto share = [&]() {    // the weighted mean of the column of the null mode
+        double sum = 0;
+        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.line_axis, k) * (double)x[k * lines.stride];
+        __syncthreads();
+        shared[0][me] = sum;
+        __syncthreads();
+        sum = 0;
+        for (int q = 0; q < parts && null; q++) sum += shared[0][q * wide + lane];
+        __syncthreads();
+        return sum / d.line_volume;
+    };
+    const double mean = d.line_singular ? d.scale * share() : 0;
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
+    if (positive) pgi_line_down(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
+    shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
+    __syncthreads();
+    const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
+    pgi_join_next(&own, next);
+    if (null && part == parts - 1) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
+    for (int step = 1; step < parts; step *= 2) {
+        const int low = (part + parts - step) % parts * wide + lane, high = (part + step) % parts * wide + lane;
+        __syncthreads();
+        shared[0][me] = own.l, shared[1][me] = own.v, shared[2][me] = own.s, shared[3][me] = own.r;
+        __syncthreads();
+        const double l = own.l / (shared[0][low] + shared[1][low] + shared[2][low]);
+        const double v = own.v / (shared[0][high] + shared[1][high] + shared[2][high]);
+        own.s += l * shared[2][low] + v * shared[2][high];
+        own.r += l * shared[3][low] + v * shared[3][high];
+        own.l = l * shared[0][low];
+        own.v = v * shared[1][high];
+    }
+    const double x_last = own.s == 0 ? 0 : own.r / own.s;
+    __syncthreads();
+    shared[0][me] = x_last;
+    __syncthreads();
+    if (positive) pgi_line_up(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
+    if (!d.line_singular) return;
+    const double shift = share();
+    for (int k = first; k <= last && null; k++) x[k * lines.stride] = (T)((double)x[k * lines.stride] - shift);
+}
+
+template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
+                                                            pgi_state *state, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    int resonant = 0;
+    for (int k = t.k0; k < t.k1; k++) {
+        const int at[3] = {t.i, t.j, k};
+        const double inverse = pgi_mode_inverse(d, state->alpha, at, &resonant);
+        pgi_data<T>(to)[t.i + t.j * to.sj + k * to.sk] = (T)(inverse * (double)pgi_column_value(b, from, 0, at, t.i));
+    }
+    if (resonant) state->resonant = 1;
+}
+
+static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<double> *x)
+{
+    PGI_CUFFT(s, cufftExecZ2Z(s->fft[axis], (cufftDoubleComplex *)x, (cufftDoubleComplex *)x,
+                              inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+}
+static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<float> *x)
+{
+    PGI_CUFFT(
+        s, cufftExecC2C(s->fft[axis], (cufftComplex *)x, (cufftComplex *)x, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+}
+
+static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
+
+// Takes the columns of an axis, as many at a time as the buffer holds, there and back; calls work(first column, number)
+// between.
+template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, int axis, int backward,
+                                                           int contiguous, pgi_rhs from, pgi_grid to, Work work)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_series &series = d.series[axis][backward];
+    const int64_t columns = pgi_columns(s, axis), pairs = d.pairs[axis];
+    const pgi_spread spread = pgi_spread_of(series, pairs, contiguous);
+    pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
+    for (int64_t first = 0; 2 * first < columns; first += pairs) {
+        PGI_LAUNCH(s, pgi_blocks(pairs * series.length * series.count), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
+                   pgi_box_of(l, T()), from, axis, contiguous, first, pairs, columns, spread, buffer);
+        work(2 * first, columns - 2 * first < 2 * pairs ? columns - 2 * first : 2 * pairs);
+        PGI_LAUNCH(s, pgi_blocks(pairs * series.n), dim3(PGI_BLOCK), pgi_after_kernel<T>, series, pgi_box_of(l, T()),
+                   to, axis, contiguous, first, pairs, columns, spread, (const pgi_complex<T> *)buffer);
+    }
+}
+
+template <class T>
+static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
+    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&](int64_t, int64_t) {
+        pgi_execute(s, axis, s->direct.series[axis][backward].inverse, (pgi_complex<T> *)s->direct.buffer);
+    });
+}
+
+// Lines along x, whose columns are no neighbours, and those that no transform has brought to u go through the buffer.
+template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    if (d.line < 0) {
+        const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+        PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_divide_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, h);
+        return;
+    }
+    const int wide = PGI_BLOCK / d.parts;
+    const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t row, int64_t row_stride,
+                            int64_t stride) {
+        const pgi_lines lines = {first, columns, row, row_stride, stride};
+        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), pgi_eliminate_kernel<T>, d, pgi_box_of(l, T()), u,
+                   lines, s->state);
+    };
+    if (d.line > 0 && !from.faces && from.f.base == to.base) {
+        launch(to, 0, pgi_columns(s, d.line), l->n[0], d.line == 1 ? to.sk : to.sj, d.line == 1 ? to.sj : to.sk);
+        return;
+    }
+    const pgi_grid buffer = {d.buffer, 0, 0, 0};
+    pgi_cuda_chunks<T>(s, l, d.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
+        launch(buffer, first, columns, columns, 0, 2 * d.pairs[d.line]);
+    });
+}
+
+// cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
+static size_t pgi_make_fft(pg_solver *s, int a)
+{
+    const pgi_series &q = s->direct.series[a][0];
+    const int contiguous = a == 0, batch = (int)(s->direct.pairs[a] * q.count);
+    int length = q.length;
+    size_t bytes = 0;
+    if (s->has_fft[a]) cufftDestroy(s->fft[a]);
+    s->has_fft[a] = 0;
+    PGI_CUFFT(s, cufftCreate(&s->fft[a]));
+    s->has_fft[a] = s->failed == PG_OK;
+    PGI_CUFFT(s, cufftSetAutoAllocation(s->fft[a], 0));
+    PGI_CUFFT(s, cufftMakePlanMany(s->fft[a], 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
+                                   &length, contiguous ? 1 : batch, contiguous ? length : 1,
+                                   s->desc.flags & (PG_F32 | PG_MIXED) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
+    return bytes;
+}
+
+// How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
+// within 0.12 grids, or make up for the launches of small problems.
+static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
+                        (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    d->parts = 1;
+    if (d->line >= 0) {
+        // Enough threads for the device, but no less than eight rows for one and four neighbours among the columns.
+        const int64_t columns = pgi_columns(s, d->line), n = s->work.n[d->line];
+        while (d->parts < PGI_BLOCK && columns * d->parts < 512 * (int64_t)s->multiprocessors && n >= 16 * d->parts &&
+               (columns < PGI_BLOCK / d->parts || d->parts < PGI_BLOCK / 4))
+            d->parts *= 2;
+        const int64_t blocks = ((n - 1) / d->parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+        d->marks_bytes = (size_t)(2 * (blocks - 1) * d->parts * columns) * sizeof(double);
+    }
+    const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
+    double room = budget;
+    for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
+        int reducible = 0;
+        d->buffer_bytes = d->work_bytes = 0;
+        for (int a = 0; a < 3; a++) {
+            if (!pgi_is_transformed(s, a) && a != d->line) continue;
+            const size_t bytes = pgi_pair_bytes(s, a);
+            const int64_t pairs = (pgi_columns(s, a) + 1) / 2, fit = (int64_t)(room / (double)bytes);
+            const int64_t most = fit < 1 ? 1 : fit < INT32_MAX / 4 ? fit : INT32_MAX / 4;
+            const int64_t chunks = (pairs + most - 1) / most;
+            d->pairs[a] = (pairs + chunks - 1) / chunks;
+            reducible += d->pairs[a] > 1;
+            const size_t work = pgi_is_transformed(s, a) ? pgi_make_fft(s, a) : 0;
+            if (d->pairs[a] * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)d->pairs[a] * bytes;
+            if (work > d->work_bytes) d->work_bytes = work;
+        }
+        const double used = (double)(d->buffer_bytes + d->work_bytes);
+        if (used <= budget || !reducible) break;
+        room *= fmin(0.9, budget / used);
+    }
+    if (s->failed) snprintf(text, 512, "%s", s->error);
+    return s->failed;
+}
+
+#endif
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>smoothing

@@ -297,8 +297,8 @@ typedef struct pg_stop {
     double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
-    int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_DIRECT: always 1, but with PG_MIXED. PG_MIXED ends with whole steps of
-                                       inner_cycles */
+    int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
+                                       inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
     int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps. FMG also checks after its pass */
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
