@@ -5051,15 +5051,12 @@ static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror
 
 static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[3])
 {
-    const int lower = axis == 0 ? 1 : 0, upper = 3 - axis - lower;
-    if (column <= 0x7fffffff) {    // 64-bit division is slow on GPUs
-        at[lower] = (int)((unsigned)column % (unsigned)n[lower]);
-        at[upper] = (int)((unsigned)column / (unsigned)n[lower]);
-    } else {
-        at[lower] = (int)(column % n[lower]);
-        at[upper] = (int)(column / n[lower]);
-    }
-    at[axis] = 0;
+    const int row = axis == 0 ? n[1] : n[0], short_way = column <= 0x7fffffff;    // 64-bit division is slow on GPUs
+    const int lower = short_way ? (int)((unsigned)column % (unsigned)row) : (int)(column % row);
+    const int upper = short_way ? (int)((unsigned)column / (unsigned)row) : (int)(column / row);
+    at[0] = axis == 0 ? 0 : lower;
+    at[1] = axis == 0 ? lower : axis == 1 ? 0 : upper;
+    at[2] = axis == 2 ? 0 : upper;
 }
 
 template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
@@ -5186,14 +5183,105 @@ template <class T, class At> static PGI_HD inline pgi_complex<T> pgi_after(const
     }
 }
 
-// One column's value at index i of an axis.
-template <class T>
-static PGI_HD inline T pgi_column_value(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int place[3], int i)
+// Where element m of a pair lies in the buffer. DCT4 has two complex transforms a pair.
+struct pgi_spread {
+    int64_t element, transform, pair;
+};
+static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
 {
-    int at[3] = {place[0], place[1], place[2]};
-    at[axis] = i;
-    const T f = pgi_data<T>(from.f)[at[0] + at[1] * from.f.sj + at[2] * from.f.sk];
-    return pgi_rhs_point(b, from, f, pgi_mean_of<T>(from, b.state), at[0], at[1], at[2]);
+    const int second = m >= length;
+    return (m - (second ? length : 0)) * p.element + second * p.transform + pair * p.pair;
+}
+
+static PGI_HD inline int64_t pgi_offset(const int at[3], int64_t sj, int64_t sk)
+{
+    return at[0] + at[1] * sj + at[2] * sk;
+}
+
+// A column of the right-hand side, boundary data and mean included.
+template <class T> struct pgi_column_reader {
+    const pgi_rhs &from;
+    const pgi_state *state;
+    const T *f;
+    int64_t stride;
+    T mean;
+    int axis, n, at[3];
+    unsigned mask, touched;    // faces that have data, and those that the whole column touches
+    PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
+        : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
+    {
+        pgi_column_place(size, axis, column, at);
+        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f.sj, rhs.f.sk);
+        stride = axis == 0 ? 1 : axis == 1 ? rhs.f.sj : rhs.f.sk;
+        n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
+        mask = pgi_face_mask(rhs, state);
+        touched =
+            mask & ~(3u << 2 * axis) &
+            (pgi_end_bits(at[0], size[0]) | pgi_end_bits(at[1], size[1]) << 2 | pgi_end_bits(at[2], size[2]) << 4);
+    }
+    PGI_HD T complete(T value, int i) const
+    {
+        const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
+        if (!here) return value - mean;
+        return value - mean +
+               pgi_face_terms<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
+                                 axis == 2 ? i : at[2]);
+    }
+    PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
+};
+
+// A pair of columns of the grid, and of the buffer. Columns beyond the last one read it, and are not written. Where
+// the two lie side by side they are one word, at even addresses.
+template <class T> static PGI_HD inline int pgi_is_pair(const T *low, const T *high)
+{
+    return high == low + 1 && (uintptr_t)low % sizeof(pgi_complex<T>) == 0;
+}
+template <class T> struct pgi_pair_reader {
+    pgi_column_reader<T> low, high;
+    PGI_HD pgi_pair_reader(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int n[3], int64_t column,
+                           int64_t columns)
+        : low(b, from, axis, n, column < columns ? column : columns - 1),
+          high(b, from, axis, n, column + 1 < columns ? column + 1 : columns - 1)
+    {
+    }
+    PGI_HD pgi_complex<T> operator()(int i) const
+    {
+        const T *const p = low.f + i * low.stride, *const q = high.f + i * high.stride;
+        pgi_complex<T> v;
+        if (pgi_is_pair(p, q))
+            v = *(const pgi_complex<T> *)p;
+        else
+            v.x = *p, v.y = *q;
+        return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
+    }
+};
+template <class T> struct pgi_buffer_reader {
+    const pgi_complex<T> *buffer;
+    const pgi_spread &spread;
+    int length;
+    int64_t pair;
+    PGI_HD pgi_complex<T> operator()(int m) const { return buffer[pgi_spread_at(spread, length, m, pair)]; }
+};
+
+// Writes element k of a pair of columns.
+template <class T> static PGI_HD inline void pgi_write_pair(const int n[3], int axis, int64_t column, int64_t columns,
+                                                            int k, pgi_complex<T> v, T *u, int64_t sj, int64_t sk)
+{
+    const int64_t along = k * (axis == 0 ? 1 : axis == 1 ? sj : sk);
+    int low[3], high[3];
+    if (column >= columns) return;
+    pgi_column_place(n, axis, column, low);
+    T *const p = u + pgi_offset(low, sj, sk) + along;
+    if (column + 1 == columns) {
+        *p = v.x;
+        return;
+    }
+    pgi_column_place(n, axis, column + 1, high);
+    T *const q = u + pgi_offset(high, sj, sk) + along;
+    if (pgi_is_pair(p, q))
+        *(pgi_complex<T> *)p = v;
+    else
+        *p = v.x, *q = v.y;
 }
 
 // ---- elimination, for both back ends ----
@@ -5231,70 +5319,79 @@ static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, 
 }
 
 // Rows first to last: eliminates down to the last one. Leaves the eliminated right-hand sides in x, and a pivot every
-// PGI_LINE_BLOCK rows in the marks.
-template <class T> static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last,
-                                                           double scale, double mean, T *x, const pgi_column &c,
-                                                           pgi_separator *own, pgi_head_row *head)
+// PGI_LINE_BLOCK rows in the marks. CUT: the first row couples to one before it.
+template <int CUT, class T>
+static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
+                                        double mean, T *x, const pgi_column &c, pgi_separator *own, pgi_head_row *head)
 {
     double s = 0, z = 0, r = 0, inverse = 0;
     pgi_head_row h = {1, 0, 0, 0};
-    for (int k = first;; k++) {
-        const pgi_row<double> row = pgi_row_of(axis, k);
-        const double factor = k > first ? -row.lower * inverse : 0;
-        s = row.reaction + mu + factor * s;
-        z = k > first ? factor * z : -row.lower;
-        r = scale * (double)x[k * c.stride] - mean + factor * r;
-        if (k == last) {
-            own->l = z, own->v = -row.upper, own->s = s, own->r = r;
-            break;
+    for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
+        T value[PGI_LINE_BLOCK];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? x[(begin + q) * c.stride] : (T)0;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
+            const int k = begin + q;
+            if (k > last) continue;
+            const pgi_row<double> row = pgi_row_of(axis, k);
+            const double factor = k > first ? -row.lower * inverse : 0;
+            s = row.reaction + mu + factor * s;
+            if (CUT) z = k > first ? factor * z : -row.lower;
+            r = scale * (double)value[q] - mean + factor * r;
+            if (k == last) {
+                own->l = z, own->v = -row.upper, own->s = s, own->r = r;
+                continue;
+            }
+            inverse = 1 / (z + s - row.upper);
+            if (q == 0) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
+            x[k * c.stride] = (T)r;
+            if (!CUT) continue;
+            const double share = h.y * inverse;
+            h.z += share * z;
+            h.s += share * s;
+            h.r += share * r;
+            h.y = -share * row.upper;
         }
-        inverse = 1 / (z + s - row.upper);
-        if ((k - first) % PGI_LINE_BLOCK == 0) pgi_mark(c, (k - first) / PGI_LINE_BLOCK, s, z);
-        x[k * c.stride] = (T)r;
-        const double share = h.y * inverse;
-        h.z += share * z;
-        h.s += share * s;
-        h.r += share * r;
-        h.y = -share * row.upper;
     }
     *head = h;
 }
 
 // The other way, once x_last and the unknown before the first are known.
-template <class T> static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first, int last,
-                                                         double before, double x_last, T *x, const pgi_column &c)
+template <int CUT, class T> static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first,
+                                                                  int last, double before, double x_last, T *x,
+                                                                  const pgi_column &c)
 {
     double next = x_last;
     x[last * c.stride] = (T)x_last;
     for (int block = last > first ? (last - 1 - first) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
         const int begin = first + block * PGI_LINE_BLOCK;
         double s = 0, z = 0, inverse[PGI_LINE_BLOCK], to_before[PGI_LINE_BLOCK];
+        T value[PGI_LINE_BLOCK];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q < last ? x[(begin + q) * c.stride] : (T)0;
         pgi_marked(c, block, &s, &z);
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+        PGI_UNROLLED
         for (int q = 0; q < PGI_LINE_BLOCK; q++) {
-            inverse[q] = to_before[q] = 0;
-            if (begin + q >= last) continue;
-            const pgi_row<double> row = pgi_row_of(axis, begin + q);
+            const pgi_row<double> row = pgi_row_of(axis, begin + q < last ? begin + q : last);
             if (q > 0) {
                 const double factor = -row.lower * inverse[q - 1];
                 s = row.reaction + mu + factor * s;
                 z = factor * z;
             } else if (block == 0) {
                 s = row.reaction + mu;
-                z = -row.lower;
+                z = CUT ? -row.lower : 0;
             }
             inverse[q] = 1 / (z + s - row.upper);
             to_before[q] = z;
         }
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+        PGI_UNROLLED
         for (int q = PGI_LINE_BLOCK - 1; q >= 0; q--) {
             const int k = begin + q;
             if (k >= last) continue;
-            next = ((double)x[k * c.stride] - pgi_row_of(axis, k).upper * next + to_before[q] * before) * inverse[q];
+            double sum = (double)value[q] - pgi_row_of(axis, k).upper * next;
+            if (CUT) sum += to_before[q] * before;
+            next = sum * inverse[q];
             x[k * c.stride] = (T)next;
         }
     }
@@ -5772,20 +5869,16 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     enum { W = PGI_TILE / 2 };
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
-    const int64_t columns = pgi_columns(s, axis), stride = axis == 0 ? 1 : axis == 1 ? to.sj : to.sk;
+    const int64_t columns = pgi_columns(s, axis);
     const int total = series.length * series.count;
+    const pgi_spread spread = {W, (int64_t)series.length * W, 1};
     T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
         pgi_complex<T> *x = (pgi_complex<T> *)memory, *y = x + (int64_t)total * W, *result = x;
-        int place[PGI_TILE][3];
-        for (int q = 0; q < PGI_TILE; q++)    // columns beyond the last repeat it, and are not written
-            pgi_column_place(l->n, axis, first + q < columns ? first + q : columns - 1, place[q]);
-        for (int m = 0; m < total; m++)
-            for (int w = 0; w < W; w++)
-                x[(int64_t)m * W + w] = pgi_before<T>(series, m, [&](int i) {
-                    return pgi_complex_of(pgi_column_value(b, from, axis, place[2 * w], i),
-                                          pgi_column_value(b, from, axis, place[2 * w + 1], i));
-                });
+        for (int w = 0; w < W; w++) {
+            const pgi_pair_reader<T> get(b, from, axis, l->n, first + 2 * w, columns);
+            for (int m = 0; m < total; m++) x[(int64_t)m * W + w] = pgi_before<T>(series, m, get);
+        }
         for (int64_t q = 0; q < series.count; q++) {
             const int64_t at = q * series.length * W;
 #ifdef PG_USE_FFTW
@@ -5797,15 +5890,11 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
                      at;
 #endif
         }
-        for (int k = 0; k < series.n; k++) {
-            for (int w = 0; w < W; w++) {
-                const pgi_complex<T> v = pgi_after<T>(series, k, [&](int m) { return result[(int64_t)m * W + w]; });
-                for (int e = 0; e < 2 && first + 2 * w + e < columns; e++) {
-                    const int *at = place[2 * w + e];
-                    u[at[0] + at[1] * to.sj + at[2] * to.sk + k * stride] = e ? v.y : v.x;
-                }
+        for (int k = 0; k < series.n; k++)
+            for (int w = 0; w < W && first + 2 * w < columns; w++) {
+                const pgi_buffer_reader<T> at = {result, spread, series.length, w};
+                pgi_write_pair(l->n, axis, first + 2 * w, columns, k, pgi_after<T>(series, k, at), u, to.sj, to.sk);
             }
-        }
     });
 }
 
@@ -5827,12 +5916,12 @@ static void pgi_cpu_line(const pgi_direct &d, double mu, double alpha, double *x
         }
         return sum / volume;
     };
-    pgi_separator own;
+    pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head;
-    pgi_line_down(d.line_axis, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, x, c, &own, &head);
+    pgi_line_down<1>(d.line_axis, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, x, c, &own, &head);
     pgi_join_next(&own, head);
     const double last = own.s == 0 ? 0 : own.r / own.s;
-    pgi_line_up(d.line_axis, mu, 0, n - 1, last, last, x, c);
+    pgi_line_up<1>(d.line_axis, mu, 0, n - 1, last, last, x, c);
     if (!null) return;
     const double mean = mean_of();
     for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
@@ -5848,10 +5937,11 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     if (d.line < 0) {
         pgi_cpu_rows(l, [&](int j, int k) {
             int here = 0;
+            const pgi_column_reader<T> read(b, from, 0, l->n, j + (int64_t)l->n[1] * k);
             for (int i = 0; i < l->n[0]; i++) {
                 const int at[3] = {i, j, k};
                 const double inverse = pgi_mode_inverse(d, alpha, at, &here);
-                u[i + j * to.sj + k * to.sk] = (T)(inverse * (double)pgi_column_value(b, from, 0, at, i));
+                u[i + j * to.sj + k * to.sk] = (T)(inverse * (double)read(i));
             }
             if (here) {
                 PGI_OMP(omp atomic write)
@@ -5869,9 +5959,10 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
         const int count = columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE;
         int place[PGI_TILE][3], here = 0;
         for (int q = 0; q < count; q++) pgi_column_place(l->n, d.line, first + q, place[q]);
-        for (int k = 0; k < n; k++)
-            for (int q = 0; q < count; q++)
-                x[(int64_t)k * PGI_TILE + q] = (double)pgi_column_value(b, from, d.line, place[q], k);
+        for (int q = 0; q < count; q++) {
+            const pgi_column_reader<T> read(b, from, d.line, l->n, first + q);
+            for (int k = 0; k < n; k++) x[(int64_t)k * PGI_TILE + q] = (double)read(k);
+        }
         for (int q = 0; q < count; q++) pgi_cpu_line(d, pgi_column_shift(d, alpha, place[q]), alpha, x + q, c, &here);
         for (int k = 0; k < n; k++)
             for (int q = 0; q < count; q++)
@@ -5888,63 +5979,42 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
 // ---- the GPU ----
 #if PGI_GPU
 
-// Where element m of a pair lies in the buffer: transforms along x are contiguous, others lie side by side. DCT4 has
-// two complex transforms a pair.
-struct pgi_spread {
-    int64_t element, transform, pair;
-};
+// Transforms along x are contiguous in the buffer, others lie side by side.
 static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
 {
     const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
     return contiguous ? in_a_row : side_by_side;
 }
-static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
-{
-    const int second = m >= length;
-    return (m - (second ? length : 0)) * p.element + second * p.transform + pair * p.pair;
-}
 
-// Pairs [first, first + pairs) of columns along an axis to the buffer. Transforms along x are contiguous there, so that
-// neighbouring threads read and write neighbours; on the other axes neighbours are pairs.
-template <class T> static __global__ void pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, int axis,
-                                                            int contiguous, int64_t first, int64_t pairs,
-                                                            int64_t columns, pgi_spread spread, pgi_complex<T> *buffer)
-{
-    const int total = series.length * series.count, n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
-    if (e >= pairs * total) return;
-    const int64_t pair = contiguous ? e / total : e % pairs, column = 2 * (first + pair);
-    const int m = (int)(contiguous ? e % total : e / pairs);
-    int low[3], high[3];
-    pgi_column_place(n, axis, column, low);
-    pgi_column_place(n, axis, column + 1, high);
-    const auto get = [&](int i) {
-        return pgi_complex_of(column < columns ? pgi_column_value(b, from, axis, low, i) : (T)0,
-                              column + 1 < columns ? pgi_column_value(b, from, axis, high, i) : (T)0);
-    };
-    buffer[pgi_spread_at(spread, series.length, m, pair)] = pgi_before<T>(series, m, get);
-}
+// Pairs of columns, from `first` on, between the grid and the buffer. Neighbouring threads read and write neighbours.
+struct pgi_chunk {
+    int axis, contiguous;
+    unsigned pairs;
+    int64_t first, columns;
+    pgi_spread spread;
+};
 
-template <class T> static __global__ void pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, int axis,
-                                                           int contiguous, int64_t first, int64_t pairs,
-                                                           int64_t columns, pgi_spread spread,
-                                                           const pgi_complex<T> *buffer)
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
 {
+    const unsigned total = (unsigned)(series.length * series.count), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const int64_t e = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
-    if (e >= pairs * series.n) return;
-    const int64_t pair = contiguous ? e / series.n : e % pairs, column = 2 * (first + pair);
-    const int k = (int)(contiguous ? e % series.n : e / pairs);
-    const pgi_complex<T> v =
-        pgi_after<T>(series, k, [&](int m) { return buffer[pgi_spread_at(spread, series.length, m, pair)]; });
-    T *const u = pgi_data<T>(to);
-    for (int q = 0; q < 2; q++) {
-        int at[3];
-        if (column + q >= columns) return;
-        pgi_column_place(n, axis, column + q, at);
-        at[axis] = k;
-        u[at[0] + at[1] * to.sj + at[2] * to.sk] = q ? v.y : v.x;
-    }
+    const unsigned pair = c.contiguous ? e / total : e % c.pairs, m = c.contiguous ? e % total : e / c.pairs;
+    if (pair >= c.pairs || m >= total) return;
+    const pgi_pair_reader<T> get(b, from, c.axis, n, 2 * (c.first + pair), c.columns);
+    buffer[pgi_spread_at(c.spread, series.length, (int)m, pair)] = pgi_before<T>(series, (int)m, get);
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, const pgi_complex<T> *buffer)
+{
+    const unsigned total = (unsigned)series.n, e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const unsigned pair = c.contiguous ? e / total : e % c.pairs, k = c.contiguous ? e % total : e / c.pairs;
+    if (pair >= c.pairs || k >= total) return;
+    const pgi_buffer_reader<T> at = {buffer, c.spread, series.length, pair};
+    pgi_write_pair(n, c.axis, 2 * (c.first + pair), c.columns, (int)k, pgi_after<T>(series, (int)k, at),
+                   pgi_data<T>(to), to.sj, to.sk);
 }
 
 // Where the columns of an elimination lie: column q begins at (q % row) + (q / row) * row_stride.
@@ -5955,7 +6025,7 @@ struct pgi_lines {
 
 // A block eliminates PGI_BLOCK / parts lines, a thread one part of a line. The parts' separators are solved for by
 // cyclic reduction of all of them in parallel.
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_eliminate_kernel(pgi_direct d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
 {
     __shared__ double shared[4][PGI_BLOCK];
@@ -5992,7 +6062,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const double mean = d.line_singular ? d.scale * share() : 0;
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    if (positive) pgi_line_down(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
+    if (positive) pgi_line_down<CUT>(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
     shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
     __syncthreads();
     const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
@@ -6014,7 +6084,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     __syncthreads();
     shared[0][me] = x_last;
     __syncthreads();
-    if (positive) pgi_line_up(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
+    if (positive) pgi_line_up<CUT>(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
     if (!d.line_singular) return;
     const double shift = share();
     for (int k = first; k <= last && null; k++) x[k * lines.stride] = (T)((double)x[k * lines.stride] - shift);
@@ -6025,11 +6095,13 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_bo
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const pgi_column_reader<T> read(b, from, 2, n, t.i + (int64_t)n[0] * t.j);
     int resonant = 0;
     for (int k = t.k0; k < t.k1; k++) {
         const int at[3] = {t.i, t.j, k};
         const double inverse = pgi_mode_inverse(d, state->alpha, at, &resonant);
-        pgi_data<T>(to)[t.i + t.j * to.sj + k * to.sk] = (T)(inverse * (double)pgi_column_value(b, from, 0, at, t.i));
+        pgi_data<T>(to)[pgi_offset(at, to.sj, to.sk)] = (T)(inverse * (double)read(k));
     }
     if (resonant) state->resonant = 1;
 }
@@ -6055,14 +6127,14 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
     const pgi_direct &d = s->direct;
     const pgi_series &series = d.series[axis][backward];
     const int64_t columns = pgi_columns(s, axis), pairs = d.pairs[axis];
-    const pgi_spread spread = pgi_spread_of(series, pairs, contiguous);
+    pgi_chunk c = {axis, contiguous, (unsigned)pairs, 0, columns, pgi_spread_of(series, pairs, contiguous)};
     pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
-    for (int64_t first = 0; 2 * first < columns; first += pairs) {
+    for (; 2 * c.first < columns; c.first += pairs) {
         PGI_LAUNCH(s, pgi_blocks(pairs * series.length * series.count), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
-                   pgi_box_of(l, T()), from, axis, contiguous, first, pairs, columns, spread, buffer);
-        work(2 * first, columns - 2 * first < 2 * pairs ? columns - 2 * first : 2 * pairs);
+                   pgi_box_of(l, T()), from, c, buffer);
+        work(2 * c.first, columns - 2 * c.first < 2 * pairs ? columns - 2 * c.first : 2 * pairs);
         PGI_LAUNCH(s, pgi_blocks(pairs * series.n), dim3(PGI_BLOCK), pgi_after_kernel<T>, series, pgi_box_of(l, T()),
-                   to, axis, contiguous, first, pairs, columns, spread, (const pgi_complex<T> *)buffer);
+                   to, c, (const pgi_complex<T> *)buffer);
     }
 }
 
@@ -6088,8 +6160,8 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
     const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t row, int64_t row_stride,
                             int64_t stride) {
         const pgi_lines lines = {first, columns, row, row_stride, stride};
-        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), pgi_eliminate_kernel<T>, d, pgi_box_of(l, T()), u,
-                   lines, s->state);
+        const auto kernel = d.parts > 1 || d.line_periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
+        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d, pgi_box_of(l, T()), u, lines, s->state);
     };
     if (d.line > 0 && !from.faces && from.f.base == to.base) {
         launch(to, 0, pgi_columns(s, d.line), l->n[0], d.line == 1 ? to.sk : to.sj, d.line == 1 ? to.sj : to.sk);
@@ -6144,8 +6216,9 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         for (int a = 0; a < 3; a++) {
             if (!pgi_is_transformed(s, a) && a != d->line) continue;
             const size_t bytes = pgi_pair_bytes(s, a);
-            const int64_t pairs = (pgi_columns(s, a) + 1) / 2, fit = (int64_t)(room / (double)bytes);
-            const int64_t most = fit < 1 ? 1 : fit < INT32_MAX / 4 ? fit : INT32_MAX / 4;
+            const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
+            const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
+            const int64_t most = fit < 1 ? 1 : (int64_t)fit;
             const int64_t chunks = (pairs + most - 1) / most;
             d->pairs[a] = (pairs + chunks - 1) / chunks;
             reducible += d->pairs[a] > 1;
