@@ -5198,6 +5198,9 @@ static PGI_HD inline int64_t pgi_offset(const int at[3], int64_t sj, int64_t sk)
     return at[0] + at[1] * sj + at[2] * sk;
 }
 
+namespace
+{    // so that member functions have no names outside
+
 // A column of the right-hand side, boundary data and mean included.
 template <class T> struct pgi_column_reader {
     const pgi_rhs &from;
@@ -5262,6 +5265,8 @@ template <class T> struct pgi_buffer_reader {
     int64_t pair;
     PGI_HD pgi_complex<T> operator()(int m) const { return buffer[pgi_spread_at(spread, length, m, pair)]; }
 };
+
+}    // namespace
 
 // Writes element k of a pair of columns.
 template <class T> static PGI_HD inline void pgi_write_pair(const int n[3], int axis, int64_t column, int64_t columns,

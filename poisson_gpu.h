@@ -5,8 +5,8 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
 
-   and link it with  nvcc main.c poisson_gpu.o -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm  (and
-   -lcudart, if nvcc made it). A whole program (samples/hello.c, word for word):
+   and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
+   (and -lcudart -lcufft, if nvcc made it). A whole program (samples/hello.c, word for word):
 
 #include <math.h>
 #include <stdio.h>
@@ -144,6 +144,7 @@ int main(void)
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
+                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
    LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
