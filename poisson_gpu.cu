@@ -6466,11 +6466,16 @@ static void pgi_step_cycle(pg_solver *s)
 {
     if (s->mixed)
         pgi_refine(s);
-    else if (s->is_direct)
-        pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
     else
         pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, 1);
     s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
+}
+
+static void pgi_step_direct(pg_solver *s)
+{
+    pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+    s->ops->control(s, PGI_COUNT, 1);
+    pgi_step_check(s);
 }
 
 static void pgi_sweeps(pg_solver *s, int count)
@@ -6544,9 +6549,17 @@ static void pgi_program(pg_solver *s)
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
-    if (s->guess_zero && !at_once) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-    s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
-    if (s->may_be_singular && !at_once) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    if (at_once) {
+        if (s->checked)
+            s->ops->loop(s, PGI_GO, s->monitor != NULL, pgi_step_direct);    // again: only the monitor runs
+        else
+            pgi_step_direct(s);
+        if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
+    } else {
+        if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
+        s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+        if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    }
     s->ops->control(s, PGI_END, 0);
 }
 

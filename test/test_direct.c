@@ -573,6 +573,105 @@ static void outcomes_of_a_solve(void **state)
     pg_destroy(solver);
 }
 
+/* The monitor sees the guess and the solution; what it says about the guess counts. */
+static int seen;
+static int watch(void *user, const pg_report *so_far)
+{
+    (void)so_far;
+    return seen++ == *(int *)user;
+}
+static void the_monitor_sees_guess_and_solution(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double u[9], f[9];
+    for (int i = 0; i < 9; i++) u[i] = 7, f[i] = i;
+    begin(backend, 1);
+    box.desc.n[0] = 9;
+    pg_solver *solver = create(&box.desc);
+    int cancel_at = 5;
+    const pg_stop stop = {.monitor = watch, .user = &cancel_at};
+    pg_report report;
+    seen = 0;
+    OK(pg_solve(solver, u, f, &stop), solver);
+    OK(pg_get_report(solver, &report), solver);
+    assert_int_equal(report.outcome, PG_CONVERGED);
+    assert_int_equal(seen, 2);
+    for (int i = 0; i < 9; i++) u[i] = 7;
+    seen = cancel_at = 0;
+    OK(pg_solve(solver, u, f, &stop), solver);
+    OK(pg_get_report(solver, &report), solver);
+    assert_int_equal(report.outcome, PG_CANCELLED);
+    for (int i = 0; i < 9; i++) assert_true(u[i] == 0);      /* the guess */
+    pg_destroy(solver);
+}
+
+/* Device arrays, and a captured solve that is replayed with another f: the bits of host arrays. */
+static void device_arrays_and_capture(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+#ifndef PG_TEST_CUDA
+    (void)backend;
+    skip();
+#else
+    enum { NX = 15, NY = 12, NZ = 9, PITCH = 17, BYTES = NZ * NY * PITCH * (int)sizeof(double) };
+    static double f[2][NZ][NY][PITCH], u[NZ][NY][PITCH], expected[2][NZ][NY][PITCH];
+    rng r = {12};
+    for (int q = 0; q < 2 * NZ * NY * PITCH; q++) (&f[0][0][0][0])[q] = rng_uniform(&r, -1, 1);
+    static const char *const ends[][3] = {{"DD", "NN", "ND"}, {"PP", "DN", "PP"}, {"NN", "PP", "NN"}};
+    for (int kind = 0; kind < 3; kind++)
+        for (int checked = 0; checked < 2; checked++) {
+            begin(backend, 3);
+            const int n[3] = {NX, NY, NZ};
+            for (int axis = 0; axis < 3; axis++) {
+                box.desc.n[axis] = n[axis];
+                box.desc.centring[axis] = kind == 1 ? PG_CELL : PG_NODE;
+                set_ends(&box.desc, axis, ends[kind][axis]);
+            }
+            box.desc.stride_u[0] = box.desc.stride_f[0] = PITCH;
+            const pg_stop stop = {.rtol = checked ? 0 : PG_NONE};
+            pg_solver *host = create(&box.desc);
+            for (int q = 0; q < 2; q++) {
+                memset(expected[q], 0, BYTES);
+                OK(pg_solve(host, expected[q], f[q], &stop), host);
+            }
+            pg_destroy(host);
+            cudaStream_t stream;
+            cudaGraph_t graph;
+            cudaGraphExec_t exec;
+            void *device_u, *device_f;
+            assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+            assert_int_equal(cudaMalloc(&device_u, BYTES), cudaSuccess);
+            assert_int_equal(cudaMalloc(&device_f, BYTES), cudaSuccess);
+            box.desc.memory = PG_MEM_DEVICE;
+            box.desc.stream = stream;
+            pg_solver *solver = create(&box.desc);
+            memset(u, 0, BYTES);
+            cudaMemcpy(device_u, u, BYTES, cudaMemcpyHostToDevice);
+            cudaMemcpy(device_f, f[0], BYTES, cudaMemcpyHostToDevice);
+            OK(pg_solve(solver, device_u, device_f, &stop), solver);
+            cudaStreamSynchronize(stream);
+            cudaMemcpy(u, device_u, BYTES, cudaMemcpyDeviceToHost);
+            assert_memory_equal(u, expected[0], BYTES);
+            assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+            const pg_status status = pg_solve(solver, device_u, device_f, &stop);
+            assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+            OK(status, solver);
+            assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+            cudaMemcpy(device_f, f[1], BYTES, cudaMemcpyHostToDevice);
+            assert_int_equal(cudaGraphLaunch(exec, stream), cudaSuccess);
+            cudaStreamSynchronize(stream);
+            cudaMemcpy(u, device_u, BYTES, cudaMemcpyDeviceToHost);
+            assert_memory_equal(u, expected[1], BYTES);
+            cudaGraphExecDestroy(exec);
+            cudaGraphDestroy(graph);
+            pg_destroy(solver);
+            cudaFree(device_u);
+            cudaFree(device_f);
+            cudaStreamDestroy(stream);
+        }
+#endif
+}
+
 /* At most 1.2 grids beyond u and f, where the grid is not tiny; host arrays on the GPU add their copies. */
 static void workspace_is_small(void **state)
 {
@@ -610,6 +709,8 @@ int main(void)
         ON_BOTH(long_lines),
         ON_BOTH(what_cannot_be_solved_is_refused_by_name),
         ON_BOTH(outcomes_of_a_solve),
+        ON_BOTH(the_monitor_sees_guess_and_solution),
+        ON_CUDA(device_arrays_and_capture),
         ON_BOTH(workspace_is_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
