@@ -473,6 +473,24 @@ static void long_lines(void **state)
     }
 }
 
+/* One line alone, in many parts on a GPU; prime lengths. */
+static void very_long_lines(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    rng r = {13};
+    for (int pair = 0; pair < 5; pair++)
+        for (int cell = 0; cell < 2; cell++) {
+            begin(backend, 1);
+            box.desc.n[0] = pair == 4 ? 2003 : 20011;
+            box.desc.centring[0] = cell ? PG_CELL : PG_NODE;
+            set_ends(&box.desc, 0, plain_ends[pair]);
+            const pg_stop stop = {.rtol = PG_NONE};
+            const outcome result = solve(&r, &stop);
+            if (!(result.backward <= backward_bound(1)))
+                fail_msg("%s: backward error %.2e > %.2e", describe(&box.desc), result.backward, backward_bound(1));
+        }
+}
+
 static void what_cannot_be_solved_is_refused_by_name(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -707,6 +725,7 @@ int main(void)
         ON_BOTH(alpha_may_change_its_sign),
         ON_BOTH(singular_problems),
         ON_BOTH(long_lines),
+        ON_BOTH(very_long_lines),
         ON_BOTH(what_cannot_be_solved_is_refused_by_name),
         ON_BOTH(outcomes_of_a_solve),
         ON_BOTH(the_monitor_sees_guess_and_solution),
