@@ -279,6 +279,7 @@ struct pgi_direct {
     double line_volume;    // the sum of its weights
     pgi_axis<double> line_axis;
     int64_t pairs[3];       // of columns, that are transformed (eliminated) along the axis at a time
+    int wide[3];            // GPU: pairs that a block transforms on chip; 0: by cuFFT
     int parts;              // of a line, eliminated at the same time; a power of two
     char *buffer, *work;    // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes;
@@ -286,7 +287,7 @@ struct pgi_direct {
     size_t marks_bytes;
     int slots;    // CPU: pieces of the buffer
     size_t slot_bytes;
-    const void *roots[3];    // CPU: the roots of unity of the axes' complex transforms
+    const void *roots[3];    // the roots of unity of the axes' complex transforms
 };
 
 struct pgi_ops;
@@ -5263,7 +5264,12 @@ template <class T> struct pgi_buffer_reader {
     const pgi_spread &spread;
     int length;
     int64_t pair;
-    PGI_HD pgi_complex<T> operator()(int m) const { return buffer[pgi_spread_at(spread, length, m, pair)]; }
+    int swapped;    // real and imaginary part: an inverse transform is a forward one of swapped numbers
+    PGI_HD pgi_complex<T> operator()(int m) const
+    {
+        const pgi_complex<T> v = buffer[pgi_spread_at(spread, length, m, pair)];
+        return swapped ? pgi_complex_of(v.y, v.x) : v;
+    }
 };
 
 }    // namespace
@@ -5771,7 +5777,7 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             w[k].x = (T)root.x, w[k].y = (T)root.y;
         }
         d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
-        if (s->cuda) continue;
+        if (s->cuda && !d->wide[a]) continue;
         w = NULL;
         d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
         for (int k = 0; k < series->length && w; k++) {
@@ -5897,7 +5903,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
         }
         for (int k = 0; k < series.n; k++)
             for (int w = 0; w < W && first + 2 * w < columns; w++) {
-                const pgi_buffer_reader<T> at = {result, spread, series.length, w};
+                const pgi_buffer_reader<T> at = {result, spread, series.length, w, 0};
                 pgi_write_pair(l->n, axis, first + 2 * w, columns, k, pgi_after<T>(series, k, at), u, to.sj, to.sk);
             }
     });
@@ -6017,7 +6023,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / total : e % c.pairs, k = c.contiguous ? e % total : e / c.pairs;
     if (pair >= c.pairs || k >= total) return;
-    const pgi_buffer_reader<T> at = {buffer, c.spread, series.length, pair};
+    const pgi_buffer_reader<T> at = {buffer, c.spread, series.length, pair, 0};
     pgi_write_pair(n, c.axis, 2 * (c.first + pair), c.columns, (int)k, pgi_after<T>(series, (int)k, at),
                    pgi_data<T>(to), to.sj, to.sk);
 }
@@ -6111,6 +6117,194 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_bo
     if (resonant) state->resonant = 1;
 }
 
+// ---- transforms on chip: one kernel from columns to columns ----
+
+// Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory, between
+// two buffers that take turns: the grid is read and written once. Other lengths take cuFFT.
+enum { PGI_STAGES = 16, PGI_CHIP_BYTES = 72 * 1024 };    // so much leaves room for three blocks a multiprocessor
+struct pgi_chip {
+    int axis, contiguous, wide;    // pairs of columns a block takes
+    int64_t columns;
+    pgi_spread spread;
+    const void *roots;
+    int stages;
+    unsigned char radix[PGI_STAGES];
+};
+
+// cos and sin of 2 pi q/p.
+static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
+{
+    return p == 3   ? -0.5
+           : p == 5 ? (q == 1 || q == 4 ? 0.30901699437494742410 : -0.80901699437494742410)
+                    : (q == 1 || q == 6   ? 0.62348980185873353053
+                       : q == 2 || q == 5 ? -0.22252093395631440429
+                                          : -0.90096886790241912624);
+}
+static constexpr PGI_HD double pgi_odd_sine(int p, int q)
+{
+    return 2 * q > p ? -pgi_odd_sine(p, p - q)
+           : p == 3  ? 0.86602540378443864676
+           : p == 5  ? (q == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                     : (q == 1   ? 0.78183148246802980871
+                        : q == 2 ? 0.97492791218182360702
+                                 : 0.43388373911755812048);
+}
+
+template <class T> static PGI_HD inline pgi_complex<T> pgi_sum(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x + b.x, a.y + b.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_difference(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x - b.x, a.y - b.y);
+}
+
+// The forward transform of P numbers.
+template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T> (&v)[P])
+{
+    if constexpr (P == 2) {
+        const pgi_complex<T> a = v[0];
+        v[0] = pgi_sum(a, v[1]);
+        v[1] = pgi_difference(a, v[1]);
+    } else if constexpr (P == 4) {
+        const pgi_complex<T> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
+        const pgi_complex<T> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
+        v[0] = pgi_sum(a, c);
+        v[1] = pgi_minus_i(b, d);
+        v[2] = pgi_difference(a, c);
+        v[3] = pgi_plus_i(b, d);
+    } else if constexpr (P == 8) {
+        const T h = (T)0.70710678118654752440;
+        pgi_complex<T> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
+        pgi_butterfly<4>(even);
+        pgi_butterfly<4>(odd);
+        const pgi_complex<T> a = pgi_complex_of(h * (odd[1].x + odd[1].y), h * (odd[1].y - odd[1].x));
+        const pgi_complex<T> b = pgi_complex_of(h * (odd[3].y - odd[3].x), -h * (odd[3].x + odd[3].y));
+        v[0] = pgi_sum(even[0], odd[0]);
+        v[4] = pgi_difference(even[0], odd[0]);
+        v[1] = pgi_sum(even[1], a);
+        v[5] = pgi_difference(even[1], a);
+        v[2] = pgi_minus_i(even[2], odd[2]);
+        v[6] = pgi_plus_i(even[2], odd[2]);
+        v[3] = pgi_sum(even[3], b);
+        v[7] = pgi_difference(even[3], b);
+    } else {
+        const pgi_complex<T> first = v[0];
+        pgi_complex<T> sum[P / 2], difference[P / 2];
+        PGI_UNROLLED
+        for (int r = 0; r < P / 2; r++) {
+            sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
+            difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
+            v[0] = pgi_sum(v[0], sum[r]);
+        }
+        PGI_UNROLLED
+        for (int k = 1; k <= P / 2; k++) {
+            pgi_complex<T> a = first, b = pgi_complex_of<T>(0, 0);
+            PGI_UNROLLED
+            for (int r = 0; r < P / 2; r++) {
+                const int q = (r + 1) * k % P;
+                a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
+                b = pgi_sum(b, pgi_scaled(difference[r], (T)pgi_odd_sine(P, q)));
+            }
+            v[k] = pgi_minus_i(a, b);
+            v[P - k] = pgi_plus_i(a, b);
+        }
+    }
+}
+
+// One stage of the transforms of a block (Stockham's order), from x to y. side: the product of the radices before.
+template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi_chip &c, int length, int units,
+                                                                       int side, const pgi_complex<T> *x,
+                                                                       pgi_complex<T> *y)
+{
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
+    const int butterflies = length / P, element = c.contiguous ? 1 : units, unit_step = c.contiguous ? length : 1;
+    for (int e = (int)threadIdx.x; e < butterflies * units; e += PGI_BLOCK) {
+        const int unit = c.contiguous ? e / butterflies : e % units, at = c.contiguous ? e % butterflies : e / units;
+        const int base = at / side * side, rest = at - base;    // base: of the twiddle's angle too
+        pgi_complex<T> v[P];
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) v[r] = x[(at + r * butterflies) * element + unit * unit_step];
+        pgi_butterfly<P>(v);
+        PGI_UNROLLED
+        for (int k = 0; k < P; k++) {
+            if (k > 0) v[k] = pgi_times(v[k], roots[base * k]);
+            y[(P * base + rest + k * side) * element + unit * unit_step] = v[k];
+        }
+    }
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_chip_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c)
+{
+    PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
+    const int total = series.length * series.count, units = c.wide * series.count;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    pgi_complex<T> *x = memory, *y = memory + total * c.wide;
+    const int64_t first = 2 * (int64_t)blockIdx.x * c.wide;
+    const int beside = c.contiguous ? 1 : c.wide, begin = (int)threadIdx.x / beside, step = PGI_BLOCK / beside;
+    for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
+        const pgi_pair_reader<T> get(b, from, c.axis, n, first + 2 * pair, c.columns);
+        for (int m = begin; m < total; m += step) {
+            const pgi_complex<T> v = pgi_before<T>(series, m, get);
+            x[pgi_spread_at(c.spread, series.length, m, pair)] = series.inverse ? pgi_complex_of(v.y, v.x) : v;
+        }
+    }
+    int side = 1;
+    for (int q = 0; q < c.stages; q++) {
+        __syncthreads();
+        switch (c.radix[q]) {
+        case 2: pgi_chip_stage<2>(c, series.length, units, side, x, y); break;
+        case 3: pgi_chip_stage<3>(c, series.length, units, side, x, y); break;
+        case 4: pgi_chip_stage<4>(c, series.length, units, side, x, y); break;
+        case 5: pgi_chip_stage<5>(c, series.length, units, side, x, y); break;
+        case 7: pgi_chip_stage<7>(c, series.length, units, side, x, y); break;
+        default: pgi_chip_stage<8>(c, series.length, units, side, x, y);
+        }
+        side *= c.radix[q];
+        pgi_complex<T> *const swap = x;
+        x = y;
+        y = swap;
+    }
+    __syncthreads();
+    for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
+        const pgi_buffer_reader<T> at = {x, c.spread, series.length, pair, series.inverse};
+        for (int k = begin; k < series.n; k += step)
+            pgi_write_pair(n, c.axis, first + 2 * pair, c.columns, k, pgi_after<T>(series, k, at), pgi_data<T>(to),
+                           to.sj, to.sk);
+    }
+}
+
+// The radices of a length, small ones first; 0: there are others.
+static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
+{
+    static const unsigned char known[] = {8, 4, 2, 7, 5, 3};
+    unsigned char found[PGI_STAGES];
+    int stages = 0;
+    for (int q = 0; q < 6; q++)
+        for (; length % known[q] == 0 && stages < PGI_STAGES; length /= known[q]) found[stages++] = known[q];
+    for (int q = 0; q < stages; q++) radix[q] = found[stages - 1 - q];
+    return length == 1 ? stages : 0;
+}
+
+// Pairs of columns that a block takes, 0: too long for it. Neighbouring pairs fill a sector of memory, and a block's
+// threads have enough to do.
+static int pgi_chip_wide(const pg_solver *s, int axis)
+{
+    unsigned char radix[PGI_STAGES];
+    const size_t bytes = 2 * pgi_pair_bytes(s, axis),
+                 element = pgi_pair_bytes(s, axis) /
+                           (size_t)(s->direct.series[axis][0].length * s->direct.series[axis][0].count);
+    const int least = axis == 0 ? 1 : (int)(32 / element);
+    int wide = 8;
+    if (!pgi_factor(s->direct.series[axis][0].length, radix) || bytes * (size_t)least > (size_t)s->shared_limit)
+        return 0;
+    const int64_t pairs = (pgi_columns(s, axis) + 1) / 2;
+    while (wide > least && (bytes * (size_t)wide > PGI_CHIP_BYTES || pairs < (int64_t)wide * 2 * s->multiprocessors))
+        wide /= 2;
+    return wide;
+}
+
 static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<double> *x)
 {
     PGI_CUFFT(s, cufftExecZ2Z(s->fft[axis], (cufftDoubleComplex *)x, (cufftDoubleComplex *)x,
@@ -6146,6 +6340,22 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
 template <class T>
 static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
+    const pgi_series &series = s->direct.series[axis][backward];
+    if (s->direct.wide[axis]) {
+        pgi_chip c = {};
+        c.axis = axis;
+        c.contiguous = axis == 0;
+        c.wide = s->direct.wide[axis];
+        c.columns = pgi_columns(s, axis);
+        c.spread = pgi_spread_of(series, c.wide, c.contiguous);
+        c.roots = s->direct.roots[axis];
+        c.stages = pgi_factor(series.length, c.radix);
+        const size_t bytes = 2 * pgi_pair_bytes(s, axis) * (size_t)c.wide;
+        PGI_CUDA(s, cudaFuncSetAttribute(pgi_chip_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + 2 * c.wide - 1) / (2 * c.wide), dim3(PGI_BLOCK), bytes, pgi_chip_kernel<T>,
+                          series, pgi_box_of(l, T()), from, to, c);
+        return;
+    }
     PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
     pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&](int64_t, int64_t) {
         pgi_execute(s, axis, s->direct.series[axis][backward].inverse, (pgi_complex<T> *)s->direct.buffer);
@@ -6153,6 +6363,12 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
 }
 
 // Lines along x, whose columns are no neighbours, and those that no transform has brought to u go through the buffer.
+static int pgi_is_staged(const pg_solver *s, int axis)
+{
+    return axis == s->direct.line &&
+           (axis == 0 || !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
+}
+
 template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
@@ -6168,7 +6384,7 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
         const auto kernel = d.parts > 1 || d.line_periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
         PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d, pgi_box_of(l, T()), u, lines, s->state);
     };
-    if (d.line > 0 && !from.faces && from.f.base == to.base) {
+    if (!pgi_is_staged(s, d.line)) {
         launch(to, 0, pgi_columns(s, d.line), l->n[0], d.line == 1 ? to.sk : to.sj, d.line == 1 ? to.sj : to.sk);
         return;
     }
@@ -6215,11 +6431,12 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double room = budget;
+    for (int a = 0; a < 3; a++) d->wide[a] = pgi_is_transformed(s, a) ? pgi_chip_wide(s, a) : 0;
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
         int reducible = 0;
         d->buffer_bytes = d->work_bytes = 0;
         for (int a = 0; a < 3; a++) {
-            if (!pgi_is_transformed(s, a) && a != d->line) continue;
+            if (pgi_is_transformed(s, a) ? d->wide[a] : !pgi_is_staged(s, a)) continue;
             const size_t bytes = pgi_pair_bytes(s, a);
             const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
             const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
