@@ -224,7 +224,8 @@ static void every_end_pair_and_centring_at_every_size(void **state)
     rng r = {1};
     for (int dim = 1; dim <= 3; dim++)
         for (int axis = 0; axis < dim; axis++)
-            for (int n = 1; n <= LONGEST; n += full_or_small(1, n < 9 ? 1 : n == 16 ? 6 : 7))   /* 22 and 29 have large primes */
+            /* 22 and 29 have large prime factors */
+            for (int n = 1; n <= LONGEST; n += full_or_small(1, n < 9 ? 1 : n == 16 ? 6 : 7))
                 for (int pair = 0; pair < 10; pair++)
                     for (int cell = 0; cell < 2; cell++) {
                         begin(backend, dim);

@@ -94,7 +94,7 @@ cufftResult cufftMakePlanMany(cufftHandle handle, int rank, int *n, int *inembed
 {
     plan *p = plan_of(handle);
     if (rank != 1 || !inembed || !onembed || istride != ostride || idist != odist || *n < 1 || batch < 1 || p->made)
-        simt_wrong("cuFFT: only batches of one-dimensional transforms, laid out alike before and after, are known here");
+        simt_wrong("cuFFT: only batches of one-dimensional transforms, laid out alike before and after, are known");
     p->made = true;
     p->length = *n;
     p->stride = istride;
