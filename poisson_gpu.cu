@@ -5187,11 +5187,12 @@ template <class T, class At> static PGI_HD inline pgi_complex<T> pgi_after(const
 // Where element m of a pair lies in the buffer. DCT4 has two complex transforms a pair.
 struct pgi_spread {
     int64_t element, transform, pair;
+    int padded;    // a gap after every eight elements, for the banks of shared memory
 };
 static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
 {
-    const int second = m >= length;
-    return (m - (second ? length : 0)) * p.element + second * p.transform + pair * p.pair;
+    const int second = m >= length, e = m - (second ? length : 0);
+    return (p.padded ? e + (e >> 3) : e) * p.element + second * p.transform + pair * p.pair;
 }
 
 static PGI_HD inline int64_t pgi_offset(const int at[3], int64_t sj, int64_t sk)
@@ -5882,7 +5883,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     const pgi_series &series = s->direct.series[axis][backward];
     const int64_t columns = pgi_columns(s, axis);
     const int total = series.length * series.count;
-    const pgi_spread spread = {W, (int64_t)series.length * W, 1};
+    const pgi_spread spread = {W, (int64_t)series.length * W, 1, 0};
     T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
         pgi_complex<T> *x = (pgi_complex<T> *)memory, *y = x + (int64_t)total * W, *result = x;
@@ -5993,7 +5994,8 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
 // Transforms along x are contiguous in the buffer, others lie side by side.
 static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
 {
-    const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
+    const pgi_spread side_by_side = {s.count * pairs, pairs, 1, 0},
+                     in_a_row = {1, s.length, (int64_t)s.count * s.length, 0};
     return contiguous ? in_a_row : side_by_side;
 }
 
@@ -6121,11 +6123,12 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_bo
 
 // Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory, between
 // two buffers that take turns: the grid is read and written once. Other lengths take cuFFT.
-enum { PGI_STAGES = 16, PGI_CHIP_BYTES = 72 * 1024 };    // so much leaves room for three blocks a multiprocessor
+enum { PGI_STAGES = 16, PGI_CHIP_BYTES = 74 * 1024 };    // so much leaves room for three blocks a multiprocessor
 struct pgi_chip {
     int axis, contiguous, wide;    // pairs of columns a block takes
     int64_t columns;
     pgi_spread spread;
+    int half;    // numbers of one buffer
     const void *roots;
     int stages;
     unsigned char radix[PGI_STAGES];
@@ -6218,18 +6221,19 @@ template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi
                                                                        pgi_complex<T> *y)
 {
     const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
-    const int butterflies = length / P, element = c.contiguous ? 1 : units, unit_step = c.contiguous ? length : 1;
+    const int butterflies = length / P, unit_step = c.contiguous ? (int)c.spread.transform : 1;
+    const auto place = [&](int m, int unit) { return (c.contiguous ? m + (m >> 3) : m * units) + unit * unit_step; };
     for (int e = (int)threadIdx.x; e < butterflies * units; e += PGI_BLOCK) {
         const int unit = c.contiguous ? e / butterflies : e % units, at = c.contiguous ? e % butterflies : e / units;
         const int base = at / side * side, rest = at - base;    // base: of the twiddle's angle too
         pgi_complex<T> v[P];
         PGI_UNROLLED
-        for (int r = 0; r < P; r++) v[r] = x[(at + r * butterflies) * element + unit * unit_step];
+        for (int r = 0; r < P; r++) v[r] = x[place(at + r * butterflies, unit)];
         pgi_butterfly<P>(v);
         PGI_UNROLLED
         for (int k = 0; k < P; k++) {
             if (k > 0) v[k] = pgi_times(v[k], roots[base * k]);
-            y[(P * base + rest + k * side) * element + unit * unit_step] = v[k];
+            y[place(P * base + rest + k * side, unit)] = v[k];
         }
     }
 }
@@ -6240,7 +6244,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
     const int total = series.length * series.count, units = c.wide * series.count;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    pgi_complex<T> *x = memory, *y = memory + total * c.wide;
+    pgi_complex<T> *x = memory, *y = memory + c.half;
     const int64_t first = 2 * (int64_t)blockIdx.x * c.wide;
     const int beside = c.contiguous ? 1 : c.wide, begin = (int)threadIdx.x / beside, step = PGI_BLOCK / beside;
     for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
@@ -6287,18 +6291,19 @@ static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
     return length == 1 ? stages : 0;
 }
 
+static int pgi_padded(int length) { return length + length / 8 + 1; }
+
 // Pairs of columns that a block takes, 0: too long for it. Neighbouring pairs fill a sector of memory, and a block's
 // threads have enough to do.
 static int pgi_chip_wide(const pg_solver *s, int axis)
 {
     unsigned char radix[PGI_STAGES];
-    const size_t bytes = 2 * pgi_pair_bytes(s, axis),
-                 element = pgi_pair_bytes(s, axis) /
-                           (size_t)(s->direct.series[axis][0].length * s->direct.series[axis][0].count);
+    const pgi_series &series = s->direct.series[axis][0];
+    const size_t element = pgi_pair_bytes(s, axis) / (size_t)(series.length * series.count);
+    const size_t bytes = 2 * element * (size_t)series.count * (size_t)pgi_padded(series.length);
     const int least = axis == 0 ? 1 : (int)(32 / element);
     int wide = 8;
-    if (!pgi_factor(s->direct.series[axis][0].length, radix) || bytes * (size_t)least > (size_t)s->shared_limit)
-        return 0;
+    if (!pgi_factor(series.length, radix) || bytes * (size_t)least > (size_t)s->shared_limit) return 0;
     const int64_t pairs = (pgi_columns(s, axis) + 1) / 2;
     while (wide > least && (bytes * (size_t)wide > PGI_CHIP_BYTES || pairs < (int64_t)wide * 2 * s->multiprocessors))
         wide /= 2;
@@ -6348,9 +6353,15 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
         c.wide = s->direct.wide[axis];
         c.columns = pgi_columns(s, axis);
         c.spread = pgi_spread_of(series, c.wide, c.contiguous);
+        if (c.contiguous) {
+            c.spread.transform = pgi_padded(series.length);
+            c.spread.pair = series.count * c.spread.transform;
+            c.spread.padded = 1;
+        }
+        c.half = pgi_padded(series.length) * series.count * c.wide;
         c.roots = s->direct.roots[axis];
         c.stages = pgi_factor(series.length, c.radix);
-        const size_t bytes = 2 * pgi_pair_bytes(s, axis) * (size_t)c.wide;
+        const size_t bytes = 2 * sizeof(pgi_complex<T>) * (size_t)c.half;
         PGI_CUDA(s, cudaFuncSetAttribute(pgi_chip_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
         PGI_LAUNCH_SHARED(s, (c.columns + 2 * c.wide - 1) / (2 * c.wide), dim3(PGI_BLOCK), bytes, pgi_chip_kernel<T>,
                           series, pgi_box_of(l, T()), from, to, c);
@@ -6808,9 +6819,9 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
-                 "%s after %d iterations: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off, or "
-                 "a weak smoother",
-                 name, r->iterations, st->best, r->rhs_norm, r->residual);
+                 "%s after %d iteration%s: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off%s",
+                 name, r->iterations, r->iterations == 1 ? "" : "s", st->best, r->rhs_norm, r->residual,
+                 s->is_direct ? "" : ", or a weak smoother");
         break;
     case PG_RESONANCE:
         snprintf(r->message, sizeof r->message,
