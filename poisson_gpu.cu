@@ -2515,9 +2515,8 @@ template <> struct pgi_two<float> {
 enum {
     PGI_PASS_PREFETCH = 4,
     PGI_PASS_PLANES = 256,
-    PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
-    PGI_PASS_CLUSTER = 8,    // most blocks side by side
-    PGI_PASS_COARSE = 3      // coarse rows that a thread restricts to, at most
+    PGI_PASS_PITCH = 66,    // of rows in shared memory: 64 columns, and one more where rows are not aligned
+    PGI_PASS_CLUSTER = 8    // most blocks side by side
 };
 
 template <int VALUE> struct pgi_constant {
@@ -2941,7 +2940,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         for (int q = warp; q < PGI_TAPS; q += WARPS) x_weights[q * 32] = column.w[q];
         const int y_end = y_tile + ROWS * WARPS, lo = y_own[0] > y_tile ? y_own[0] : y_tile,
                   hi = y_own[1] < y_end ? y_own[1] : y_end;
-        for (int q = thread; q < PGI_PASS_COARSE * WARPS; q += TEAM) {
+        for (int q = thread; q <= ROWS * WARPS; q += TEAM) {
             pgi_taps<T> row = pgi_taps_of(tr.axis[1], lo, hi, q);
             row.first = row.coarse < 0 ? 0 : row.first - y_tile;
             y_taps[q] = row;
@@ -3336,7 +3335,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 #pragma unroll
             for (int r = 0; r < ROWS; r++) residuals[r * 64 + 2 * lane + ((r + COLOUR) & 1)] = held[r];
             // then along y, with the lines that the step before finished
-            for (int q = warp; ready >= 0 && q < PGI_PASS_COARSE * WARPS; q += WARPS) {
+            for (int q = warp; ready >= 0 && q <= ROWS * WARPS; q += WARPS) {
                 const pgi_taps<T> &rows = y_taps[q];
                 if (rows.coarse < 0 || x_coarse < 0) continue;
                 const T *const beyond = guests + (guest > 0 ? guest - 1 : 2) * GUESTS + lane;
@@ -3927,9 +3926,17 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
     const int width = a->skewed ? 62 : 64;
     a->own[0] = width - low - high(0) - (a->first ? 2 : 0);
-    const pgi_transfer<T> &tx = a->transfer.axis[0];    // a lane restricts to one coarse column at most
-    while (tail && ((int64_t)a->own[0] * tx.nc + tx.nf - 1) / tx.nf + 1 > 32) a->own[0] -= 2;
-    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width - a->first, a->own[0]);
+    // A lane restricts to one coarse column at most.
+    const pgi_transfer<T> &tx = a->transfer.axis[0];
+    const auto tiles_x = [&]() {
+        return pgi_tiles_of(n[0], a->b.axis[0].periodic, a->own[0] + low + high(0) + (a->first ? 1 : 0), a->own[0]);
+    };
+    const auto too_wide = [&]() {
+        const int most = a->own[0] + (low > high(0) ? low : high(0));
+        return tiles_x() == 1 ? tx.nc > 32 : ((int64_t)most * tx.nc + tx.nf - 1) / tx.nf + 1 > 32;
+    };
+    while (tail && too_wide()) a->own[0] -= 2;
+    a->tiles[0] = tiles_x();
 
     // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
     // halo. What counts: the steps in sequence.
@@ -3977,7 +3984,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     a->coarse_rows =
         take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
-             : tail                     ? (int64_t)sizeof(pgi_taps<T>) * PGI_PASS_COARSE * (flat ? 1 : kind.warps)
+             : tail                     ? (int64_t)sizeof(pgi_taps<T>) * ((flat ? 1 : kind.rows * kind.warps) + 1)
                                         : 0);
     a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
     a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
