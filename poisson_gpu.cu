@@ -4073,7 +4073,9 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
 // The halo of a tile must not wrap around a periodic axis twice.
 template <class T> static int pgi_jacobi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
-    if (l->points < PGI_PASS_POINTS || l->n[2] < 4) return 0;
+    // Below, plain sweeps are faster: 256^3 in f64 and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034).
+    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : sizeof(T) == 8 ? 64 : 4);
+    if (l->points < least || l->n[2] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST_FLAT) return 0;
     return 1;
