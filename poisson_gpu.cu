@@ -7,7 +7,7 @@
 //     >>points      host and device arithmetic: rows, right-hand side, relaxation, transfers, control steps
 //     >>lines       one axis on the host: geometry, coarsening, tables, interpolation weights, eigenvectors
 //     >>cpu         the operations on the CPU
-//     >>cuda        the operations on the GPU: kernels, launchers, graphs
+//     >>cuda        the operations on the GPU: kernels, >>passes over memory, launchers, graphs
 //     >>levels      the hierarchy and the layout of the workspace
 //     >>small       cycles and solves of small levels in one kernel
 //     >>smoothing   sweeps and smoothers
@@ -2474,14 +2474,19 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
     if (p < points) u[i + j * gu.sj + k * gu.sk] += (T)work[0][p];
 }
 
-// ---- passes: what a cycle does to a level between two transfers, in one pass over memory ----
+// ---- >>passes: sweeps, corrections and restrictions in one pass over memory ----
 
-// A pass relaxes a tile of columns plane by plane: half-sweep p of a wavefront works on plane t - p while plane t + 1
-// comes in, so that u and f are read once and u is written once for several sweeps. A lane owns two columns, one of
-// each colour, and some rows, so no lane ever idles; neighbours along z are in its registers, along x in the
-// next lane's, along y in its registers or, at the edge of a warp, in shared memory: one barrier a plane. What half a
-// sweep needs beyond a tile is computed again there, and u is written to another grid, so tiles never wait for each
-// other.
+// A pass relaxes a tile of columns plane by plane: half-sweep p of a wavefront works on plane t - p while planes to
+// come are on their way to shared memory, so that u and f are read once and u is written once for several sweeps. A
+// lane owns two columns, one of each colour, and some rows, so no lane ever idles; neighbours along z are in its
+// registers, along x in the next lane's, along y in its registers or, at the edge of a warp, in the inbox that the next
+// warp fills. Blocks of a cluster lie side by side along y and tell each other their edges, which spares most of the
+// halo. What half a sweep needs beyond a tile is computed again there, and u is written to another grid, so tiles never
+// wait for each other.
+//     On an H200 at 512^3 two sweeps take hardly longer than one: each is near the time of its bytes. A register that
+//     is
+// spilled costs far more than the work it saves, for shared memory leaves L1 little room: see what ptxas says before
+// a pass is given more to do.
 //     Unknowns outside a closed end are 0 and stay 0; the reaction of an end row is its coupling to them.
 template <class T> struct pgi_coupling {
     T lower, upper;

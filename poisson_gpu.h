@@ -115,10 +115,10 @@ int main(void)
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS
-   pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs 1.3
-   grids beyond u and f in 3D, 1.7 in 2D, 3 in 1D or where spacings differ so much that one axis coarsens alone (nodes and
-   odd sizes a little more), 1.65 f64 grids in 3D with PG_MIXED;
-   host arrays on the GPU add 2 grids and the faces for the copies; PG_JACOBI one; PG_RBGS and PG_SOR none.
+   pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
+   1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
+   and odd sizes a little more), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids and the faces for
+   the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
