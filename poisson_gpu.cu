@@ -2819,15 +2819,11 @@ static __device__ PGI_RARE unsigned pgi_shape_of(pgi_share w, const void *base, 
     return mask;
 }
 
-// Half-sweeps of a wavefront, those that leave the residual of a colour included: after a sweep that of the second
-// colour is what relaxation left of it.
-static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * sweeps + (!tail ? 0 : sweeps ? 1 : 2); }
-static PGI_HD constexpr int pgi_halo(int sweeps, int tail)
-{
-    return 2 * sweeps + (tail ? 2 : 0);
-}    // below a tile, even
+// Half-sweeps of a wavefront, those that only leave the residual of a colour included; and the halo below a tile, even
+static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * (sweeps + tail); }
 
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAIL then f = R (rhs - A u) on the coarse level
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAIL (and no sweeps) f = R (rhs - A u) on the coarse
+// level
 // Moves 3 words a point (2 from 0; 2 with no sweeps), 1/8 more for each transfer   Covers see above   FLAT: ny = 1, a
 // warp is a team of its own   Overlap: none
 template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT>
@@ -2841,7 +2837,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         TEAM = 32 * WARPS,
         RELAX = 2 * SWEEPS,
         HALVES = pgi_halves(SWEEPS, TAIL),
-        LOW = pgi_halo(SWEEPS, TAIL),
+        LOW = HALVES,
         ODD = !TAIL,          // parity of the first plane
         RING = HALVES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
@@ -3292,7 +3288,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                                        pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
                     if (relaxes) fresh[r] = u + residual * w;
-                    if (TAIL && p == HALVES - 2) held[r] = relaxes ? (1 - omega) * residual : residual;
+                    if (TAIL && p == HALVES - 2) held[r] = residual;
                     if (TAIL && p == HALVES - 1) residuals[r * 64 + 2 * lane + c] = residual;
                 }
                 if (relaxes)
@@ -3915,8 +3911,8 @@ static int pgi_tiles_of(int n, int periodic, int span, int own)
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
-    const int halves = pgi_halves(kind.sweeps, kind.tail), low = pgi_halo(kind.sweeps, kind.tail), flat = kind.flat,
-              tail = kind.tail, team = flat ? 32 : 32 * kind.warps;
+    const int halves = pgi_halves(kind.sweeps, kind.tail), low = halves, flat = kind.flat, tail = kind.tail,
+              team = flat ? 32 : 32 * kind.warps;
     int n[3], reach[3] = {0, 0, 0};
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
     for (int d = 0; d < 3 && tail; d++) {
