@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-enum { DEVICES = 2, MULTIPROCESSORS = 4, SHARED = 48 << 10, MAX_BLOCK = 1024, MAX_CLUSTER = 16 };
+enum { DEVICES = 2, SHARED = 48 << 10, MAX_BLOCK = 1024, MAX_CLUSTER = 16 };
 static const size_t device_memory = (size_t)4 << 30;
 
 static std::recursive_mutex one_at_a_time;
@@ -60,6 +60,12 @@ static int capability()
     static const int cc = getenv("SIMT_CC") ? atoi(getenv("SIMT_CC")) : 90;
     return cc;
 }
+// SIMT_PROCESSORS: multiprocessors of a device.
+static int processors()
+{
+    static const int count = getenv("SIMT_PROCESSORS") ? atoi(getenv("SIMT_PROCESSORS")) : 4;
+    return count;
+}
 static int shared_optin() { return (capability() < 80 ? 64 : capability() < 90 ? 163 : 227) << 10; }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
@@ -76,7 +82,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrMaxRegistersPerMultiprocessor: *value = 65536; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = cc < 80 ? 1024 : 2048; break;
     case cudaDevAttrMaxBlocksPerMultiprocessor: *value = cc < 80 ? 16 : 32; break;
-    case cudaDevAttrMultiProcessorCount: *value = MULTIPROCESSORS; break;
+    case cudaDevAttrMultiProcessorCount: *value = processors(); break;
     case cudaDevAttrWarpSize: *value = warpSize; break;
     case cudaDevAttrL2CacheSize: *value = 1 << 20; break;
     case cudaDevAttrComputeCapabilityMajor: *value = cc / 10; break;
@@ -99,7 +105,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     p->sharedMemPerBlockOptin = (size_t)shared_optin();
     p->sharedMemPerMultiprocessor = (size_t)shared_optin() + 1024;
     p->major = capability() / 10, p->minor = capability() % 10;
-    p->multiProcessorCount = MULTIPROCESSORS;
+    p->multiProcessorCount = processors();
     p->maxThreadsPerMultiProcessor = capability() < 80 ? 1024 : 2048;
     p->maxThreadsPerBlock = MAX_BLOCK;
     p->warpSize = warpSize;
@@ -799,7 +805,7 @@ cudaError_t simt_clusters(int *clusters, const void *kernel, const cudaLaunchCon
     int blocks = 0;
     simt_blocks_per_multiprocessor(&blocks, kernel, (int)(c->blockDim.x * c->blockDim.y * c->blockDim.z),
                                    c->dynamicSmemBytes);
-    *clusters = capability() < 90 ? 0 : blocks * MULTIPROCESSORS / (int)(n.x * n.y * n.z);
+    *clusters = capability() < 90 ? 0 : blocks * processors() / (int)(n.x * n.y * n.z);
     return cudaSuccess;
 }
 
