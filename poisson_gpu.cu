@@ -2483,10 +2483,8 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
 // warp fills. Blocks of a cluster lie side by side along y and tell each other their edges, which spares most of the
 // halo. What half a sweep needs beyond a tile is computed again there, and u is written to another grid, so tiles never
 // wait for each other.
-//     On an H200 at 512^3 two sweeps take hardly longer than one: each is near the time of its bytes. A register that
-//     is
-// spilled costs far more than the work it saves, for shared memory leaves L1 little room: see what ptxas says before
-// a pass is given more to do.
+//     On an H200 at 512^3 two sweeps take hardly longer than one. A register that is spilled costs far more than the
+// work it saves, for shared memory leaves L1 little room: see what ptxas says before a pass is given more to do.
 //     Unknowns outside a closed end are 0 and stay 0; the reaction of an end row is its coupling to them.
 template <class T> struct pgi_coupling {
     T lower, upper;
@@ -2793,12 +2791,12 @@ template <class T, int SWEEPS> struct pgi_tuned {
 // where `skewed` leaves room for it: bit PGI_SKEW + 2 * parity of the plane + parity of the row.
 enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24 };
 static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
-struct pgi_share {
+struct pgi_patch {                              // a thread's share of a plane
     int first[2], lo[2], hi[2], periodic[2];    // first column and row, those that count
     int tile, rows;
 };
 template <class T>
-static __device__ PGI_RARE unsigned pgi_shape_of(pgi_share w, const void *base, int64_t sj, int64_t sk, int skewed)
+static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, int64_t sj, int64_t sk, int skewed)
 {
     unsigned mask = 0;
     for (int odd = 0; odd < 2; odd++)
@@ -2845,6 +2843,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
         BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
+        LINE = 64 + PGI_TAPS,       // of residuals: a window reaches beyond a tile only with weights of 0
         LINES = ROWS * WARPS * 32,
         GUESTS = ROWS * 32    // restricted along x, the first rows of the next block
     };
@@ -2879,8 +2878,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
     pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
-    T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * 64;    // of the warp, [ROWS][64]
-    T *const lines = (T *)(shared + a.residuals) + 2 * LINES;               // [2][rows][32]: restricted along x and z
+    T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * LINE;    // of the warp, [ROWS][LINE]
+    T *const lines = (T *)(shared + a.residuals) + ROWS * WARPS * LINE;       // [2][rows][32]: restricted along x and z
     T *const guests = lines + 2 * LINES;                   // [3][ROWS][32], for their block may be a step ahead
     T *const x_weights = guests + 3 * GUESTS + lane;       // [PGI_TAPS][32]
     T *const corrections = (T *)(shared + a.residuals);    // raw coarse planes, [AHEAD + 3][slots]
@@ -2897,7 +2896,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (lane == 31) row[2] = row[3] = 0;
     }
     for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
-    for (int q = lane; TAIL && q < ROWS * 64; q += 32) residuals[q] = 0;
+    for (int q = lane; TAIL && q < ROWS * LINE; q += 32) residuals[q] = 0;
     for (int q = thread; TAIL && q < 2 * LINES + 3 * GUESTS; q += TEAM) lines[q] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
     pgi_pair<T> x_pair[2];
@@ -2992,16 +2991,16 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
 
     // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
-    const pgi_share share = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS};
-    const pgi_share own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS};
+    const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS};
+    const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS};
     const auto bit = [&](unsigned mask, int odd, int kind, int r) { return mask >> ((3 * odd + kind) * ROWS + r) & 1; };
     const auto skew_of = [&](unsigned mask, int odd, int r) {
         return (int)(mask >> (PGI_SKEW + 2 * odd + (r & 1)) & 1);
     };
     const char *const u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
     const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
-    const unsigned u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_shape_of<T>(share, u_base, a.u.sj, a.u.sk, a.skewed),
-                   f_mask = pgi_shape_of<T>(share, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed);
+    const unsigned u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed),
+                   f_mask = pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed);
     unsigned u_row[ROWS], f_row[ROWS];
     int f_skew[2][2];
 #pragma unroll
@@ -3169,7 +3168,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     int guest = 0;    // of the three, the one of this step
     char *out_plane = SWEEPS ? (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x) : NULL;
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
-    const unsigned out_mask = SWEEPS ? pgi_shape_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) : 0u;
+    const unsigned out_mask = SWEEPS ? pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) : 0u;
     int coming = 0, queue = 0;      // slots of plane t + 1 of u, and of plane t of f
     int open = 0, finished = -1;    // the first coarse plane under way, and the last one that is complete along x and z
 
@@ -3289,7 +3288,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
                     if (relaxes) fresh[r] = u + residual * w;
                     if (TAIL && p == HALVES - 2) held[r] = residual;
-                    if (TAIL && p == HALVES - 1) residuals[r * 64 + 2 * lane + c] = residual;
+                    if (TAIL && p == HALVES - 1) residuals[r * LINE + 2 * lane + c] = residual;
                 }
                 if (relaxes)
 #pragma unroll
@@ -3327,14 +3326,14 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     T line = 0;
 #pragma unroll
                     for (int i = 0; i < PGI_TAPS; i++)
-                        if (i < tr.axis[0].most_taps) line += x_weights[i * 32] * residuals[r * 64 + x_first + i];
+                        if (i < tr.axis[0].most_taps) line += x_weights[i * 32] * residuals[r * LINE + x_first + i];
                     current[r] += share.w0 * line;
                     following[r] += share.w1 * line;
                 }
             }
             __syncwarp();
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) residuals[r * 64 + 2 * lane + ((r + COLOUR) & 1)] = held[r];
+            for (int r = 0; r < ROWS; r++) residuals[r * LINE + 2 * lane + ((r + COLOUR) & 1)] = held[r];
             // then along y, with the lines that the step before finished
             for (int q = warp; ready >= 0 && q <= ROWS * WARPS; q += WARPS) {
                 const pgi_taps<T> &rows = y_taps[q];
@@ -3924,6 +3923,10 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
+    const auto fits = [&](const pgi_grid &g) {    // an offset inside a plane is an int
+        return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
+    };
+    if (!fits(a->u) || !fits(a->out) || !fits(a->rhs.f)) return 0;
     a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
     const int width = a->skewed ? 62 : 64;
     a->own[0] = width - low - high(0) - (a->first ? 2 : 0);
@@ -3946,10 +3949,10 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - low - high(1);
         if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + low + high(1))) continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
-        const double fits =
+        const double used =
             cluster < 3 ? 1 : (double)(16 / cluster * cluster) / 16;    // 16 or 18 processors lie together
         const int64_t columns = (int64_t)a->tiles[0] * tiles * cluster,
-                      room = (int64_t)(s->multiprocessors * fits) * kind.resident * (flat ? kind.warps : 1);
+                      room = (int64_t)(s->multiprocessors * used) * kind.resident * (flat ? kind.warps : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
@@ -3989,10 +3992,11 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
                                         : 0);
     a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
     a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
-    a->residuals =
-        take((int64_t)sizeof(T) * (tail ? 32 * (flat ? 11 : kind.rows * (4 * kind.warps + 3) + 4)
-                                        : (kind.ahead + 3) * slots + 2 +
-                                              (kind.head == PGI_CORRECTED ? 4 * (flat ? 1 : kind.rows) * team : 0)));
+    const int all_rows = flat ? 1 : kind.rows * kind.warps;
+    a->residuals = take(
+        (int64_t)sizeof(T) *
+        (tail ? all_rows * (64 + PGI_TAPS + 2 * 32) + 32 * (3 * (flat ? 1 : kind.rows) + PGI_TAPS)
+              : (kind.ahead + 3) * slots + 2 + (kind.head == PGI_CORRECTED ? 4 * (flat ? 1 : kind.rows) * team : 0)));
     a->bytes = used;
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];

@@ -434,17 +434,17 @@ static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
     }
 }
 
-// Jacobi sweeps in passes give the bits of single sweeps, but where boundary data come in, and write nothing else.
+// What passes leave in u, and nothing else written, against the plain operations. run(solver, level, right-hand side,
+// passes or not) works on grids of random data, pitch and alignment, and returns where u is; limit: of the difference.
 #if PGI_GPU
-template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r)
+template <class T, class RUN> static void compare_passes(const pg_desc *desc, rng *r, double limit, RUN run)
 {
     enum { U, OTHER, F, GRIDS };
     pg_solver *s = solver_with_data(desc, PG_CUDA, 1);
-    const int *n = s->level[0].n, sweeps = rng_int(r, 1, 9);
+    const int *n = s->level[0].n;
     const size_t points = (size_t)s->level[0].points;
     const double mean = rng_int(r, 0, 1) ? 0.25 : 0;
-    double dummy[2] = {0, 0}, weight[3];
-    for (int q = 0; q < 3; q++) weight[q] = rng_uniform(r, 0.3, 0.9);
+    double dummy[2] = {0, 0};
     pgi_grid grid[GRIDS];
     size_t count[GRIDS];
     T *host[GRIDS], *device[GRIDS];
@@ -470,8 +470,7 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
         assert_int_equal(cudaMemcpy(&s->state->mean, &mean, sizeof mean, cudaMemcpyHostToDevice), cudaSuccess);
         for (int g = 0; g < GRIDS; g++)
             assert_int_equal(cudaMemcpy(device[g], host[g], count[g] * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
-        const pgi_grid end =
-            (passes ? s->ops->jacobi_sweeps : pgi_jacobi_one_by_one)(s, &level, level.u, rhs, weight, 3, sweeps);
+        const pgi_grid end = run(s, &level, rhs, passes);
         assert_int_equal(s->failed, PG_OK);
         cudaDeviceSynchronize();
         for (int g = U; g <= OTHER; g++) {
@@ -483,7 +482,7 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
                               i = p % grid[g].sk % grid[g].sj;
                 const int inside = p >= 0 && k < n[2] && j < n[1] && i < n[0];
                 if (inside && end.base == grid[g].base) result[passes][i + n[0] * (j + n[1] * k)] = now[q];
-                if (!inside && now[q] != host[g][q]) fail_msg("%d sweeps write beside u: %s", sweeps, describe(desc));
+                if (!inside && now[q] != host[g][q]) fail_msg("something is written beside u: %s", describe(desc));
             }
             free(now);
         }
@@ -493,8 +492,8 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
         scale = fmax(scale, fabs((double)result[0][q]));
         error = pgi_max_nan(error, fabs((double)result[0][q] - (double)result[1][q]));
     }
-    const double limit = rhs.faces ? (sizeof(T) == 4 ? 1e-5 : 1e-13) : 0;
-    if (!(error <= limit * scale)) fail_msg("%d sweeps differ by %g of %g: %s", sweeps, error, scale, describe(desc));
+    if (rhs.faces) limit = fmax(limit, sizeof(T) == 4 ? 1e-5 : 1e-13);    // boundary data are added in another order
+    if (!(error <= limit * scale)) fail_msg("u differs by %g of %g: %s", error, scale, describe(desc));
     for (int g = 0; g < GRIDS; g++) {
         cudaFree(device[g]);
         free(host[g]);
@@ -503,12 +502,68 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
     free(result[1]);
     pg_destroy(s);
 }
+
+// Jacobi sweeps in passes give the bits of single sweeps.
+template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r)
+{
+    const int sweeps = rng_int(r, 1, 9);
+    double weight[3];
+    for (int q = 0; q < 3; q++) weight[q] = rng_uniform(r, 0.3, 0.9);
+    compare_passes<T>(desc, r, 0, [&](pg_solver *s, const pgi_level *l, pgi_rhs rhs, int passes) {
+        return (passes ? s->ops->jacobi_sweeps : pgi_jacobi_one_by_one)(s, l, l->u, rhs, weight, 3, sweeps);
+    });
+}
+
+// Red-black sweeps from every guess, then the restriction of the residual.
+template <class T> static void compare_red_black_passes(const pg_desc *desc, rng *r)
+{
+    const int sweeps = rng_int(r, 0, 3), reversed = rng_int(r, 0, 1), head = rng_int(r, PGI_FROM_U, PGI_CORRECTED);
+    const double omega = rng_uniform(r, 0.8, 1.4), limit = sizeof(T) == 4 ? 1e-5 : 1e-13;
+    T *data[2] = {NULL, NULL};
+    compare_passes<T>(desc, r, limit, [&](pg_solver *s, const pgi_level *l, pgi_rhs rhs, int passes) {
+        pgi_level *const coarse = s->level + 1;
+        const size_t points = s->levels > 1 ? (size_t)coarse->points : 0;
+        if (!points) return l->u;
+        if (!data[0]) {
+            data[0] = (T *)allocate(points * sizeof(T)), data[1] = (T *)allocate(points * sizeof(T));
+            for (size_t q = 0; q < points; q++) data[0][q] = (T)rng_uniform(r, -1, 1);
+        }
+        assert_int_equal(cudaMemcpy(coarse->u.base, data[0], points * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+        const pgi_grid u = (passes ? s->ops->relax : pgi_relax_in_place)(s, l, l->u, rhs, omega, reversed, sweeps, head,
+                                                                         coarse, coarse->u);
+        cudaMemset(coarse->f.base, 255, points * sizeof(T));
+        const pgi_grid other = pgi_other_grid(l, u);
+        if (passes) {
+            s->ops->restrict_residual(s, l, u, rhs, coarse);
+        } else {
+            s->ops->residual(s, l, u, rhs, other);
+            s->ops->restrict_full(s, l, other, coarse, coarse->f, 0);
+        }
+        cudaDeviceSynchronize();
+        T *const now = (T *)allocate(points * sizeof(T));
+        assert_int_equal(cudaMemcpy(now, coarse->f.base, points * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+        if (passes) {
+            double scale = 1e-300, error = 0;
+            for (size_t q = 0; q < points; q++) {
+                scale = fmax(scale, fabs((double)data[1][q]));
+                error = pgi_max_nan(error, fabs((double)now[q] - (double)data[1][q]));
+            }
+            if (!(error <= 10 * limit * scale))
+                fail_msg("the coarse right-hand side differs by %g of %g: %s", error, scale, describe(desc));
+        } else {
+            memcpy(data[1], now, points * sizeof(T));
+        }
+        free(now);
+        return u;
+    });
+    free(data[0]);
+    free(data[1]);
+}
 #endif
 
-static void every_jacobi_pass_on_the_gpu_equals_single_sweeps(void **)
-{
-    if (!cuda_is_usable()) skip();
 #if PGI_GPU
+static void compare_random_passes(unsigned method)
+{
     static double face[80 * 80];
     static float face_single[80 * 80];
     rng r = {12};
@@ -518,15 +573,32 @@ static void every_jacobi_pass_on_the_gpu_equals_single_sweeps(void **)
         do random_problem(&p, &r, q % 8 ? 40 : 80, 1);
         while (p.desc.dim == 1);
         const int single = rng_int(&r, 0, 1);
-        p.desc.flags = PG_JACOBI | (single ? PG_F32 : PG_F64);
+        p.desc.flags = method | (single ? PG_F32 : PG_F64);
         for (int e = 0; e < 2 * p.desc.dim; e++)
             if (p.desc.face[e].kind != PG_PERIODIC && rng_int(&r, 0, 1))
                 p.desc.face[e].array = single ? (void *)face_single : (void *)face;
-        if (single)
-            compare_jacobi_passes<float>(&p.desc, &r);
-        else
-            compare_jacobi_passes<double>(&p.desc, &r);
+        const auto compare = method == PG_JACOBI
+                                 ? (single ? compare_jacobi_passes<float> : compare_jacobi_passes<double>)
+                             : single ? compare_red_black_passes<float>
+                                      : compare_red_black_passes<double>;
+        compare(&p.desc, &r);
     }
+}
+#endif
+
+static void every_jacobi_pass_on_the_gpu_equals_single_sweeps(void **)
+{
+    if (!cuda_is_usable()) skip();
+#if PGI_GPU
+    compare_random_passes(PG_JACOBI);
+#endif
+}
+
+static void every_red_black_pass_on_the_gpu_equals_the_plain_operations(void **)
+{
+    if (!cuda_is_usable()) skip();
+#if PGI_GPU
+    compare_random_passes(PG_VCYCLE);
 #endif
 }
 
@@ -874,6 +946,7 @@ int main(void)
         cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
+        cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
         cmocka_unit_test(small_levels_in_one_kernel_equal_the_plain_operations),
         cmocka_unit_test(small_solves_in_one_kernel_equal_the_plain_program),
