@@ -2518,8 +2518,9 @@ template <> struct pgi_two<float> {
 enum {
     PGI_PASS_PREFETCH = 4,
     PGI_PASS_PLANES = 256,
-    PGI_PASS_PITCH = 66,    // of rows in shared memory: 64 columns, and one more where rows are not aligned
-    PGI_PASS_CLUSTER = 8    // most blocks side by side
+    PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
+    PGI_PASS_CLUSTER = 8,    // most blocks side by side
+    PGI_PASS_COARSE = 5      // coarse planes in use or under way, beyond those for the planes ahead
 };
 
 template <int VALUE> struct pgi_constant {
@@ -2537,10 +2538,9 @@ template <class T> struct pgi_pass {
     int cluster;     // blocks that share a tile, side by side along y
     int own[3];      // columns, rows and planes from tile to tile
     int tiles[3];    // their numbers
-    int last;        // planes beyond its own that a tile restricts from
-    int slots[3];    // coarse points that a block interpolates from, or restricts to
-    int meetings, inboxes, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
-    int bytes;                                                                       // of it, for a team
+    int slots[2];    // coarse points of a plane that a block interpolates from
+    int meetings, inboxes, planes, coarse_rows, coarse_planes, corrections;    // offsets in shared memory
+    int bytes;                                                                 // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -2745,45 +2745,20 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
     return p;
 }
 
-// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
-template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
-{
-    pgi_taps<T> row;
-    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
-    row.first = row.coarse = lo + slot;
-    if (t.kind != PGI_SAME) {
-        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
-        if (at < 0) at = 0;
-        while (at < t.nc && t.taps[at].first < lo) at++;
-        if (at + slot < t.nc)
-            row = t.taps[at + slot];
-        else
-            row.first = hi;
-    }
-    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
-    return row;
-}
-
-// What plane z of residuals gives to the coarse planes of a tile: to slot and to the next one.
-template <class T> struct pgi_plane_share {
-    int slot, coarse;    // coarse: the plane in slot number (index of this entry)
-    T w0, w1;
-};
-
-// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it; by
-// the words that a pass keeps. Measured on an H200 at 512^3 cells, ms in f64 and f32: restriction 1.17, 0.76; one sweep
-// 0.97, 0.51; with a correction 1.33, 0.83; two sweeps 1.12, 0.66.
+// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.97, 0.51; with a correction 1.33, 0.83; two sweeps
+// 1.12, 0.66.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {256, 1, 4, 2}, {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
+    {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
 #endif
-static constexpr int pgi_pass_tuning[6][4] = {PGI_TUNE};    // f64 with 0, 1, 2 sweeps, f32
+static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
     enum {
-        THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][0],
-        BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][1],
-        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][2],
-        AHEAD = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][3]
+        THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][0],
+        BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][1],
+        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][2],
+        AHEAD = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][3]
     };
 };
 
@@ -2818,14 +2793,10 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// Half-sweeps of a wavefront, those that only leave the residual of a colour included; and the halo below a tile, even
-static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * (sweeps + tail); }
-
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAIL (and no sweeps) f = R (rhs - A u) on the coarse
-// level
-// Moves 3 words a point (2 from 0; 2 with no sweeps), 1/8 more for each transfer   Covers see above   FLAT: ny = 1, a
-// warp is a team of its own   Overlap: none
-template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT>
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e
+// Moves 3 words a point (2 from 0), 1/8 more for a correction   Covers see above   FLAT: ny = 1, a warp is a team of
+// its own   Overlap: none
+template <class T, int SWEEPS, int HEAD, int FLAT>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
@@ -2834,19 +2805,14 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
-        RELAX = 2 * SWEEPS,
-        HALVES = pgi_halves(SWEEPS, TAIL),
-        LOW = HALVES,
-        ODD = !TAIL,          // parity of the first plane
-        RING = HALVES + 2,    // planes of u under way
+        HALVES = 2 * SWEEPS,    // half-sweeps, and the halo
+        RING = HALVES + 2,      // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = HALVES + AHEAD,    // and of f, AHEAD still to come
+        E_SLOTS = AHEAD + PGI_PASS_COARSE,
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
-        BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
-        LINE = 64 + PGI_TAPS,       // of residuals: a window reaches beyond a tile only with weights of 0
-        LINES = ROWS * WARPS * 32,
-        GUESTS = ROWS * 32    // restricted along x, the first rows of the next block
+        BOX = HALVES * 2 * TEAM    // an inbox: what warps beside each other tell of their edges
     };
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
@@ -2860,30 +2826,24 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
     const int nx = ax.n, ny = ay.n, nz = az.n;
     // Tiles begin at the low end of a closed axis, and the first one there has no halo.
-    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)LOW),
-              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)LOW);
+    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)HALVES),
+              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)HALVES);
     const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0]};
     const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
                           FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
     const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x_tile = x_low - LOW - a.first, y_tile = FLAT ? 0 : y_low - LOW + rank * ROWS * WARPS;
+    const int x_tile = x_low - HALVES - a.first, y_tile = FLAT ? 0 : y_low - HALVES + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
-    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + HALVES + 1 : k1 - 2 + RELAX;    // steps t
-    const int z_table = begin - HALVES;    // the first plane that the tables have
+    const int begin = k0 - HALVES - 1, end = k1 - 2 + HALVES;    // steps t
+    const int z_table = begin - HALVES;                          // the first plane that the tables have
 
     T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
     T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
     T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
     pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
-    pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
-    pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
-    T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * LINE;    // of the warp, [ROWS][LINE]
-    T *const lines = (T *)(shared + a.residuals) + ROWS * WARPS * LINE;       // [2][rows][32]: restricted along x and z
-    T *const guests = lines + 2 * LINES;                   // [3][ROWS][32], for their block may be a step ahead
-    T *const x_weights = guests + 3 * GUESTS + lane;       // [PGI_TAPS][32]
-    T *const corrections = (T *)(shared + a.residuals);    // raw coarse planes, [AHEAD + 3][slots]
+    T *const corrections = (T *)(shared + a.corrections);    // raw coarse planes, [E_SLOTS][slots]
     uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
     const int slots = a.slots[0] * a.slots[1];
 
@@ -2897,8 +2857,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (lane == 31) row[2] = row[3] = 0;
     }
     for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
-    for (int q = lane; TAIL && q < ROWS * LINE; q += 32) residuals[q] = 0;
-    for (int q = thread; TAIL && q < 2 * LINES + 3 * GUESTS; q += TEAM) lines[q] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
     pgi_pair<T> x_pair[2];
     int e_origin[2] = {0, 0};
@@ -2927,48 +2885,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         for (int q = thread; q <= end + 1 - z_table; q += TEAM)
             z_pairs[q] = pgi_level_pair_of(tr.axis[2], z_table + q, nz);
         for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
-        for (int q = thread; q < (AHEAD + 3) * slots; q += TEAM) corrections[q] = 0;
+        for (int q = thread; q < E_SLOTS * slots; q += TEAM) corrections[q] = 0;
     }
-    // The coarse column of the thread and its coarse rows
-    int x_coarse = -1, x_first = 0;
-    T current[ROWS], following[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) current[r] = following[r] = 0;
-    if (TAIL) {
-        const pgi_taps<T> column = pgi_taps_of(tr.axis[0], x_own[0], x_own[1], lane);
-        x_coarse = column.coarse;
-        if (x_coarse >= 0) x_first = column.first - x_tile;
-        for (int q = warp; q < PGI_TAPS; q += WARPS) x_weights[q * 32] = column.w[q];
-        const int y_end = y_tile + ROWS * WARPS, lo = y_own[0] > y_tile ? y_own[0] : y_tile,
-                  hi = y_own[1] < y_end ? y_own[1] : y_end;
-        for (int q = thread; q <= ROWS * WARPS; q += TEAM) {
-            pgi_taps<T> row = pgi_taps_of(tr.axis[1], lo, hi, q);
-            row.first = row.coarse < 0 ? 0 : row.first - y_tile;
-            y_taps[q] = row;
-        }
-        // Planes k0 + q. Those beyond the last only let the coarse ones be finished.
-        for (int q = thread; q < k1 - k0 + a.last + 4; q += TEAM) {
-            pgi_plane_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
-            const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
-            for (int m = near > 0 ? near : 0; m < a.slots[2]; m++) {
-                const pgi_taps<T> row = pgi_taps_of(tr.axis[2], k0, k1, m);
-                const int at = k0 + q - row.first;
-                if (row.coarse < 0 || at < 0) break;
-                share.slot = m;
-                share.w0 = share.w1;
-                share.w1 = 0;
-                if (at >= PGI_TAPS) continue;
-                const T w = row.w[at];
-                const pgi_taps<T> next = pgi_taps_of(tr.axis[2], k0, k1, m + 1);
-                share.w0 = w;
-                if (next.coarse >= 0 && k0 + q >= next.first) share.w1 = next.w[k0 + q - next.first];
-                if (w != 0) break;
-            }
-            if (q >= k1 - k0 + a.last) share.slot += q - (k1 - k0 + a.last) + 1, share.w0 = share.w1 = 0;
-            shares[q] = share;
-        }
-    }
-
     // The thread's columns. Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
     const int x_at[2] = {pgi_wrap(x, nx, ax.periodic), pgi_wrap(x + 1, nx, ax.periodic)};
     pgi_coupling<T> xc[2] = {pgi_coupling_of(ax, x_at[0]), pgi_coupling_of(ax, x_at[1])};
@@ -3082,8 +3000,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
     };
-    T2 *const e_lines = (T2 *)(corrections + ((AHEAD + 3) * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
-    int e_above = 1;                                                                         // of the two
+    T2 *const e_lines = (T2 *)(corrections + (E_SLOTS * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
+    int e_above = 1;                                                                     // of the two
     int e_step = 0, e_used = 1, e_asked = 0,
         e_coming = 1;    // pairs and slots of the newest planes in use and asked for
     const auto interpolate = [&](int slot, T2 *line) {
@@ -3104,7 +3022,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const auto ask_for_e = [&](int z) {    // the plane above fine plane z
         if (z > end + 1 || z_pairs[z - z_table].step == e_asked) return;
         e_asked = z_pairs[z - z_table].step;
-        e_coming = e_coming < AHEAD + 2 ? e_coming + 1 : 0;
+        e_coming = e_coming < E_SLOTS - 1 ? e_coming + 1 : 0;
         fetch_e(z_pairs[z - z_table].above, e_coming);
     };
 
@@ -3134,14 +3052,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         e_step = e_asked = first.step;
         fetch_e(first.below, 0);
         fetch_e(first.above, 1);
+        ask_for_e(begin + 2);
         pgi_copy_commit();
         pgi_copy_wait<0>();
     }
     gather();
     for (int q = 0; q < AHEAD; q++) {
-        if (HEAD == PGI_CORRECTED) ask_for_e(begin + 2 + q);
-        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, (ODD + 1 + q) & 1, u_slots + q * PLANE, false);
-        fetch_f(begin + q, f_mask, (ODD + q) & 1, f_slots + q * PLANE, false);
+        if (HEAD == PGI_CORRECTED) ask_for_e(begin + 3 + q);
+        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, q & 1, u_slots + q * PLANE, false);
+        fetch_f(begin + q, f_mask, (1 + q) & 1, f_slots + q * PLANE, false);
         pgi_copy_commit();
     }
     if (FLAT)
@@ -3155,10 +3074,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
     const bool low_guest = !FLAT && warp == 0 && rank > 0,
                high_guest = !FLAT && warp == WARPS - 1 && rank < a.cluster - 1;
-    uint64_t low_box = 0, high_box = 0, low_guests = 0, far_meeting = 0;
+    uint64_t low_box = 0, high_box = 0, far_meeting = 0;
     if (low_guest) {
         low_box = pgi_place_in(inbox + 2 * TEAM - 32, rank - 1);
-        low_guests = pgi_place_in(guests + lane, rank - 1);
         far_meeting = pgi_place_in(meeting, rank - 1);
     }
     if (high_guest) {
@@ -3166,18 +3084,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         far_meeting = pgi_place_in(meeting, rank + 1);
     }
     const int told = FLAT ? 0 : ((rank > 0) + (rank < a.cluster - 1)) * (int)(HALVES * 32 * sizeof(T));
-    int guest = 0;    // of the three, the one of this step
-    char *out_plane = SWEEPS ? (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x) : NULL;
+    char *out_plane = (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x);
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
-    const unsigned out_mask = SWEEPS ? pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) : 0u;
-    int coming = 0, queue = 0;      // slots of plane t + 1 of u, and of plane t of f
-    int open = 0, finished = -1;    // the first coarse plane under way, and the last one that is complete along x and z
+    const unsigned out_mask = pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0);
+    int coming = 0, queue = 0;    // slots of plane t + 1 of u, and of plane t of f
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     const auto step = [&](int t, auto second, auto careful) {
         constexpr int SECOND = decltype(second)::value, CAREFUL = decltype(careful)::value, AT = 1 - SECOND;
-        constexpr int COLOUR =
-            (SECOND + ODD) & 1;    // of row 0: the column that is relaxed now; and the plane's parity
+        constexpr int COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now; and the plane's parity
         const auto slot_of = [&](int p) {
             const int slot = queue - p;
             return f_slots + (slot < 0 ? slot + QUEUE : slot) * PLANE;
@@ -3203,7 +3118,23 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             ring[AT][r][1] = v.y;
         }
         gather();
-        if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
+        if (HEAD == PGI_CORRECTED) {
+            const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
+            if (p.step != e_step) {
+                e_step = p.step;
+                e_used = e_used < E_SLOTS - 1 ? e_used + 1 : 0;
+                e_above = 1 - e_above;
+                interpolate(e_used, e_lines + e_above * ROWS * TEAM);
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const T2 below = e_lines[((1 - e_above) * ROWS + r) * TEAM],
+                         above = e_lines[(e_above * ROWS + r) * TEAM];
+                ring[AT][r][0] += p.w0 * below.x + p.w1 * above.x;
+                ring[AT][r][1] += p.w0 * below.y + p.w1 * above.y;
+            }
+        }
+        if (HEAD == PGI_CORRECTED) ask_for_e(t + 3 + AHEAD);
         if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
         fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(HALVES), !CAREFUL);
         pgi_copy_commit();
@@ -3230,22 +3161,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             __syncwarp();
         else
             pgi_wait(meeting + SECOND, (t - begin) >> 1 & 1);
-        if (HEAD == PGI_CORRECTED) {
-            const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
-            if (p.step != e_step) {
-                e_step = p.step;
-                e_used = e_used < AHEAD + 2 ? e_used + 1 : 0;
-                e_above = 1 - e_above;
-                interpolate(e_used, e_lines + e_above * ROWS * TEAM);
-            }
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const T2 below = e_lines[((1 - e_above) * ROWS + r) * TEAM],
-                         above = e_lines[(e_above * ROWS + r) * TEAM];
-                ring[AT][r][0] += p.w0 * below.x + p.w1 * above.x;
-                ring[AT][r][1] += p.w0 * below.y + p.w1 * above.y;
-            }
-        }
         const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
             if (FLAT) return;
             const int at = AT * BOX + 2 * p * TEAM;
@@ -3265,14 +3180,12 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         listen(0);
         tell(0);
 
-        T held[ROWS] = {0};    // residuals of the second colour, of the plane whose first colour comes next
 #pragma unroll
         for (int p = 0; p < HALVES; p++) {
             const int z = t - p, here = AT + p + 1;
-            const bool relaxes = p < RELAX;
-            if (!CAREFUL || !relaxes || az.periodic || (z >= 0 && z < nz)) {
+            if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-                const bool special = CAREFUL && relaxes && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
                 const T *const f_plane = slot_of(p);
                 T fresh[ROWS];
 #pragma unroll
@@ -3287,13 +3200,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
                                        pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
-                    if (relaxes) fresh[r] = u + residual * w;
-                    if (TAIL && p == HALVES - 2) held[r] = residual;
-                    if (TAIL && p == HALVES - 1) residuals[r * LINE + 2 * lane + c] = residual;
+                    fresh[r] = u + residual * w;
                 }
-                if (relaxes)
 #pragma unroll
-                    for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+                for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
             }
             if (p + 1 < HALVES) {
                 listen(p + 1);
@@ -3301,75 +3211,25 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        int more = told;
-        if (TAIL) {
-            // The residual of plane z is complete: along x and z first, line by line
-            const int z = t - HALVES + 1, ready = finished;
-            finished = -1;
-            __syncwarp();
-            if (z >= k0 && z < k1 + a.last + 2) {
-                const pgi_plane_share<T> share = shares[z - k0];
-                if (open < share.slot) {
-                    finished = shares[open++].coarse;
-                    if (rank < a.cluster - 1) more += (int)(GUESTS * sizeof(T));
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        lines[AT * LINES + (warp * ROWS + r) * 32 + lane] = current[r];
-                        if (low_guest)
-                            pgi_tell(low_guests + (guest * GUESTS + r * 32) * sizeof(T),
-                                     far_meeting + AT * sizeof *meeting, current[r]);
-                        current[r] = following[r];
-                        following[r] = 0;
-                    }
-                }
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    T line = 0;
-#pragma unroll
-                    for (int i = 0; i < PGI_TAPS; i++)
-                        if (i < tr.axis[0].most_taps) line += x_weights[i * 32] * residuals[r * LINE + x_first + i];
-                    current[r] += share.w0 * line;
-                    following[r] += share.w1 * line;
-                }
-            }
-            __syncwarp();
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) residuals[r * LINE + 2 * lane + ((r + COLOUR) & 1)] = held[r];
-            // then along y, with the lines that the step before finished
-            for (int q = warp; ready >= 0 && q <= ROWS * WARPS; q += WARPS) {
-                const pgi_taps<T> &rows = y_taps[q];
-                if (rows.coarse < 0 || x_coarse < 0) continue;
-                const T *const beyond = guests + (guest > 0 ? guest - 1 : 2) * GUESTS + lane;
-                T v = 0;
-                for (int j = 0; j < tr.axis[1].most_taps; j++) {
-                    const int at = rows.first + j - ROWS * WARPS;
-                    v += rows.w[j] * (at < 0 ? lines[SECOND * LINES + (rows.first + j) * 32 + lane] : beyond[at * 32]);
-                }
-                pgi_data<T>(a.coarse_f)[x_coarse + rows.coarse * a.coarse_f.sj + ready * a.coarse_f.sk] = v;
-            }
-        }
-        guest = guest < 2 ? guest + 1 : 0;
-        if (!FLAT) pgi_arrive(meeting + AT, more);
+        if (!FLAT) pgi_arrive(meeting + AT, told);
 
-        if (SWEEPS) {
-            const int z = t - (RELAX - 1), here = AT + RELAX;
-            constexpr int PARITY = (COLOUR + RELAX - 1) & 1;
-            if (z >= k0 && z < k1) {
+        const int z = t - (HALVES - 1), here = AT + HALVES;
+        constexpr int PARITY = (COLOUR + HALVES - 1) & 1;
+        if (z >= k0 && z < k1) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                T2 v;
+                v.x = ring[here][r][0], v.y = ring[here][r][1];
+                if (bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+            }
+            if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
-                    T2 v;
-                    v.x = ring[here][r][0], v.y = ring[here][r][1];
-                    if (bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+                    T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
+                    if (bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
+                    if (bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
                 }
-                if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
-                        if (bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
-                        if (bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
-                    }
-                out_plane += a.out.sk * (int64_t)sizeof(T);
-            }
+            out_plane += a.out.sk * (int64_t)sizeof(T);
         }
         coming = coming + 1 < AHEAD ? coming + 1 : 0;
         queue = queue + 1 < QUEUE ? queue + 1 : 0;
@@ -3733,6 +3593,272 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     }
 }
 
+// ---- the restricted residual ----
+
+// The unknown at index i of an endless axis, or the last one before a closed end.
+template <class T> static __device__ inline int pgi_nearest(const pgi_axis<T> &a, int i)
+{
+    if (a.periodic) return i < 0 ? i + a.n : i >= a.n ? i - a.n : i;
+    return i < 0 ? 0 : i < a.n ? i : a.n - 1;
+}
+
+// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
+{
+    pgi_taps<T> row;
+    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
+    row.first = row.coarse = lo + slot;
+    if (t.kind != PGI_SAME) {
+        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
+        if (at < 0) at = 0;
+        while (at < t.nc && t.taps[at].first < lo) at++;
+        if (at + slot < t.nc)
+            row = t.taps[at + slot];
+        else
+            row.first = hi;
+    }
+    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
+    return row;
+}
+
+// What a plane of residuals gives to the coarse planes of a tile: to number `slot` of them and to the next one.
+template <class T> struct pgi_plane_share {
+    int slot;
+    T w0, w1;
+};
+
+// Columns and rows of a tile, rows of a thread, planes under way, blocks that a multiprocessor must be able to hold:
+// f64, f32, 2D.
+#ifndef PGI_RESTRICT_TUNE
+#define PGI_RESTRICT_TUNE                                                                                              \
+    {64, 16, 4, 3, 2}, {64, 16, 4, 3, 3}, { 256, 1, 1, 4, 4 }
+#endif
+static constexpr int pgi_restrict_tuning[3][5] = {PGI_RESTRICT_TUNE};
+template <class T, int FLAT> struct pgi_restricting {
+    enum {
+        ENTRY = FLAT ? 2 : sizeof(T) == 4,
+        WIDE = pgi_restrict_tuning[ENTRY][0],
+        HIGH = pgi_restrict_tuning[ENTRY][1],
+        ROWS = pgi_restrict_tuning[ENTRY][2],
+        AHEAD = pgi_restrict_tuning[ENTRY][3],
+        BLOCKS = pgi_restrict_tuning[ENTRY][4],
+        THREADS = WIDE * HIGH / ROWS,
+        HALO = FLAT ? 0 : 1,
+        PITCH = WIDE + 2,
+        PLANE = (HIGH + 2 * HALO) * PITCH,    // of u, with a halo of 1
+        SUM_PITCH = WIDE + PGI_TAPS,          // a window reaches beyond a tile only with weights of 0
+        SUM = (HIGH + PGI_TAPS) * SUM_PITCH,
+        PLANES = 128,    // of a slab at most
+        BYTES = sizeof(T) * ((AHEAD + 2) * PLANE + (AHEAD + 1) * HIGH * WIDE + 2 * SUM),
+        TABLES = (PLANES + PGI_TAPS) * (sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
+                 (WIDE + HIGH + PLANES + 2) * sizeof(pgi_taps<T>)
+    };
+};
+
+template <class T> struct pgi_restricted {
+    pgi_box<T> b;
+    pgi_transfers<T> transfer;
+    pgi_grid u, coarse_f;
+    pgi_rhs rhs;
+    int own[3], tiles[3];    // points from tile to tile, and the numbers of tiles
+    int last;                // planes beyond its own that a slab restricts from
+    int wide;                // threads that share a coarse row
+};
+
+// Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Covers a tile plane by plane, while
+// planes to come are on their way to shared memory; a thread has some rows of a column. Residuals are summed along z as
+// they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none   One
+// barrier a plane
+template <class T, int FLAT>
+static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_restricting<T, FLAT>::BLOCKS)
+    pgi_restrict_residual_kernel(const pgi_restricted<T> a)
+{
+    typedef pgi_restricting<T, FLAT> tuned;
+    enum {
+        ROWS = tuned::ROWS,
+        HIGH = tuned::HIGH,
+        WIDE = tuned::WIDE,
+        AHEAD = tuned::AHEAD,
+        PITCH = tuned::PITCH,
+        PLANE = tuned::PLANE,
+        HALO = tuned::HALO,
+        PLANES = tuned::PLANES,
+        THREADS = tuned::THREADS,
+        SUM_PITCH = tuned::SUM_PITCH,
+        EDGE = 2 * HALO * WIDE + 2 * HIGH    // points of the halo; corners are not needed
+    };
+    PGI_DYNAMIC_SHARED(T, u_slots);    // [AHEAD + 2][PLANE]
+    T *const f_slots = u_slots + (AHEAD + 2) * PLANE, *const sums = f_slots + (AHEAD + 1) * HIGH * WIDE;
+    __shared__ pgi_row<T> z_rows[PLANES + PGI_TAPS];
+    __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
+    __shared__ pgi_taps<T> x_taps[WIDE], y_taps[HIGH], z_taps[PLANES + 2];
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const int tx = (int)threadIdx.x, ty = (int)threadIdx.y * ROWS, thread = tx + WIDE * (int)threadIdx.y;
+    const int tile_x = (int)blockIdx.x % a.tiles[0], rest = (int)blockIdx.x / a.tiles[0], tile_y = rest % a.tiles[1];
+    const int x0 = tile_x * a.own[0], x1 = tile_x < a.tiles[0] - 1 ? x0 + a.own[0] : ax.n;
+    const int y0 = tile_y * a.own[1], y1 = tile_y < a.tiles[1] - 1 ? y0 + a.own[1] : ay.n;
+    const int z0 = rest / a.tiles[1] * a.own[2], z1 = z0 + a.own[2] < az.n ? z0 + a.own[2] : az.n;
+    const int count = z1 - z0 + a.last;    // planes of residuals
+
+    // Points beyond an end stand for the last one, and count as 0.
+    const auto column_of = [&](int x) { return ax.periodic ? (x + ax.n) % ax.n : pgi_nearest(ax, x); };
+    const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(ay, y); };
+    const auto plane_of = [&](int z) { return pgi_nearest(az, z); };
+    const int x = x0 + tx, y = y0 + ty, i = column_of(x);
+    unsigned u_row[ROWS], f_row[ROWS], edge = 0;
+    int edge_at = 0;    // in a plane
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        u_row[r] = (unsigned)((row_of(y + r) * a.u.sj + i) * (int64_t)sizeof(T));
+        f_row[r] = (unsigned)((row_of(y + r) * a.rhs.f.sj + i) * (int64_t)sizeof(T));
+    }
+    if (thread < EDGE) {
+        const int side = thread - 2 * HALO * WIDE, across = thread < WIDE ? -1 : (int)HIGH;
+        const int ex = side < 0 ? thread % WIDE : side < HIGH ? -1 : (int)WIDE, ey = side < 0 ? across : side % HIGH;
+        edge = (unsigned)((row_of(y0 + ey) * a.u.sj + column_of(x0 + ex)) * (int64_t)sizeof(T));
+        edge_at = (ey + HALO) * PITCH + ex + 1;
+    }
+    static_assert((int)EDGE <= (int)THREADS, "a thread fetches one point of the halo");
+    const char *const u_base = (const char *)pgi_data<T>(a.u), *const f_base = (const char *)pgi_data<T>(a.rhs.f);
+    const int at = (ty + HALO) * PITCH + tx + 1;    // of row 0 in a plane
+    const auto fetch_u = [&](int k, T *slot) {
+        const char *const plane = u_base + plane_of(k) * a.u.sk * (int64_t)sizeof(T);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) pgi_copy_async<sizeof(T), 0>(slot + at + r * PITCH, plane + u_row[r]);
+        if (thread < EDGE) pgi_copy_async<sizeof(T), 0>(slot + edge_at, plane + edge);
+    };
+    const auto fetch_f = [&](int k, T *slot) {
+        const char *const plane = f_base + plane_of(k) * a.rhs.f.sk * (int64_t)sizeof(T);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) pgi_copy_async<sizeof(T), 0>(slot + (ty + r) * WIDE + tx, plane + f_row[r]);
+    };
+    fetch_u(z0, u_slots);
+    for (int q = 0; q < AHEAD; q++) {
+        fetch_u(z0 + q + 1, u_slots + (q + 1) * PLANE);
+        fetch_f(z0 + q, f_slots + q * HIGH * WIDE);
+        pgi_copy_commit();
+    }
+
+    for (int q = thread; q < WIDE; q += THREADS) x_taps[q] = pgi_taps_of(a.transfer.axis[0], x0, x1, q);
+    for (int q = thread; q < HIGH; q += THREADS) y_taps[q] = pgi_taps_of(a.transfer.axis[1], y0, y1, q);
+    for (int q = thread; q < z1 - z0 + 2; q += THREADS) z_taps[q] = pgi_taps_of(a.transfer.axis[2], z0, z1, q);
+    for (int q = thread; q < count; q += THREADS) z_rows[q] = pgi_row_of(az, plane_of(z0 + q));
+    for (int q = thread; q < 2 * tuned::SUM; q += THREADS) sums[q] = 0;
+    __syncthreads();
+    for (int q = thread; q < count; q += THREADS) {
+        const int near = (int)((int64_t)q * a.transfer.axis[2].nc / a.transfer.axis[2].nf) - 3;
+        pgi_plane_share<T> share = {0, 0, 0};
+        for (int m = near > 0 ? near : 0;; m++) {
+            const int in = z0 + q - z_taps[m].first, next = z0 + q - z_taps[m + 1].first;
+            if (z_taps[m].coarse < 0 || in < 0) break;
+            share.slot = m;
+            share.w0 = in < PGI_TAPS ? z_taps[m].w[in] : (T)0;
+            share.w1 = z_taps[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z_taps[m + 1].w[next] : (T)0;
+            if (share.w0 != 0) break;
+        }
+        shares[q] = share;
+    }
+
+    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    const pgi_row<T> xr = pgi_row_of(ax, i);
+    pgi_row<T> yr[ROWS];
+    unsigned live = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        yr[r] = pgi_row_of(ay, row_of(y + r));
+        live |= (unsigned)((ax.periodic || x < ax.n) && (ay.periodic || FLAT || y + r < ay.n)) << r;
+    }
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+    const bool touched = mask & ((x0 == 0 || x0 + WIDE >= ax.n ? 3u : 0u) | (y0 == 0 || y0 + HIGH >= ay.n ? 12u : 0u) |
+                                 (z0 == 0 || z1 + PGI_TAPS >= az.n ? 48u : 0u));
+    T below[ROWS], here[ROWS], sum[ROWS], following[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        below[r] = pgi_load((const T *)(u_base + plane_of(z0 - 1) * a.u.sk * (int64_t)sizeof(T) + u_row[r]));
+        here[r] = pgi_load((const T *)(u_base + plane_of(z0) * a.u.sk * (int64_t)sizeof(T) + u_row[r]));
+        sum[r] = following[r] = 0;
+    }
+    int slot = 0, f_slot = 0;    // of plane z0 + q
+    int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
+    const int column = thread & (a.wide - 1);
+    const auto finish = [&]() {
+        T *const plane = sums + (open & 1) * tuned::SUM;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            plane[(ty + r) * SUM_PITCH + tx] = sum[r];
+            sum[r] = following[r];
+            following[r] = 0;
+        }
+        ready = open++;
+    };
+    const auto restrict_plane = [&]() {
+        const pgi_taps<T> &xt = x_taps[column];
+        const T *const plane = sums + (ready & 1) * tuned::SUM + xt.first - x0;
+        T *const to = pgi_data<T>(a.coarse_f) + xt.coarse + z_taps[ready].coarse * a.coarse_f.sk;
+        for (int q = thread / a.wide; q < HIGH && xt.coarse >= 0; q += THREADS / a.wide) {
+            const pgi_taps<T> &yt = y_taps[q];
+            if (yt.coarse < 0) break;
+            const T *const from = plane + (yt.first - y0) * SUM_PITCH;
+            T v = 0;
+            for (int j = 0; j < a.transfer.axis[1].most_taps; j++) {
+                T line = 0;
+#pragma unroll
+                for (int o = 0; o < PGI_TAPS; o++)
+                    if (o < a.transfer.axis[0].most_taps) line += xt.w[o] * from[j * SUM_PITCH + o];
+                v += yt.w[j] * line;
+            }
+            to[yt.coarse * a.coarse_f.sj] = v;
+        }
+        ready = -1;
+    };
+    // Beyond the last plane of residuals, what is complete is still to be restricted.
+    for (int q = 0; q < count || ready >= 0 || z_taps[open].coarse >= 0; q++) {
+        pgi_copy_wait<AHEAD - 1>();
+        __syncthreads();
+        if (ready >= 0) restrict_plane();
+        if (q >= count) {
+            if (z_taps[open].coarse >= 0) finish();
+            continue;
+        }
+        const int k = z0 + q, next_slot = slot < AHEAD + 1 ? slot + 1 : 0, free_slot = slot > 0 ? slot - 1 : AHEAD + 1;
+        fetch_u(k + 1 + AHEAD, u_slots + free_slot * PLANE);
+        fetch_f(k + AHEAD, f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * HIGH * WIDE);
+        pgi_copy_commit();
+        const T *const u = u_slots + slot * PLANE + at, *const up = u_slots + next_slot * PLANE + at;
+        const T *const f = f_slots + f_slot * HIGH * WIDE + ty * WIDE + tx;
+        const pgi_row<T> zr = z_rows[q];
+        const pgi_plane_share<T> share = shares[q];
+        if (open < share.slot) finish();
+        T residual[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const T *const v = u + r * PITCH;
+            const T above = up[r * PITCH];
+            const T au = pgi_stencil(xr, yr[r], zr, pgi_reaction(alpha, xr, yr[r], zr), here[r], v[-1], v[1],
+                                     r > 0 ? here[r > 0 ? r - 1 : 0] : v[-PITCH * HALO],
+                                     r < ROWS - 1 ? here[r < ROWS - 1 ? r + 1 : 0] : v[PITCH * HALO], below[r], above);
+            residual[r] = live >> r & 1 ? f[r * WIDE] - mean - au : (T)0;
+            below[r] = above;    // becomes here, see below
+        }
+        if (touched)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                if (live >> r & 1)
+                    residual[r] = pgi_rhs_point(a.b, a.rhs, residual[r], (T)0, i, row_of(y + r), plane_of(k));
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            sum[r] += share.w0 * residual[r];
+            following[r] += share.w1 * residual[r];
+            const T above = below[r];
+            below[r] = here[r];
+            here[r] = above;
+        }
+        slot = next_slot;
+        f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
+    }
+    pgi_copy_wait<0>();
+}
+
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
     pgi_control(st, step, argument, pgi_device_now());
@@ -3896,9 +4022,15 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
     return 1;
 }
 
+// Whether an offset inside a plane is an int
+template <class T> static int pgi_plane_fits(const pgi_grid &g, const int n[3])
+{
+    return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
+}
+
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, tail, flat, warps, resident, rows, ahead;
+    int sweeps, head, flat, warps, resident, rows, ahead;
 };
 
 // Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
@@ -3911,44 +4043,24 @@ static int pgi_tiles_of(int n, int periodic, int span, int own)
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
-    const int halves = pgi_halves(kind.sweeps, kind.tail), low = halves, flat = kind.flat, tail = kind.tail,
-              team = flat ? 32 : 32 * kind.warps;
-    int n[3], reach[3] = {0, 0, 0};
+    const int halves = 2 * kind.sweeps, flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
+    int n[3];
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
-    for (int d = 0; d < 3 && tail; d++) {
-        const pgi_transfer<T> &t = a->transfer.axis[d];
-        if (t.kind != PGI_SAME && !t.taps) return 0;
-        reach[d] = pgi_reach(t);
-    }
-    const auto high = [&](int d) { return (2 * kind.sweeps + (tail ? 1 + reach[d] : 0) + 1) / 2 * 2; };
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
-    const auto fits = [&](const pgi_grid &g) {    // an offset inside a plane is an int
-        return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
-    };
-    if (!fits(a->u) || !fits(a->out) || !fits(a->rhs.f)) return 0;
+    if (!pgi_plane_fits<T>(a->u, n) || !pgi_plane_fits<T>(a->out, n) || !pgi_plane_fits<T>(a->rhs.f, n)) return 0;
     a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
     const int width = a->skewed ? 62 : 64;
-    a->own[0] = width - low - high(0) - (a->first ? 2 : 0);
-    // A lane restricts to one coarse column at most.
-    const pgi_transfer<T> &tx = a->transfer.axis[0];
-    const auto tiles_x = [&]() {
-        return pgi_tiles_of(n[0], a->b.axis[0].periodic, a->own[0] + low + high(0) + (a->first ? 1 : 0), a->own[0]);
-    };
-    const auto too_wide = [&]() {
-        const int most = a->own[0] + (low > high(0) ? low : high(0));
-        return tiles_x() == 1 ? tx.nc > 32 : ((int64_t)most * tx.nc + tx.nf - 1) / tx.nf + 1 > 32;
-    };
-    while (tail && too_wide()) a->own[0] -= 2;
-    a->tiles[0] = tiles_x();
+    a->own[0] = width - 2 * halves - (a->first ? 2 : 0);
+    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, a->own[0] + 2 * halves + (a->first ? 1 : 0), a->own[0]);
 
     // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
     // halo. What counts: the steps in sequence.
     double best = 1e300;
     for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
-        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - low - high(1);
-        if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + low + high(1))) continue;
+        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - 2 * halves;
+        if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + 2 * halves)) continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
         const double used =
             cluster < 3 ? 1 : (double)(16 / cluster * cluster) / 16;    // 16 or 18 processors lie together
@@ -3957,7 +4069,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
-            const double steps = planes + low + halves + 2 + reach[2],
+            const double steps = planes + 2 * halves + 2,
                          cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
             if (cost >= best) continue;
             best = cost;
@@ -3966,17 +4078,14 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         }
     }
     a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
-    a->last = reach[2];
-    const int extent[3] = {64, flat ? 1 : kind.warps * kind.rows, 0};
-    for (int d = 0; d < 3; d++) {
+    const int extent[2] = {64, flat ? 1 : kind.warps * kind.rows};
+    for (int d = 0; d < 2 && kind.head == PGI_CORRECTED; d++) {
         const pgi_transfer<T> &t = a->transfer.axis[d];
-        const int64_t points = tail ? a->own[d] : extent[d];
-        a->slots[d] =
-            kind.head == PGI_CORRECTED || tail ? (int)((points * t.nc + t.nf - 1) / t.nf) + (tail ? 2 : 6) : 0;
+        a->slots[d] = (int)(((int64_t)extent[d] * t.nc + t.nf - 1) / t.nf) + 6;
     }
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
-              planes = a->own[2] + a->last + 2 * halves + low + 4, slots = a->slots[0] * a->slots[1];
+              planes = a->own[2] + 3 * halves + 4, slots = a->slots[0] * a->slots[1];
     int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
@@ -3987,29 +4096,23 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
-    a->coarse_rows =
-        take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
-             : tail                     ? (int64_t)sizeof(pgi_taps<T>) * ((flat ? 1 : kind.rows * kind.warps) + 1)
-                                        : 0);
-    a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
-    a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
-    const int all_rows = flat ? 1 : kind.rows * kind.warps;
-    a->residuals = take(
-        (int64_t)sizeof(T) *
-        (tail ? all_rows * (64 + PGI_TAPS + 2 * 32) + 32 * (3 * (flat ? 1 : kind.rows) + PGI_TAPS)
-              : (kind.ahead + 3) * slots + 2 + (kind.head == PGI_CORRECTED ? 4 * (flat ? 1 : kind.rows) * team : 0)));
+    const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
+    a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * rows : 0);
+    a->coarse_planes = take(corrected ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
+    a->corrections =
+        take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
     a->bytes = used;
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
     return flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
 }
 
-template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
+template <class T, int SWEEPS, int HEAD, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {
-        SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
+    const pgi_pass_kind kind = {SWEEPS,      HEAD, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS,
+                                tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -4029,22 +4132,18 @@ template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_laun
     return 1;
 }
 
-// One pass: sweeps from u, and with `onto` the restriction of the residual. Returns 0 where there is no such pass.
+// One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega,
-                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
-                                            const pgi_level *onto)
+                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e)
 {
-#define PGI_PASS(sweeps, head, tail)                                                                                   \
+#define PGI_PASS(sweeps, head)                                                                                         \
     {                                                                                                                  \
-        pgi_launch_pass<T, sweeps, head, tail, 0>, pgi_launch_pass<T, sweeps, head, tail, 1>                           \
+        pgi_launch_pass<T, sweeps, head, 0>, pgi_launch_pass<T, sweeps, head, 1>                                       \
     }
-    int (*const launch[4][3][2])(pg_solver *, pgi_pass<T> *) = {
-        {{}, {}, {}},
-        {PGI_PASS(1, PGI_FROM_U, 0), PGI_PASS(1, PGI_FROM_ZERO, 0), PGI_PASS(1, PGI_CORRECTED, 0)},
-        {PGI_PASS(2, PGI_FROM_U, 0), PGI_PASS(2, PGI_FROM_ZERO, 0), {}},
-        {PGI_PASS(0, PGI_FROM_U, 1), {}, {}}};
+    int (*const launch[2][3][2])(pg_solver *, pgi_pass<T> *) = {
+        {PGI_PASS(1, PGI_FROM_U), PGI_PASS(1, PGI_FROM_ZERO), PGI_PASS(1, PGI_CORRECTED)},
+        {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
 #undef PGI_PASS
-    const auto go = launch[onto ? 3 : sweeps][head][l->n[1] == 1];
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
@@ -4054,9 +4153,8 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     a.u = u;
     a.out = pgi_other_grid(l, u);
     a.e = e;
-    a.coarse_f = onto ? onto->f : pgi_no_grid();
-    if (coarse || onto) a.transfer = pgi_transfers_of(l, T());
-    return go && pgi_passes(l, a.b) && go(s, &a);
+    if (coarse) a.transfer = pgi_transfers_of(l, T());
+    return pgi_passes(l, a.b) && launch[sweeps - 1][head][l->n[1] == 1](s, &a);
 }
 
 // Sweeps as passes from grid to grid of a level. Returns where u is.
@@ -4068,7 +4166,7 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
         u = pgi_other_grid(l, u);    // so that it ends in u
     while (sweeps > 0) {
         const int count = sweeps > 1 && head != PGI_CORRECTED ? 2 : 1;
-        if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, NULL)) break;
+        if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e)) break;
         u = pgi_other_grid(l, u);
         sweeps -= count;
         head = PGI_FROM_U;
@@ -4154,11 +4252,52 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
     return u;
 }
 
+template <class T, int FLAT>
+static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const pgi_level *coarse)
+{
+    typedef pgi_restricting<T, FLAT> tuned;
+    pgi_restricted<T> a;
+    memset(&a, 0, sizeof a);
+    a.b = pgi_box_of(l, T());
+    a.transfer = pgi_transfers_of(l, T());
+    a.u = u;
+    a.coarse_f = coarse->f;
+    a.rhs = rhs;
+    const int span[2] = {tuned::WIDE, tuned::HIGH};
+    for (int d = 0; d < 3; d++) {
+        const pgi_transfer<T> &t = a.transfer.axis[d];
+        const pgi_axis<T> &axis = a.b.axis[d];
+        if ((t.kind != PGI_SAME && !t.taps) || (axis.periodic && axis.n > 1 && axis.n < 32)) return 0;
+        if (d == 2) break;
+        a.own[d] = FLAT && d == 1 ? 1 : span[d] - pgi_reach(t);
+        a.tiles[d] = pgi_tiles_of(axis.n, axis.periodic, span[d], a.own[d]);
+    }
+    if (!pgi_plane_fits<T>(u, l->n) || !pgi_plane_fits<T>(rhs.f, l->n)) return 0;
+    a.last = pgi_reach(a.transfer.axis[2]);
+    const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1], room = (int64_t)s->multiprocessors * tuned::BLOCKS;
+    double best = 1e300;
+    for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
+        const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
+        const double cost = (double)((tiles + room - 1) / room) * (planes + a.last + 6);
+        if (cost < best) best = cost, a.own[2] = planes;
+    }
+    a.tiles[2] = (l->n[2] + a.own[2] - 1) / a.own[2];
+    const pgi_transfer<T> &tx = a.transfer.axis[0];
+    const int64_t most = a.own[0] > l->n[0] ? l->n[0] : span[0];
+    a.wide = 1;
+    while (a.wide < span[0] && a.wide < (most * tx.nc + tx.nf - 1) / tx.nf) a.wide *= 2;
+    const auto kernel = pgi_restrict_residual_kernel<T, FLAT>;
+    if ((int)tuned::BYTES + (int)tuned::TABLES > s->shared_limit) return 0;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tuned::BYTES));
+    PGI_LAUNCH_SHARED(s, columns * a.tiles[2], dim3(tuned::WIDE, tuned::HIGH / tuned::ROWS), tuned::BYTES, kernel, a);
+    return 1;
+}
+
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const pgi_level *coarse)
 {
-    if (!pgi_cuda_pass<T>(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, NULL, u, coarse))
-        pgi_residual_then_restrict(s, l, u, rhs, coarse);
+    const auto launch = l->n[1] == 1 ? pgi_launch_restriction<T, 1> : pgi_launch_restriction<T, 0>;
+    if (!launch(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
