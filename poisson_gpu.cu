@@ -373,18 +373,24 @@ template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int 
     return i < a.n - 1 ? 1 : a.periodic ? 1 - a.n : 0;
 }
 
-// A u. Every operation sums a stencil here, so that all of them round alike.
+// A u, from what the neighbours have more than u. Every operation sums a stencil here, so that all of them round alike.
+template <class T, class ROW> static PGI_HD inline T pgi_sum(const ROW &x, const ROW &y, const ROW &z, T reaction, T u,
+                                                             T west, T east, T south, T north, T down, T up)
+{
+    T sum = reaction * u;
+    sum += x.lower * west;
+    sum += x.upper * east;
+    sum += y.lower * south;
+    sum += y.upper * north;
+    sum += z.lower * down;
+    sum += z.upper * up;
+    return sum;
+}
+
 template <class T, class ROW> static PGI_HD inline T pgi_stencil(const ROW &x, const ROW &y, const ROW &z, T reaction,
                                                                  T u, T xm, T xp, T ym, T yp, T zm, T zp)
 {
-    T sum = reaction * u;
-    sum += x.lower * (xm - u);
-    sum += x.upper * (xp - u);
-    sum += y.lower * (ym - u);
-    sum += y.upper * (yp - u);
-    sum += z.lower * (zm - u);
-    sum += z.upper * (zp - u);
-    return sum;
+    return pgi_sum(x, y, z, reaction, u, xm - u, xp - u, ym - u, yp - u, zm - u, zp - u);
 }
 
 template <class T>
@@ -3627,11 +3633,11 @@ template <class T> struct pgi_plane_share {
     T w0, w1;
 };
 
-// Columns and rows of a tile, rows of a thread, planes under way, blocks that a multiprocessor must be able to hold:
-// f64, f32, 2D.
+// Columns and rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a multiprocessor
+// must be able to hold: f64, f32, 2D.
 #ifndef PGI_RESTRICT_TUNE
 #define PGI_RESTRICT_TUNE                                                                                              \
-    {64, 16, 4, 3, 2}, {64, 16, 4, 3, 3}, { 256, 1, 1, 4, 4 }
+    {64, 32, 2, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 4 }
 #endif
 static constexpr int pgi_restrict_tuning[3][5] = {PGI_RESTRICT_TUNE};
 template <class T, int FLAT> struct pgi_restricting {
@@ -3642,13 +3648,14 @@ template <class T, int FLAT> struct pgi_restricting {
         ROWS = pgi_restrict_tuning[ENTRY][2],
         AHEAD = pgi_restrict_tuning[ENTRY][3],
         BLOCKS = pgi_restrict_tuning[ENTRY][4],
-        THREADS = WIDE * HIGH / ROWS,
+        THREADS = WIDE * HIGH / ROWS / 2,
+        LANES = FLAT ? (int)THREADS : WIDE / 2,    // threads side by side
         HALO = FLAT ? 0 : 1,
-        PITCH = WIDE + 2,
-        PLANE = (HIGH + 2 * HALO) * PITCH,    // of u, with a halo of 1
-        SUM_PITCH = WIDE + PGI_TAPS,          // a window reaches beyond a tile only with weights of 0
+        PITCH = WIDE + 4,    // of u, with a halo of 1 that keeps pairs aligned
+        PLANE = (HIGH + 2 * HALO) * PITCH,
+        SUM_PITCH = WIDE + PGI_TAPS,    // a window reaches beyond a tile only with weights of 0
         SUM = (HIGH + PGI_TAPS) * SUM_PITCH,
-        PLANES = 128,    // of a slab at most
+        PLANES = 64,    // of a slab at most
         BYTES = sizeof(T) * ((AHEAD + 2) * PLANE + (AHEAD + 1) * HIGH * WIDE + 2 * SUM),
         TABLES = (PLANES + PGI_TAPS) * (sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
                  (WIDE + HIGH + PLANES + 2) * sizeof(pgi_taps<T>)
@@ -3662,18 +3669,47 @@ template <class T> struct pgi_restricted {
     pgi_rhs rhs;
     int own[3], tiles[3];    // points from tile to tile, and the numbers of tiles
     int last;                // planes beyond its own that a slab restricts from
-    int wide;                // threads that share a coarse row
+    int wide;                // threads that share a coarse row, as a shift
+};
+
+// Copies planes of a grid to shared memory, one after the other: a thread ROWS pairs of columns.
+template <class T, int ROWS> struct pgi_supply {
+    const char *plane;
+    unsigned row[ROWS], second[ROWS];    // offsets in a plane; the second column's from the first
+    bool paired, steady;                 // all columns of this thread, of the whole tile
+    // From plane z - 1 to z; beyond a closed end the last one again.
+    __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
+    {
+        if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
+    }
+    __device__ void fetch(T *to, int pitch) const
+    {
+        if (steady) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 0>(to + r * pitch, plane + row[r]);
+            return;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (paired)
+                pgi_copy_async<2 * sizeof(T), 0>(to + r * pitch, plane + row[r]);
+            else {
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r]));
+            }
+    }
 };
 
 // Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Covers a tile plane by plane, while
-// planes to come are on their way to shared memory; a thread has some rows of a column. Residuals are summed along z as
-// they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none   One
+// planes to come are on their way to shared memory; a thread has two columns of some rows. Residuals are summed along z
+// as they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none   One
 // barrier a plane
 template <class T, int FLAT>
 static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_restricting<T, FLAT>::BLOCKS)
     pgi_restrict_residual_kernel(const pgi_restricted<T> a)
 {
     typedef pgi_restricting<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
     enum {
         ROWS = tuned::ROWS,
         HIGH = tuned::HIGH,
@@ -3685,7 +3721,9 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
         PLANES = tuned::PLANES,
         THREADS = tuned::THREADS,
         SUM_PITCH = tuned::SUM_PITCH,
-        EDGE = 2 * HALO * WIDE + 2 * HIGH    // points of the halo; corners are not needed
+        EDGE = 2 * HALO * WIDE + 2 * HIGH,    // points of the halo; corners are not needed
+        APART = FLAT ? 2 * THREADS : 0,       // columns from row to row of a thread
+        SETS = FLAT ? ROWS : 1                // of columns of a thread
     };
     PGI_DYNAMIC_SHARED(T, u_slots);    // [AHEAD + 2][PLANE]
     T *const f_slots = u_slots + (AHEAD + 2) * PLANE, *const sums = f_slots + (AHEAD + 1) * HIGH * WIDE;
@@ -3693,7 +3731,8 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
     __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
     __shared__ pgi_taps<T> x_taps[WIDE], y_taps[HIGH], z_taps[PLANES + 2];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int tx = (int)threadIdx.x, ty = (int)threadIdx.y * ROWS, thread = tx + WIDE * (int)threadIdx.y;
+    const int tx = 2 * (int)threadIdx.x, ty = FLAT ? 0 : (int)threadIdx.y * ROWS,
+              thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
     const int tile_x = (int)blockIdx.x % a.tiles[0], rest = (int)blockIdx.x / a.tiles[0], tile_y = rest % a.tiles[1];
     const int x0 = tile_x * a.own[0], x1 = tile_x < a.tiles[0] - 1 ? x0 + a.own[0] : ax.n;
     const int y0 = tile_y * a.own[1], y1 = tile_y < a.tiles[1] - 1 ? y0 + a.own[1] : ay.n;
@@ -3703,46 +3742,70 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
     // Points beyond an end stand for the last one, and count as 0.
     const auto column_of = [&](int x) { return ax.periodic ? (x + ax.n) % ax.n : pgi_nearest(ax, x); };
     const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(ay, y); };
-    const auto plane_of = [&](int z) { return pgi_nearest(az, z); };
-    const int x = x0 + tx, y = y0 + ty, i = column_of(x);
-    unsigned u_row[ROWS], f_row[ROWS], edge = 0;
-    int edge_at = 0;    // in a plane
+    const auto offset = [&](const pgi_grid &g, int x, int y) {
+        return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
+    };
+    pgi_supply<T, ROWS> u_supply, f_supply;
+    u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
+    f_supply.plane = (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T);
+    bool whole = true;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        u_row[r] = (unsigned)((row_of(y + r) * a.u.sj + i) * (int64_t)sizeof(T));
-        f_row[r] = (unsigned)((row_of(y + r) * a.rhs.f.sj + i) * (int64_t)sizeof(T));
+        const int x = x0 + tx + r * APART, y = y0 + ty + (FLAT ? 0 : r);
+        u_supply.row[r] = offset(a.u, x, y);
+        f_supply.row[r] = offset(a.rhs.f, x, y);
+        whole = whole && column_of(x + 1) == column_of(x) + 1 && column_of(x) % 2 == 0;
+        u_supply.second[r] = f_supply.second[r] = (unsigned)((column_of(x + 1) - column_of(x)) * (int)sizeof(T));
     }
+    const auto aligned = [&](const pgi_grid &g) {    // columns 2 i and 2 i + 1 can be copied together
+        return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % sizeof(T2) == 0;
+    };
+    const bool inside = x0 + WIDE <= ax.n;
+    u_supply.paired = whole && aligned(a.u);
+    f_supply.paired = whole && aligned(a.rhs.f);
+    u_supply.steady = inside && aligned(a.u);
+    f_supply.steady = inside && aligned(a.rhs.f);
+    unsigned edge = 0;
+    int edge_at = 0;    // in a plane
     if (thread < EDGE) {
         const int side = thread - 2 * HALO * WIDE, across = thread < WIDE ? -1 : (int)HIGH;
         const int ex = side < 0 ? thread % WIDE : side < HIGH ? -1 : (int)WIDE, ey = side < 0 ? across : side % HIGH;
-        edge = (unsigned)((row_of(y0 + ey) * a.u.sj + column_of(x0 + ex)) * (int64_t)sizeof(T));
-        edge_at = (ey + HALO) * PITCH + ex + 1;
+        edge = offset(a.u, x0 + ex, y0 + ey);
+        edge_at = (ey + HALO) * PITCH + ex + 2;
     }
     static_assert((int)EDGE <= (int)THREADS, "a thread fetches one point of the halo");
-    const char *const u_base = (const char *)pgi_data<T>(a.u), *const f_base = (const char *)pgi_data<T>(a.rhs.f);
-    const int at = (ty + HALO) * PITCH + tx + 1;    // of row 0 in a plane
-    const auto fetch_u = [&](int k, T *slot) {
-        const char *const plane = u_base + plane_of(k) * a.u.sk * (int64_t)sizeof(T);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) pgi_copy_async<sizeof(T), 0>(slot + at + r * PITCH, plane + u_row[r]);
-        if (thread < EDGE) pgi_copy_async<sizeof(T), 0>(slot + edge_at, plane + edge);
+    const int at = (ty + HALO) * PITCH + tx + 2, f_at = ty * WIDE + tx;    // in a plane
+    const auto fetch_u = [&](T *slot, int z) {
+        u_supply.fetch(slot + at, FLAT ? (int)APART : (int)PITCH);
+        if (thread < EDGE) pgi_copy_async<sizeof(T), 0>(slot + edge_at, u_supply.plane + edge);
+        u_supply.turn(a.u, az, z + 1);
     };
-    const auto fetch_f = [&](int k, T *slot) {
-        const char *const plane = f_base + plane_of(k) * a.rhs.f.sk * (int64_t)sizeof(T);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) pgi_copy_async<sizeof(T), 0>(slot + (ty + r) * WIDE + tx, plane + f_row[r]);
+    const auto fetch_f = [&](T *slot, int z) {
+        f_supply.fetch(slot + f_at, FLAT ? (int)APART : (int)WIDE);
+        f_supply.turn(a.rhs.f, az, z + 1);
     };
-    fetch_u(z0, u_slots);
+    T down[ROWS][2], here[ROWS][2], sum[ROWS][2], following[ROWS][2];    // down: what the plane below has more
+    const char *const before = (const char *)pgi_data<T>(a.u) + pgi_nearest(az, z0 - 1) * a.u.sk * (int64_t)sizeof(T);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const unsigned second = u_supply.row[r] + u_supply.second[r];
+        here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
+        here[r][1] = pgi_load((const T *)(u_supply.plane + second));
+        down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
+        down[r][1] = pgi_load((const T *)(before + second)) - here[r][1];
+        sum[r][0] = sum[r][1] = following[r][0] = following[r][1] = 0;
+    }
+    fetch_u(u_slots, z0);
     for (int q = 0; q < AHEAD; q++) {
-        fetch_u(z0 + q + 1, u_slots + (q + 1) * PLANE);
-        fetch_f(z0 + q, f_slots + q * HIGH * WIDE);
+        fetch_u(u_slots + (q + 1) * PLANE, z0 + q + 1);
+        fetch_f(f_slots + q * HIGH * WIDE, z0 + q);
         pgi_copy_commit();
     }
 
     for (int q = thread; q < WIDE; q += THREADS) x_taps[q] = pgi_taps_of(a.transfer.axis[0], x0, x1, q);
     for (int q = thread; q < HIGH; q += THREADS) y_taps[q] = pgi_taps_of(a.transfer.axis[1], y0, y1, q);
     for (int q = thread; q < z1 - z0 + 2; q += THREADS) z_taps[q] = pgi_taps_of(a.transfer.axis[2], z0, z1, q);
-    for (int q = thread; q < count; q += THREADS) z_rows[q] = pgi_row_of(az, plane_of(z0 + q));
+    for (int q = thread; q < count; q += THREADS) z_rows[q] = pgi_row_of(az, pgi_nearest(az, z0 + q));
     for (int q = thread; q < 2 * tuned::SUM; q += THREADS) sums[q] = 0;
     __syncthreads();
     for (int q = thread; q < count; q += THREADS) {
@@ -3760,99 +3823,143 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
     }
 
     const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    const pgi_row<T> xr = pgi_row_of(ax, i);
-    pgi_row<T> yr[ROWS];
+    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
+    T reaction[ROWS][2];
     unsigned live = 0;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        yr[r] = pgi_row_of(ay, row_of(y + r));
-        live |= (unsigned)((ax.periodic || x < ax.n) && (ay.periodic || FLAT || y + r < ay.n)) << r;
+        const int x = x0 + tx + r * APART, y = y0 + ty + (FLAT ? 0 : r);
+        const bool in = ay.periodic || FLAT || y < ay.n;
+        if (!FLAT || r == 0) yr[FLAT ? 0 : r] = pgi_row_of(ay, row_of(y));
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            pgi_row<T> &of_x = xr[FLAT ? r : 0][c];
+            if (FLAT || r == 0) of_x = pgi_row_of(ax, column_of(x + c));
+            reaction[r][c] = (alpha + yr[FLAT ? 0 : r].reaction) + of_x.reaction;
+            live |= (unsigned)(in && (ax.periodic || x + c < ax.n)) << (2 * r + c);
+        }
     }
+    const bool cut = (!ax.periodic && x0 + WIDE > ax.n) || (!ay.periodic && !FLAT && y0 + HIGH > ay.n);
     const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
     const bool touched = mask & ((x0 == 0 || x0 + WIDE >= ax.n ? 3u : 0u) | (y0 == 0 || y0 + HIGH >= ay.n ? 12u : 0u) |
                                  (z0 == 0 || z1 + PGI_TAPS >= az.n ? 48u : 0u));
-    T below[ROWS], here[ROWS], sum[ROWS], following[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        below[r] = pgi_load((const T *)(u_base + plane_of(z0 - 1) * a.u.sk * (int64_t)sizeof(T) + u_row[r]));
-        here[r] = pgi_load((const T *)(u_base + plane_of(z0) * a.u.sk * (int64_t)sizeof(T) + u_row[r]));
-        sum[r] = following[r] = 0;
-    }
     int slot = 0, f_slot = 0;    // of plane z0 + q
     int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
-    const int column = thread & (a.wide - 1);
     const auto finish = [&]() {
-        T *const plane = sums + (open & 1) * tuned::SUM;
+        T *const plane = sums + (open & 1) * tuned::SUM + ty * SUM_PITCH + tx;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            plane[(ty + r) * SUM_PITCH + tx] = sum[r];
-            sum[r] = following[r];
-            following[r] = 0;
+            T2 v;
+            v.x = sum[r][0], v.y = sum[r][1];
+            *(T2 *)(plane + r * (FLAT ? (int)APART : (int)SUM_PITCH)) = v;
+#pragma unroll
+            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
         }
         ready = open++;
     };
-    const auto restrict_plane = [&]() {
-        const pgi_taps<T> &xt = x_taps[column];
-        const T *const plane = sums + (ready & 1) * tuned::SUM + xt.first - x0;
-        T *const to = pgi_data<T>(a.coarse_f) + xt.coarse + z_taps[ready].coarse * a.coarse_f.sk;
-        for (int q = thread / a.wide; q < HIGH && xt.coarse >= 0; q += THREADS / a.wide) {
-            const pgi_taps<T> &yt = y_taps[q];
-            if (yt.coarse < 0) break;
-            const T *const from = plane + (yt.first - y0) * SUM_PITCH;
+    const auto restrict_plane = [&](int most) {
+        for (int q = thread; q < HIGH << a.wide; q += THREADS) {
+            const pgi_taps<T> &xt = x_taps[q & ((1 << a.wide) - 1)], &yt = y_taps[q >> a.wide];
+            if (xt.coarse < 0 || yt.coarse < 0) continue;
+            const T *const from = sums + (ready & 1) * tuned::SUM + (yt.first - y0) * SUM_PITCH + xt.first - x0;
             T v = 0;
-            for (int j = 0; j < a.transfer.axis[1].most_taps; j++) {
+#pragma unroll
+            for (int j = 0; j < PGI_TAPS; j++) {
+                if (j >= most) break;
                 T line = 0;
 #pragma unroll
-                for (int o = 0; o < PGI_TAPS; o++)
-                    if (o < a.transfer.axis[0].most_taps) line += xt.w[o] * from[j * SUM_PITCH + o];
+                for (int o = 0; o < PGI_TAPS; o++) {
+                    if (o >= most) break;
+                    line += xt.w[o] * from[j * SUM_PITCH + o];
+                }
                 v += yt.w[j] * line;
             }
-            to[yt.coarse * a.coarse_f.sj] = v;
+            pgi_data<T>(a.coarse_f)[xt.coarse + yt.coarse * a.coarse_f.sj + z_taps[ready].coarse * a.coarse_f.sk] = v;
         }
         ready = -1;
     };
+    const int most = a.transfer.axis[0].most_taps > a.transfer.axis[1].most_taps ? a.transfer.axis[0].most_taps
+                                                                                 : a.transfer.axis[1].most_taps;
     // Beyond the last plane of residuals, what is complete is still to be restricted.
     for (int q = 0; q < count || ready >= 0 || z_taps[open].coarse >= 0; q++) {
         pgi_copy_wait<AHEAD - 1>();
         __syncthreads();
-        if (ready >= 0) restrict_plane();
+        if (ready >= 0) {
+            if (most <= 2)
+                restrict_plane(2);
+            else
+                restrict_plane(PGI_TAPS);
+        }
         if (q >= count) {
             if (z_taps[open].coarse >= 0) finish();
             continue;
         }
-        const int k = z0 + q, next_slot = slot < AHEAD + 1 ? slot + 1 : 0, free_slot = slot > 0 ? slot - 1 : AHEAD + 1;
-        fetch_u(k + 1 + AHEAD, u_slots + free_slot * PLANE);
-        fetch_f(k + AHEAD, f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * HIGH * WIDE);
+        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
+        fetch_u(u_slots + (slot > 0 ? slot - 1 : AHEAD + 1) * PLANE, z0 + q + AHEAD + 1);
+        fetch_f(f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * HIGH * WIDE, z0 + q + AHEAD);
         pgi_copy_commit();
-        const T *const u = u_slots + slot * PLANE + at, *const up = u_slots + next_slot * PLANE + at;
-        const T *const f = f_slots + f_slot * HIGH * WIDE + ty * WIDE + tx;
         const pgi_row<T> zr = z_rows[q];
         const pgi_plane_share<T> share = shares[q];
         if (open < share.slot) finish();
-        T residual[ROWS];
+        const T *const u = u_slots + slot * PLANE + at, *const up = u_slots + next_slot * PLANE + at;
+        const T *const f = f_slots + f_slot * HIGH * WIDE + f_at;
+        T above[ROWS][2], residual[ROWS][2];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const T *const v = u + r * PITCH;
-            const T above = up[r * PITCH];
-            const T au = pgi_stencil(xr, yr[r], zr, pgi_reaction(alpha, xr, yr[r], zr), here[r], v[-1], v[1],
-                                     r > 0 ? here[r > 0 ? r - 1 : 0] : v[-PITCH * HALO],
-                                     r < ROWS - 1 ? here[r < ROWS - 1 ? r + 1 : 0] : v[PITCH * HALO], below[r], above);
-            residual[r] = live >> r & 1 ? f[r * WIDE] - mean - au : (T)0;
-            below[r] = above;    // becomes here, see below
+            const T2 v = *(const T2 *)(up + r * (FLAT ? (int)APART : (int)PITCH));
+            above[r][0] = v.x, above[r][1] = v.y;
         }
-        if (touched)
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-                if (live >> r & 1)
-                    residual[r] = pgi_rhs_point(a.b, a.rhs, residual[r], (T)0, i, row_of(y + r), plane_of(k));
+        T south[2] = {0, 0}, north[2] = {0, 0};
+        if (!FLAT) {
+            const T2 v = *(const T2 *)(u - PITCH);
+            south[0] = v.x - here[0][0], south[1] = v.y - here[0][1];
+        }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            sum[r] += share.w0 * residual[r];
-            following[r] += share.w1 * residual[r];
-            const T above = below[r];
-            below[r] = here[r];
-            here[r] = above;
+            const T *const row = u + r * (FLAT ? (int)APART : (int)PITCH);
+            const T2 right = *(const T2 *)(f + r * (FLAT ? (int)APART : (int)WIDE));
+            const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
+            if (!FLAT && r == ROWS - 1) {
+                const T2 v = *(const T2 *)(row + PITCH);
+                north[0] = v.x - here[r][0], north[1] = v.y - here[r][1];
+            } else if (!FLAT) {
+                north[0] = here[r < ROWS - 1 ? r + 1 : 0][0] - here[r][0];
+                north[1] = here[r < ROWS - 1 ? r + 1 : 0][1] - here[r][1];
+            }
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const T up = above[r][c] - here[r][c];
+                residual[r][c] =
+                    (c ? right.y : right.x) - pgi_sum(xr[FLAT ? r : 0][c], yr[FLAT ? 0 : r], zr,
+                                                      reaction[r][c] + zr.reaction, here[r][c], c ? -middle : west,
+                                                      c ? east : middle, south[c], north[c], down[r][c], up);
+                down[r][c] = -up;
+                here[r][c] = above[r][c];
+                south[c] = -north[c];
+            }
         }
+        if (mean != 0)
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
+        if (touched) {
+            const int k = pgi_nearest(az, z0 + q);
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++)
+                residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
+                                                       column_of(x0 + tx + e / 2 * APART + (e & 1)),
+                                                       row_of(y0 + ty + (FLAT ? 0 : e / 2)), k);
+        }
+        if (cut)
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++)
+                if (!(live >> e & 1)) residual[e / 2][e & 1] = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                sum[r][c] += share.w0 * residual[r][c];
+                following[r][c] += share.w1 * residual[r][c];
+            }
         slot = next_slot;
         f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
     }
@@ -4269,7 +4376,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
         const pgi_axis<T> &axis = a.b.axis[d];
         if ((t.kind != PGI_SAME && !t.taps) || (axis.periodic && axis.n > 1 && axis.n < 32)) return 0;
         if (d == 2) break;
-        a.own[d] = FLAT && d == 1 ? 1 : span[d] - pgi_reach(t);
+        a.own[d] = FLAT && d == 1 ? 1 : (span[d] - pgi_reach(t)) & ~1;    // pairs of columns stay pairs
         a.tiles[d] = pgi_tiles_of(axis.n, axis.periodic, span[d], a.own[d]);
     }
     if (!pgi_plane_fits<T>(u, l->n) || !pgi_plane_fits<T>(rhs.f, l->n)) return 0;
@@ -4283,13 +4390,13 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     }
     a.tiles[2] = (l->n[2] + a.own[2] - 1) / a.own[2];
     const pgi_transfer<T> &tx = a.transfer.axis[0];
-    const int64_t most = a.own[0] > l->n[0] ? l->n[0] : span[0];
-    a.wide = 1;
-    while (a.wide < span[0] && a.wide < (most * tx.nc + tx.nf - 1) / tx.nf) a.wide *= 2;
+    const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
+    while (1 << a.wide < tuned::WIDE && 1 << a.wide < (most * tx.nc + tx.nf - 1) / tx.nf) a.wide++;
     const auto kernel = pgi_restrict_residual_kernel<T, FLAT>;
     if ((int)tuned::BYTES + (int)tuned::TABLES > s->shared_limit) return 0;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, tuned::BYTES));
-    PGI_LAUNCH_SHARED(s, columns * a.tiles[2], dim3(tuned::WIDE, tuned::HIGH / tuned::ROWS), tuned::BYTES, kernel, a);
+    PGI_LAUNCH_SHARED(s, columns * a.tiles[2], dim3(tuned::LANES, tuned::THREADS / tuned::LANES), tuned::BYTES, kernel,
+                      a);
     return 1;
 }
 
