@@ -2522,7 +2522,6 @@ template <> struct pgi_two<float> {
 };
 
 enum {
-    PGI_PASS_PREFETCH = 4,
     PGI_PASS_PLANES = 256,
     PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
     PGI_PASS_CLUSTER = 8,    // most blocks side by side
@@ -2756,7 +2755,7 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 // 1.12, 0.66.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
+    {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
 #endif
 static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
@@ -2816,6 +2815,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = HALVES + AHEAD,    // and of f, AHEAD still to come
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
+        COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
+        PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
         BOX = HALVES * 2 * TEAM    // an inbox: what warps beside each other tell of their edges
@@ -2847,7 +2848,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
     T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
-    pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
+    pgi_pair<T> *const x_pairs = (pgi_pair<T> *)(shared + a.coarse_rows), *const y_pairs = x_pairs + 64;
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
     T *const corrections = (T *)(shared + a.corrections);    // raw coarse planes, [E_SLOTS][slots]
     uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
@@ -2864,7 +2865,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
-    pgi_pair<T> x_pair[2];
     int e_origin[2] = {0, 0};
     const pgi_transfers<T> &tr = a.transfer;
     if (HEAD == PGI_CORRECTED) {
@@ -2890,7 +2890,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(y_tile + q, ny, ay.periodic));
         for (int q = thread; q <= end + 1 - z_table; q += TEAM)
             z_pairs[q] = pgi_level_pair_of(tr.axis[2], z_table + q, nz);
-        for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
+        for (int q = thread; q < 64; q += TEAM) x_pairs[q] = place(0, pgi_wrap(x_tile + q, nx, ax.periodic));
         for (int q = thread; q < E_SLOTS * slots; q += TEAM) corrections[q] = 0;
     }
     // The thread's columns. Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
@@ -2990,18 +2990,17 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (j >= ty.nc) j = ty.periodic && j - ty.nc < ty.nc ? j - ty.nc : -1;
         return i < 0 || j < 0 ? -1 : (int)(i + j * a.e.sj);
     };
-    int e_at[PGI_PASS_PREFETCH];
+    int e_at[PREFETCH];
     if (HEAD == PGI_CORRECTED)
 #pragma unroll
-        for (int q = 0; q < PGI_PASS_PREFETCH; q++)
-            e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
+        for (int q = 0; q < PREFETCH; q++) e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
     const auto fetch_e = [&](int plane, int slot) {
         const T *const from = e_base + (int64_t)plane * a.e.sk;
         T *const to = corrections + slot * slots + thread;
 #pragma unroll
-        for (int q = 0; q < PGI_PASS_PREFETCH; q++)
+        for (int q = 0; q < PREFETCH; q++)
             if (e_at[q] >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + e_at[q]);
-        for (int q = PGI_PASS_PREFETCH; thread + q * TEAM < slots; q++) {    // few axes coarsened
+        for (int q = PREFETCH; thread + q * TEAM < slots; q++) {    // few axes coarsened
             const int at = e_offset(thread + q * TEAM);
             if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
@@ -3012,16 +3011,16 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         e_coming = 1;    // pairs and slots of the newest planes in use and asked for
     const auto interpolate = [&](int slot, T2 *line) {
         const T *const e = corrections + slot * slots;
+        const pgi_pair<T> left = x_pairs[2 * lane], right = x_pairs[2 * lane + 1];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const pgi_pair<T> p = y_pairs[warp * ROWS + r];
+            const T *const low = e + p.j0, *const high = e + p.j1;
             T2 v;
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const pgi_pair<T> o = x_pair[c];
-                (c ? v.y : v.x) = p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
-                                  p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
-            }
+            v.x = p.w0 * (left.w0 * low[left.j0] + left.w1 * low[left.j1]) +
+                  p.w1 * (left.w0 * high[left.j0] + left.w1 * high[left.j1]);
+            v.y = p.w0 * (right.w0 * low[right.j0] + right.w1 * low[right.j1]) +
+                  p.w1 * (right.w0 * high[right.j0] + right.w1 * high[right.j1]);
             line[r * TEAM] = v;
         }
     };
@@ -3637,7 +3636,7 @@ template <class T> struct pgi_plane_share {
 // must be able to hold: f64, f32, 2D.
 #ifndef PGI_RESTRICT_TUNE
 #define PGI_RESTRICT_TUNE                                                                                              \
-    {64, 32, 2, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 4 }
+    {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
 #endif
 static constexpr int pgi_restrict_tuning[3][5] = {PGI_RESTRICT_TUNE};
 template <class T, int FLAT> struct pgi_restricting {
@@ -3655,7 +3654,7 @@ template <class T, int FLAT> struct pgi_restricting {
         PLANE = (HIGH + 2 * HALO) * PITCH,
         SUM_PITCH = WIDE + PGI_TAPS,    // a window reaches beyond a tile only with weights of 0
         SUM = (HIGH + PGI_TAPS) * SUM_PITCH,
-        PLANES = 64,    // of a slab at most
+        PLANES = FLAT ? 256 : 64,    // of a slab at most
         BYTES = sizeof(T) * ((AHEAD + 2) * PLANE + (AHEAD + 1) * HIGH * WIDE + 2 * SUM),
         TABLES = (PLANES + PGI_TAPS) * (sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
                  (WIDE + HIGH + PLANES + 2) * sizeof(pgi_taps<T>)
@@ -3673,9 +3672,9 @@ template <class T> struct pgi_restricted {
 };
 
 // Copies planes of a grid to shared memory, one after the other: a thread ROWS pairs of columns.
-template <class T, int ROWS> struct pgi_supply {
+template <class T, int ROWS, int SETS> struct pgi_supply {
     const char *plane;
-    unsigned row[ROWS], second[ROWS];    // offsets in a plane; the second column's from the first
+    unsigned row[ROWS], second[SETS];    // offsets in a plane; the second column's from the first
     bool paired, steady;                 // all columns of this thread, of the whole tile
     // From plane z - 1 to z; beyond a closed end the last one again.
     __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
@@ -3686,16 +3685,16 @@ template <class T, int ROWS> struct pgi_supply {
     {
         if (steady) {
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 0>(to + r * pitch, plane + row[r]);
+            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
             return;
         }
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (paired)
-                pgi_copy_async<2 * sizeof(T), 0>(to + r * pitch, plane + row[r]);
+                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
             else {
                 pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r]));
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
             }
     }
 };
@@ -3745,7 +3744,7 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
     const auto offset = [&](const pgi_grid &g, int x, int y) {
         return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
     };
-    pgi_supply<T, ROWS> u_supply, f_supply;
+    pgi_supply<T, ROWS, SETS> u_supply, f_supply;
     u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
     f_supply.plane = (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T);
     bool whole = true;
@@ -3755,7 +3754,8 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
         u_supply.row[r] = offset(a.u, x, y);
         f_supply.row[r] = offset(a.rhs.f, x, y);
         whole = whole && column_of(x + 1) == column_of(x) + 1 && column_of(x) % 2 == 0;
-        u_supply.second[r] = f_supply.second[r] = (unsigned)((column_of(x + 1) - column_of(x)) * (int)sizeof(T));
+        u_supply.second[r % SETS] = f_supply.second[r % SETS] =
+            (unsigned)((column_of(x + 1) - column_of(x)) * (int)sizeof(T));
     }
     const auto aligned = [&](const pgi_grid &g) {    // columns 2 i and 2 i + 1 can be copied together
         return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % sizeof(T2) == 0;
@@ -3788,7 +3788,7 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
     const char *const before = (const char *)pgi_data<T>(a.u) + pgi_nearest(az, z0 - 1) * a.u.sk * (int64_t)sizeof(T);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const unsigned second = u_supply.row[r] + u_supply.second[r];
+        const unsigned second = u_supply.row[r] + u_supply.second[r % SETS];
         here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
         here[r][1] = pgi_load((const T *)(u_supply.plane + second));
         down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
@@ -4204,7 +4204,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
-    a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * rows : 0);
+    a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
     a->coarse_planes = take(corrected ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
     a->corrections =
         take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
@@ -4385,7 +4385,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     double best = 1e300;
     for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
         const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
-        const double cost = (double)((tiles + room - 1) / room) * (planes + a.last + 6);
+        const double cost = (double)((tiles + room - 1) / room) * (planes + a.last + 10);
         if (cost < best) best = cost, a.own[2] = planes;
     }
     a.tiles[2] = (l->n[2] + a.own[2] - 1) / a.own[2];
