@@ -2755,7 +2755,7 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 // 1.12, 0.66.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
+    {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
 #endif
 static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
