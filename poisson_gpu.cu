@@ -2774,7 +2774,7 @@ enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24 };
 static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
 struct pgi_patch {                              // a thread's share of a plane
     int first[2], lo[2], hi[2], periodic[2];    // first column and row, those that count
-    int tile, rows;
+    int tile, rows, turned;                     // turned: `odd` planes are even
 };
 template <class T>
 static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, int64_t sj, int64_t sk, int skewed)
@@ -2783,7 +2783,8 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     for (int odd = 0; odd < 2; odd++)
         for (int r = 0; r < w.rows; r++) {
             const int x = w.first[0], y = w.first[1] + r, at = pgi_wrap(y, w.hi[1], w.periodic[1]);
-            const int out = (int)(((int64_t)((size_t)base / sizeof(T)) + y * (sj & 1) + odd * (sk & 1) + w.tile) & 1);
+            const int out =
+                (int)(((int64_t)((size_t)base / sizeof(T)) + y * (sj & 1) + (odd ^ w.turned) * (sk & 1) + w.tile) & 1);
             const int s = skewed && out, i = pgi_wrap(x - s, w.hi[0], w.periodic[0]),
                       j = pgi_wrap(x + 1 - s, w.hi[0], w.periodic[0]);
             mask |= (unsigned)s << (PGI_SKEW + 2 * odd + (r & 1));
@@ -2839,10 +2840,11 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
                           FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
     const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x_tile = x_low - HALVES - a.first, y_tile = FLAT ? 0 : y_low - HALVES + rank * ROWS * WARPS;
+    const int x_tile = x_low - HALVES, y_tile = FLAT ? 0 : y_low - HALVES + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
-    const int begin = k0 - HALVES - 1, end = k1 - 2 + HALVES;    // steps t
-    const int z_table = begin - HALVES;                          // the first plane that the tables have
+    // Steps t. The colour that is relaxed first follows from the plane that they begin with.
+    const int begin = k0 - HALVES - 1 - a.first, end = k1 - 2 + HALVES;
+    const int z_table = begin - HALVES;    // the first plane that the tables have
 
     T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
     T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
@@ -2916,8 +2918,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
 
     // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
-    const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS};
-    const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS};
+    const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS, a.first};
+    const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS, a.first};
     const auto bit = [&](unsigned mask, int odd, int kind, int r) { return mask >> ((3 * odd + kind) * ROWS + r) & 1; };
     const auto skew_of = [&](unsigned mask, int odd, int r) {
         return (int)(mask >> (PGI_SKEW + 2 * odd + (r & 1)) & 1);
@@ -4178,8 +4180,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     if (!pgi_plane_fits<T>(a->u, n) || !pgi_plane_fits<T>(a->out, n) || !pgi_plane_fits<T>(a->rhs.f, n)) return 0;
     a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
     const int width = a->skewed ? 62 : 64;
-    a->own[0] = width - 2 * halves - (a->first ? 2 : 0);
-    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, a->own[0] + 2 * halves + (a->first ? 1 : 0), a->own[0]);
+    a->own[0] = width - 2 * halves;
+    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width, a->own[0]);
 
     // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
     // halo. What counts: the steps in sequence.
