@@ -126,6 +126,8 @@ template <class T> struct pgi_transfer {
     const T *fraction;        // nf: how far to the next one (beyond an end: in half coarse cells)
     const pgi_taps<T> *taps;    // nc, by first: the restriction of a residual; NULL: more points than fit
     int most_taps;
+    int longest, open;         // points of the longest window, residual or average; windows that a fine point lies in
+    double reach;              // windows of m coarse points in a row lie within reach + (m - 1) mf / mc fine ones
     const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
@@ -633,6 +635,17 @@ template <class T> static PGI_HD inline void pgi_restriction(const pgi_transfer<
     for (int q = 0; q < out->count; q++) sum += out->w[q];
     for (int q = 0; q < out->count && average; q++) out->w[q] /= sum;
     if (average && t.kind == PGI_NODES) pgi_keep_moments(t, J, lo, out);
+}
+
+// Drops weights that are 0 at both ends of a window.
+template <class T> static PGI_HD inline void pgi_trim(pgi_window<T> *w)
+{
+    int from = 0;
+    while (w->count > 1 && w->w[w->count - 1] == 0) w->count--;
+    while (from < w->count - 1 && w->w[from] == 0) from++;
+    w->first += from;
+    w->count -= from;
+    for (int q = 0; q < w->count && from; q++) w->w[q] = w->w[from + q];
 }
 
 // Cubic interpolation: four coarse points (or a face: -1 low, -2 high) and weights; with or without the face
@@ -3740,6 +3753,432 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 
 static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
 
+// ---- transfers of full multigrid on large levels, in tiles ----
+
+enum {
+    PGI_TILE_WARPS = PGI_BLOCK / 32,
+    PGI_TILE_TAPS = 6,                 // of the longest window
+    PGI_TILE_OPEN = 4,                 // most windows that a fine point lies in
+    PGI_TILE_STEPS = 3 * PGI_PLANES    // fine planes of a restriction's tile
+};
+
+// Tiles are numbered along x, then y, then z, and begin `own` points after each other.
+struct pgi_tiling {
+    int own[3], tiles[3];
+};
+
+static __device__ inline void pgi_tile_begin(const pgi_tiling &h, int begin[3])
+{
+    unsigned rest = blockIdx.x;
+    for (int a = 0; a < 3; a++) {
+        begin[a] = (int)(rest % (unsigned)h.tiles[a]) * h.own[a];
+        rest /= (unsigned)h.tiles[a];
+    }
+}
+
+// Index i of a periodic axis, or the point of a closed one that is nearest.
+static __device__ inline int pgi_nearest(int i, int n, int periodic)
+{
+    if (periodic) return (i % n + n) % n;
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+// The windows of a tile's coarse points along an axis, their firsts counted from the tile's first fine point.
+template <class T, int POINTS> struct pgi_tile_windows {
+    T w[PGI_TILE_TAPS][POINTS];
+    int first[POINTS], count[POINTS];
+};
+
+// Fills them for points J0 to J0 + count, with a warp. Returns the tile's first fine point, which may lie beyond an
+// end of a periodic axis.
+template <class T, int POINTS>
+static __device__ inline int pgi_find_windows(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
+                                              const pgi_axis<T> &coarse, int J0, int count, int average,
+                                              pgi_tile_windows<T, POINTS> *windows)
+{
+    const int lane = (int)threadIdx.x;
+    for (int m = lane; m < count; m += 32) {
+        pgi_window<T> w;
+        pgi_restriction(t, fine, coarse, J0 + m, average, &w);
+        pgi_trim(&w);
+        windows->first[m] = w.first;
+        windows->count[m] = w.count;
+        for (int q = 0; q < w.count && q < PGI_TILE_TAPS; q++) windows->w[q][m] = w.w[q];
+    }
+    __syncwarp();
+    const int origin = windows->first[0];
+    int least = 0;
+    __syncwarp();
+    for (int m = lane; m < count; m += 32) {
+        const int expected = (int)((int64_t)m * t.mf / t.mc);
+        int first = windows->first[m] - origin;
+        if (t.periodic) first += first < expected - t.nf / 2 ? t.nf : first > expected + t.nf / 2 ? -t.nf : 0;
+        windows->first[m] = first;
+        least = first < least ? first : least;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        const int other = __shfl_xor_sync(0xffffffffu, least, step);
+        least = other < least ? other : least;
+    }
+    for (int m = lane; m < count; m += 32) windows->first[m] -= least;
+    __syncwarp();
+    return origin + least;
+}
+
+// What a fine plane gives to the coarse planes that are open, and how many of them it completes.
+template <class T> struct pgi_tile_step {
+    T w[PGI_TILE_OPEN];
+    int completes;
+};
+
+template <class T, int POINTS>
+static __device__ inline pgi_tile_step<T> pgi_tile_step_of(const pgi_tile_windows<T, POINTS> &z, int count, int k)
+{
+    pgi_tile_step<T> s;
+    int complete = 0, last = 0;
+    s.completes = 0;
+    for (int m = 0; m < count; m++) {    // planes are completed in order
+        const int end = z.first[m] + z.count[m] - 1;
+        last = end > last ? end : last;
+        complete += last < k;
+        s.completes += last == k;
+    }
+    for (int a = 0; a < PGI_TILE_OPEN; a++) {
+        const int m = complete + a, q = m < count ? k - z.first[m] : -1;
+        s.w[a] = q >= 0 && q < z.count[m] ? z.w[q][m] : (T)0;
+    }
+    return s;
+}
+
+// Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
+// fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
+// Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
+// warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
+// as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
+template <class T, int OPEN, int ROWS>
+static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
+    pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
+                             pgi_tiling h)
+{
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS,
+        ODD = WIDTH / 2 + 64 / sizeof(T),
+        HEIGHT = PGI_TILE_WARPS * ROWS
+    };
+    __shared__ T complete[HEIGHT][ODD + WIDTH / 2], lines[FLAT ? 1 : HEIGHT][WIDTH];
+    __shared__ pgi_tile_windows<T, WIDTH> xs[FLAT ? PGI_TILE_WARPS : 1];
+    __shared__ pgi_tile_windows<T, HEIGHT> ys;
+    __shared__ pgi_tile_windows<T, PGI_PLANES> zs;
+    __shared__ pgi_tile_step<T> steps[PGI_TILE_STEPS];
+    __shared__ int origin[3];
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    int J[3], own[3];
+    pgi_tile_begin(h, J);
+    if (FLAT) J[0] = J[0] * PGI_TILE_WARPS + warp * h.own[0];
+    for (int a = 0; a < 3; a++) {
+        const int left = bc.axis[a].n - J[a];
+        own[a] = left < h.own[a] ? left : h.own[a];
+    }
+    pgi_tile_windows<T, WIDTH> &x = xs[FLAT ? warp : 0];
+    int i0 = 0;
+    if ((FLAT || warp == 0) && own[0] > 0)
+        i0 = pgi_find_windows(tr.axis[0], bf.axis[0], bc.axis[0], J[0], own[0], average, &x);
+    if (warp == 0 && lane == 0) origin[0] = i0;
+    if (warp == 1) origin[1] = pgi_find_windows(tr.axis[1], bf.axis[1], bc.axis[1], J[1], own[1], average, &ys);
+    if (warp == 2) origin[2] = pgi_find_windows(tr.axis[2], bf.axis[2], bc.axis[2], J[2], own[2], average, &zs);
+    __syncthreads();
+    if (!FLAT) i0 = origin[0];
+    for (int k = lane + 32 * warp; k < PGI_TILE_STEPS; k += PGI_BLOCK) steps[k] = pgi_tile_step_of(zs, own[2], k);
+    __syncthreads();
+
+    int column[COLUMNS], row[ROWS];    // offsets in a plane
+    for (int c = 0; c < COLUMNS; c++) column[c] = pgi_nearest(i0 + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
+    for (int q = 0; q < ROWS; q++)
+        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
+    const int nz = bf.axis[2].n;
+    int k = pgi_nearest(origin[2], nz, bf.axis[2].periodic);
+    const T *plane = pgi_data<T>(r) + k * r.sk;
+    T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
+    T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
+    const auto load = [&](T values[ROWS][COLUMNS]) {
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) values[q][c] = pgi_load(plane + (row[q] + column[c]));
+        plane += r.sk;
+        if (++k == nz) k = 0, plane -= nz * r.sk;
+    };
+    const auto place = [](int i) { return (i & 1) * ODD + (i >> 1); };
+    const auto finish = [&]() {
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                complete[warp * ROWS + q][place(lane + 32 * c)] = open[0][q][c];
+#pragma unroll
+                for (int a = 0; a + 1 < OPEN; a++) open[a][q][c] = open[a + 1][q][c];
+                open[OPEN - 1][q][c] = 0;
+            }
+        __syncwarp();
+        for (int m = lane; m < own[0]; m += 32) {
+            T line[ROWS] = {};
+            const int first = x.first[m], count = x.count[m];
+#pragma unroll
+            for (int a = 0; a < PGI_TILE_TAPS; a++) {
+                if (a >= count) break;
+                const T w = x.w[a][m];
+                const int at = place(first + a);
+#pragma unroll
+                for (int q = 0; q < ROWS; q++) line[q] += w * complete[warp * ROWS + q][at];
+            }
+            if (FLAT) out[m] = line[0];
+#pragma unroll
+            for (int q = 0; q < ROWS && !FLAT; q++) lines[warp * ROWS + q][m] = line[q];
+        }
+        __syncwarp();
+        if (!FLAT) {
+            __syncthreads();
+            for (int j = warp; j < own[1]; j += PGI_TILE_WARPS) {
+                const int first = ys.first[j], count = ys.count[j];
+                for (int m = lane; m < own[0]; m += 32) {
+                    T sum = 0;
+#pragma unroll
+                    for (int b = 0; b < PGI_TILE_TAPS; b++) {
+                        if (b >= count) break;
+                        sum += ys.w[b][j] * lines[first + b][m];
+                    }
+                    out[m + j * f.sj] = sum;
+                }
+            }
+            __syncthreads();
+        }
+        out += f.sk;
+    };
+    int planes = 0;
+    for (int m = 0; m < own[2]; m++) {
+        const int end = zs.first[m] + zs.count[m];
+        planes = end > planes ? end : planes;
+    }
+    load(ahead[0]);
+    if (planes > 1) load(ahead[1]);
+    for (int s = 0; s < planes; s += 2) {
+#pragma unroll
+        for (int b = 0; b < 2; b++) {
+            if (s + b >= planes) break;
+#pragma unroll
+            for (int a = 0; a < OPEN; a++) {
+                const T w = steps[s + b].w[a];
+#pragma unroll
+                for (int q = 0; q < ROWS; q++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) open[a][q][c] += w * ahead[b][q][c];
+            }
+            if (s + b + 2 < planes) load(ahead[b]);
+            for (int left = steps[s + b].completes; left > 0; left--) finish();
+        }
+    }
+}
+
+// What cubic interpolation has beyond the y end of a coarse plane: boundary data along x, at fine column i.
+template <class T> static __device__ PGI_RARE T pgi_interpolate_end(const pgi_interpolation<T> &p,
+                                                                    const pgi_transfer<T> &tx, int q, int i, int plane)
+{
+    const pgi_state *st = p.state;
+    if (!p.coarse_faces || !(p.coarse_faces->mask & st->face_mask & 1u << q)) return 0;
+    if (!st->face[q].plane) return pgi_face_value<T>(p.coarse_faces, st, q, 0);
+    pgi_cubic<T> x;
+    pgi_cubic_of(tx, i, 0, &x);
+    T line = 0;
+    for (int a = 0; a < 4; a++)
+        line += x.w[a] * pgi_face_value<T>(p.coarse_faces, st, q, x.j[a] + (int64_t)p.nx * plane);
+    return line;
+}
+
+// The first of the four coarse points that fine point i is interpolated from, which follow each other; -1: the low
+// face. Perhaps beyond the ends of a periodic axis.
+template <class T> static __device__ inline int pgi_cubic_begin(const pgi_transfer<T> &t, int i, const pgi_cubic<T> &c)
+{
+    const int expected = (int)((int64_t)i * t.nc / t.nf);
+    return c.j[0] - (t.periodic && t.kind != PGI_SAME && c.j[0] > expected + t.nc / 2 ? t.nc : 0);
+}
+
+// Cubics of a tile's fine points along an axis.
+template <class T, int POINTS> struct pgi_tile_cubics {
+    T w[4][POINTS];
+    int begin[POINTS];
+};
+
+template <class T, int POINTS>
+static __device__ inline void pgi_find_cubic(const pgi_transfer<T> &t, int i0, int m, pgi_tile_cubics<T, POINTS> *to)
+{
+    const int i = i0 + m < t.nf ? i0 + m : t.nf - 1;
+    pgi_cubic<T> c;
+    pgi_cubic_of(t, i, 1, &c);
+    to->begin[m] = pgi_cubic_begin(t, i, c);
+    for (int q = 0; q < 4; q++) to->w[q][m] = c.w[q];
+}
+
+// The planes that a fine plane is interpolated from; the last `fresh` of them are not yet at hand.
+template <class T> struct pgi_tile_planes {
+    T w[4];
+    int j[4], fresh;
+};
+
+template <class T>
+static __device__ inline pgi_tile_planes<T> pgi_tile_planes_of(const pgi_transfer<T> &t, int k, int is_first)
+{
+    pgi_cubic<T> now, before;
+    pgi_cubic_of(t, k, 1, &now);
+    pgi_cubic_of(t, k > 0 ? k - 1 : 0, 1, &before);
+    pgi_tile_planes<T> p;
+    int kept = is_first ? 0 : 4;
+    for (; kept > 0; kept--) {
+        int same = 1;
+        for (int q = 0; q < kept; q++) same = same && now.j[q] == before.j[q + 4 - kept];
+        if (same) break;
+    }
+    p.fresh = 4 - kept;
+    for (int q = 0; q < 4; q++) p.j[q] = now.j[q], p.w[q] = now.w[q];
+    if (t.kind == PGI_SAME) {
+        p.fresh = 1;
+        p.w[0] = 0;
+        p.w[3] = 1;
+    }
+    return p;
+}
+
+// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers a tile of fine columns a block,
+// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side   Overlap: none
+// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
+// y to registers, where the four planes wait that a fine one is interpolated from.
+template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff,
+                                const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
+{
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
+        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
+        COARSE_HEIGHT = FLAT ? 1 : HEIGHT + 4
+    };
+    __shared__ T coarse[2][COARSE_HEIGHT][WIDTH + 4], lines[COARSE_HEIGHT][WIDTH];
+    __shared__ pgi_tile_cubics<T, WIDTH> x;
+    __shared__ pgi_tile_cubics<T, HEIGHT> y;
+    __shared__ pgi_tile_planes<T> planes[PGI_MARCH];
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, thread = lane + 32 * warp;
+    const int row0 = FLAT ? 0 : warp, i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
+    const int nx = bc.axis[0].n, ny = bc.axis[1].n, periodic_x = bc.axis[0].periodic, periodic_y = bc.axis[1].periodic;
+    const unsigned mask = ff ? fc->mask & bf.state->face_mask : 0u,
+                   fine_mask = ff ? ff->mask & bf.state->face_mask : 0u;
+    int at[3], own[3];
+    pgi_tile_begin(h, at);
+    for (int a = 0; a < 3; a++) {
+        const int left = bf.axis[a].n - at[a];
+        own[a] = left < h.own[a] ? left : h.own[a];
+    }
+    for (int m = thread; m < WIDTH; m += PGI_BLOCK) pgi_find_cubic(tr.axis[0], at[0], m, &x);
+    for (int m = thread; m < HEIGHT; m += PGI_BLOCK) pgi_find_cubic(tr.axis[1], at[1], m, &y);
+    for (int m = thread; m < own[2]; m += PGI_BLOCK) planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
+    __syncthreads();
+    const int left = x.begin[0], bottom = y.begin[0], width = x.begin[own[0] - 1] + 4 - left,
+              height = FLAT ? 1 : y.begin[own[1] - 1] + 4 - bottom;
+
+    // Asks for the next plane that will be needed.
+    int next_k = 0, next_q = 4 - planes[0].fresh;
+    const auto fetch = [&](T to[COARSE_HEIGHT][WIDTH + 4]) {
+        if (next_k < own[2]) {
+            const int plane = planes[next_k].j[next_q];
+            for (int b = row0; b < height && plane >= 0; b += FLAT ? 1 : (int)PGI_TILE_WARPS) {
+                const int j = pgi_wrap(bottom + b, ny, periodic_y);
+                const T *from = p.v + j * p.sj + plane * p.sk;
+                for (int m = FLAT ? thread : lane; m < width && j >= 0; m += FLAT ? (int)PGI_BLOCK : 32) {
+                    const int i = pgi_wrap(left + m, nx, periodic_x), q = left + m < 0 ? 0 : 1;
+                    if (i >= 0)
+                        pgi_copy_async<sizeof(T), 0>(&to[b][m], from + i);
+                    else
+                        to[b][m] = mask >> q & 1 && (left + m == -1 || left + m == nx)
+                                       ? pgi_face_value<T>(p.coarse_faces, p.state, q, j + (int64_t)ny * plane)
+                                       : (T)0;
+                }
+            }
+            while (next_k < own[2] && ++next_q == 4) {
+                next_k++;
+                if (next_k < own[2]) next_q = 3 - planes[next_k].fresh;
+            }
+        }
+        pgi_copy_commit();
+    };
+    fetch(coarse[0]);
+    fetch(coarse[1]);
+    T value[4][ROWS][COLUMNS] = {}, *out = pgi_data<T>(u) + at[0] + (at[1] + j0) * u.sj + at[2] * u.sk;
+    int turn = 0;
+    for (int k = 0; k < own[2]; k++, out += u.sk) {
+        for (int fresh = 4 - planes[k].fresh; fresh < 4; fresh++, turn = 1 - turn) {
+            const int plane = planes[k].j[fresh];
+            pgi_copy_wait<1>();
+            __syncthreads();
+            for (int b = row0; b < height && plane >= 0; b += FLAT ? 1 : (int)PGI_TILE_WARPS) {
+                const int j = pgi_wrap(bottom + b, ny, periodic_y);
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int m = i0 + 32 * c, begin = x.begin[m] - left;
+                    T line = 0;
+                    if (m >= own[0]) {
+                        line = 0;
+                    } else if (j < 0) {
+                        if (bottom + b == -1 || bottom + b == ny)
+                            line = pgi_interpolate_end(p, tr.axis[0], bottom + b < 0 ? 2 : 3, at[0] + m, plane);
+                    } else {
+#pragma unroll
+                        for (int a = 0; a < 4; a++) line += x.w[a][m] * coarse[turn][b][begin + a];
+                    }
+                    lines[b][m] = line;
+                }
+            }
+            __syncthreads();
+            fetch(coarse[turn]);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const int below = y.begin[j0 + r] - bottom;
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int m = i0 + 32 * c;
+                    T sum = 0;
+                    if (plane < 0) {
+                        if (fine_mask >> (4 - 1 - plane) & 1 && m < own[0] && j0 + r < own[1])
+                            sum = pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane,
+                                                    at[0] + m + (int64_t)p.fine_nx * (at[1] + j0 + r));
+                    } else if (FLAT) {
+                        sum = lines[0][m];
+                    } else {
+#pragma unroll
+                        for (int b = 0; b < 4; b++) sum += y.w[b][j0 + r] * lines[below + b][m];
+                    }
+#pragma unroll
+                    for (int e = 0; e < 3; e++) value[e][r][c] = value[e + 1][r][c];
+                    value[3][r][c] = sum;
+                }
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                const int m = i0 + 32 * c;
+                T sum = 0;
+#pragma unroll
+                for (int q = 0; q < 4; q++) sum += planes[k].w[q] * value[q][r][c];
+                if (m >= own[0] || j0 + r >= own[1]) continue;
+                out[m + r * u.sj] = add ? out[m + r * u.sj] + sum : sum;
+            }
+        }
+    }
+}
+
 // ---- launchers ----
 
 template <class T> static void pgi_cuda_small(pg_solver *, int, pgi_grid, pgi_rhs, int, int);    // >>small
@@ -3843,9 +4282,72 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
     }
 }
 
+// Divides n points into tiles of own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few planes a
+// tile fill the device, many spare the steps before the first one: the least work in sequence counts.
+static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
+                              int most, double steps_a_plane, int steps_before, int resident)
+{
+    const int span = own[0] * side_by_side;
+    h->own[0] = own[0];
+    h->own[1] = own[1];
+    h->own[2] = 1;
+    h->tiles[0] = (n[0] + span - 1) / span;
+    h->tiles[1] = (n[1] + own[1] - 1) / own[1];
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
+    double best = 1e300;
+    for (int planes = 1; planes <= most; planes++) {
+        const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
+        const double cost = (double)((blocks + room - 1) / room) * (planes * steps_a_plane + steps_before);
+        if (cost > best) continue;
+        best = cost;
+        h->own[2] = planes;
+    }
+    h->tiles[2] = (n[2] + h->own[2] - 1) / h->own[2];
+    return columns * h->tiles[2];
+}
+
+// Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.
+template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const pgi_level *fine, const pgi_grid &g)
+{
+    for (int a = 0; a < 3; a++) {
+        const pgi_transfer<T> &t = tr.axis[a];
+        if (t.longest < 1 || t.longest > PGI_TILE_TAPS || t.open > PGI_TILE_OPEN) return 0;
+        if (t.kind != PGI_SAME && t.nc < 8) return 0;
+    }
+    return (fine->n[1] - 1) * g.sj + fine->n[0] <= INT32_MAX;
+}
+
+template <class T, int OPEN, int ROWS> static void pgi_launch_restrict(pg_solver *s, const pgi_level *fine, pgi_grid r,
+                                                                       const pgi_level *coarse, pgi_grid f, int average)
+{
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    // coarse points whose windows lie within so many fine ones
+    const auto points_of = [](const pgi_transfer<T> &t, int within) {
+        return (int)((within - t.reach) * t.mc / t.mf + 1e-6) + 1;
+    };
+    const int own[2] = {points_of(tr.axis[0], 32 * 16 / (int)sizeof(T)),
+                        ROWS == 1 ? 1 : points_of(tr.axis[1], PGI_TILE_WARPS * ROWS)};
+    const int most = points_of(tr.axis[2], PGI_TILE_STEPS);
+    pgi_tiling h;
+    const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
+                                          most < PGI_PLANES ? most : (int)PGI_PLANES,
+                                          (double)tr.axis[2].mf / tr.axis[2].mc, 10, ROWS == 1 ? 3 : 2);
+    PGI_LAUNCH(s, blocks, dim3(32, PGI_TILE_WARPS), (pgi_restrict_tile_kernel<T, OPEN, ROWS>), pgi_box_of(fine, T()),
+               pgi_box_of(coarse, T()), tr, r, f, average, h);
+}
+
 template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    if (pgi_fits_tiles(tr, fine, r)) {
+        const int flat = fine->n[1] == 1, few = tr.axis[2].open <= 2;
+        const auto launch = flat  ? pgi_launch_restrict<T, 4, 1>
+                            : few ? pgi_launch_restrict<T, 2, 4>
+                                  : pgi_launch_restrict<T, 4, 4>;
+        launch(s, fine, r, coarse, f, average);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), r, f, average, h);
@@ -3873,6 +4375,17 @@ static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u
 template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                     const pgi_level *coarse, pgi_grid v, int full, int add)
 {
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    if (pgi_fits_tiles(tr, fine, u)) {
+        const int flat = fine->n[1] == 1, width = 32 * 16 / (int)sizeof(T),
+                  own[2] = {flat ? PGI_TILE_WARPS * width : width, flat ? 1 : 2 * PGI_TILE_WARPS};
+        const auto kernel = flat ? pgi_interpolate_tile_kernel<T, 1> : pgi_interpolate_tile_kernel<T, 2>;
+        pgi_tiling tiling;
+        const int64_t blocks = pgi_plan_tiles(s, &tiling, fine->n, own, 1, PGI_MARCH, 1, 8, 3);
+        PGI_LAUNCH(s, blocks, dim3(32, PGI_TILE_WARPS), kernel, pgi_box_of(fine, T()), pgi_box_of(coarse, T()), tr,
+                   full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, tiling);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
@@ -4411,6 +4924,35 @@ template <class T> static void pgi_layout_box(pgi_arena *arena, pgi_box<T> *b, p
     }
 }
 
+// What windows need at most: see pgi_transfer.
+template <class T> static void pgi_measure_windows(pgi_transfer<T> *t, const pgi_transfer<T> &on_host,
+                                                   const pgi_axis<T> &fine, const pgi_axis<T> &coarse)
+{
+    enum { KEPT = 16 };
+    const double ratio = (double)t->mf / t->mc;
+    for (int average = 0; average < 2; average++) {
+        double low = DBL_MAX, high = -DBL_MAX;
+        int64_t last[KEPT];    // of the windows before, but not less than of those before them
+        for (int J = 0; J < t->nc; J++) {
+            pgi_window<T> w;
+            pgi_restriction(on_host, fine, coarse, J, average, &w);
+            pgi_trim(&w);
+            int64_t first = w.first;
+            if (t->periodic && first > J * ratio + t->nf / 2) first -= t->nf;
+            if (t->periodic && first < J * ratio - t->nf / 2) first += t->nf;
+            const int64_t end = first + w.count - 1, before = J > 0 ? last[(J - 1) % KEPT] : end;
+            last[J % KEPT] = end > before ? end : before;
+            int open = 1;
+            while (open < KEPT && open <= J && last[(J - open) % KEPT] >= first) open++;
+            t->open = open > t->open ? open : t->open;
+            t->longest = w.count > t->longest ? w.count : t->longest;
+            low = fmin(low, (double)first - J * ratio);
+            high = fmax(high, (double)end - J * ratio);
+        }
+        t->reach = fmax(t->reach, high - low + 1);
+    }
+}
+
 // The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
 // unless stretching is strong.
 template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
@@ -4424,26 +4966,25 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
     coarse = fine;
     fine.weight = f->w;
     coarse.weight = c->w;
+    pgi_measure_windows(t, on_host, fine, coarse);
     int turned = 0;    // rows that begin before index 0 come last
     for (int pass = 0; pass < 2; pass++) {
         for (int J = 0; J < c->n; J++) {
             pgi_window<T> w;
             pgi_restriction(on_host, fine, coarse, J, 0, &w);
-            int from = 0, to = w.count;
-            while (from < to - 1 && w.w[from] == 0) from++;
-            while (to - 1 > from && w.w[to - 1] == 0) to--;
-            const int first = (w.first + from) % t->nf;
+            pgi_trim(&w);
+            const int first = w.first % t->nf;
             const int wrapped = t->periodic && 2 * (int64_t)J < t->nc && first > t->nf / 2 && t->nf > 2 * PGI_WINDOW;
             if (pass == 0) {
                 turned += wrapped;
-                if (to - from > t->most_taps) t->most_taps = to - from;
+                if (w.count > t->most_taps) t->most_taps = w.count;
                 continue;
             }
             if (t->most_taps > PGI_TAPS) continue;
             pgi_taps<T> *const row = &rows[wrapped ? c->n - turned + J : J - turned];
             row->first = first;
             row->coarse = J;
-            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = from + q < to ? w.w[from + q] : (T)0;
+            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = q < w.count ? w.w[q] : (T)0;
         }
     }
     if (t->most_taps > PGI_TAPS) t->taps = NULL;
@@ -4459,7 +5000,11 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
     t->mc = c->m;
     t->periodic = f->periodic;
     t->most_taps = 1;
-    if (f == c) return;    // PGI_SAME
+    if (f == c) {    // PGI_SAME
+        t->longest = t->open = 1;
+        t->reach = 1;
+        return;
+    }
     t->kind = c->merged ? PGI_MERGED : f->node ? PGI_NODES : PGI_CELLS;
     t->shift = t->kind == PGI_NODES && pgi_is_dirichlet(f, 0);
     t->adjoint = f->node || adjoint;
