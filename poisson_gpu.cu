@@ -2318,41 +2318,10 @@ static __device__ inline void pgi_block_sums(double sums[4])
         for (int w = 1; w < PGI_BLOCK / 32; w++) pgi_combine(sums, warp_sums[w]);
 }
 
-// Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns;
-// the block that ends last adds up the partial sums of all   Overlap: any
-template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_RESIDUAL ? 4 : 6)
-    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state, pgi_shape h)
+// The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
+// in a fixed order.
+static __device__ inline void pgi_finish_sums(double sums[4], double *partials, pgi_state *state)
 {
-    double sums[4] = {0, 0, 0, 0};
-    const T mean = pgi_mean_of<T>(rhs, b.state);
-    const T *x = SOURCE == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
-        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
-        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        const auto add = [&](int k, T v) {
-            const double w = wxy * pgi_weight_of(b.axis[2], k);
-            if (partner == PGI_SELF)
-                pgi_accumulate(sums, w, (double)v, (double)v);
-            else
-                pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
-        };
-        if (SOURCE == PGI_RESIDUAL) {
-            pgi_march<T, true>(b, gx, rhs, t, [&](int k, T, T right, T au, T) { add(k, right - au); });
-        } else if (SOURCE == PGI_RHS) {
-            const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
-            const int faces = pgi_face_mask(rhs, b.state) != 0;
-#pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++) {
-                const T f_c = pgi_load(f + k * rhs.f.sk);
-                add(k, faces ? pgi_rhs_point(b, rhs, f_c, mean, t.i, t.j, k) : f_c - mean);
-            }
-        } else {
-#pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++) add(k, pgi_load(x + t.i + t.j * gx.sj + k * gx.sk));
-        }
-    }
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     pgi_block_sums(sums);
@@ -2373,6 +2342,87 @@ template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_R
     pgi_block_sums(sums);
     if (thread == 0)
         for (int q = 0; q < 4; q++) state->sums[q] = sums[q];
+}
+
+// Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h)
+{
+    double sums[4] = {0, 0, 0, 0};
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
+            const double v = (double)(right - au);
+            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
+        });
+    }
+    pgi_finish_sums(sums, partials, state);
+}
+
+// Computes state.sums of v = rhs or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers pieces of rows, a
+// piece a warp   Overlap: any
+// What a lane reads of a piece is on its way at once. Points with weights or boundary data of their own, the ends of
+// rows and rows at faces with data, come one by one.
+template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                      pgi_state *state)
+{
+    enum { EACH = (OTHER ? 32 : 64) / sizeof(T), PIECE = 32 * EACH };
+    const pgi_axis<T> &ax = b.axis[0];
+    const pgi_grid &from = SOURCE == PGI_RHS ? rhs.f : gx;
+    const T *const x = pgi_data<T>(from), *const y = OTHER ? pgi_data<T>(gy) : NULL;
+    const T mean = SOURCE == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
+    const unsigned mask = SOURCE == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
+    const int nx = ax.n, ny = b.axis[1].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
+    const int64_t count = (int64_t)pieces * ny * b.axis[2].n;
+    double sums[4] = {0, 0, 0, 0};
+    for (int64_t at = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; at < count; at += gridDim.x * (PGI_BLOCK / 32)) {
+        const int64_t row = at / pieces;
+        const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny), begin = (int)(at - row * pieces) * PIECE;
+        const unsigned touched = mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, b.axis[2].n) << 4);
+        const double w = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k),
+                     inside = ax.weight ? w : w * ax.row_weight[1];
+        const T *const px = x + j * from.sj + k * from.sk, *const py = OTHER ? y + j * gy.sj + k * gy.sk : NULL;
+        const int lo = begin > 0 ? begin : 1, end = begin + PIECE < nx - 1 ? begin + PIECE : nx - 1,
+                  hi = touched ? 0 : end;
+        T v[EACH], z[EACH];
+#pragma unroll
+        for (int q = 0; q < EACH; q++) {
+            const int i = begin + lane + 32 * q;
+            v[q] = i >= lo && i < hi ? pgi_load(px + i) - mean : (T)0;
+            if (OTHER) z[q] = i >= lo && i < hi ? pgi_load(py + i) : (T)0;
+        }
+        double part[3] = {0, 0, 0};
+        T most = 0;
+#pragma unroll
+        for (int q = 0; q < EACH; q++) {
+            const int i = begin + lane + 32 * q;
+            const double e = (double)v[q],
+                         f = OTHER                ? (double)z[q]
+                             : partner == PGI_ONE ? 1.0
+                                                  : e,
+                         wx = ax.weight && i >= lo && i < hi ? ax.weight[i] : 1.0;
+            part[0] += wx * (e * f);
+            part[1] += e * e;
+            part[2] += wx * fabs(e);
+            const T size = v[q] < 0 ? -v[q] : v[q];
+            most = size > most || size != size ? size : most;
+        }
+        const double all[4] = {inside * part[0], part[1], inside * part[2], (double)most};
+        pgi_combine(sums, all);
+        const int slow = touched ? (begin + PIECE < nx ? (int)PIECE : nx - begin) : begin > 0 ? 0 : nx > 1 ? 2 : 1;
+        for (int q = lane; q < slow; q += 32) {
+            const int i = touched ? begin + q : q ? nx - 1 : 0;
+            const T e = SOURCE == PGI_RHS ? pgi_rhs_point(b, rhs, px[i], mean, i, j, k) : px[i];
+            pgi_accumulate(sums, w * pgi_weight_of(ax, i), (double)e,
+                           OTHER                ? (double)py[i]
+                           : partner == PGI_ONE ? 1.0
+                                                : (double)e);
+        }
+    }
+    pgi_finish_sums(sums, partials, state);
 }
 
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
@@ -3753,26 +3803,18 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 
 static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
 
-// ---- transfers of full multigrid on large levels, in tiles ----
-
-enum {
-    PGI_TILE_WARPS = PGI_BLOCK / 32,
-    PGI_TILE_TAPS = 6,                 // of the longest window
-    PGI_TILE_OPEN = 4,                 // most windows that a fine point lies in
-    PGI_TILE_STEPS = 3 * PGI_PLANES    // fine planes of a restriction's tile
-};
+// ---- operations of large levels, in tiles that march along z ----
 
 // Tiles are numbered along x, then y, then z, and begin `own` points after each other.
 struct pgi_tiling {
     int own[3], tiles[3];
 };
 
-static __device__ inline void pgi_tile_begin(const pgi_tiling &h, int begin[3])
+static __device__ inline void pgi_tile_begin(const pgi_tiling &h, unsigned tile, int begin[3])
 {
-    unsigned rest = blockIdx.x;
     for (int a = 0; a < 3; a++) {
-        begin[a] = (int)(rest % (unsigned)h.tiles[a]) * h.own[a];
-        rest /= (unsigned)h.tiles[a];
+        begin[a] = (int)(tile % (unsigned)h.tiles[a]) * h.own[a];
+        tile /= (unsigned)h.tiles[a];
     }
 }
 
@@ -3782,6 +3824,172 @@ static __device__ inline int pgi_nearest(int i, int n, int periodic)
     if (periodic) return (i % n + n) % n;
     return i < 0 ? 0 : i < n ? i : n - 1;
 }
+
+// A lane has 16 bytes of a row, in columns 32 apart: so any row is as good as an aligned one.
+enum {
+    PGI_TILE_WARPS = PGI_BLOCK / 32,
+    PGI_TILE_AHEAD = 4    // planes of u in shared memory: two at work, the others on their way
+};
+
+template <class T, int ROWS> struct pgi_residual_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
+        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
+        TALL = FLAT ? 1 : HEIGHT + 2,
+        LONG = WIDTH + 2
+    };
+    T u[PGI_TILE_AHEAD][TALL][LONG];    // with the points around
+    T f[PGI_TILE_AHEAD - 1][HEIGHT][WIDTH];
+};
+
+// Computes r = scale (rhs - A u), or v = A u if rhs has no f; SUMS: state.sums of the residual instead   Moves 3 (2)
+// words a point   Covers tiles of columns, ROWS rows a warp; ROWS 1: there is no y, and the warps lie side by side
+// Overlap: r may be f; u with neither
+template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_residual_tile_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, double *partials,
+                             pgi_state *state, pgi_tiling h)
+{
+    typedef pgi_residual_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
+        ALONG = FLAT ? 1 : PGI_TILE_WARPS
+    };
+    PGI_DYNAMIC_SHARED(memory, m);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int column0 = FLAT ? lane + 32 * warp : lane, row0 = FLAT ? 0 : warp;
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const T *const u = pgi_data<T>(gu), *const f = rhs.f.base ? pgi_data<T>(rhs.f) : NULL;
+    const T sign = f ? scaled ? (T)b.state->scale : (T)1 : (T)-1, mean = pgi_mean_of<T>(rhs, b.state);
+    const unsigned mask = f ? pgi_face_mask(rhs, b.state) : 0u;
+    const unsigned tiles = (unsigned)h.tiles[0] * (unsigned)h.tiles[1] * (unsigned)h.tiles[2];
+    const T alpha = (T)b.state->alpha;
+    double sums[4] = {0, 0, 0, 0};
+    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        int at[3], column[COLUMNS + 1], row[ROWS + 1], f_column[COLUMNS], f_row[ROWS];    // offsets in a plane
+        pgi_tile_begin(h, tile, at);
+        const int end = at[2] + h.own[2] < nz ? at[2] + h.own[2] : nz, i = at[0] + i0, j = at[1] + j0;
+        const int at_face = (mask & 3 && (at[0] == 0 || at[0] + h.own[0] >= nx)) ||
+                            (mask & 12 && (at[1] == 0 || at[1] + h.own[1] >= ny));
+        pgi_row<T> x[COLUMNS], y[ROWS], z = pgi_row_of(b.axis[2], at[2]);
+        double wx[COLUMNS], wy[ROWS];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            f_column[c] = pgi_nearest(i + 32 * c, nx, 0);
+            x[c] = pgi_row_of(b.axis[0], f_column[c]);
+            wx[c] = SUMS ? pgi_weight_of(b.axis[0], f_column[c]) : 0;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int near = pgi_nearest(j + r, ny, 0);
+            f_row[r] = near * (int)rhs.f.sj;
+            y[r] = pgi_row_of(b.axis[1], near);
+            wy[r] = SUMS ? pgi_weight_of(b.axis[1], near) : 0;
+        }
+        for (int c = 0; c <= COLUMNS; c++)
+            column[c] = pgi_nearest(at[0] + column0 + ACROSS * c - 1, nx, b.axis[0].periodic);
+        for (int r = 0; r <= ROWS; r++)
+            row[r] = FLAT ? 0 : (int)gu.sj * pgi_nearest(at[1] + row0 + ALONG * r - 1, ny, b.axis[1].periodic);
+
+        // Copies plane k of u and, needed at the same time, plane k - 1 of f.
+        const auto fetch = [&](int k) {
+            if (k <= end) {
+                T(*const to)[memory::LONG] = m->u[(k - at[2] + 1) % PGI_TILE_AHEAD];
+                const T *const plane = u + pgi_nearest(k, nz, b.axis[2].periodic) * gu.sk;
+#pragma unroll
+                for (int r = 0; r <= (FLAT ? 0 : ROWS); r++) {
+                    if (row0 + ALONG * r >= memory::TALL) break;
+#pragma unroll
+                    for (int c = 0; c <= COLUMNS; c++)
+                        if (column0 + ACROSS * c < memory::LONG)
+                            pgi_copy_async<sizeof(T), 0>(&to[row0 + ALONG * r][column0 + ACROSS * c],
+                                                         plane + (row[r] + column[c]));
+                }
+            }
+            if (f && k <= end && k > at[2]) {
+                T(*const to)[memory::WIDTH] = m->f[(k - at[2]) % (PGI_TILE_AHEAD - 1)];
+                const T *const plane = f + (k - 1) * rhs.f.sk;
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        pgi_copy_async<sizeof(T), 0>(&to[j0 + r][i0 + 32 * c], plane + (f_row[r] + f_column[c]));
+            }
+            pgi_copy_commit();
+        };
+        __syncthreads();    // the tile before is done
+        for (int k = 0; k < PGI_TILE_AHEAD; k++) fetch(at[2] - 1 + k);
+        pgi_copy_wait<PGI_TILE_AHEAD - 2>();
+        __syncthreads();
+        T below[ROWS][COLUMNS], here[ROWS][COLUMNS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                below[r][c] = m->u[0][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
+                here[r][c] = m->u[1][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
+            }
+        TO *out = SUMS ? NULL : pgi_data<TO>(gout) + i + j * gout.sj + at[2] * gout.sk;
+        for (int k = at[2]; k < end; k++) {
+            pgi_copy_wait<PGI_TILE_AHEAD - 3>();
+            __syncthreads();    // plane k + 1 has come, and nobody needs plane k - 1 any more
+            fetch(k + PGI_TILE_AHEAD - 1);
+            T(*const right)[memory::WIDTH] = m->f[(k - at[2] + 1) % (PGI_TILE_AHEAD - 1)];
+            const unsigned ends = mask & pgi_end_bits(k, nz) << 4;
+            for (int q = 0; q < ROWS * COLUMNS && (at_face || ends); q++) {
+                const int r = q / COLUMNS, c = 32 * (q % COLUMNS);
+                const unsigned touched = ends | (mask & (pgi_end_bits(i + c, nx) | pgi_end_bits(j + r, ny) << 2));
+                if (touched && i + c < nx && j + r < ny)
+                    right[j0 + r][i0 + c] += pgi_face_terms<T>(rhs.faces, b.state, touched, i + c, j + r, k);
+            }
+            if (k <= 1 || k == nz - 1 || b.axis[2].table) z = pgi_row_of(b.axis[2], k);
+            const T(*const now)[memory::LONG] = m->u[(k - at[2] + 1) % PGI_TILE_AHEAD],
+                           (*const next)[memory::LONG] = m->u[(k - at[2] + 2) % PGI_TILE_AHEAD];
+            const double wz = SUMS ? pgi_weight_of(b.axis[2], k) : 0;
+            T before[COLUMNS];    // the row below
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) before[c] = FLAT ? (T)0 : now[FLAT ? 0 : j0][i0 + 32 * c + 1];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int line = FLAT ? 0 : j0 + r + 1, place = i0 + 32 * c + 1;
+                    const T v = here[r][c], zp = next[line][place];
+                    const T ym = FLAT ? v : before[c], yp = FLAT           ? v
+                                                            : r + 1 < ROWS ? here[r + 1 < ROWS ? r + 1 : 0][c]
+                                                                           : now[line + !FLAT][place];
+                    const T reaction = ((alpha + y[r].reaction) + x[c].reaction) + z.reaction;
+                    const T au = pgi_stencil(x[c], y[r], z, reaction, v, now[line][place - 1], now[line][place + 1], ym,
+                                             yp, below[r][c], zp);
+                    const T rest = (f ? right[j0 + r][i0 + 32 * c] : (T)0) - mean - au;
+                    const int inside = i + 32 * c < nx && j + r < ny;
+                    before[c] = below[r][c] = v;
+                    here[r][c] = zp;
+                    if (SUMS) {
+                        const double e = inside ? (double)rest : 0.0;
+                        pgi_accumulate(sums, wx[c] * wy[r] * wz, e, e);
+                    } else if (inside) {
+                        out[32 * c + r * gout.sj] = (TO)(sign * rest);
+                    }
+                }
+            }
+            if (!SUMS) out += gout.sk;
+        }
+    }
+    if (SUMS) pgi_finish_sums(sums, partials, state);
+}
+
+// ---- transfers of full multigrid on large levels, in such tiles ----
+
+enum {
+    PGI_TILE_TAPS = 6,                 // of the longest window
+    PGI_TILE_OPEN = 4,                 // most windows that a fine point lies in
+    PGI_TILE_STEPS = 3 * PGI_PLANES    // fine planes of a restriction's tile
+};
 
 // The windows of a tile's coarse points along an axis, their firsts counted from the tile's first fine point.
 template <class T, int POINTS> struct pgi_tile_windows {
@@ -3855,8 +4063,7 @@ static __device__ inline pgi_tile_step<T> pgi_tile_step_of(const pgi_tile_window
 // Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
 // warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
 // as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
-template <class T, int OPEN, int ROWS>
-static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
+template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
     pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
                              pgi_tiling h)
 {
@@ -3875,7 +4082,7 @@ static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
     __shared__ int origin[3];
     const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
     int J[3], own[3];
-    pgi_tile_begin(h, J);
+    pgi_tile_begin(h, blockIdx.x, J);
     if (FLAT) J[0] = J[0] * PGI_TILE_WARPS + warp * h.own[0];
     for (int a = 0; a < 3; a++) {
         const int left = bc.axis[a].n - J[a];
@@ -4075,7 +4282,7 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
     const unsigned mask = ff ? fc->mask & bf.state->face_mask : 0u,
                    fine_mask = ff ? ff->mask & bf.state->face_mask : 0u;
     int at[3], own[3];
-    pgi_tile_begin(h, at);
+    pgi_tile_begin(h, blockIdx.x, at);
     for (int a = 0; a < 3; a++) {
         const int left = bf.axis[a].n - at[a];
         own[a] = left < h.own[a] ? left : h.own[a];
@@ -4213,8 +4420,62 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     }
 }
 
+// Divides n points into tiles of own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few planes a
+// tile fill the device, many spare the steps before the first one: the least work in sequence counts.
+static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
+                              int most, double steps_a_plane, int steps_before, int resident)
+{
+    const int span = own[0] * side_by_side;
+    h->own[0] = own[0];
+    h->own[1] = own[1];
+    h->own[2] = 1;
+    h->tiles[0] = (n[0] + span - 1) / span;
+    h->tiles[1] = (n[1] + own[1] - 1) / own[1];
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
+    double best = 1e300;
+    for (int planes = 1; planes <= most; planes++) {
+        const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
+        const double cost = (double)((blocks + room - 1) / room) * (planes * steps_a_plane + steps_before);
+        if (cost > best) continue;
+        best = cost;
+        h->own[2] = planes;
+    }
+    h->tiles[2] = (n[2] + h->own[2] - 1) / h->own[2];
+    return columns * h->tiles[2];
+}
+
+template <class T, class TO, int SUMS, int ROWS>
+static void pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    typedef pgi_residual_memory<T, ROWS> memory;
+    enum { RESIDENT = 2 };
+    const auto kernel = pgi_residual_tile_kernel<T, TO, SUMS, ROWS>;
+    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    int64_t blocks = pgi_plan_tiles(s, &h, l->n, own, 1, l->n[2], 1, 4, RESIDENT);
+    const int64_t room =
+        RESIDENT * s->multiprocessors < PGI_REDUCE_BLOCKS ? RESIDENT * s->multiprocessors : (int)PGI_REDUCE_BLOCKS;
+    if (SUMS && blocks > room) blocks = room;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(l, T()), u, rhs, scaled, r,
+                      s->partials, s->state, h);
+}
+
+// The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large.
+template <class T, class TO, int SUMS>
+static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    const int flat = l->n[1] == 1;
+    const auto fits = [&](const pgi_grid &g) { return (l->n[1] - 1) * g.sj + l->n[0] <= INT32_MAX; };
+    const int bytes = (int)(flat ? sizeof(pgi_residual_memory<T, 1>) : sizeof(pgi_residual_memory<T, 2>));
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 2 || bytes > s->shared_limit || !fits(u) || !fits(rhs.f)) return 0;
+    (flat ? pgi_launch_residual<T, TO, SUMS, 1> : pgi_launch_residual<T, TO, SUMS, 2>)(s, l, u, rhs, scaled, r);
+    return 1;
+}
+
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
+    if (pgi_cuda_residual_in_tiles<T, T, 0>(s, l, u, rhs, 0, r)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
@@ -4226,6 +4487,7 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
 {
+    if (pgi_cuda_residual_in_tiles<double, float, 0>(s, l, u, rhs, 1, r32)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1,
                r32, h);
@@ -4235,12 +4497,21 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                                                pgi_grid y, pgi_rhs rhs)
 {
     if (pgi_cuda_small_reduce<T>(s, l, source, partner, x, rhs)) return;
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-    const int64_t blocks = h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS;
-    const auto kernel = source == PGI_RHS        ? pgi_reduce_kernel<T, PGI_RHS>
-                        : source == PGI_RESIDUAL ? pgi_reduce_kernel<T, PGI_RESIDUAL>
-                                                 : pgi_reduce_kernel<T, PGI_FIELD>;
-    PGI_LAUNCH(s, blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, h);
+    if (source == PGI_RESIDUAL) {    // partner: itself
+        if (pgi_cuda_residual_in_tiles<T, T, 1>(s, l, x, rhs, 0, pgi_no_grid())) return;
+        const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+        PGI_LAUNCH(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h),
+                   pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
+        return;
+    }
+    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 : 64) / (int)sizeof(T);
+    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
+                  blocks = (pieces + warps - 1) / warps;
+    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
+                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
+                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
+    PGI_LAUNCH(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), kernel,
+               pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
 }
 
 template <class TF, class TT, int WHAT>
@@ -4280,30 +4551,6 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
             PGI_LAUNCH(s, (count + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), pgi_narrow_face_kernel,
                        (const pgi_state *)s->state, q, (float *)level->plane[q], count);
     }
-}
-
-// Divides n points into tiles of own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few planes a
-// tile fill the device, many spare the steps before the first one: the least work in sequence counts.
-static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
-                              int most, double steps_a_plane, int steps_before, int resident)
-{
-    const int span = own[0] * side_by_side;
-    h->own[0] = own[0];
-    h->own[1] = own[1];
-    h->own[2] = 1;
-    h->tiles[0] = (n[0] + span - 1) / span;
-    h->tiles[1] = (n[1] + own[1] - 1) / own[1];
-    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
-    double best = 1e300;
-    for (int planes = 1; planes <= most; planes++) {
-        const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
-        const double cost = (double)((blocks + room - 1) / room) * (planes * steps_a_plane + steps_before);
-        if (cost > best) continue;
-        best = cost;
-        h->own[2] = planes;
-    }
-    h->tiles[2] = (n[2] + h->own[2] - 1) / h->own[2];
-    return columns * h->tiles[2];
 }
 
 // Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.

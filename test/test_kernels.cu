@@ -602,10 +602,10 @@ static void every_red_black_pass_on_the_gpu_equals_the_plain_operations(void **)
 #endif
 }
 
-// Full multigrid's transfers between the two finest levels, of grids of any pitch and alignment, on the GPU against the
-// CPU; nothing beside u may be written.
+// Full multigrid's transfers between the two finest levels, residuals and sums, of grids of any pitch and alignment, on
+// the GPU against the CPU; nothing beside u may be written.
 #if PGI_GPU
-template <class T> static void compare_transfers(const pg_desc *desc, rng *r)
+template <class T> static void compare_transfers_and_sums(const pg_desc *desc, rng *r)
 {
     pg_solver *s[2] = {solver_with_data(desc, PG_CPU, 1), solver_with_data(desc, PG_CUDA, 1)};
     const double limit = sizeof(T) == 4 ? 2e-5 : 2e-13;
@@ -660,6 +660,56 @@ template <class T> static void compare_transfers(const pg_desc *desc, rng *r)
         }
         if (!(error <= limit * scale)) fail_msg("step %d differs by %g of %g: %s", step, error, scale, describe(desc));
     }
+    double sums[2][5][4];    // of f, of f with its partner 1, of the residual, of u, of u with partner t
+    const size_t all = (size_t)s[0]->level[0].points;
+    const double mean = rng_int(r, 0, 1) ? 0.25 : 0;
+    for (int b = 0; b < 2 && points; b++) {
+        pg_solver *const x = s[b];
+        const pgi_level *const l = &x->level[0];
+        const pgi_grid none = pgi_no_grid();
+        assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
+        grid.base = (b ? device : fine) + shift;
+        if (b) {
+            cudaDeviceSynchronize();
+            assert_int_equal(cudaMemcpy(&x->state->mean, &mean, sizeof mean, cudaMemcpyHostToDevice), cudaSuccess);
+            assert_int_equal(cudaMemcpy(device, fine, count * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+        } else {
+            x->state->mean = mean;
+        }
+        const pgi_rhs rhs = {grid, l->faces};
+        x->ops->residual(x, l, grid, rhs, l->t);
+        assert_int_equal(x->failed, PG_OK);
+        grid_to_host(x, l, l->t, sizeof(T), result[b]);
+        for (int e = 0; e < 5; e++) {
+            x->ops->reduce(x, l,
+                           e < 2    ? PGI_RHS
+                           : e == 2 ? PGI_RESIDUAL
+                                    : PGI_FIELD,
+                           e == 1   ? PGI_ONE
+                           : e == 4 ? PGI_OTHER
+                                    : PGI_SELF,
+                           grid, e == 4 ? l->t : none, rhs);
+            assert_int_equal(x->failed, PG_OK);
+            if (b)
+                pgi_cuda_read_state(x);
+            else
+                x->host = *x->state;
+            memcpy(sums[b][e], x->host.sums, sizeof sums[b][e]);
+        }
+    }
+    double scale = 1e-300, error = 0;
+    for (size_t q = 0; q < all && points; q++) {
+        scale = fmax(scale, fabs((double)result[0][q]));
+        error = pgi_max_nan(error, fabs((double)result[0][q] - (double)result[1][q]));
+    }
+    if (!(error <= limit * scale)) fail_msg("the residual differs by %g of %g: %s", error, scale, describe(desc));
+    for (int e = 0; e < 5 && points; e++) {
+        for (int q = 0; q < 4; q++) {
+            const double of = e == 4 && q == 0 ? sums[0][4][2] * scale : sums[0][e][e == 1 && q == 0 ? 2 : q];
+            if (!(fabs(sums[0][e][q] - sums[1][e][q]) <= 10 * limit * fabs(of)))
+                fail_msg("sum %d of %d: %.17g, %.17g: %s", q, e, sums[0][e][q], sums[1][e][q], describe(desc));
+        }
+    }
     cudaFree(device);
     for (int b = 0; b < 2; b++) {
         free(result[b]);
@@ -670,7 +720,7 @@ template <class T> static void compare_transfers(const pg_desc *desc, rng *r)
 }
 #endif
 
-static void every_transfer_on_the_gpu_equals_the_one_on_the_cpu(void **)
+static void transfers_and_sums_on_the_gpu_equal_those_on_the_cpu(void **)
 {
     if (!cuda_is_usable()) skip();
 #if PGI_GPU
@@ -688,9 +738,9 @@ static void every_transfer_on_the_gpu_equals_the_one_on_the_cpu(void **)
             if (p.desc.face[e].kind != PG_PERIODIC && rng_int(&r, 0, 1))
                 p.desc.face[e].array = single ? (void *)face_single : (void *)face;
         if (single)
-            compare_transfers<float>(&p.desc, &r);
+            compare_transfers_and_sums<float>(&p.desc, &r);
         else
-            compare_transfers<double>(&p.desc, &r);
+            compare_transfers_and_sums<double>(&p.desc, &r);
     }
 #endif
 }
@@ -1040,7 +1090,7 @@ int main(void)
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
         cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
-        cmocka_unit_test(every_transfer_on_the_gpu_equals_the_one_on_the_cpu),
+        cmocka_unit_test(transfers_and_sums_on_the_gpu_equal_those_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
         cmocka_unit_test(small_levels_in_one_kernel_equal_the_plain_operations),
         cmocka_unit_test(small_solves_in_one_kernel_equal_the_plain_program),
