@@ -2361,65 +2361,107 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_finish_sums(sums, partials, state);
 }
 
+template <int VALUE> struct pgi_constant {
+    enum { value = VALUE };
+};
+
+// A position among the pieces of rows, and the distance between two of them
+struct pgi_piece {
+    int piece, j, k;
+};
+
+static __device__ inline pgi_piece pgi_piece_of(int64_t at, int pieces, int ny)
+{
+    const int64_t row = at / pieces, k = row / ny;
+    const pgi_piece p = {(int)(at - row * pieces), (int)(row - k * ny), (int)k};
+    return p;
+}
+
+static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, int pieces, int ny)
+{
+    p->piece += step.piece;
+    p->j += step.j;
+    p->k += step.k;
+    if (p->piece >= pieces) p->piece -= pieces, p->j++;
+    if (p->j >= ny) p->j -= ny, p->k++;
+}
+
 // Computes state.sums of v = rhs or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers pieces of rows, a
 // piece a warp   Overlap: any
-// What a lane reads of a piece is on its way at once. Points with weights or boundary data of their own, the ends of
-// rows and rows at faces with data, come one by one.
+// What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
 template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state)
 {
-    enum { EACH = (OTHER ? 32 : 64) / sizeof(T), PIECE = 32 * EACH };
+    enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
-    const pgi_grid &from = SOURCE == PGI_RHS ? rhs.f : gx;
+    const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
     const T *const x = pgi_data<T>(from), *const y = OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = SOURCE == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
     const unsigned mask = SOURCE == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
-    const int nx = ax.n, ny = b.axis[1].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
-    const int64_t count = (int64_t)pieces * ny * b.axis[2].n;
+    const int nx = ax.n, ny = b.axis[1].n, nz = b.axis[2].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
+    const double low = ax.row_weight[0] / ax.row_weight[1], high = ax.row_weight[2] / ax.row_weight[1];
+    const int even = !ax.weight && low == 1 && high == 1;
+    const pgi_piece step = pgi_piece_of((int64_t)gridDim.x * (PGI_BLOCK / 32), pieces, ny),
+                    first = pgi_piece_of(blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y, pieces, ny);
     double sums[4] = {0, 0, 0, 0};
-    for (int64_t at = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; at < count; at += gridDim.x * (PGI_BLOCK / 32)) {
-        const int64_t row = at / pieces;
-        const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny), begin = (int)(at - row * pieces) * PIECE;
-        const unsigned touched = mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, b.axis[2].n) << 4);
-        const double w = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k),
-                     inside = ax.weight ? w : w * ax.row_weight[1];
-        const T *const px = x + j * from.sj + k * from.sk, *const py = OTHER ? y + j * gy.sj + k * gy.sk : NULL;
-        const int lo = begin > 0 ? begin : 1, end = begin + PIECE < nx - 1 ? begin + PIECE : nx - 1,
-                  hi = touched ? 0 : end;
+    T most = 0;
+    for (pgi_piece at = first; at.k < nz; pgi_advance(&at, step, pieces, ny)) {
+        const int begin = at.piece * PIECE;
+        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
+        const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
+        const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
+        const T *const px = x + begin + lane + at.j * from.sj + at.k * from.sk, *const py = OTHER ? y + begin + lane +
+                                                                                                        at.j * gy.sj +
+                                                                                                        at.k * gy.sk
+                                                                                                  : NULL;
+        const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
         T v[EACH], z[EACH];
 #pragma unroll
         for (int q = 0; q < EACH; q++) {
-            const int i = begin + lane + 32 * q;
-            v[q] = i >= lo && i < hi ? pgi_load(px + i) - mean : (T)0;
-            if (OTHER) z[q] = i >= lo && i < hi ? pgi_load(py + i) : (T)0;
+            const int some = q < count && (q > 0 || begin + lane >= lo);
+            v[q] = some ? pgi_load(px + 32 * q) - mean : (T)0;
+            if (OTHER) z[q] = some ? pgi_load(py + 32 * q) : (T)0;
         }
         double part[3] = {0, 0, 0};
-        T most = 0;
+        const auto add = [&](auto weighted) {
 #pragma unroll
-        for (int q = 0; q < EACH; q++) {
-            const int i = begin + lane + 32 * q;
-            const double e = (double)v[q],
-                         f = OTHER                ? (double)z[q]
-                             : partner == PGI_ONE ? 1.0
-                                                  : e,
-                         wx = ax.weight && i >= lo && i < hi ? ax.weight[i] : 1.0;
-            part[0] += wx * (e * f);
-            part[1] += e * e;
-            part[2] += wx * fabs(e);
-            const T size = v[q] < 0 ? -v[q] : v[q];
-            most = size > most || size != size ? size : most;
-        }
-        const double all[4] = {inside * part[0], part[1], inside * part[2], (double)most};
-        pgi_combine(sums, all);
-        const int slow = touched ? (begin + PIECE < nx ? (int)PIECE : nx - begin) : begin > 0 ? 0 : nx > 1 ? 2 : 1;
-        for (int q = lane; q < slow; q += 32) {
-            const int i = touched ? begin + q : q ? nx - 1 : 0;
-            const T e = SOURCE == PGI_RHS ? pgi_rhs_point(b, rhs, px[i], mean, i, j, k) : px[i];
-            pgi_accumulate(sums, w * pgi_weight_of(ax, i), (double)e,
-                           OTHER                ? (double)py[i]
-                           : partner == PGI_ONE ? 1.0
-                                                : (double)e);
+            for (int q = 0; q < EACH; q++) {
+                const int i = begin + lane + 32 * q;
+                const double e = (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
+                const T size = v[q] < 0 ? -v[q] : v[q];
+                double w = 1;
+                if (decltype(weighted)::value)
+                    w = ax.weight ? ax.weight[i < nx ? i : 0] : i == 0 ? low : i == nx - 1 ? high : 1.0;
+                part[0] += w * (e * f);
+                part[1] += e * e;
+                part[2] += w * fabs(e);
+                most = size <= most ? most : size;
+            }
+        };
+        if (even)
+            add(pgi_constant<0>());
+        else
+            add(pgi_constant<1>());
+        const double inside = ax.weight ? wyz : wyz * ax.row_weight[1];
+        sums[0] += inside * part[0];
+        sums[1] += part[1];
+        sums[2] += inside * part[2];
+    }
+    sums[3] = sums[1] == sums[1] ? (double)most : sums[1];    // NaN stays NaN
+    if (mask) {
+        for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
+             row += gridDim.x * (PGI_BLOCK / 32)) {
+            const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny);
+            const int all = (mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
+                      low_end = mask & 1 || all,
+                      count = all ? nx : (mask & 1) + (nx > 1 || !low_end ? mask >> 1 & 1 : 0);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            for (int q = lane; q < count; q += 32) {
+                const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
+                const double e = (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
+                pgi_accumulate(sums, wyz * pgi_weight_of(ax, i), e, partner == PGI_ONE ? 1.0 : e);
+            }
         }
     }
     pgi_finish_sums(sums, partials, state);
@@ -2438,12 +2480,25 @@ template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_ker
     const double factor = WHAT == PGI_NARROW ? state->scale : WHAT == PGI_WIDEN_ADD ? 1 / state->scale : 0;
     const TF *p = WHAT == PGI_FILL_ZERO || WHAT == PGI_SUBTRACT_SHIFT ? NULL : pgi_data<TF>(from) + t.i + t.j * from.sj;
     TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
-    for (int k = t.k0; k < t.k1; k++) {
-        if (WHAT == PGI_FILL_ZERO) q[k * to.sk] = 0;
-        if (WHAT == PGI_COPY) q[k * to.sk] = (TT)p[k * from.sk];
-        if (WHAT == PGI_SUBTRACT_SHIFT) q[k * to.sk] -= (TT)state->shift;
-        if (WHAT == PGI_NARROW) q[k * to.sk] = (TT)(factor * (double)p[k * from.sk]);
-        if (WHAT == PGI_WIDEN_ADD) q[k * to.sk] += (TT)(factor * (double)p[k * from.sk]);
+    enum { TOGETHER = 4 };    // planes that are on their way
+    for (int k = t.k0; k < t.k1; k += TOGETHER) {
+        TF a[TOGETHER];
+        TT b[TOGETHER];
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            const int some = k + e < t.k1;
+            a[e] = p && some ? pgi_load(p + (k + e) * from.sk) : (TF)0;
+            b[e] = (WHAT == PGI_SUBTRACT_SHIFT || WHAT == PGI_WIDEN_ADD) && some ? q[(k + e) * to.sk] : (TT)0;
+        }
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            TT value = 0;
+            if (WHAT == PGI_COPY) value = (TT)a[e];
+            if (WHAT == PGI_SUBTRACT_SHIFT) value = b[e] - (TT)state->shift;
+            if (WHAT == PGI_NARROW) value = (TT)(factor * (double)a[e]);
+            if (WHAT == PGI_WIDEN_ADD) value = b[e] + (TT)(factor * (double)a[e]);
+            if (k + e < t.k1) q[(k + e) * to.sk] = value;
+        }
     }
 }
 
@@ -2583,10 +2638,6 @@ enum {
     PGI_PASS_PLANES = 256,
     PGI_PASS_PITCH = 66,    // of rows in shared memory: 64 columns, and one more where rows are not aligned
     PGI_PASS_CLUSTER = 8    // most blocks side by side
-};
-
-template <int VALUE> struct pgi_constant {
-    enum { value = VALUE };
 };
 
 template <class T> struct pgi_pass {
@@ -3825,6 +3876,33 @@ static __device__ inline int pgi_nearest(int i, int n, int periodic)
     return i < 0 ? 0 : i < n ? i : n - 1;
 }
 
+// The boundary data of a level for kernels that need them often: in shared memory.
+template <class T> struct pgi_tile_faces {
+    T coefficient[6], value[6];
+    const T *plane[6];
+};
+
+template <class T>
+static __device__ inline void pgi_find_face(const pgi_faces *faces, const pgi_state *st, int q, pgi_tile_faces<T> *to)
+{
+    const void *plane = st->face[q].plane;
+    to->coefficient[q] = (T)faces->coefficient[q];
+    to->plane[q] = plane ? (const T *)(faces->plane[q] ? faces->plane[q] : plane) : NULL;
+    to->value[q] = plane ? (T)0 : pgi_face_value<T>(faces, st, q, 0);
+}
+
+template <class T> static __device__ inline T pgi_face_sum(const pgi_tile_faces<T> &faces, unsigned touched, int nx,
+                                                           int ny, int i, int j, int k)
+{
+    const int64_t place[3] = {j + (int64_t)ny * k, i + (int64_t)nx * k, i + (int64_t)nx * j};
+    T sum = 0;
+#pragma unroll
+    for (int q = 0; q < 6; q++)
+        if (touched >> q & 1)
+            sum += faces.coefficient[q] * (faces.plane[q] ? faces.plane[q][place[q / 2]] : faces.value[q]);
+    return sum;
+}
+
 // A lane has 16 bytes of a row, in columns 32 apart: so any row is as good as an aligned one.
 enum {
     PGI_TILE_WARPS = PGI_BLOCK / 32,
@@ -3842,6 +3920,7 @@ template <class T, int ROWS> struct pgi_residual_memory {
     };
     T u[PGI_TILE_AHEAD][TALL][LONG];    // with the points around
     T f[PGI_TILE_AHEAD - 1][HEIGHT][WIDTH];
+    pgi_tile_faces<T> faces;
 };
 
 // Computes r = scale (rhs - A u), or v = A u if rhs has no f; SUMS: state.sums of the residual instead   Moves 3 (2)
@@ -3868,11 +3947,15 @@ template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch
     const unsigned mask = f ? pgi_face_mask(rhs, b.state) : 0u;
     const unsigned tiles = (unsigned)h.tiles[0] * (unsigned)h.tiles[1] * (unsigned)h.tiles[2];
     const T alpha = (T)b.state->alpha;
+    if (mask && lane < 6 && warp == 0) pgi_find_face(rhs.faces, b.state, lane, &m->faces);
     double sums[4] = {0, 0, 0, 0};
+    double largest[COLUMNS] = {};
     for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         int at[3], column[COLUMNS + 1], row[ROWS + 1], f_column[COLUMNS], f_row[ROWS];    // offsets in a plane
         pgi_tile_begin(h, tile, at);
-        const int end = at[2] + h.own[2] < nz ? at[2] + h.own[2] : nz, i = at[0] + i0, j = at[1] + j0;
+        const int end = at[2] + h.own[2] < nz ? at[2] + h.own[2] : nz, i = at[0] + i0, j = at[1] + j0,
+                  width = nx - at[0] < h.own[0] ? nx - at[0] : h.own[0],
+                  height = ny - at[1] < h.own[1] ? ny - at[1] : h.own[1];
         const int at_face = (mask & 3 && (at[0] == 0 || at[0] + h.own[0] >= nx)) ||
                             (mask & 12 && (at[1] == 0 || at[1] + h.own[1] >= ny));
         pgi_row<T> x[COLUMNS], y[ROWS], z = pgi_row_of(b.axis[2], at[2]);
@@ -3881,48 +3964,52 @@ template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch
         for (int c = 0; c < COLUMNS; c++) {
             f_column[c] = pgi_nearest(i + 32 * c, nx, 0);
             x[c] = pgi_row_of(b.axis[0], f_column[c]);
-            wx[c] = SUMS ? pgi_weight_of(b.axis[0], f_column[c]) : 0;
+            wx[c] = SUMS && i0 + 32 * c < width ? pgi_weight_of(b.axis[0], f_column[c]) : 0;
         }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const int near = pgi_nearest(j + r, ny, 0);
             f_row[r] = near * (int)rhs.f.sj;
             y[r] = pgi_row_of(b.axis[1], near);
-            wy[r] = SUMS ? pgi_weight_of(b.axis[1], near) : 0;
+            wy[r] = SUMS && j0 + r < height ? pgi_weight_of(b.axis[1], near) : 0;
         }
         for (int c = 0; c <= COLUMNS; c++)
             column[c] = pgi_nearest(at[0] + column0 + ACROSS * c - 1, nx, b.axis[0].periodic);
         for (int r = 0; r <= ROWS; r++)
             row[r] = FLAT ? 0 : (int)gu.sj * pgi_nearest(at[1] + row0 + ALONG * r - 1, ny, b.axis[1].periodic);
 
-        // Copies plane k of u and, needed at the same time, plane k - 1 of f.
-        const auto fetch = [&](int k) {
+        // Copies plane k of u and, needed at the same time, plane k - 1 of f, to their places.
+        const auto fetch = [&](int k, int u_place, int f_place) {
             if (k <= end) {
-                T(*const to)[memory::LONG] = m->u[(k - at[2] + 1) % PGI_TILE_AHEAD];
+                T(*const to)[memory::LONG] = m->u[u_place];
                 const T *const plane = u + pgi_nearest(k, nz, b.axis[2].periodic) * gu.sk;
 #pragma unroll
                 for (int r = 0; r <= (FLAT ? 0 : ROWS); r++) {
-                    if (row0 + ALONG * r >= memory::TALL) break;
+                    if (row0 + ALONG * r >= (FLAT ? 1 : height + 2)) break;
 #pragma unroll
-                    for (int c = 0; c <= COLUMNS; c++)
-                        if (column0 + ACROSS * c < memory::LONG)
-                            pgi_copy_async<sizeof(T), 0>(&to[row0 + ALONG * r][column0 + ACROSS * c],
-                                                         plane + (row[r] + column[c]));
+                    for (int c = 0; c <= COLUMNS; c++) {
+                        const int place = column0 + ACROSS * c;
+                        if (c < COLUMNS || place < memory::LONG)
+                            pgi_copy_async<sizeof(T), 0>(&to[row0 + ALONG * r][place], plane + (row[r] + column[c]),
+                                                         place < width + 2 ? (int)sizeof(T) : 0);
+                    }
                 }
             }
             if (f && k <= end && k > at[2]) {
-                T(*const to)[memory::WIDTH] = m->f[(k - at[2]) % (PGI_TILE_AHEAD - 1)];
+                T(*const to)[memory::WIDTH] = m->f[f_place];
                 const T *const plane = f + (k - 1) * rhs.f.sk;
 #pragma unroll
                 for (int r = 0; r < ROWS; r++)
 #pragma unroll
                     for (int c = 0; c < COLUMNS; c++)
-                        pgi_copy_async<sizeof(T), 0>(&to[j0 + r][i0 + 32 * c], plane + (f_row[r] + f_column[c]));
+                        pgi_copy_async<sizeof(T), 0>(&to[j0 + r][i0 + 32 * c], plane + (f_row[r] + f_column[c]),
+                                                     i0 + 32 * c < width && j0 + r < height ? (int)sizeof(T) : 0);
             }
             pgi_copy_commit();
         };
         __syncthreads();    // the tile before is done
-        for (int k = 0; k < PGI_TILE_AHEAD; k++) fetch(at[2] - 1 + k);
+        for (int k = 0; k < PGI_TILE_AHEAD; k++) fetch(at[2] - 1 + k, k, k % (PGI_TILE_AHEAD - 1));
+        int u_place = 1, f_place = 2;    // of plane k and its right-hand side; the next ones lie one further, in turn
         pgi_copy_wait<PGI_TILE_AHEAD - 2>();
         __syncthreads();
         T below[ROWS][COLUMNS], here[ROWS][COLUMNS];
@@ -3937,84 +4024,108 @@ template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch
         for (int k = at[2]; k < end; k++) {
             pgi_copy_wait<PGI_TILE_AHEAD - 3>();
             __syncthreads();    // plane k + 1 has come, and nobody needs plane k - 1 any more
-            fetch(k + PGI_TILE_AHEAD - 1);
-            T(*const right)[memory::WIDTH] = m->f[(k - at[2] + 1) % (PGI_TILE_AHEAD - 1)];
+            const int u_next = u_place + 1 < PGI_TILE_AHEAD ? u_place + 1 : 0,
+                      u_last = u_place > 0 ? u_place - 1 : PGI_TILE_AHEAD - 1,
+                      f_last = f_place > 0 ? f_place - 1 : PGI_TILE_AHEAD - 2;
+            fetch(k + PGI_TILE_AHEAD - 1, u_last, f_last);
+            T(*const right)[memory::WIDTH] = m->f[f_place];
             const unsigned ends = mask & pgi_end_bits(k, nz) << 4;
             for (int q = 0; q < ROWS * COLUMNS && (at_face || ends); q++) {
                 const int r = q / COLUMNS, c = 32 * (q % COLUMNS);
                 const unsigned touched = ends | (mask & (pgi_end_bits(i + c, nx) | pgi_end_bits(j + r, ny) << 2));
-                if (touched && i + c < nx && j + r < ny)
-                    right[j0 + r][i0 + c] += pgi_face_terms<T>(rhs.faces, b.state, touched, i + c, j + r, k);
+                if (touched && i0 + c < width && j0 + r < height)
+                    right[j0 + r][i0 + c] += pgi_face_sum(m->faces, touched, nx, ny, i + c, j + r, k);
             }
             if (k <= 1 || k == nz - 1 || b.axis[2].table) z = pgi_row_of(b.axis[2], k);
-            const T(*const now)[memory::LONG] = m->u[(k - at[2] + 1) % PGI_TILE_AHEAD],
-                           (*const next)[memory::LONG] = m->u[(k - at[2] + 2) % PGI_TILE_AHEAD];
+            const T(*const now)[memory::LONG] = m->u[u_place], (*const next)[memory::LONG] = m->u[u_next];
             const double wz = SUMS ? pgi_weight_of(b.axis[2], k) : 0;
+            double part[3] = {0, 0, 0};
             T before[COLUMNS];    // the row below
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) before[c] = FLAT ? (T)0 : now[FLAT ? 0 : j0][i0 + 32 * c + 1];
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
+                double line[2] = {0, 0};
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
-                    const int line = FLAT ? 0 : j0 + r + 1, place = i0 + 32 * c + 1;
-                    const T v = here[r][c], zp = next[line][place];
+                    const int row_at = FLAT ? 0 : j0 + r + 1, place = i0 + 32 * c + 1;
+                    const T v = here[r][c], zp = next[row_at][place];
                     const T ym = FLAT ? v : before[c], yp = FLAT           ? v
                                                             : r + 1 < ROWS ? here[r + 1 < ROWS ? r + 1 : 0][c]
-                                                                           : now[line + !FLAT][place];
+                                                                           : now[row_at + !FLAT][place];
                     const T reaction = ((alpha + y[r].reaction) + x[c].reaction) + z.reaction;
-                    const T au = pgi_stencil(x[c], y[r], z, reaction, v, now[line][place - 1], now[line][place + 1], ym,
-                                             yp, below[r][c], zp);
+                    const T au = pgi_stencil(x[c], y[r], z, reaction, v, now[row_at][place - 1], now[row_at][place + 1],
+                                             ym, yp, below[r][c], zp);
                     const T rest = (f ? right[j0 + r][i0 + 32 * c] : (T)0) - mean - au;
-                    const int inside = i + 32 * c < nx && j + r < ny;
+                    const int inside = i0 + 32 * c < width && j0 + r < height;
                     before[c] = below[r][c] = v;
                     here[r][c] = zp;
                     if (SUMS) {
                         const double e = inside ? (double)rest : 0.0;
-                        pgi_accumulate(sums, wx[c] * wy[r] * wz, e, e);
+                        line[0] += wx[c] * (e * e);
+                        part[1] += e * e;
+                        line[1] += wx[c] * fabs(e);
+                        largest[c] = fabs(e) <= largest[c] ? largest[c] : fabs(e);
                     } else if (inside) {
                         out[32 * c + r * gout.sj] = (TO)(sign * rest);
                     }
                 }
+                part[0] += wy[r] * line[0];
+                part[2] += wy[r] * line[1];
+            }
+            if (SUMS) {
+                sums[0] += wz * part[0];
+                sums[1] += part[1];
+                sums[2] += wz * part[2];
             }
             if (!SUMS) out += gout.sk;
+            u_place = u_next;
+            f_place = f_place + 1 < PGI_TILE_AHEAD - 1 ? f_place + 1 : 0;
         }
     }
+    for (int c = 0; c < COLUMNS; c++) sums[3] = pgi_max_nan(sums[3], largest[c]);
+    if (sums[1] != sums[1]) sums[3] = sums[1];    // NaN stays NaN
     if (SUMS) pgi_finish_sums(sums, partials, state);
 }
 
 // ---- transfers of full multigrid on large levels, in such tiles ----
 
 enum {
-    PGI_TILE_TAPS = 6,                 // of the longest window
-    PGI_TILE_OPEN = 4,                 // most windows that a fine point lies in
-    PGI_TILE_STEPS = 3 * PGI_PLANES    // fine planes of a restriction's tile
+    PGI_TILE_TAPS = 6,              // of the longest window
+    PGI_TILE_OPEN = 4,              // most windows that a fine point lies in
+    PGI_TILE_PLANES = 96,           // coarse planes of a restriction's tile
+    PGI_TILE_STEPS = 208,           // and fine ones
+    PGI_INTERPOLATE_PLANES = 128    // fine planes of an interpolation's tile
 };
 
-// The windows of a tile's coarse points along an axis, their firsts counted from the tile's first fine point.
+// The windows of a tile's coarse points along an axis, their firsts counted from the tile's first fine point; weights
+// beyond a window are 0.
 template <class T, int POINTS> struct pgi_tile_windows {
     T w[PGI_TILE_TAPS][POINTS];
     int first[POINTS], count[POINTS];
 };
 
-// Fills them for points J0 to J0 + count, with a warp. Returns the tile's first fine point, which may lie beyond an
-// end of a periodic axis.
+// Fills them for points J0 to J0 + count, the thread every `step`th from m on.
 template <class T, int POINTS>
-static __device__ inline int pgi_find_windows(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
-                                              const pgi_axis<T> &coarse, int J0, int count, int average,
-                                              pgi_tile_windows<T, POINTS> *windows)
+static __device__ inline void pgi_find_windows(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
+                                               const pgi_axis<T> &coarse, int J0, int count, int average, int m,
+                                               int step, pgi_tile_windows<T, POINTS> *windows)
 {
-    const int lane = (int)threadIdx.x;
-    for (int m = lane; m < count; m += 32) {
+    for (; m < count; m += step) {
         pgi_window<T> w;
         pgi_restriction(t, fine, coarse, J0 + m, average, &w);
         pgi_trim(&w);
         windows->first[m] = w.first;
         windows->count[m] = w.count;
-        for (int q = 0; q < w.count && q < PGI_TILE_TAPS; q++) windows->w[q][m] = w.w[q];
+        for (int q = 0; q < PGI_TILE_TAPS; q++) windows->w[q][m] = q < w.count ? w.w[q] : (T)0;
     }
-    __syncwarp();
-    const int origin = windows->first[0];
+}
+
+// Counts the firsts from the least one, with a warp. Returns its index, which may lie beyond an end of a periodic axis.
+template <class T, int POINTS> static __device__ inline int pgi_align_windows(const pgi_transfer<T> &t, int count,
+                                                                              pgi_tile_windows<T, POINTS> *windows)
+{
+    const int lane = (int)threadIdx.x, origin = windows->first[0];
     int least = 0;
     __syncwarp();
     for (int m = lane; m < count; m += 32) {
@@ -4058,15 +4169,7 @@ static __device__ inline pgi_tile_step<T> pgi_tile_step_of(const pgi_tile_window
     return s;
 }
 
-// Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
-// fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
-// Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
-// warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
-// as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
-template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
-    pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
-                             pgi_tiling h)
-{
+template <class T, int ROWS> struct pgi_restrict_memory {
     enum {
         FLAT = ROWS == 1,
         COLUMNS = 16 / sizeof(T),
@@ -4074,12 +4177,32 @@ template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(
         ODD = WIDTH / 2 + 64 / sizeof(T),
         HEIGHT = PGI_TILE_WARPS * ROWS
     };
-    __shared__ T complete[HEIGHT][ODD + WIDTH / 2], lines[FLAT ? 1 : HEIGHT][WIDTH];
-    __shared__ pgi_tile_windows<T, WIDTH> xs[FLAT ? PGI_TILE_WARPS : 1];
-    __shared__ pgi_tile_windows<T, HEIGHT> ys;
-    __shared__ pgi_tile_windows<T, PGI_PLANES> zs;
-    __shared__ pgi_tile_step<T> steps[PGI_TILE_STEPS];
-    __shared__ int origin[3];
+    T complete[HEIGHT][ODD + WIDTH / 2], lines[FLAT ? 1 : HEIGHT][WIDTH];
+    pgi_tile_windows<T, WIDTH> x[FLAT ? PGI_TILE_WARPS : 1];
+    pgi_tile_windows<T, HEIGHT> y;
+    pgi_tile_windows<T, PGI_TILE_PLANES> z;
+    pgi_tile_step<T> steps[PGI_TILE_STEPS];
+    int origin[3];
+};
+
+// Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
+// fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
+// Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
+// warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
+// as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
+template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
+    pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
+                             pgi_tiling h)
+{
+    typedef pgi_restrict_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        WIDTH = memory::WIDTH,
+        ODD = memory::ODD,
+        HEIGHT = memory::HEIGHT
+    };
+    PGI_DYNAMIC_SHARED(memory, s);
     const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
     int J[3], own[3];
     pgi_tile_begin(h, blockIdx.x, J);
@@ -4088,24 +4211,29 @@ template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(
         const int left = bc.axis[a].n - J[a];
         own[a] = left < h.own[a] ? left : h.own[a];
     }
-    pgi_tile_windows<T, WIDTH> &x = xs[FLAT ? warp : 0];
-    int i0 = 0;
-    if ((FLAT || warp == 0) && own[0] > 0)
-        i0 = pgi_find_windows(tr.axis[0], bf.axis[0], bc.axis[0], J[0], own[0], average, &x);
-    if (warp == 0 && lane == 0) origin[0] = i0;
-    if (warp == 1) origin[1] = pgi_find_windows(tr.axis[1], bf.axis[1], bc.axis[1], J[1], own[1], average, &ys);
-    if (warp == 2) origin[2] = pgi_find_windows(tr.axis[2], bf.axis[2], bc.axis[2], J[2], own[2], average, &zs);
+    const int thread = lane + 32 * warp;
+    pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
+    pgi_find_windows(tr.axis[0], bf.axis[0], bc.axis[0], J[0], own[0], average, FLAT ? lane : thread,
+                     FLAT ? 32 : (int)PGI_BLOCK, &x);
+    pgi_find_windows(tr.axis[1], bf.axis[1], bc.axis[1], J[1], own[1], average, thread ^ 128, PGI_BLOCK, &s->y);
+    pgi_find_windows(tr.axis[2], bf.axis[2], bc.axis[2], J[2], own[2], average, PGI_BLOCK - 1 - thread, PGI_BLOCK,
+                     &s->z);
     __syncthreads();
-    if (!FLAT) i0 = origin[0];
-    for (int k = lane + 32 * warp; k < PGI_TILE_STEPS; k += PGI_BLOCK) steps[k] = pgi_tile_step_of(zs, own[2], k);
+    int i0 = FLAT && own[0] > 0 ? pgi_align_windows(tr.axis[0], own[0], &x) : 0;
+    if (!FLAT && warp == 0) s->origin[0] = pgi_align_windows(tr.axis[0], own[0], &x);
+    if (warp == 1) s->origin[1] = pgi_align_windows(tr.axis[1], own[1], &s->y);
+    if (warp == 2) s->origin[2] = pgi_align_windows(tr.axis[2], own[2], &s->z);
+    __syncthreads();
+    if (!FLAT) i0 = s->origin[0];
+    for (int k = thread; k < PGI_TILE_STEPS; k += PGI_BLOCK) s->steps[k] = pgi_tile_step_of(s->z, own[2], k);
     __syncthreads();
 
     int column[COLUMNS], row[ROWS];    // offsets in a plane
     for (int c = 0; c < COLUMNS; c++) column[c] = pgi_nearest(i0 + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
     for (int q = 0; q < ROWS; q++)
-        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
+        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(s->origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
     const int nz = bf.axis[2].n;
-    int k = pgi_nearest(origin[2], nz, bf.axis[2].periodic);
+    int k = pgi_nearest(s->origin[2], nz, bf.axis[2].periodic);
     const T *plane = pgi_data<T>(r) + k * r.sk;
     T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
     T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
@@ -4123,7 +4251,7 @@ template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(
         for (int q = 0; q < ROWS; q++)
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
-                complete[warp * ROWS + q][place(lane + 32 * c)] = open[0][q][c];
+                s->complete[warp * ROWS + q][place(lane + 32 * c)] = open[0][q][c];
 #pragma unroll
                 for (int a = 0; a + 1 < OPEN; a++) open[a][q][c] = open[a + 1][q][c];
                 open[OPEN - 1][q][c] = 0;
@@ -4131,31 +4259,28 @@ template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(
         __syncwarp();
         for (int m = lane; m < own[0]; m += 32) {
             T line[ROWS] = {};
-            const int first = x.first[m], count = x.count[m];
+            const int first = x.first[m];
 #pragma unroll
-            for (int a = 0; a < PGI_TILE_TAPS; a++) {
-                if (a >= count) break;
+            for (int a = 0; a < TAPS; a++) {    // beyond the window the weight is 0, and any point will do
                 const T w = x.w[a][m];
-                const int at = place(first + a);
+                const int at = place(first + a < WIDTH ? first + a : WIDTH - 1);
 #pragma unroll
-                for (int q = 0; q < ROWS; q++) line[q] += w * complete[warp * ROWS + q][at];
+                for (int q = 0; q < ROWS; q++) line[q] += w * s->complete[warp * ROWS + q][at];
             }
             if (FLAT) out[m] = line[0];
 #pragma unroll
-            for (int q = 0; q < ROWS && !FLAT; q++) lines[warp * ROWS + q][m] = line[q];
+            for (int q = 0; q < ROWS && !FLAT; q++) s->lines[warp * ROWS + q][m] = line[q];
         }
         __syncwarp();
         if (!FLAT) {
             __syncthreads();
             for (int j = warp; j < own[1]; j += PGI_TILE_WARPS) {
-                const int first = ys.first[j], count = ys.count[j];
+                const int first = s->y.first[j];
                 for (int m = lane; m < own[0]; m += 32) {
                     T sum = 0;
 #pragma unroll
-                    for (int b = 0; b < PGI_TILE_TAPS; b++) {
-                        if (b >= count) break;
-                        sum += ys.w[b][j] * lines[first + b][m];
-                    }
+                    for (int b = 0; b < TAPS; b++)
+                        sum += s->y.w[b][j] * s->lines[first + b < HEIGHT ? first + b : HEIGHT - 1][m];
                     out[m + j * f.sj] = sum;
                 }
             }
@@ -4165,25 +4290,25 @@ template <class T, int OPEN, int ROWS> static __global__ void __launch_bounds__(
     };
     int planes = 0;
     for (int m = 0; m < own[2]; m++) {
-        const int end = zs.first[m] + zs.count[m];
+        const int end = s->z.first[m] + s->z.count[m];
         planes = end > planes ? end : planes;
     }
     load(ahead[0]);
     if (planes > 1) load(ahead[1]);
-    for (int s = 0; s < planes; s += 2) {
+    for (int step = 0; step < planes; step += 2) {
 #pragma unroll
         for (int b = 0; b < 2; b++) {
-            if (s + b >= planes) break;
+            if (step + b >= planes) break;
 #pragma unroll
             for (int a = 0; a < OPEN; a++) {
-                const T w = steps[s + b].w[a];
+                const T w = s->steps[step + b].w[a];
 #pragma unroll
                 for (int q = 0; q < ROWS; q++)
 #pragma unroll
                     for (int c = 0; c < COLUMNS; c++) open[a][q][c] += w * ahead[b][q][c];
             }
-            if (s + b + 2 < planes) load(ahead[b]);
-            for (int left = steps[s + b].completes; left > 0; left--) finish();
+            if (step + b + 2 < planes) load(ahead[b]);
+            for (int left = s->steps[step + b].completes; left > 0; left--) finish();
         }
     }
 }
@@ -4211,25 +4336,26 @@ template <class T> static __device__ inline int pgi_cubic_begin(const pgi_transf
     return c.j[0] - (t.periodic && t.kind != PGI_SAME && c.j[0] > expected + t.nc / 2 ? t.nc : 0);
 }
 
-// Cubics of a tile's fine points along an axis.
-template <class T, int POINTS> struct pgi_tile_cubics {
-    T w[4][POINTS];
-    int begin[POINTS];
+// The weights of four coarse points that follow each other, and the first of them
+template <class T> struct pgi_tile_cubic {
+    alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) T w[4];
+    int begin;
 };
 
-template <class T, int POINTS>
-static __device__ inline void pgi_find_cubic(const pgi_transfer<T> &t, int i0, int m, pgi_tile_cubics<T, POINTS> *to)
+template <class T> static __device__ inline pgi_tile_cubic<T> pgi_tile_cubic_of(const pgi_transfer<T> &t, int i)
 {
-    const int i = i0 + m < t.nf ? i0 + m : t.nf - 1;
+    pgi_tile_cubic<T> to;
     pgi_cubic<T> c;
+    i = i < t.nf ? i : t.nf - 1;
     pgi_cubic_of(t, i, 1, &c);
-    to->begin[m] = pgi_cubic_begin(t, i, c);
-    for (int q = 0; q < 4; q++) to->w[q][m] = c.w[q];
+    to.begin = pgi_cubic_begin(t, i, c);
+    for (int q = 0; q < 4; q++) to.w[q] = c.w[q];
+    return to;
 }
 
 // The planes that a fine plane is interpolated from; the last `fresh` of them are not yet at hand.
 template <class T> struct pgi_tile_planes {
-    T w[4];
+    alignas(16) T w[4];
     int j[4], fresh;
 };
 
@@ -4256,29 +4382,44 @@ static __device__ inline pgi_tile_planes<T> pgi_tile_planes_of(const pgi_transfe
     return p;
 }
 
-// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers a tile of fine columns a block,
-// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side   Overlap: none
-// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
-// y to registers, where the four planes wait that a fine one is interpolated from.
-template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
-    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff,
-                                const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
-{
+template <class T, int ROWS> struct pgi_interpolate_memory {
     enum {
         FLAT = ROWS == 1,
         COLUMNS = 16 / sizeof(T),
         WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
         HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
-        COARSE_HEIGHT = FLAT ? 1 : HEIGHT + 4
+        TALL = FLAT ? 1 : HEIGHT + 4,
+        LONG = WIDTH + 4
     };
-    __shared__ T coarse[2][COARSE_HEIGHT][WIDTH + 4], lines[COARSE_HEIGHT][WIDTH];
-    __shared__ pgi_tile_cubics<T, WIDTH> x;
-    __shared__ pgi_tile_cubics<T, HEIGHT> y;
-    __shared__ pgi_tile_planes<T> planes[PGI_MARCH];
+    T coarse[2][TALL][LONG], lines[TALL][WIDTH];
+    pgi_tile_cubic<T> y[HEIGHT];
+    pgi_tile_planes<T> planes[PGI_INTERPOLATE_PLANES];
+    int x_begin[WIDTH];
+};
+
+// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers a tile of fine columns a block,
+// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side   Overlap: none
+// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
+// y to registers, where the four planes wait that a fine one is interpolated from.
+template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff,
+                                const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        WIDTH = memory::WIDTH,
+        HEIGHT = memory::HEIGHT,
+        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
+        ALONG = FLAT ? 1 : PGI_TILE_WARPS
+    };
+    PGI_DYNAMIC_SHARED(memory, s);
     const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, thread = lane + 32 * warp;
-    const int row0 = FLAT ? 0 : warp, i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int column0 = FLAT ? thread : lane, row0 = FLAT ? 0 : warp;
     const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
-    const int nx = bc.axis[0].n, ny = bc.axis[1].n, periodic_x = bc.axis[0].periodic, periodic_y = bc.axis[1].periodic;
+    const int nx = bc.axis[0].n, ny = bc.axis[1].n, periodic_y = bc.axis[1].periodic;
     const unsigned mask = ff ? fc->mask & bf.state->face_mask : 0u,
                    fine_mask = ff ? ff->mask & bf.state->face_mask : 0u;
     int at[3], own[3];
@@ -4287,100 +4428,141 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
         const int left = bf.axis[a].n - at[a];
         own[a] = left < h.own[a] ? left : h.own[a];
     }
-    for (int m = thread; m < WIDTH; m += PGI_BLOCK) pgi_find_cubic(tr.axis[0], at[0], m, &x);
-    for (int m = thread; m < HEIGHT; m += PGI_BLOCK) pgi_find_cubic(tr.axis[1], at[1], m, &y);
-    for (int m = thread; m < own[2]; m += PGI_BLOCK) planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
+    T weight[COLUMNS][4];    // along x, of coarse columns from `from` on
+    int from[COLUMNS], column[COLUMNS + 1];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const pgi_tile_cubic<T> x = pgi_tile_cubic_of(tr.axis[0], at[0] + i0 + 32 * c);
+        for (int q = 0; q < 4; q++) weight[c][q] = x.w[q];
+        from[c] = x.begin;
+        if (row0 == 0) s->x_begin[i0 + 32 * c] = x.begin;
+    }
+    for (int m = thread; m < HEIGHT; m += PGI_BLOCK) s->y[m] = pgi_tile_cubic_of(tr.axis[1], at[1] + m);
+    for (int m = thread; m < own[2]; m += PGI_BLOCK) s->planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
     __syncthreads();
-    const int left = x.begin[0], bottom = y.begin[0], width = x.begin[own[0] - 1] + 4 - left,
-              height = FLAT ? 1 : y.begin[own[1] - 1] + 4 - bottom;
+    const int left = s->x_begin[0], bottom = s->y[0].begin, width = s->x_begin[own[0] - 1] + 4 - left,
+              height = FLAT ? 1 : s->y[own[1] - 1].begin + 4 - bottom;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) from[c] = i0 + 32 * c < own[0] ? from[c] - left : 0;
+#pragma unroll
+    for (int c = 0; c <= COLUMNS; c++) column[c] = pgi_wrap(left + column0 + ACROSS * c, nx, bc.axis[0].periodic);
 
     // Asks for the next plane that will be needed.
-    int next_k = 0, next_q = 4 - planes[0].fresh;
-    const auto fetch = [&](T to[COARSE_HEIGHT][WIDTH + 4]) {
+    int next_k = 0, next_q = 4 - s->planes[0].fresh;
+    const auto fetch = [&](T(*to)[memory::LONG]) {
         if (next_k < own[2]) {
-            const int plane = planes[next_k].j[next_q];
-            for (int b = row0; b < height && plane >= 0; b += FLAT ? 1 : (int)PGI_TILE_WARPS) {
+            const int plane = s->planes[next_k].j[next_q];
+            for (int b = row0; b < height && plane >= 0; b += ALONG) {
                 const int j = pgi_wrap(bottom + b, ny, periodic_y);
-                const T *from = p.v + j * p.sj + plane * p.sk;
-                for (int m = FLAT ? thread : lane; m < width && j >= 0; m += FLAT ? (int)PGI_BLOCK : 32) {
-                    const int i = pgi_wrap(left + m, nx, periodic_x), q = left + m < 0 ? 0 : 1;
-                    if (i >= 0)
-                        pgi_copy_async<sizeof(T), 0>(&to[b][m], from + i);
-                    else
-                        to[b][m] = mask >> q & 1 && (left + m == -1 || left + m == nx)
-                                       ? pgi_face_value<T>(p.coarse_faces, p.state, q, j + (int64_t)ny * plane)
-                                       : (T)0;
+                if (j < 0) continue;
+                const T *row = p.v + j * p.sj + plane * p.sk;
+#pragma unroll
+                for (int c = 0; c <= COLUMNS; c++) {
+                    const int m = column0 + ACROSS * c, i = left + m;
+                    if (m >= width) break;
+                    if (column[c] >= 0)
+                        pgi_copy_async<sizeof(T), 0>(&to[b][m], row + column[c]);
+                    else    // beyond an end: boundary data
+                        to[b][m] =
+                            (i == -1 && mask & 1) || (i == nx && mask & 2)
+                                ? pgi_face_value<T>(p.coarse_faces, p.state, i < 0 ? 0 : 1, j + (int64_t)ny * plane)
+                                : (T)0;
                 }
             }
             while (next_k < own[2] && ++next_q == 4) {
                 next_k++;
-                if (next_k < own[2]) next_q = 3 - planes[next_k].fresh;
+                if (next_k < own[2]) next_q = 3 - s->planes[next_k].fresh;
             }
         }
         pgi_copy_commit();
     };
-    fetch(coarse[0]);
-    fetch(coarse[1]);
-    T value[4][ROWS][COLUMNS] = {}, *out = pgi_data<T>(u) + at[0] + (at[1] + j0) * u.sj + at[2] * u.sk;
+    fetch(s->coarse[0]);
+    fetch(s->coarse[1]);
+    T value[4][ROWS][COLUMNS] = {}, *out = pgi_data<T>(u) + at[0] + i0 + (at[1] + j0) * u.sj + at[2] * u.sk;
     int turn = 0;
     for (int k = 0; k < own[2]; k++, out += u.sk) {
-        for (int fresh = 4 - planes[k].fresh; fresh < 4; fresh++, turn = 1 - turn) {
-            const int plane = planes[k].j[fresh];
+        for (int fresh = 4 - s->planes[k].fresh; fresh < 4; fresh++, turn = 1 - turn) {
+            const int plane = s->planes[k].j[fresh];
             pgi_copy_wait<1>();
             __syncthreads();
-            for (int b = row0; b < height && plane >= 0; b += FLAT ? 1 : (int)PGI_TILE_WARPS) {
-                const int j = pgi_wrap(bottom + b, ny, periodic_y);
+            for (int b = row0; b < height && plane >= 0; b += ALONG) {
+                const T *const line = s->coarse[turn][b];
+                const int inside = pgi_wrap(bottom + b, ny, periodic_y) >= 0, q = bottom + b == -1   ? 2
+                                                                                  : bottom + b == ny ? 3
+                                                                                                     : -1;
 #pragma unroll
                 for (int c = 0; c < COLUMNS; c++) {
-                    const int m = i0 + 32 * c, begin = x.begin[m] - left;
-                    T line = 0;
-                    if (m >= own[0]) {
-                        line = 0;
-                    } else if (j < 0) {
-                        if (bottom + b == -1 || bottom + b == ny)
-                            line = pgi_interpolate_end(p, tr.axis[0], bottom + b < 0 ? 2 : 3, at[0] + m, plane);
-                    } else {
+                    T sum = 0;
+                    if (inside) {
 #pragma unroll
-                        for (int a = 0; a < 4; a++) line += x.w[a][m] * coarse[turn][b][begin + a];
+                        for (int a = 0; a < 4; a++) sum += weight[c][a] * line[from[c] + a];
+                    } else if (q >= 0 && i0 + 32 * c < own[0]) {
+                        sum = pgi_interpolate_end(p, tr.axis[0], q, at[0] + i0 + 32 * c, plane);
                     }
-                    lines[b][m] = line;
+                    s->lines[b][i0 + 32 * c] = sum;
                 }
             }
             __syncthreads();
-            fetch(coarse[turn]);
+            fetch(s->coarse[turn]);
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int below = y.begin[j0 + r] - bottom;
+            for (int r = 0; r < ROWS; r++)
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    const int m = i0 + 32 * c;
-                    T sum = 0;
-                    if (plane < 0) {
-                        if (fine_mask >> (4 - 1 - plane) & 1 && m < own[0] && j0 + r < own[1])
-                            sum = pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane,
-                                                    at[0] + m + (int64_t)p.fine_nx * (at[1] + j0 + r));
-                    } else if (FLAT) {
-                        sum = lines[0][m];
-                    } else {
-#pragma unroll
-                        for (int b = 0; b < 4; b++) sum += y.w[b][j0 + r] * lines[below + b][m];
-                    }
+                for (int c = 0; c < COLUMNS; c++)
 #pragma unroll
                     for (int e = 0; e < 3; e++) value[e][r][c] = value[e + 1][r][c];
-                    value[3][r][c] = sum;
+            if (plane < 0) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        const int i = at[0] + i0 + 32 * c, j = at[1] + j0 + r;
+                        value[3][r][c] =
+                            fine_mask >> (4 - 1 - plane) & 1 && i0 + 32 * c < own[0] && j0 + r < own[1]
+                                ? pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane, i + (int64_t)p.fine_nx * j)
+                                : (T)0;
+                    }
+            } else if (FLAT) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) value[3][0][c] = s->lines[0][i0 + 32 * c];
+            } else if (j0 < own[1]) {
+                int first = s->y[j0].begin;    // of four rows at hand
+                T row[4][COLUMNS];
+#pragma unroll
+                for (int b = 0; b < 4; b++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) row[b][c] = s->lines[first - bottom + b][i0 + 32 * c];
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const pgi_tile_cubic<T> y = s->y[j0 + r < own[1] ? j0 + r : own[1] - 1];
+                    for (; first < y.begin; first++)
+#pragma unroll
+                        for (int c = 0; c < COLUMNS; c++) {
+#pragma unroll
+                            for (int b = 0; b < 3; b++) row[b][c] = row[b + 1][c];
+                            row[3][c] = s->lines[first + 4 - bottom][i0 + 32 * c];
+                        }
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        T sum = 0;
+#pragma unroll
+                        for (int b = 0; b < 4; b++) sum += y.w[b] * row[b][c];
+                        value[3][r][c] = sum;
+                    }
                 }
             }
         }
+        const T w0 = s->planes[k].w[0], w1 = s->planes[k].w[1], w2 = s->planes[k].w[2], w3 = s->planes[k].w[3];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
-                const int m = i0 + 32 * c;
-                T sum = 0;
-#pragma unroll
-                for (int q = 0; q < 4; q++) sum += planes[k].w[q] * value[q][r][c];
-                if (m >= own[0] || j0 + r >= own[1]) continue;
-                out[m + r * u.sj] = add ? out[m + r * u.sj] + sum : sum;
+                T sum = w0 * value[0][r][c];
+                sum += w1 * value[1][r][c];
+                sum += w2 * value[2][r][c];
+                sum += w3 * value[3][r][c];
+                if (i0 + 32 * c >= own[0] || j0 + r >= own[1]) continue;
+                T *const to = out + 32 * c + r * u.sj;
+                *to = add ? *to + sum : sum;
             }
         }
     }
@@ -4420,17 +4602,17 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     }
 }
 
-// Divides n points into tiles of own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few planes a
-// tile fill the device, many spare the steps before the first one: the least work in sequence counts.
+// Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
+// planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
 static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
                               int most, double steps_a_plane, int steps_before, int resident)
 {
     const int span = own[0] * side_by_side;
-    h->own[0] = own[0];
-    h->own[1] = own[1];
-    h->own[2] = 1;
     h->tiles[0] = (n[0] + span - 1) / span;
     h->tiles[1] = (n[1] + own[1] - 1) / own[1];
+    h->own[0] = (n[0] + h->tiles[0] * side_by_side - 1) / (h->tiles[0] * side_by_side);    // as equal as can be
+    h->own[1] = (n[1] + h->tiles[1] - 1) / h->tiles[1];
+    h->own[2] = 1;
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
     double best = 1e300;
     for (int planes = 1; planes <= most; planes++) {
@@ -4504,7 +4686,7 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                    pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
         return;
     }
-    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 : 64) / (int)sizeof(T);
+    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
     const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
                   blocks = (pieces + warps - 1) / warps;
     const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
@@ -4564,34 +4746,38 @@ template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const p
     return (fine->n[1] - 1) * g.sj + fine->n[0] <= INT32_MAX;
 }
 
-template <class T, int OPEN, int ROWS> static void pgi_launch_restrict(pg_solver *s, const pgi_level *fine, pgi_grid r,
-                                                                       const pgi_level *coarse, pgi_grid f, int average)
+template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict(pg_solver *s, const pgi_level *fine,
+                                                                                 pgi_grid r, const pgi_level *coarse,
+                                                                                 pgi_grid f, int average)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
     // coarse points whose windows lie within so many fine ones
     const auto points_of = [](const pgi_transfer<T> &t, int within) {
         return (int)((within - t.reach) * t.mc / t.mf + 1e-6) + 1;
     };
-    const int own[2] = {points_of(tr.axis[0], 32 * 16 / (int)sizeof(T)),
-                        ROWS == 1 ? 1 : points_of(tr.axis[1], PGI_TILE_WARPS * ROWS)};
-    const int most = points_of(tr.axis[2], PGI_TILE_STEPS);
+    typedef pgi_restrict_memory<T, ROWS> memory;
+    const auto kernel = pgi_restrict_tile_kernel<T, OPEN, TAPS, ROWS>;
+    const int own[2] = {points_of(tr.axis[0], memory::WIDTH), ROWS == 1 ? 1 : points_of(tr.axis[1], memory::HEIGHT)},
+              most = points_of(tr.axis[2], PGI_TILE_STEPS), bytes = (int)sizeof(memory);
     pgi_tiling h;
     const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
-                                          most < PGI_PLANES ? most : (int)PGI_PLANES,
+                                          most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES,
                                           (double)tr.axis[2].mf / tr.axis[2].mc, 10, ROWS == 1 ? 3 : 2);
-    PGI_LAUNCH(s, blocks, dim3(32, PGI_TILE_WARPS), (pgi_restrict_tile_kernel<T, OPEN, ROWS>), pgi_box_of(fine, T()),
-               pgi_box_of(coarse, T()), tr, r, f, average, h);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                      pgi_box_of(coarse, T()), tr, r, f, average, h);
 }
 
 template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
-    if (pgi_fits_tiles(tr, fine, r)) {
-        const int flat = fine->n[1] == 1, few = tr.axis[2].open <= 2;
-        const auto launch = flat  ? pgi_launch_restrict<T, 4, 1>
-                            : few ? pgi_launch_restrict<T, 2, 4>
-                                  : pgi_launch_restrict<T, 4, 4>;
+    if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
+        int few = tr.axis[2].open <= 2;
+        for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
+        const auto launch = fine->n[1] == 1 ? few ? pgi_launch_restrict<T, 2, 3, 1> : pgi_launch_restrict<T, 4, 6, 1>
+                            : few ? pgi_launch_restrict<T, 2, 3, 4>
+                                            : pgi_launch_restrict<T, 4, 6, 4>;
         launch(s, fine, r, coarse, f, average);
         return;
     }
@@ -4619,18 +4805,27 @@ static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u
                fine->n[1], fine->n[2], h);
 }
 
+template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
+                                                                const pgi_level *coarse, pgi_grid v, int full, int add)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    const auto kernel = pgi_interpolate_tile_kernel<T, ROWS>;
+    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, own, 1, PGI_INTERPOLATE_PLANES, 1, 8, 2);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                      pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), full ? fine->faces : NULL,
+                      full ? coarse->faces : NULL, u, v, add, h);
+}
+
 template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                     const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
-    if (pgi_fits_tiles(tr, fine, u)) {
-        const int flat = fine->n[1] == 1, width = 32 * 16 / (int)sizeof(T),
-                  own[2] = {flat ? PGI_TILE_WARPS * width : width, flat ? 1 : 2 * PGI_TILE_WARPS};
-        const auto kernel = flat ? pgi_interpolate_tile_kernel<T, 1> : pgi_interpolate_tile_kernel<T, 2>;
-        pgi_tiling tiling;
-        const int64_t blocks = pgi_plan_tiles(s, &tiling, fine->n, own, 1, PGI_MARCH, 1, 8, 3);
-        PGI_LAUNCH(s, blocks, dim3(32, PGI_TILE_WARPS), kernel, pgi_box_of(fine, T()), pgi_box_of(coarse, T()), tr,
-                   full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, tiling);
+    if (pgi_fits_tiles(tr, fine, u) && (int)sizeof(pgi_interpolate_memory<T, 4>) <= s->shared_limit) {
+        const auto launch = fine->n[1] == 1 ? pgi_launch_interpolate<T, 1> : pgi_launch_interpolate<T, 4>;
+        launch(s, fine, u, coarse, v, full, add);
         return;
     }
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
