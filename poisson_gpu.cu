@@ -126,6 +126,8 @@ template <class T> struct pgi_transfer {
     const T *fraction;        // nf: how far to the next one (beyond an end: in half coarse cells)
     const pgi_taps<T> *taps;    // nc, by first: the restriction of a residual; NULL: more points than fit
     int most_taps;
+    int longest, open;         // points of the longest window, residual or average; windows that a fine point lies in
+    double reach;              // windows of m coarse points in a row lie within reach + (m - 1) mf / mc fine ones
     const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
@@ -639,6 +641,17 @@ template <class T> static PGI_HD inline void pgi_restriction(const pgi_transfer<
     for (int q = 0; q < out->count; q++) sum += out->w[q];
     for (int q = 0; q < out->count && average; q++) out->w[q] /= sum;
     if (average && t.kind == PGI_NODES) pgi_keep_moments(t, J, lo, out);
+}
+
+// Drops weights that are 0 at both ends of a window.
+template <class T> static PGI_HD inline void pgi_trim(pgi_window<T> *w)
+{
+    int from = 0;
+    while (w->count > 1 && w->w[w->count - 1] == 0) w->count--;
+    while (from < w->count - 1 && w->w[from] == 0) from++;
+    w->first += from;
+    w->count -= from;
+    for (int q = 0; q < w->count && from; q++) w->w[q] = w->w[from + q];
 }
 
 // Cubic interpolation: four coarse points (or a face: -1 low, -2 high) and weights; with or without the face
@@ -2311,41 +2324,10 @@ static __device__ inline void pgi_block_sums(double sums[4])
         for (int w = 1; w < PGI_BLOCK / 32; w++) pgi_combine(sums, warp_sums[w]);
 }
 
-// Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns;
-// the block that ends last adds up the partial sums of all   Overlap: any
-template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_RESIDUAL ? 4 : 6)
-    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state, pgi_shape h)
+// The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
+// in a fixed order.
+static __device__ inline void pgi_finish_sums(double sums[4], double *partials, pgi_state *state)
 {
-    double sums[4] = {0, 0, 0, 0};
-    const T mean = pgi_mean_of<T>(rhs, b.state);
-    const T *x = SOURCE == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
-        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
-        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        const auto add = [&](int k, T v) {
-            const double w = wxy * pgi_weight_of(b.axis[2], k);
-            if (partner == PGI_SELF)
-                pgi_accumulate(sums, w, (double)v, (double)v);
-            else
-                pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
-        };
-        if (SOURCE == PGI_RESIDUAL) {
-            pgi_march<T, true>(b, gx, rhs, t, [&](int k, T, T right, T au, T) { add(k, right - au); });
-        } else if (SOURCE == PGI_RHS) {
-            const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
-            const int faces = pgi_face_mask(rhs, b.state) != 0;
-#pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++) {
-                const T f_c = pgi_load(f + k * rhs.f.sk);
-                add(k, faces ? pgi_rhs_point(b, rhs, f_c, mean, t.i, t.j, k) : f_c - mean);
-            }
-        } else {
-#pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++) add(k, pgi_load(x + t.i + t.j * gx.sj + k * gx.sk));
-        }
-    }
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     pgi_block_sums(sums);
@@ -2368,6 +2350,129 @@ template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_R
         for (int q = 0; q < 4; q++) state->sums[q] = sums[q];
 }
 
+// Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h)
+{
+    double sums[4] = {0, 0, 0, 0};
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
+            const double v = (double)(right - au);
+            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
+        });
+    }
+    pgi_finish_sums(sums, partials, state);
+}
+
+template <int VALUE> struct pgi_constant {
+    enum { value = VALUE };
+};
+
+// A position among the pieces of rows, and the distance between two of them
+struct pgi_piece {
+    int piece, j, k;
+};
+
+static __device__ inline pgi_piece pgi_piece_of(int64_t at, int pieces, int ny)
+{
+    const int64_t row = at / pieces, k = row / ny;
+    const pgi_piece p = {(int)(at - row * pieces), (int)(row - k * ny), (int)k};
+    return p;
+}
+
+static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, int pieces, int ny)
+{
+    p->piece += step.piece;
+    p->j += step.j;
+    p->k += step.k;
+    if (p->piece >= pieces) p->piece -= pieces, p->j++;
+    if (p->j >= ny) p->j -= ny, p->k++;
+}
+
+// Computes state.sums of v = rhs or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers pieces of rows, a
+// piece a warp   Overlap: any
+// What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
+template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                      pgi_state *state)
+{
+    enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
+    const pgi_axis<T> &ax = b.axis[0];
+    const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
+    const T *const x = pgi_data<T>(from), *const y = OTHER ? pgi_data<T>(gy) : NULL;
+    const T mean = SOURCE == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
+    const unsigned mask = SOURCE == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
+    const int nx = ax.n, ny = b.axis[1].n, nz = b.axis[2].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
+    const double low = ax.row_weight[0] / ax.row_weight[1], high = ax.row_weight[2] / ax.row_weight[1];
+    const int even = !ax.weight && low == 1 && high == 1;
+    const pgi_piece step = pgi_piece_of((int64_t)gridDim.x * (PGI_BLOCK / 32), pieces, ny),
+                    first = pgi_piece_of(blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y, pieces, ny);
+    double sums[4] = {0, 0, 0, 0};
+    T most = 0;
+    for (pgi_piece at = first; at.k < nz; pgi_advance(&at, step, pieces, ny)) {
+        const int begin = at.piece * PIECE;
+        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
+        const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
+        const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
+        const T *const px = x + begin + lane + at.j * from.sj + at.k * from.sk, *const py = OTHER ? y + begin + lane +
+                                                                                                        at.j * gy.sj +
+                                                                                                        at.k * gy.sk
+                                                                                                  : NULL;
+        const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
+        T v[EACH], z[EACH];
+#pragma unroll
+        for (int q = 0; q < EACH; q++) {
+            const int some = q < count && (q > 0 || begin + lane >= lo);
+            v[q] = some ? pgi_load(px + 32 * q) - mean : (T)0;
+            if (OTHER) z[q] = some ? pgi_load(py + 32 * q) : (T)0;
+        }
+        double part[3] = {0, 0, 0};
+        const auto add = [&](auto weighted) {
+#pragma unroll
+            for (int q = 0; q < EACH; q++) {
+                const int i = begin + lane + 32 * q;
+                const double e = (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
+                const T size = v[q] < 0 ? -v[q] : v[q];
+                double w = 1;
+                if (decltype(weighted)::value)
+                    w = ax.weight ? ax.weight[i < nx ? i : 0] : i == 0 ? low : i == nx - 1 ? high : 1.0;
+                part[0] += w * (e * f);
+                part[1] += e * e;
+                part[2] += w * fabs(e);
+                most = size <= most ? most : size;
+            }
+        };
+        if (even)
+            add(pgi_constant<0>());
+        else
+            add(pgi_constant<1>());
+        const double inside = ax.weight ? wyz : wyz * ax.row_weight[1];
+        sums[0] += inside * part[0];
+        sums[1] += part[1];
+        sums[2] += inside * part[2];
+    }
+    sums[3] = sums[1] == sums[1] ? (double)most : sums[1];    // NaN stays NaN
+    if (mask) {
+        for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
+             row += gridDim.x * (PGI_BLOCK / 32)) {
+            const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny);
+            const int all = (mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
+                      low_end = mask & 1 || all,
+                      count = all ? nx : (mask & 1) + (nx > 1 || !low_end ? mask >> 1 & 1 : 0);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            for (int q = lane; q < count; q += 32) {
+                const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
+                const double e = (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
+                pgi_accumulate(sums, wyz * pgi_weight_of(ax, i), e, partner == PGI_ONE ? 1.0 : e);
+            }
+        }
+    }
+    pgi_finish_sums(sums, partials, state);
+}
+
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
 
 // Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale   Moves 1 or 2 words a point
@@ -2381,12 +2486,25 @@ template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_ker
     const double factor = WHAT == PGI_NARROW ? state->scale : WHAT == PGI_WIDEN_ADD ? 1 / state->scale : 0;
     const TF *p = WHAT == PGI_FILL_ZERO || WHAT == PGI_SUBTRACT_SHIFT ? NULL : pgi_data<TF>(from) + t.i + t.j * from.sj;
     TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
-    for (int k = t.k0; k < t.k1; k++) {
-        if (WHAT == PGI_FILL_ZERO) q[k * to.sk] = 0;
-        if (WHAT == PGI_COPY) q[k * to.sk] = (TT)p[k * from.sk];
-        if (WHAT == PGI_SUBTRACT_SHIFT) q[k * to.sk] -= (TT)state->shift;
-        if (WHAT == PGI_NARROW) q[k * to.sk] = (TT)(factor * (double)p[k * from.sk]);
-        if (WHAT == PGI_WIDEN_ADD) q[k * to.sk] += (TT)(factor * (double)p[k * from.sk]);
+    enum { TOGETHER = 4 };    // planes that are on their way
+    for (int k = t.k0; k < t.k1; k += TOGETHER) {
+        TF a[TOGETHER];
+        TT b[TOGETHER];
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            const int some = k + e < t.k1;
+            a[e] = p && some ? pgi_load(p + (k + e) * from.sk) : (TF)0;
+            b[e] = (WHAT == PGI_SUBTRACT_SHIFT || WHAT == PGI_WIDEN_ADD) && some ? q[(k + e) * to.sk] : (TT)0;
+        }
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            TT value = 0;
+            if (WHAT == PGI_COPY) value = (TT)a[e];
+            if (WHAT == PGI_SUBTRACT_SHIFT) value = b[e] - (TT)state->shift;
+            if (WHAT == PGI_NARROW) value = (TT)(factor * (double)a[e]);
+            if (WHAT == PGI_WIDEN_ADD) value = b[e] + (TT)(factor * (double)a[e]);
+            if (k + e < t.k1) q[(k + e) * to.sk] = value;
+        }
     }
 }
 
@@ -2526,10 +2644,6 @@ enum {
     PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
     PGI_PASS_CLUSTER = 8,    // most blocks side by side
     PGI_PASS_COARSE = 5      // coarse planes in use or under way, beyond those for the planes ahead
-};
-
-template <int VALUE> struct pgi_constant {
-    enum { value = VALUE };
 };
 
 template <class T> struct pgi_pass {
@@ -3994,6 +4108,720 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 
 static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
 
+// ---- operations of large levels, in tiles that march along z ----
+
+// Tiles are numbered along x, then y, then z, and begin `own` points after each other.
+struct pgi_tiling {
+    int own[3], tiles[3];
+};
+
+static __device__ inline void pgi_tile_begin(const pgi_tiling &h, unsigned tile, int begin[3])
+{
+    for (int a = 0; a < 3; a++) {
+        begin[a] = (int)(tile % (unsigned)h.tiles[a]) * h.own[a];
+        tile /= (unsigned)h.tiles[a];
+    }
+}
+
+// Index i of a periodic axis, or the point of a closed one that is nearest.
+static __device__ inline int pgi_nearest(int i, int n, int periodic)
+{
+    if (periodic) return (i % n + n) % n;
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+// The boundary data of a level for kernels that need them often: in shared memory.
+template <class T> struct pgi_tile_faces {
+    T coefficient[6], value[6];
+    const T *plane[6];
+};
+
+template <class T>
+static __device__ inline void pgi_find_face(const pgi_faces *faces, const pgi_state *st, int q, pgi_tile_faces<T> *to)
+{
+    const void *plane = st->face[q].plane;
+    to->coefficient[q] = (T)faces->coefficient[q];
+    to->plane[q] = plane ? (const T *)(faces->plane[q] ? faces->plane[q] : plane) : NULL;
+    to->value[q] = plane ? (T)0 : pgi_face_value<T>(faces, st, q, 0);
+}
+
+template <class T> static __device__ inline T pgi_face_sum(const pgi_tile_faces<T> &faces, unsigned touched, int nx,
+                                                           int ny, int i, int j, int k)
+{
+    const int64_t place[3] = {j + (int64_t)ny * k, i + (int64_t)nx * k, i + (int64_t)nx * j};
+    T sum = 0;
+#pragma unroll
+    for (int q = 0; q < 6; q++)
+        if (touched >> q & 1)
+            sum += faces.coefficient[q] * (faces.plane[q] ? faces.plane[q][place[q / 2]] : faces.value[q]);
+    return sum;
+}
+
+// A lane has 16 bytes of a row, in columns 32 apart: so any row is as good as an aligned one.
+enum {
+    PGI_TILE_WARPS = PGI_BLOCK / 32,
+    PGI_TILE_AHEAD = 4    // planes of u in shared memory: two at work, the others on their way
+};
+
+template <class T, int ROWS> struct pgi_residual_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
+        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
+        TALL = FLAT ? 1 : HEIGHT + 2,
+        LONG = WIDTH + 2
+    };
+    T u[PGI_TILE_AHEAD][TALL][LONG];    // with the points around
+    T f[PGI_TILE_AHEAD - 1][HEIGHT][WIDTH];
+    pgi_tile_faces<T> faces;
+};
+
+// Computes r = scale (rhs - A u), or v = A u if rhs has no f; SUMS: state.sums of the residual instead   Moves 3 (2)
+// words a point   Covers tiles of columns, ROWS rows a warp; ROWS 1: there is no y, and the warps lie side by side
+// Overlap: r may be f; u with neither
+template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_residual_tile_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, double *partials,
+                             pgi_state *state, pgi_tiling h)
+{
+    typedef pgi_residual_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
+        ALONG = FLAT ? 1 : PGI_TILE_WARPS
+    };
+    PGI_DYNAMIC_SHARED(memory, m);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int column0 = FLAT ? lane + 32 * warp : lane, row0 = FLAT ? 0 : warp;
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const T *const u = pgi_data<T>(gu), *const f = rhs.f.base ? pgi_data<T>(rhs.f) : NULL;
+    const T sign = f ? scaled ? (T)b.state->scale : (T)1 : (T)-1, mean = pgi_mean_of<T>(rhs, b.state);
+    const unsigned mask = f ? pgi_face_mask(rhs, b.state) : 0u;
+    const unsigned tiles = (unsigned)h.tiles[0] * (unsigned)h.tiles[1] * (unsigned)h.tiles[2];
+    const T alpha = (T)b.state->alpha;
+    if (mask && lane < 6 && warp == 0) pgi_find_face(rhs.faces, b.state, lane, &m->faces);
+    double sums[4] = {0, 0, 0, 0};
+    double largest[COLUMNS] = {};
+    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        int at[3], column[COLUMNS + 1], row[ROWS + 1], f_column[COLUMNS], f_row[ROWS];    // offsets in a plane
+        pgi_tile_begin(h, tile, at);
+        const int end = at[2] + h.own[2] < nz ? at[2] + h.own[2] : nz, i = at[0] + i0, j = at[1] + j0,
+                  width = nx - at[0] < h.own[0] ? nx - at[0] : h.own[0],
+                  height = ny - at[1] < h.own[1] ? ny - at[1] : h.own[1];
+        const int at_face = (mask & 3 && (at[0] == 0 || at[0] + h.own[0] >= nx)) ||
+                            (mask & 12 && (at[1] == 0 || at[1] + h.own[1] >= ny));
+        pgi_row<T> x[COLUMNS], y[ROWS], z = pgi_row_of(b.axis[2], at[2]);
+        double wx[COLUMNS], wy[ROWS];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            f_column[c] = pgi_nearest(i + 32 * c, nx, 0);
+            x[c] = pgi_row_of(b.axis[0], f_column[c]);
+            wx[c] = SUMS && i0 + 32 * c < width ? pgi_weight_of(b.axis[0], f_column[c]) : 0;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int near = pgi_nearest(j + r, ny, 0);
+            f_row[r] = near * (int)rhs.f.sj;
+            y[r] = pgi_row_of(b.axis[1], near);
+            wy[r] = SUMS && j0 + r < height ? pgi_weight_of(b.axis[1], near) : 0;
+        }
+        for (int c = 0; c <= COLUMNS; c++)
+            column[c] = pgi_nearest(at[0] + column0 + ACROSS * c - 1, nx, b.axis[0].periodic);
+        for (int r = 0; r <= ROWS; r++)
+            row[r] = FLAT ? 0 : (int)gu.sj * pgi_nearest(at[1] + row0 + ALONG * r - 1, ny, b.axis[1].periodic);
+
+        // Copies plane k of u and, needed at the same time, plane k - 1 of f, to their places.
+        const auto fetch = [&](int k, int u_place, int f_place) {
+            if (k <= end) {
+                T(*const to)[memory::LONG] = m->u[u_place];
+                const T *const plane = u + pgi_nearest(k, nz, b.axis[2].periodic) * gu.sk;
+#pragma unroll
+                for (int r = 0; r <= (FLAT ? 0 : ROWS); r++) {
+                    if (row0 + ALONG * r >= (FLAT ? 1 : height + 2)) break;
+#pragma unroll
+                    for (int c = 0; c <= COLUMNS; c++) {
+                        const int place = column0 + ACROSS * c;
+                        if (c < COLUMNS || place < memory::LONG)
+                            pgi_copy_async<sizeof(T), 0>(&to[row0 + ALONG * r][place], plane + (row[r] + column[c]),
+                                                         place < width + 2 ? (int)sizeof(T) : 0);
+                    }
+                }
+            }
+            if (f && k <= end && k > at[2]) {
+                T(*const to)[memory::WIDTH] = m->f[f_place];
+                const T *const plane = f + (k - 1) * rhs.f.sk;
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        pgi_copy_async<sizeof(T), 0>(&to[j0 + r][i0 + 32 * c], plane + (f_row[r] + f_column[c]),
+                                                     i0 + 32 * c < width && j0 + r < height ? (int)sizeof(T) : 0);
+            }
+            pgi_copy_commit();
+        };
+        __syncthreads();    // the tile before is done
+        for (int k = 0; k < PGI_TILE_AHEAD; k++) fetch(at[2] - 1 + k, k, k % (PGI_TILE_AHEAD - 1));
+        int u_place = 1, f_place = 2;    // of plane k and its right-hand side; the next ones lie one further, in turn
+        pgi_copy_wait<PGI_TILE_AHEAD - 2>();
+        __syncthreads();
+        T below[ROWS][COLUMNS], here[ROWS][COLUMNS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                below[r][c] = m->u[0][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
+                here[r][c] = m->u[1][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
+            }
+        TO *out = SUMS ? NULL : pgi_data<TO>(gout) + i + j * gout.sj + at[2] * gout.sk;
+        for (int k = at[2]; k < end; k++) {
+            pgi_copy_wait<PGI_TILE_AHEAD - 3>();
+            __syncthreads();    // plane k + 1 has come, and nobody needs plane k - 1 any more
+            const int u_next = u_place + 1 < PGI_TILE_AHEAD ? u_place + 1 : 0,
+                      u_last = u_place > 0 ? u_place - 1 : PGI_TILE_AHEAD - 1,
+                      f_last = f_place > 0 ? f_place - 1 : PGI_TILE_AHEAD - 2;
+            fetch(k + PGI_TILE_AHEAD - 1, u_last, f_last);
+            T(*const right)[memory::WIDTH] = m->f[f_place];
+            const unsigned ends = mask & pgi_end_bits(k, nz) << 4;
+            for (int q = 0; q < ROWS * COLUMNS && (at_face || ends); q++) {
+                const int r = q / COLUMNS, c = 32 * (q % COLUMNS);
+                const unsigned touched = ends | (mask & (pgi_end_bits(i + c, nx) | pgi_end_bits(j + r, ny) << 2));
+                if (touched && i0 + c < width && j0 + r < height)
+                    right[j0 + r][i0 + c] += pgi_face_sum(m->faces, touched, nx, ny, i + c, j + r, k);
+            }
+            if (k <= 1 || k == nz - 1 || b.axis[2].table) z = pgi_row_of(b.axis[2], k);
+            const T(*const now)[memory::LONG] = m->u[u_place], (*const next)[memory::LONG] = m->u[u_next];
+            const double wz = SUMS ? pgi_weight_of(b.axis[2], k) : 0;
+            double part[3] = {0, 0, 0};
+            T before[COLUMNS];    // the row below
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) before[c] = FLAT ? (T)0 : now[FLAT ? 0 : j0][i0 + 32 * c + 1];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                double line[2] = {0, 0};
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int row_at = FLAT ? 0 : j0 + r + 1, place = i0 + 32 * c + 1;
+                    const T v = here[r][c], zp = next[row_at][place];
+                    const T ym = FLAT ? v : before[c], yp = FLAT           ? v
+                                                            : r + 1 < ROWS ? here[r + 1 < ROWS ? r + 1 : 0][c]
+                                                                           : now[row_at + !FLAT][place];
+                    const T reaction = ((alpha + y[r].reaction) + x[c].reaction) + z.reaction;
+                    const T au = pgi_stencil(x[c], y[r], z, reaction, v, now[row_at][place - 1], now[row_at][place + 1],
+                                             ym, yp, below[r][c], zp);
+                    const T rest = (f ? right[j0 + r][i0 + 32 * c] : (T)0) - mean - au;
+                    const int inside = i0 + 32 * c < width && j0 + r < height;
+                    before[c] = below[r][c] = v;
+                    here[r][c] = zp;
+                    if (SUMS) {
+                        const double e = inside ? (double)rest : 0.0;
+                        line[0] += wx[c] * (e * e);
+                        part[1] += e * e;
+                        line[1] += wx[c] * fabs(e);
+                        largest[c] = fabs(e) <= largest[c] ? largest[c] : fabs(e);
+                    } else if (inside) {
+                        out[32 * c + r * gout.sj] = (TO)(sign * rest);
+                    }
+                }
+                part[0] += wy[r] * line[0];
+                part[2] += wy[r] * line[1];
+            }
+            if (SUMS) {
+                sums[0] += wz * part[0];
+                sums[1] += part[1];
+                sums[2] += wz * part[2];
+            }
+            if (!SUMS) out += gout.sk;
+            u_place = u_next;
+            f_place = f_place + 1 < PGI_TILE_AHEAD - 1 ? f_place + 1 : 0;
+        }
+    }
+    for (int c = 0; c < COLUMNS; c++) sums[3] = pgi_max_nan(sums[3], largest[c]);
+    if (sums[1] != sums[1]) sums[3] = sums[1];    // NaN stays NaN
+    if (SUMS) pgi_finish_sums(sums, partials, state);
+}
+
+// ---- transfers of full multigrid on large levels, in such tiles ----
+
+enum {
+    PGI_TILE_TAPS = 6,              // of the longest window
+    PGI_TILE_OPEN = 4,              // most windows that a fine point lies in
+    PGI_TILE_PLANES = 96,           // coarse planes of a restriction's tile
+    PGI_TILE_STEPS = 208,           // and fine ones
+    PGI_INTERPOLATE_PLANES = 128    // fine planes of an interpolation's tile
+};
+
+// The windows of a tile's coarse points along an axis, their firsts counted from the tile's first fine point; weights
+// beyond a window are 0.
+template <class T, int POINTS> struct pgi_tile_windows {
+    T w[PGI_TILE_TAPS][POINTS];
+    int first[POINTS], count[POINTS];
+};
+
+// Fills them for points J0 to J0 + count, the thread every `step`th from m on.
+template <class T, int POINTS>
+static __device__ inline void pgi_find_windows(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
+                                               const pgi_axis<T> &coarse, int J0, int count, int average, int m,
+                                               int step, pgi_tile_windows<T, POINTS> *windows)
+{
+    for (; m < count; m += step) {
+        pgi_window<T> w;
+        pgi_restriction(t, fine, coarse, J0 + m, average, &w);
+        pgi_trim(&w);
+        windows->first[m] = w.first;
+        windows->count[m] = w.count;
+        for (int q = 0; q < PGI_TILE_TAPS; q++) windows->w[q][m] = q < w.count ? w.w[q] : (T)0;
+    }
+}
+
+// Counts the firsts from the least one, with a warp. Returns its index, which may lie beyond an end of a periodic axis.
+template <class T, int POINTS> static __device__ inline int pgi_align_windows(const pgi_transfer<T> &t, int count,
+                                                                              pgi_tile_windows<T, POINTS> *windows)
+{
+    const int lane = (int)threadIdx.x, origin = windows->first[0];
+    int least = 0;
+    __syncwarp();
+    for (int m = lane; m < count; m += 32) {
+        const int expected = (int)((int64_t)m * t.mf / t.mc);
+        int first = windows->first[m] - origin;
+        if (t.periodic) first += first < expected - t.nf / 2 ? t.nf : first > expected + t.nf / 2 ? -t.nf : 0;
+        windows->first[m] = first;
+        least = first < least ? first : least;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        const int other = __shfl_xor_sync(0xffffffffu, least, step);
+        least = other < least ? other : least;
+    }
+    for (int m = lane; m < count; m += 32) windows->first[m] -= least;
+    __syncwarp();
+    return origin + least;
+}
+
+// What a fine plane gives to the coarse planes that are open, and how many of them it completes.
+template <class T> struct pgi_tile_step {
+    T w[PGI_TILE_OPEN];
+    int completes;
+};
+
+template <class T, int POINTS>
+static __device__ inline pgi_tile_step<T> pgi_tile_step_of(const pgi_tile_windows<T, POINTS> &z, int count, int k)
+{
+    pgi_tile_step<T> s;
+    int complete = 0, last = 0;
+    s.completes = 0;
+    for (int m = 0; m < count; m++) {    // planes are completed in order
+        const int end = z.first[m] + z.count[m] - 1;
+        last = end > last ? end : last;
+        complete += last < k;
+        s.completes += last == k;
+    }
+    for (int a = 0; a < PGI_TILE_OPEN; a++) {
+        const int m = complete + a, q = m < count ? k - z.first[m] : -1;
+        s.w[a] = q >= 0 && q < z.count[m] ? z.w[q][m] : (T)0;
+    }
+    return s;
+}
+
+template <class T, int ROWS> struct pgi_restrict_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS,
+        ODD = WIDTH / 2 + 64 / sizeof(T),
+        HEIGHT = PGI_TILE_WARPS * ROWS
+    };
+    T complete[HEIGHT][ODD + WIDTH / 2], lines[FLAT ? 1 : HEIGHT][WIDTH];
+    pgi_tile_windows<T, WIDTH> x[FLAT ? PGI_TILE_WARPS : 1];
+    pgi_tile_windows<T, HEIGHT> y;
+    pgi_tile_windows<T, PGI_TILE_PLANES> z;
+    pgi_tile_step<T> steps[PGI_TILE_STEPS];
+    int origin[3];
+};
+
+// Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
+// fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
+// Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
+// warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
+// as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
+template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
+    pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
+                             pgi_tiling h)
+{
+    typedef pgi_restrict_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        WIDTH = memory::WIDTH,
+        ODD = memory::ODD,
+        HEIGHT = memory::HEIGHT
+    };
+    PGI_DYNAMIC_SHARED(memory, s);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    int J[3], own[3];
+    pgi_tile_begin(h, blockIdx.x, J);
+    if (FLAT) J[0] = J[0] * PGI_TILE_WARPS + warp * h.own[0];
+    for (int a = 0; a < 3; a++) {
+        const int left = bc.axis[a].n - J[a];
+        own[a] = left < h.own[a] ? left : h.own[a];
+    }
+    const int thread = lane + 32 * warp;
+    pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
+    pgi_find_windows(tr.axis[0], bf.axis[0], bc.axis[0], J[0], own[0], average, FLAT ? lane : thread,
+                     FLAT ? 32 : (int)PGI_BLOCK, &x);
+    pgi_find_windows(tr.axis[1], bf.axis[1], bc.axis[1], J[1], own[1], average, thread ^ 128, PGI_BLOCK, &s->y);
+    pgi_find_windows(tr.axis[2], bf.axis[2], bc.axis[2], J[2], own[2], average, PGI_BLOCK - 1 - thread, PGI_BLOCK,
+                     &s->z);
+    __syncthreads();
+    int i0 = FLAT && own[0] > 0 ? pgi_align_windows(tr.axis[0], own[0], &x) : 0;
+    if (!FLAT && warp == 0) s->origin[0] = pgi_align_windows(tr.axis[0], own[0], &x);
+    if (warp == 1) s->origin[1] = pgi_align_windows(tr.axis[1], own[1], &s->y);
+    if (warp == 2) s->origin[2] = pgi_align_windows(tr.axis[2], own[2], &s->z);
+    __syncthreads();
+    if (!FLAT) i0 = s->origin[0];
+    for (int k = thread; k < PGI_TILE_STEPS; k += PGI_BLOCK) s->steps[k] = pgi_tile_step_of(s->z, own[2], k);
+    __syncthreads();
+
+    int column[COLUMNS], row[ROWS];    // offsets in a plane
+    for (int c = 0; c < COLUMNS; c++) column[c] = pgi_nearest(i0 + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
+    for (int q = 0; q < ROWS; q++)
+        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(s->origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
+    const int nz = bf.axis[2].n;
+    int k = pgi_nearest(s->origin[2], nz, bf.axis[2].periodic);
+    const T *plane = pgi_data<T>(r) + k * r.sk;
+    T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
+    T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
+    const auto load = [&](T values[ROWS][COLUMNS]) {
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) values[q][c] = pgi_load(plane + (row[q] + column[c]));
+        plane += r.sk;
+        if (++k == nz) k = 0, plane -= nz * r.sk;
+    };
+    const auto place = [](int i) { return (i & 1) * ODD + (i >> 1); };
+    const auto finish = [&]() {
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                s->complete[warp * ROWS + q][place(lane + 32 * c)] = open[0][q][c];
+#pragma unroll
+                for (int a = 0; a + 1 < OPEN; a++) open[a][q][c] = open[a + 1][q][c];
+                open[OPEN - 1][q][c] = 0;
+            }
+        __syncwarp();
+        for (int m = lane; m < own[0]; m += 32) {
+            T line[ROWS] = {};
+            const int first = x.first[m];
+#pragma unroll
+            for (int a = 0; a < TAPS; a++) {    // beyond the window the weight is 0, and any point will do
+                const T w = x.w[a][m];
+                const int at = place(first + a < WIDTH ? first + a : WIDTH - 1);
+#pragma unroll
+                for (int q = 0; q < ROWS; q++) line[q] += w * s->complete[warp * ROWS + q][at];
+            }
+            if (FLAT) out[m] = line[0];
+#pragma unroll
+            for (int q = 0; q < ROWS && !FLAT; q++) s->lines[warp * ROWS + q][m] = line[q];
+        }
+        __syncwarp();
+        if (!FLAT) {
+            __syncthreads();
+            for (int j = warp; j < own[1]; j += PGI_TILE_WARPS) {
+                const int first = s->y.first[j];
+                for (int m = lane; m < own[0]; m += 32) {
+                    T sum = 0;
+#pragma unroll
+                    for (int b = 0; b < TAPS; b++)
+                        sum += s->y.w[b][j] * s->lines[first + b < HEIGHT ? first + b : HEIGHT - 1][m];
+                    out[m + j * f.sj] = sum;
+                }
+            }
+            __syncthreads();
+        }
+        out += f.sk;
+    };
+    int planes = 0;
+    for (int m = 0; m < own[2]; m++) {
+        const int end = s->z.first[m] + s->z.count[m];
+        planes = end > planes ? end : planes;
+    }
+    load(ahead[0]);
+    if (planes > 1) load(ahead[1]);
+    for (int step = 0; step < planes; step += 2) {
+#pragma unroll
+        for (int b = 0; b < 2; b++) {
+            if (step + b >= planes) break;
+#pragma unroll
+            for (int a = 0; a < OPEN; a++) {
+                const T w = s->steps[step + b].w[a];
+#pragma unroll
+                for (int q = 0; q < ROWS; q++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) open[a][q][c] += w * ahead[b][q][c];
+            }
+            if (step + b + 2 < planes) load(ahead[b]);
+            for (int left = s->steps[step + b].completes; left > 0; left--) finish();
+        }
+    }
+}
+
+// What cubic interpolation has beyond the y end of a coarse plane: boundary data along x, at fine column i.
+template <class T> static __device__ PGI_RARE T pgi_interpolate_end(const pgi_interpolation<T> &p,
+                                                                    const pgi_transfer<T> &tx, int q, int i, int plane)
+{
+    const pgi_state *st = p.state;
+    if (!p.coarse_faces || !(p.coarse_faces->mask & st->face_mask & 1u << q)) return 0;
+    if (!st->face[q].plane) return pgi_face_value<T>(p.coarse_faces, st, q, 0);
+    pgi_cubic<T> x;
+    pgi_cubic_of(tx, i, 0, &x);
+    T line = 0;
+    for (int a = 0; a < 4; a++)
+        line += x.w[a] * pgi_face_value<T>(p.coarse_faces, st, q, x.j[a] + (int64_t)p.nx * plane);
+    return line;
+}
+
+// The first of the four coarse points that fine point i is interpolated from, which follow each other; -1: the low
+// face. Perhaps beyond the ends of a periodic axis.
+template <class T> static __device__ inline int pgi_cubic_begin(const pgi_transfer<T> &t, int i, const pgi_cubic<T> &c)
+{
+    const int expected = (int)((int64_t)i * t.nc / t.nf);
+    return c.j[0] - (t.periodic && t.kind != PGI_SAME && c.j[0] > expected + t.nc / 2 ? t.nc : 0);
+}
+
+// The weights of four coarse points that follow each other, and the first of them
+template <class T> struct pgi_tile_cubic {
+    alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) T w[4];
+    int begin;
+};
+
+template <class T> static __device__ inline pgi_tile_cubic<T> pgi_tile_cubic_of(const pgi_transfer<T> &t, int i)
+{
+    pgi_tile_cubic<T> to;
+    pgi_cubic<T> c;
+    i = i < t.nf ? i : t.nf - 1;
+    pgi_cubic_of(t, i, 1, &c);
+    to.begin = pgi_cubic_begin(t, i, c);
+    for (int q = 0; q < 4; q++) to.w[q] = c.w[q];
+    return to;
+}
+
+// The planes that a fine plane is interpolated from; the last `fresh` of them are not yet at hand.
+template <class T> struct pgi_tile_planes {
+    alignas(16) T w[4];
+    int j[4], fresh;
+};
+
+template <class T>
+static __device__ inline pgi_tile_planes<T> pgi_tile_planes_of(const pgi_transfer<T> &t, int k, int is_first)
+{
+    pgi_cubic<T> now, before;
+    pgi_cubic_of(t, k, 1, &now);
+    pgi_cubic_of(t, k > 0 ? k - 1 : 0, 1, &before);
+    pgi_tile_planes<T> p;
+    int kept = is_first ? 0 : 4;
+    for (; kept > 0; kept--) {
+        int same = 1;
+        for (int q = 0; q < kept; q++) same = same && now.j[q] == before.j[q + 4 - kept];
+        if (same) break;
+    }
+    p.fresh = 4 - kept;
+    for (int q = 0; q < 4; q++) p.j[q] = now.j[q], p.w[q] = now.w[q];
+    if (t.kind == PGI_SAME) {
+        p.fresh = 1;
+        p.w[0] = 0;
+        p.w[3] = 1;
+    }
+    return p;
+}
+
+template <class T, int ROWS> struct pgi_interpolate_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
+        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
+        TALL = FLAT ? 1 : HEIGHT + 4,
+        LONG = WIDTH + 4
+    };
+    T coarse[2][TALL][LONG], lines[TALL][WIDTH];
+    pgi_tile_cubic<T> y[HEIGHT];
+    pgi_tile_planes<T> planes[PGI_INTERPOLATE_PLANES];
+    int x_begin[WIDTH];
+};
+
+// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers a tile of fine columns a block,
+// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side   Overlap: none
+// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
+// y to registers, where the four planes wait that a fine one is interpolated from.
+template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff,
+                                const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        WIDTH = memory::WIDTH,
+        HEIGHT = memory::HEIGHT,
+        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
+        ALONG = FLAT ? 1 : PGI_TILE_WARPS
+    };
+    PGI_DYNAMIC_SHARED(memory, s);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, thread = lane + 32 * warp;
+    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int column0 = FLAT ? thread : lane, row0 = FLAT ? 0 : warp;
+    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
+    const int nx = bc.axis[0].n, ny = bc.axis[1].n, periodic_y = bc.axis[1].periodic;
+    const unsigned mask = ff ? fc->mask & bf.state->face_mask : 0u,
+                   fine_mask = ff ? ff->mask & bf.state->face_mask : 0u;
+    int at[3], own[3];
+    pgi_tile_begin(h, blockIdx.x, at);
+    for (int a = 0; a < 3; a++) {
+        const int left = bf.axis[a].n - at[a];
+        own[a] = left < h.own[a] ? left : h.own[a];
+    }
+    T weight[COLUMNS][4];    // along x, of coarse columns from `from` on
+    int from[COLUMNS], column[COLUMNS + 1];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const pgi_tile_cubic<T> x = pgi_tile_cubic_of(tr.axis[0], at[0] + i0 + 32 * c);
+        for (int q = 0; q < 4; q++) weight[c][q] = x.w[q];
+        from[c] = x.begin;
+        if (row0 == 0) s->x_begin[i0 + 32 * c] = x.begin;
+    }
+    for (int m = thread; m < HEIGHT; m += PGI_BLOCK) s->y[m] = pgi_tile_cubic_of(tr.axis[1], at[1] + m);
+    for (int m = thread; m < own[2]; m += PGI_BLOCK) s->planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
+    __syncthreads();
+    const int left = s->x_begin[0], bottom = s->y[0].begin, width = s->x_begin[own[0] - 1] + 4 - left,
+              height = FLAT ? 1 : s->y[own[1] - 1].begin + 4 - bottom;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) from[c] = i0 + 32 * c < own[0] ? from[c] - left : 0;
+#pragma unroll
+    for (int c = 0; c <= COLUMNS; c++) column[c] = pgi_wrap(left + column0 + ACROSS * c, nx, bc.axis[0].periodic);
+
+    // Asks for the next plane that will be needed.
+    int next_k = 0, next_q = 4 - s->planes[0].fresh;
+    const auto fetch = [&](T(*to)[memory::LONG]) {
+        if (next_k < own[2]) {
+            const int plane = s->planes[next_k].j[next_q];
+            for (int b = row0; b < height && plane >= 0; b += ALONG) {
+                const int j = pgi_wrap(bottom + b, ny, periodic_y);
+                if (j < 0) continue;
+                const T *row = p.v + j * p.sj + plane * p.sk;
+#pragma unroll
+                for (int c = 0; c <= COLUMNS; c++) {
+                    const int m = column0 + ACROSS * c, i = left + m;
+                    if (m >= width) break;
+                    if (column[c] >= 0)
+                        pgi_copy_async<sizeof(T), 0>(&to[b][m], row + column[c]);
+                    else    // beyond an end: boundary data
+                        to[b][m] =
+                            (i == -1 && mask & 1) || (i == nx && mask & 2)
+                                ? pgi_face_value<T>(p.coarse_faces, p.state, i < 0 ? 0 : 1, j + (int64_t)ny * plane)
+                                : (T)0;
+                }
+            }
+            while (next_k < own[2] && ++next_q == 4) {
+                next_k++;
+                if (next_k < own[2]) next_q = 3 - s->planes[next_k].fresh;
+            }
+        }
+        pgi_copy_commit();
+    };
+    fetch(s->coarse[0]);
+    fetch(s->coarse[1]);
+    T value[4][ROWS][COLUMNS] = {}, *out = pgi_data<T>(u) + at[0] + i0 + (at[1] + j0) * u.sj + at[2] * u.sk;
+    int turn = 0;
+    for (int k = 0; k < own[2]; k++, out += u.sk) {
+        for (int fresh = 4 - s->planes[k].fresh; fresh < 4; fresh++, turn = 1 - turn) {
+            const int plane = s->planes[k].j[fresh];
+            pgi_copy_wait<1>();
+            __syncthreads();
+            for (int b = row0; b < height && plane >= 0; b += ALONG) {
+                const T *const line = s->coarse[turn][b];
+                const int inside = pgi_wrap(bottom + b, ny, periodic_y) >= 0, q = bottom + b == -1   ? 2
+                                                                                  : bottom + b == ny ? 3
+                                                                                                     : -1;
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    T sum = 0;
+                    if (inside) {
+#pragma unroll
+                        for (int a = 0; a < 4; a++) sum += weight[c][a] * line[from[c] + a];
+                    } else if (q >= 0 && i0 + 32 * c < own[0]) {
+                        sum = pgi_interpolate_end(p, tr.axis[0], q, at[0] + i0 + 32 * c, plane);
+                    }
+                    s->lines[b][i0 + 32 * c] = sum;
+                }
+            }
+            __syncthreads();
+            fetch(s->coarse[turn]);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                    for (int e = 0; e < 3; e++) value[e][r][c] = value[e + 1][r][c];
+            if (plane < 0) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        const int i = at[0] + i0 + 32 * c, j = at[1] + j0 + r;
+                        value[3][r][c] =
+                            fine_mask >> (4 - 1 - plane) & 1 && i0 + 32 * c < own[0] && j0 + r < own[1]
+                                ? pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane, i + (int64_t)p.fine_nx * j)
+                                : (T)0;
+                    }
+            } else if (FLAT) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) value[3][0][c] = s->lines[0][i0 + 32 * c];
+            } else if (j0 < own[1]) {
+                int first = s->y[j0].begin;    // of four rows at hand
+                T row[4][COLUMNS];
+#pragma unroll
+                for (int b = 0; b < 4; b++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) row[b][c] = s->lines[first - bottom + b][i0 + 32 * c];
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const pgi_tile_cubic<T> y = s->y[j0 + r < own[1] ? j0 + r : own[1] - 1];
+                    for (; first < y.begin; first++)
+#pragma unroll
+                        for (int c = 0; c < COLUMNS; c++) {
+#pragma unroll
+                            for (int b = 0; b < 3; b++) row[b][c] = row[b + 1][c];
+                            row[3][c] = s->lines[first + 4 - bottom][i0 + 32 * c];
+                        }
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        T sum = 0;
+#pragma unroll
+                        for (int b = 0; b < 4; b++) sum += y.w[b] * row[b][c];
+                        value[3][r][c] = sum;
+                    }
+                }
+            }
+        }
+        const T w0 = s->planes[k].w[0], w1 = s->planes[k].w[1], w2 = s->planes[k].w[2], w3 = s->planes[k].w[3];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                T sum = w0 * value[0][r][c];
+                sum += w1 * value[1][r][c];
+                sum += w2 * value[2][r][c];
+                sum += w3 * value[3][r][c];
+                if (i0 + 32 * c >= own[0] || j0 + r >= own[1]) continue;
+                T *const to = out + 32 * c + r * u.sj;
+                *to = add ? *to + sum : sum;
+            }
+        }
+    }
+}
+
 // ---- launchers ----
 
 template <class T> static void pgi_cuda_small(pg_solver *, int, pgi_grid, pgi_rhs, int, int);    // >>small
@@ -4028,8 +4856,62 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     }
 }
 
+// Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
+// planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
+static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
+                              int most, double steps_a_plane, int steps_before, int resident)
+{
+    const int span = own[0] * side_by_side;
+    h->tiles[0] = (n[0] + span - 1) / span;
+    h->tiles[1] = (n[1] + own[1] - 1) / own[1];
+    h->own[0] = (n[0] + h->tiles[0] * side_by_side - 1) / (h->tiles[0] * side_by_side);    // as equal as can be
+    h->own[1] = (n[1] + h->tiles[1] - 1) / h->tiles[1];
+    h->own[2] = 1;
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
+    double best = 1e300;
+    for (int planes = 1; planes <= most; planes++) {
+        const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
+        const double cost = (double)((blocks + room - 1) / room) * (planes * steps_a_plane + steps_before);
+        if (cost > best) continue;
+        best = cost;
+        h->own[2] = planes;
+    }
+    h->tiles[2] = (n[2] + h->own[2] - 1) / h->own[2];
+    return columns * h->tiles[2];
+}
+
+template <class T, class TO, int SUMS, int ROWS>
+static void pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    typedef pgi_residual_memory<T, ROWS> memory;
+    enum { RESIDENT = 2 };
+    const auto kernel = pgi_residual_tile_kernel<T, TO, SUMS, ROWS>;
+    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    int64_t blocks = pgi_plan_tiles(s, &h, l->n, own, 1, l->n[2], 1, 4, RESIDENT);
+    const int64_t room =
+        RESIDENT * s->multiprocessors < PGI_REDUCE_BLOCKS ? RESIDENT * s->multiprocessors : (int)PGI_REDUCE_BLOCKS;
+    if (SUMS && blocks > room) blocks = room;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(l, T()), u, rhs, scaled, r,
+                      s->partials, s->state, h);
+}
+
+// The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large.
+template <class T, class TO, int SUMS>
+static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    const int flat = l->n[1] == 1;
+    const auto fits = [&](const pgi_grid &g) { return (l->n[1] - 1) * g.sj + l->n[0] <= INT32_MAX; };
+    const int bytes = (int)(flat ? sizeof(pgi_residual_memory<T, 1>) : sizeof(pgi_residual_memory<T, 2>));
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 2 || bytes > s->shared_limit || !fits(u) || !fits(rhs.f)) return 0;
+    (flat ? pgi_launch_residual<T, TO, SUMS, 1> : pgi_launch_residual<T, TO, SUMS, 2>)(s, l, u, rhs, scaled, r);
+    return 1;
+}
+
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
+    if (pgi_cuda_residual_in_tiles<T, T, 0>(s, l, u, rhs, 0, r)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
@@ -4041,6 +4923,7 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
 {
+    if (pgi_cuda_residual_in_tiles<double, float, 0>(s, l, u, rhs, 1, r32)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1,
                r32, h);
@@ -4050,12 +4933,21 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                                                pgi_grid y, pgi_rhs rhs)
 {
     if (pgi_cuda_small_reduce<T>(s, l, source, partner, x, rhs)) return;
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-    const int64_t blocks = h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS;
-    const auto kernel = source == PGI_RHS        ? pgi_reduce_kernel<T, PGI_RHS>
-                        : source == PGI_RESIDUAL ? pgi_reduce_kernel<T, PGI_RESIDUAL>
-                                                 : pgi_reduce_kernel<T, PGI_FIELD>;
-    PGI_LAUNCH(s, blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, h);
+    if (source == PGI_RESIDUAL) {    // partner: itself
+        if (pgi_cuda_residual_in_tiles<T, T, 1>(s, l, x, rhs, 0, pgi_no_grid())) return;
+        const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+        PGI_LAUNCH(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h),
+                   pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
+        return;
+    }
+    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
+    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
+                  blocks = (pieces + warps - 1) / warps;
+    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
+                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
+                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
+    PGI_LAUNCH(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), kernel,
+               pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
 }
 
 template <class TF, class TT, int WHAT>
@@ -4097,9 +4989,52 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
     }
 }
 
+// Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.
+template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const pgi_level *fine, const pgi_grid &g)
+{
+    for (int a = 0; a < 3; a++) {
+        const pgi_transfer<T> &t = tr.axis[a];
+        if (t.longest < 1 || t.longest > PGI_TILE_TAPS || t.open > PGI_TILE_OPEN) return 0;
+        if (t.kind != PGI_SAME && t.nc < 8) return 0;
+    }
+    return (fine->n[1] - 1) * g.sj + fine->n[0] <= INT32_MAX;
+}
+
+template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict(pg_solver *s, const pgi_level *fine,
+                                                                                 pgi_grid r, const pgi_level *coarse,
+                                                                                 pgi_grid f, int average)
+{
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    // coarse points whose windows lie within so many fine ones
+    const auto points_of = [](const pgi_transfer<T> &t, int within) {
+        return (int)((within - t.reach) * t.mc / t.mf + 1e-6) + 1;
+    };
+    typedef pgi_restrict_memory<T, ROWS> memory;
+    const auto kernel = pgi_restrict_tile_kernel<T, OPEN, TAPS, ROWS>;
+    const int own[2] = {points_of(tr.axis[0], memory::WIDTH), ROWS == 1 ? 1 : points_of(tr.axis[1], memory::HEIGHT)},
+              most = points_of(tr.axis[2], PGI_TILE_STEPS), bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
+                                          most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES,
+                                          (double)tr.axis[2].mf / tr.axis[2].mc, 10, ROWS == 1 ? 3 : 2);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                      pgi_box_of(coarse, T()), tr, r, f, average, h);
+}
+
 template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
+        int few = tr.axis[2].open <= 2;
+        for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
+        const auto launch = fine->n[1] == 1 ? few ? pgi_launch_restrict<T, 2, 3, 1> : pgi_launch_restrict<T, 4, 6, 1>
+                            : few ? pgi_launch_restrict<T, 2, 3, 4>
+                                            : pgi_launch_restrict<T, 4, 6, 4>;
+        launch(s, fine, r, coarse, f, average);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), r, f, average, h);
@@ -4124,9 +5059,29 @@ static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u
                fine->n[1], fine->n[2], h);
 }
 
+template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
+                                                                const pgi_level *coarse, pgi_grid v, int full, int add)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    const auto kernel = pgi_interpolate_tile_kernel<T, ROWS>;
+    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, own, 1, PGI_INTERPOLATE_PLANES, 1, 8, 2);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                      pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), full ? fine->faces : NULL,
+                      full ? coarse->faces : NULL, u, v, add, h);
+}
+
 template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                     const pgi_level *coarse, pgi_grid v, int full, int add)
 {
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    if (pgi_fits_tiles(tr, fine, u) && (int)sizeof(pgi_interpolate_memory<T, 4>) <= s->shared_limit) {
+        const auto launch = fine->n[1] == 1 ? pgi_launch_interpolate<T, 1> : pgi_launch_interpolate<T, 4>;
+        launch(s, fine, u, coarse, v, full, add);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
@@ -4684,6 +5639,35 @@ template <class T> static void pgi_layout_box(pgi_arena *arena, pgi_box<T> *b, p
     }
 }
 
+// What windows need at most: see pgi_transfer.
+template <class T> static void pgi_measure_windows(pgi_transfer<T> *t, const pgi_transfer<T> &on_host,
+                                                   const pgi_axis<T> &fine, const pgi_axis<T> &coarse)
+{
+    enum { KEPT = 16 };
+    const double ratio = (double)t->mf / t->mc;
+    for (int average = 0; average < 2; average++) {
+        double low = DBL_MAX, high = -DBL_MAX;
+        int64_t last[KEPT];    // of the windows before, but not less than of those before them
+        for (int J = 0; J < t->nc; J++) {
+            pgi_window<T> w;
+            pgi_restriction(on_host, fine, coarse, J, average, &w);
+            pgi_trim(&w);
+            int64_t first = w.first;
+            if (t->periodic && first > J * ratio + t->nf / 2) first -= t->nf;
+            if (t->periodic && first < J * ratio - t->nf / 2) first += t->nf;
+            const int64_t end = first + w.count - 1, before = J > 0 ? last[(J - 1) % KEPT] : end;
+            last[J % KEPT] = end > before ? end : before;
+            int open = 1;
+            while (open < KEPT && open <= J && last[(J - open) % KEPT] >= first) open++;
+            t->open = open > t->open ? open : t->open;
+            t->longest = w.count > t->longest ? w.count : t->longest;
+            low = fmin(low, (double)first - J * ratio);
+            high = fmax(high, (double)end - J * ratio);
+        }
+        t->reach = fmax(t->reach, high - low + 1);
+    }
+}
+
 // The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
 // unless stretching is strong.
 template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
@@ -4697,26 +5681,25 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
     coarse = fine;
     fine.weight = f->w;
     coarse.weight = c->w;
+    pgi_measure_windows(t, on_host, fine, coarse);
     int turned = 0;    // rows that begin before index 0 come last
     for (int pass = 0; pass < 2; pass++) {
         for (int J = 0; J < c->n; J++) {
             pgi_window<T> w;
             pgi_restriction(on_host, fine, coarse, J, 0, &w);
-            int from = 0, to = w.count;
-            while (from < to - 1 && w.w[from] == 0) from++;
-            while (to - 1 > from && w.w[to - 1] == 0) to--;
-            const int first = (w.first + from) % t->nf;
+            pgi_trim(&w);
+            const int first = w.first % t->nf;
             const int wrapped = t->periodic && 2 * (int64_t)J < t->nc && first > t->nf / 2 && t->nf > 2 * PGI_WINDOW;
             if (pass == 0) {
                 turned += wrapped;
-                if (to - from > t->most_taps) t->most_taps = to - from;
+                if (w.count > t->most_taps) t->most_taps = w.count;
                 continue;
             }
             if (t->most_taps > PGI_TAPS) continue;
             pgi_taps<T> *const row = &rows[wrapped ? c->n - turned + J : J - turned];
             row->first = first;
             row->coarse = J;
-            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = from + q < to ? w.w[from + q] : (T)0;
+            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = q < w.count ? w.w[q] : (T)0;
         }
     }
     if (t->most_taps > PGI_TAPS) t->taps = NULL;
@@ -4732,7 +5715,11 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
     t->mc = c->m;
     t->periodic = f->periodic;
     t->most_taps = 1;
-    if (f == c) return;    // PGI_SAME
+    if (f == c) {    // PGI_SAME
+        t->longest = t->open = 1;
+        t->reach = 1;
+        return;
+    }
     t->kind = c->merged ? PGI_MERGED : f->node ? PGI_NODES : PGI_CELLS;
     t->shift = t->kind == PGI_NODES && pgi_is_dirichlet(f, 0);
     t->adjoint = f->node || adjoint;
