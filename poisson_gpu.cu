@@ -4022,6 +4022,8 @@ static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_
         if (ready >= 0) {
             if (most <= 2)
                 restrict_plane(2);
+            else if (most == 3)
+                restrict_plane(3);
             else
                 restrict_plane(PGI_TAPS);
         }
