@@ -67,6 +67,9 @@
 #ifndef PGI_SMALL_BLOCKS
 #define PGI_SMALL_BLOCKS 16    // most blocks of its cluster
 #endif
+#ifndef PGI_SMALL_ALONE
+#define PGI_SMALL_ALONE 2500    // points of a level up to which each block works on all of it, without the others
+#endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
@@ -4641,16 +4644,17 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // One cluster of thread blocks works through the operations of >>multigrid and >>solve, with barriers between them.
 // Levels are counted from the first one that has tables. u, f and all else that they need lie in the shared memory of
 // the blocks, and global memory is only read at the begin and written at the end. The unit of work is a line: all x at
-// one (y, z). Of a level before `alone` each block has a rectangle of lines, and reads its neighbours in the memory of
-// others; the other levels lie in block 0, which works on them alone. In a line the points with even x come first: then
-// a colour, and each kind of its neighbours, is a row of adjacent values.
+// one (y, z). Of a level before `alone` each block has a rectangle of lines, and copies of the lines around it, ghosts,
+// which others keep up to date: a write to another block is not waited for, a read is, and has a tenth of the speed of
+// one at home. The other levels are so small that a barrier of the cluster would take longer than the work that it
+// spares: every block has all of them and does the same. In a line the points with even x come first: then a colour,
+// and each kind of its neighbours, is a row of adjacent values.
 //
 // What is worked out once: positions, neighbours and coefficients of lines (pgi_small_line), 1/diagonal, and the whole
 // right-hand side with mean and boundary data, which is what f is here. A thread stays at one x in a phase and runs
 // through lines. Everything here also runs on the host with one block of one thread, for tests.
 enum {
     PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
-    PGI_SMALL_ALONE = 600,       // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
@@ -4681,15 +4685,18 @@ typedef int64_t pgi_spot;
 typedef int32_t pgi_spot;
 #endif
 
-// A line of u. Its neighbours may be in other blocks; at a closed end it is its own, as the coefficient is 0 there.
+// A line of u. Neighbours are lines of this block or its ghosts; at a closed end the line itself, as the coefficient is
+// 0 there.
+enum { PGI_SMALL_GHOSTS = 256 };    // in flags, times 1, 2, 4, 8: has a ghost below in y, above, below in z, above
 template <class T> struct alignas(16) pgi_small_line {
     T lower_y, upper_y, lower_z, upper_z, reaction;
-    int u, seams;    // where it lies in the arrays; seam planes that it is on: y 2, z 4
-    pgi_spot ym, yp, zm, zp;
-    pgi_spot coarse[4];     // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
-    T weight[4];            // of y0, y1, z0, z1
-    double area;            // product of the weights of y and z
-    int j, k, unused[2];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
+    int u, flags;          // where it lies in the arrays; flags: also seam planes that it is on: y 2, z 4
+    int ym, yp, zm, zp;    // where the neighbours lie
+    pgi_spot ghost[4];     // of this line, in the block below it in y, above, below in z, above
+    pgi_spot coarse[4];    // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
+    T weight[4];           // of y0, y1, z0, z1
+    double area;           // product of the weights of y and z
+    int j, k;              // neighbours in memory are an odd number of 16 bytes apart: not in the same banks
 };
 
 template <class T> struct pgi_small_level {
@@ -4704,15 +4711,19 @@ template <class T> struct pgi_small_level {
     pgi_grid grid_u, grid_f;
     T *scratch;
     int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-    int blocks[2];                                            // how many share the lines along y and z
+    int log_blocks[2];                                        // how many share the lines along y and z
     int most[2];                                              // lines that one has at most
-    int at, lines_at;                                         // of arrays and lines in the memory of a block
+    int ghosts[4], stored;         // from u on: lines below in y, above, below in z, above; elements of u with them
+    int most_window[2];            // fine lines in y and z that a coarse one depends on
+    int at, lines_at;              // of arrays and lines in the memory of a block
+    int numbers_at, sources_at;    // there too: numbers of lines by place in the rectangle; fine lines of coarse ones
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
     int lines[2], low[2], high[2];              // of this block: lines by the parity of y + z, which lie in this order
+    int owner[2];                               // what the rows of its lines say
     int lanes, slots, strips;                   // threads lie side by side over `lanes` x of `slots` lines at a time
-    int together;                               // all blocks work on it
+    int together;                               // the blocks share it
     int made[2], made_width, made_count;        // lines of the next level that this block makes f for
     float per_lane, per_width, per_x, per_y;    // 1/lanes, 1/made_width, 1/n[0], 1/n[1]
 };
@@ -4807,7 +4818,7 @@ template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &
 {
     if (level.together)
         pgi_cluster_barrier();
-    else if (k.block == 0)
+    else
         pgi_block_barrier(k);
 }
 
@@ -4879,19 +4890,23 @@ template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k
 #endif
 }
 
-// What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
-template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
+// Writes an element of a line, and of its ghosts. at: from its first element on
+template <class T>
+static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, const pgi_small_line<T> &line, int at, T v)
 {
-    PGI_THREADS(if (team > 1) return __shfl_sync(0xfu << (threadIdx.x & 28), mine, e, 4);)
-    (void)e, (void)team;
-    return mine;
+    pgi_small_arrays(k)[line.u + at] = v;
+    if (line.flags < PGI_SMALL_GHOSTS) return;
+    PGI_UNROLLED
+    for (int e = 0; e < 4; e++)
+        if (line.flags & PGI_SMALL_GHOSTS << e) pgi_small_put(k, line.ghost[e] + at * (int)sizeof(T), v);
 }
 
-// The part of n that is one of several blocks', from *low to *high.
-[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
+// The part of n that is one of 2^log_blocks blocks', from *low to *high.
+[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int log_blocks, int *low, int *high)
 {
-    *low = (block * n + blocks - 1) / blocks;
-    *high = ((block + 1) * n + blocks - 1) / blocks;
+    const int last = (1 << log_blocks) - 1;
+    *low = (block * n + last) >> log_blocks;
+    *high = (block * n + n + last) >> log_blocks;
 }
 
 // The x of a position in a line, and the other way round.
@@ -4974,10 +4989,10 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
                   above = shift + (side ? strip.above[1] : strip.above[0]);
         const auto load = [&](const pgi_small_line<T> &at, values *v) {
             const T *const u = arrays + at.u;
-            v->ym = pgi_small_read(k, at.ym, here);
-            v->yp = pgi_small_read(k, at.yp, here);
-            v->zm = pgi_small_read(k, at.zm, here);
-            v->zp = pgi_small_read(k, at.zp, here);
+            v->ym = arrays[at.ym + here];
+            v->yp = arrays[at.yp + here];
+            v->zm = arrays[at.zm + here];
+            v->zp = arrays[at.zp + here];
             v->u = u[here];
             v->xm = u[below];
             v->xp = u[above];
@@ -4988,7 +5003,7 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
             const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
             const T residual =
                 v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-            if (!some || seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
+            if (!some || seams >> ((at.flags | seam) & 7) & 1) body(at, place, residual, v.u, v.inverse);
         };
         const pgi_small_line<T> *line = strip.line;
         values v[2];
@@ -5007,29 +5022,42 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
     }
 }
 
-// Calls body(line, place) for all points that are this thread's: the same ones whenever it is called for a level.
-template <class T, class Body> static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Body body)
+// Calls put(line, place, get(line, place)) for all points of this block, each in some thread; several at a time, as
+// what they get can take long.
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Get get, Put put)
 {
-    pgi_small_strip<T> strip;
+    enum { BATCH = 4 };
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const int nx = level.n[0], count = nx * (level.lines[0] + level.lines[1]), step = k.threads;
+    const float per_x = level.per_x;
+    const pgi_small_line<T> *const lines = pgi_small_lines_of(k, level);
     PGI_ROLLED
-    for (int id = 0; id < pgi_small_at(k, l).strips; id++) {
-        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
-        PGI_ROLLED
-        for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
-        for (int side = 0; side < 2; side++)
-            if ((side ? strip.seam[1] : strip.seam[0]) != 2)
-                body(strip.line[q], side ? strip.place[1] : strip.place[0]);
+    for (int first = pgi_small_thread(k); first < count; first += BATCH * step) {
+        T v[BATCH];
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++) {
+            const int p = first + e * step, line = pgi_small_quotient(p, per_x);
+            v[e] = p < count ? get(lines[line], p - line * nx) : (T)0;
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++) {
+            const int p = first + e * step, line = pgi_small_quotient(p, per_x);
+            if (p < count) put(lines[line], p - line * nx, v[e]);
+        }
     }
 }
 
-// Array `to` = array `from` less a shift.
-template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
+// Array `to` = array `from` less a shift, with ghosts.
+template <class T> static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
 {
     const int u = pgi_small_at(k, l).u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        T *const at = pgi_small_arrays(k) + line.u + place;
-        at[to - u] = at[from - u] - shift;
-    });
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            return pgi_small_arrays(k)[line.u + place + from - u] - shift;
+        },
+        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place + to - u, v); });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -5043,18 +5071,26 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T>
     const T mean = pgi_mean_of<T>(rhs, &k.state);
     const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
     const pgi_view<T> u = level.far_u, f = level.far_f;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        const int i = pgi_small_x(level, place), j = line.j, m = line.k;
-        T right = f.at[i + j * f.sj + m * f.sk];
-        if (full) {
-            const unsigned touched =
-                mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
-            right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
-        }
-        T *const at = pgi_small_arrays(k) + line.u + place;
-        at[to_f] = right;
-        *at = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
-    });
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            return f.at[pgi_small_x(level, place) + line.j * f.sj + line.k * f.sk];
+        },
+        [&](const pgi_small_line<T> &line, int place, T right) {
+            if (full) {
+                const int i = pgi_small_x(level, place), j = line.j, m = line.k;
+                const unsigned touched =
+                    mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
+                right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
+            }
+            pgi_small_arrays(k)[line.u + place + to_f] = right;
+        });
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            return guess ? u.at[pgi_small_x(level, place) + line.j * u.sj + line.k * u.sk] : (T)0;
+        },
+        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place, v); });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -5063,10 +5099,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l);
     const int offset = from - level.u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] =
-            pgi_small_arrays(k)[line.u + place + offset];
-    });
+    if (level.together || k.block == 0)
+        pgi_small_points(
+            k, l,
+            [&](const pgi_small_line<T> &line, int place) { return pgi_small_arrays(k)[line.u + place + offset]; },
+            [&](const pgi_small_line<T> &line, int place, T v) {
+                to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] = v;
+            });
     pgi_small_meet(k);
 }
 
@@ -5076,58 +5115,57 @@ template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &
     return pgi_small_at(k, l).parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
 }
 
+// The first u of a level at a point where f is known.
+template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                            const pgi_small_line<T> &line, int place, T f, int early)
+{
+    if (!early || (((place >= level.half) + line.j + line.k) & 1)) return 0;
+    return pgi_relaxed((T)0, f, pgi_small_arrays(k)[line.u + place + level.inverse - level.u], level.omega);
+}
+
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
-// block that has the coarse ones; what block 0 is to do alone, all who have the fine level make for it. Four threads
-// have a point, and a plane of it each. Values and weights beyond a window are 0, which changes no sum.
+// block that has the coarse ones. What all blocks are to do each makes a part of, for all. Values and weights beyond a
+// window are 0, which changes no sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
-    enum { TAPS = 4, LINES = 2 };    // of a window in x, lines of it in y that are loaded together
+    enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_small_row<T> *fine_y = pgi_small_rows(k, pgi_small_at(k, l), 1),
-                           *fine_z = pgi_small_rows(k, pgi_small_at(k, l), 2),
-                           *coarse_y = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
-                           *coarse_z = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
     const char *const tables = pgi_small_tables_of(k);
     const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
                            *wy = (const pgi_small_window *)(tables + fine.windows[1]),
                            *wz = (const pgi_small_window *)(tables + fine.windows[2]);
-    const int nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half, coarse_nx = coarse.n[0];
-    const int thread = pgi_small_thread(k), team = k.threads > 1 && nz > 1 ? 4 : 1, member = thread % team;
+    const pgi_spot *const sources = (const pgi_spot *)(tables + fine.sources_at);
+    const int *const numbers = (const int *)(tables + coarse.numbers_at);
+    const int nx = fine.n[0], half = fine.half, coarse_nx = coarse.n[0], wide = fine.most_window[0];
+    const int share = fine.together && !coarse.together, early = pgi_small_early(k, l + 1);
     PGI_ROLLED
-    for (int q = thread / team; q < coarse_nx * fine.made_count; q += k.threads / team) {
-        const int line = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(line, fine.per_width);
-        const int place = q - line * coarse_nx, i = pgi_small_x(coarse, place);
-        const int j = fine.made[0] + line - row * fine.made_width, m = fine.made[1] + row;
+    for (int q = pgi_small_thread(k); q < coarse_nx * fine.made_count; q += k.threads) {
+        const int made = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(made, fine.per_width);
+        const int place = q - made * coarse_nx, i = pgi_small_x(coarse, place);
+        const int j = fine.made[0] + made - row * fine.made_width, m = fine.made[1] + row;
         const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
         const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
                        *const z_weight = (const T *)(tables + z.at);
+        const pgi_spot *source = sources + made * wide * fine.most_window[1];
         int at[TAPS], next = x.first;
         T weight[TAPS], sum = 0;
         PGI_UNROLLED
         for (int a = 0; a < TAPS; a++) {
-            at[a] = next / 2 + (next & 1) * half;
+            at[a] = next / 2 + (next & 1) * half - fine.u;    // in t
             weight[a] = a < x.count ? x_weight[a] : (T)0;
             next = next + 1 < nx ? next + 1 : 0;
         }
         PGI_ROLLED
-        for (int c = 0; c < z.count; c += team) {
-            const int mine = c + member < z.count;
-            int fm = z.first + (mine ? c + member : 0), fj = y.first;
-            while (fm >= nz) fm -= nz;
-            const int local = fine_z[fm].local, owner = fine_z[fm].owner;
+        for (int c = 0; c < z.count; c++, source += wide) {
             T plane = 0;
             PGI_ROLLED
-            for (int b = 0; b < y.count && mine; b += LINES) {
+            for (int b = 0; b < y.count; b += LINES) {
                 T value[LINES][TAPS];
-                pgi_spot from[LINES];
                 PGI_UNROLLED
-                for (int e = 0; e < LINES; e++) {
-                    from[e] = pgi_small_spot(k, fine_y[fj].local + local, fine_y[fj].owner + owner);
-                    PGI_UNROLLED
-                    for (int a = 0; a < TAPS; a++)
-                        value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < x.count);
-                    fj = fj + 1 < ny ? fj + 1 : 0;
-                }
+                for (int e = 0; e < LINES; e++) PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++)
+                    value[e][a] =
+                        pgi_small_read(k, source[b + e < y.count ? b + e : b], at[a], b + e < y.count && a < x.count);
                 PGI_UNROLLED
                 for (int e = 0; e < LINES; e++) {
                     T sum_x = 0;
@@ -5136,24 +5174,33 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                     int far = next;
                     PGI_ROLLED
                     for (int a = TAPS; a < x.count && b + e < y.count; a++, far = far + 1 < nx ? far + 1 : 0)
-                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half);
+                        sum_x += x_weight[a] * pgi_small_read(k, source[b + e], far / 2 + (far & 1) * half - fine.u);
                     plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
                 }
             }
-            PGI_UNROLLED
-            for (int e = 0; e < 4; e++)
-                if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
+            sum += z_weight[c] * plane;
         }
-        if (member) continue;
-        const int early = pgi_small_early(k, l + 1);
-        const pgi_spot to =
-            pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
-        const T inverse = pgi_small_read(k, to, coarse.inverse, early);
-        pgi_small_put(k, to + coarse.f * (int)sizeof(T), sum);
-        pgi_small_put(k, to + coarse.u * (int)sizeof(T),
-                      early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, coarse.omega) : (T)0);
+        const pgi_small_line<T> &line =
+            pgi_small_lines_of(k, coarse)[numbers[(m - coarse.low[1]) * coarse.most[0] + j - coarse.low[0]]];
+        const int f = line.u + place + coarse.f - coarse.u;
+        if (!share) {
+            pgi_small_arrays(k)[f] = sum;
+            pgi_small_set(k, line, place, pgi_small_first_u(k, coarse, line, place, sum, early));
+        } else {
+            PGI_ROLLED
+            for (int b = 0; b < 1 << k.job.log_blocks; b++) pgi_small_put(k, pgi_small_spot(k, f, b), sum);
+        }
     }
     pgi_small_sync(k, pgi_small_at(k, l));
+    if (!share) return;
+    pgi_small_points(
+        k, l + 1,
+        [&](const pgi_small_line<T> &line, int place) {
+            return pgi_small_first_u(k, coarse, line, place, pgi_small_arrays(k)[line.u + place + coarse.f - coarse.u],
+                                     early);
+        },
+        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place, v); });
+    pgi_small_sync(k, pgi_small_at(k, l + 1));
 }
 
 // u of level l gets the correction of level l + 1. Two points of a line at a time.
@@ -5161,9 +5208,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
-    T *const arrays = pgi_small_arrays(k);
     pgi_small_strip<T> strip;
-    if (l + 1 == k.job.alone) pgi_small_sync(k, pgi_small_at(k, l));    // all see what block 0 has found
     PGI_ROLLED
     for (int id = 0; id < fine.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, l), id, &strip);
@@ -5190,67 +5235,54 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
                 const T *const v = e[side], x0 = x[side][0], x1 = x[side][1];
                 const T sum = w[2] * (w[0] * (x0 * v[0] + x1 * v[1]) + w[1] * (x0 * v[2] + x1 * v[3])) +
                               w[3] * (w[0] * (x0 * v[4] + x1 * v[5]) + w[1] * (x0 * v[6] + x1 * v[7]));
-                if (strip.seam[side] != 2) arrays[line->u + strip.place[side]] += sum;
+                if (strip.seam[side] != 2)
+                    pgi_small_set(k, *line, strip.place[side], pgi_small_arrays(k)[line->u + strip.place[side]] + sum);
             }
         }
     }
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
-// The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. A thread has
-// half of a line. The pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1,
-// is left out.
+// The exact solver on the coarsest level; fresh: u is 0, else its residual is in `inverse`. A thread has a point. The
+// pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1, is left out.
 template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
 {
-    enum { SHARE = PGI_COARSEST / 2 };
     const int l = k.job.levels - 1;
     const pgi_small_level<T> &level = pgi_small_at(k, l);
     const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen);
     const int nx = level.n[0], ny = level.n[1], nz = level.n[2], pitch = nx | 1;
     const int flat = ny == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
-    T *const arrays = pgi_small_arrays(k), *const residual = arrays + (fresh ? level.f : level.inverse);
+    const int to_residual = (fresh ? level.f : level.inverse) - level.u;
+    T *const arrays = pgi_small_arrays(k);
     double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
-        if (flat && pass % 3 == 1) continue;
-        const int axis = pass % 3, size = axis == 0 ? nx : axis == 1 ? ny : nz;
-        const int wide = axis == 0 ? ny : nx, lines = k.block ? 0 : wide * (axis == 2 ? ny : nz);
-        const int stride = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
-        const int stride_a = axis == 0 ? pitch : 1, stride_b = axis == 2 ? pitch : pitch * ny;
+        const int axis = pass % 3;
+        if (flat && axis == 1) continue;
+        const int size = axis == 0 ? nx : axis == 1 ? ny : nz, step = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
         const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
-        for (int p = pgi_small_thread(k); p < 2 * lines; p += k.threads) {
-            const int upper = p >= lines, line = upper ? p - lines : p,
-                      b = pgi_small_quotient(line, axis == 0 ? level.per_y : level.per_x), a = line - b * wide;
-            const int start = a * stride_a + b * stride_b;
-            double value[PGI_COARSEST], sum[SHARE] = {0, 0, 0, 0};
+        for (int p = pgi_small_thread(k); p < nx * ny * nz; p += k.threads) {
+            const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y);
+            const int i = p - line * nx, j = line - m * ny, own = axis == 0 ? i : axis == 1 ? j : m;
+            const int at = i + pitch * line, start = at - own * step;
+            const double *const row = matrix + own * size;
+            double sum = 0;
             PGI_UNROLLED
             for (int q = 0; q < PGI_COARSEST; q++) {    // values beyond the end are 0, which changes no sum
-                const int at = q < size ? q : 0;
-                value[q] = pass ? in[start + at * stride] : (double)residual[line * nx + pgi_small_place(level, at)];
-                if (q >= size) value[q] = 0;
+                const int e = q < size ? q : 0;
+                const double value =
+                    pass ? in[start + e * step]
+                         : (double)arrays[level.u + to_residual + line * nx + pgi_small_place(level, e)];
+                sum += row[e] * (q < size ? value : 0);
             }
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE; e++) {
-                const double *const row = matrix + (upper * SHARE + e < size ? upper * SHARE + e : 0) * size;
-                PGI_UNROLLED
-                for (int q = 0; q < PGI_COARSEST; q++) sum[e] += row[q < size ? q : 0] * value[q];
-            }
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE && pass == 2; e++)
-                if (upper * SHARE + e < size)
-                    sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, upper * SHARE + e);
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE; e++) {
-                const int at = upper * SHARE + e;
-                if (at >= size) continue;
-                if (pass == 5)
-                    arrays[level.u + (b + ny * at) * nx + pgi_small_place(level, a)] += (T)sum[e];
-                else
-                    out[start + at * stride] = sum[e];
-            }
+            if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, i, j, m);
+            if (pass == 5)
+                arrays[level.u + line * nx + pgi_small_place(level, i)] += (T)sum;
+            else
+                out[at] = sum;
         }
-        pgi_small_sync(k, pgi_small_at(k, l));
+        pgi_small_sync(k, level);
         double *const swap = in;
         in = out;
         out = swap;
@@ -5291,11 +5323,11 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             PGI_ROLLED
             for (int id = 0; id < level.strips; id++) {
                 if (id != strip.id) pgi_small_take(k, level, id, &strip);
-                T *const target = pgi_small_arrays(k) + (to - level.u);
+                const int shift = to - level.u, relaxes = q < sweeps;
                 pgi_small_equations(k, level, strip, colours, seams, from,
                                     [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
-                                        target[line.u + place] =
-                                            q < sweeps ? pgi_relaxed(u, residual, inverse, omega) : residual;
+                                        pgi_small_set(k, line, place + shift,
+                                                      relaxes ? pgi_relaxed(u, residual, inverse, omega) : residual);
                                     });
             }
             pgi_small_sync(k, level);
@@ -5376,7 +5408,8 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
         pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
                                (const pgi_cubic<T> *)NULL, u, pitch, add);
     }
-    pgi_small_sync(k, pgi_small_at(k, l));
+    pgi_block_barrier(k);
+    pgi_small_copy(k, l, fine.u, fine.u, (T)0);    // to the ghosts
 }
 
 // pgi_fmg
@@ -5503,6 +5536,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
                                     pgi_small_arrays(k)[line.u + place - level.u] = defect;
                                 });
         }
+        pgi_block_barrier(k);
         pgi_small_store(k, 0, 0, residual);
         pgi_small_average(k, 0, residual);
         pgi_small_fmg(k, 1, 0);
@@ -5593,56 +5627,78 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
     l.u = l.at;
     l.together = q < k.job.alone && k.job.log_blocks;
-    l.f = l.u + size;
+    l.f = l.u + l.stored;
     l.inverse = l.f + size;
-    for (int a = 0; a < 2; a++) l.low[a] = l.high[a] = l.lines[a] = 0;
-    if (block < l.blocks[0] * l.blocks[1]) {
-        pgi_small_cut(l.n[1], block % l.blocks[0], l.blocks[0], &l.low[0], &l.high[0]);
-        pgi_small_cut(l.n[2], block / l.blocks[0], l.blocks[1], &l.low[1], &l.high[1]);
+    const int *const coarse = pgi_small_at(k, q + 1 < k.job.levels ? q + 1 : q).n;
+    int made_high[2];
+    for (int a = 0; a < 2; a++) {
+        const int y_block = block & ((1 << l.log_blocks[0]) - 1);
+        const int mine = !l.together ? 0 : a == 0 ? y_block : block >> l.log_blocks[0];
+        l.owner[a] = a == 0 ? mine : mine << l.log_blocks[0];
+        pgi_small_cut(l.n[1 + a], mine, l.log_blocks[a], &l.low[a], &l.high[a]);
+        pgi_small_cut(coarse[1 + a], mine, l.log_blocks[a], &l.made[a], &made_high[a]);
     }
     const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
-    for (int c = 0; c < 2 && count; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, count, c);
+    for (int c = 0; c < 2; c++) l.lines[c] = count ? pgi_small_count(l.low[0], l.low[1], width, count, c) : 0;
+    l.made_width = made_high[0] - l.made[0];
+    l.made_count = q + 1 < k.job.levels ? l.made_width * (made_high[1] - l.made[1]) : 0;
     l.lanes = l.half < k.threads ? l.half : k.threads;
     l.slots = k.threads / l.lanes;
     if (l.slots > 1) l.slots &= ~1;
     l.strips = l.slots > 1 ? 1 : 2 * ((l.half + l.lanes - 1) / l.lanes);
-    const int mine = block < l.blocks[0] * l.blocks[1] && q + 1 < k.job.levels;
-    const int *const coarse = pgi_small_at(k, mine ? q + 1 : q).n;
-    int high[2] = {0, 0};
-    l.made[0] = l.made[1] = 0;
-    if (mine) {
-        pgi_small_cut(coarse[1], block % l.blocks[0], l.blocks[0], &l.made[0], &high[0]);
-        pgi_small_cut(coarse[2], block / l.blocks[0], l.blocks[1], &l.made[1], &high[1]);
-    }
-    l.made_width = high[0] - l.made[0];
-    l.made_count = l.made_width * (high[1] - l.made[1]);
     l.per_lane = 1.0f / (float)l.lanes;
     l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
     l.per_x = 1.0f / (float)l.n[0];
     l.per_y = 1.0f / (float)l.n[1];
 }
 
-// Makes the lines of a level, then 1/diagonal.
+// Where in this block line (j, k) of u or its ghost lies; -1: nowhere.
+template <class T> static PGI_HD inline int pgi_small_near(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                           const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
+                                                           int j, int m)
+{
+    const int nx = level.n[0], y_own = ys[j].owner == level.owner[0] || !level.together,
+              z_own = zs[m].owner == level.owner[1] || !level.together;
+    (void)k;
+    if (y_own && z_own) return level.u + ys[j].local + zs[m].local;
+    if ((!y_own && !z_own) || level.low[0] == level.high[0] || level.low[1] == level.high[1]) return -1;
+    const pgi_small_row<T> *const rows = y_own ? zs : ys;
+    const int a = y_own, here = a ? m : j, along = a ? j - level.low[0] : m - level.low[1];
+    const int above = here == rows[level.high[a] - 1].above;
+    if (!above && here != rows[level.low[a]].below) return -1;
+    return level.u + level.ghosts[2 * a + above] + along * nx;
+}
+
+// The same in any block: its own where it has one.
+template <class T> static PGI_HD inline pgi_spot pgi_small_find(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                                const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
+                                                                int j, int m)
+{
+    const int near = pgi_small_near(k, level, ys, zs, j, m);
+    return near >= 0 ? pgi_small_spot(k, near, k.block)
+                     : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
+}
+
+// Makes the lines of a level, and what its restriction reads.
 template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
-    const pgi_small_row<T> *ys = pgi_small_rows(k, pgi_small_at(k, l), 1),
-                           *zs = pgi_small_rows(k, pgi_small_at(k, l), 2);
+    char *const tables = pgi_small_tables_of(k);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2),
+                           *cy = pgi_small_rows(k, coarse, 1), *cz = pgi_small_rows(k, coarse, 2);
     const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
-    const auto find = [&](int j, int m) {
-        return pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
-    };
     PGI_ROLLED
     for (int q = pgi_small_thread(k); q < count; q += k.threads) {
         const int row = q / width, j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
         const pgi_small_row<T> y = ys[j], z = zs[m];
-        const int place = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
-        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[place];
+        const int number = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
+        ((int *)(tables + level.numbers_at))[row * level.most[0] + q - row * width] = number;
+        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
         line.u = level.u + y.local + z.local;
-        line.ym = find(j + y.below, m);
-        line.yp = find(j + y.above, m);
-        line.zm = find(j, m + z.below);
-        line.zp = find(j, m + z.above);
+        line.ym = pgi_small_near(k, level, ys, zs, y.below, m);
+        line.yp = pgi_small_near(k, level, ys, zs, y.above, m);
+        line.zm = pgi_small_near(k, level, ys, zs, j, z.below);
+        line.zp = pgi_small_near(k, level, ys, zs, j, z.above);
         line.lower_y = y.row.lower;
         line.upper_y = y.row.upper;
         line.lower_z = z.row.lower;
@@ -5651,34 +5707,56 @@ template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> 
         line.j = j;
         line.k = m;
         line.area = y.weight * z.weight;
-        line.seams = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
+        line.flags = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
                      (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
-        if (&coarse == &level) continue;
-        const pgi_small_row<T> *cy = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
-                               *cz = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
-        const pgi_pair<T> py = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[1]))[j],
-                          pz = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[2]))[m];
         PGI_UNROLLED
-        for (int e = 0; e < 4; e++) {
-            const pgi_small_row<T> &to_y = cy[e & 1 ? py.j1 : py.j0], &to_z = cz[e & 2 ? pz.j1 : pz.j0];
-            line.coarse[e] = pgi_small_spot(k, coarse.u + to_y.local + to_z.local, to_y.owner + to_z.owner);
+        for (int e = 0; e < 4 && level.together; e++) {
+            const int owner = e < 2 ? ys[e & 1 ? y.above : y.below].owner : zs[e & 1 ? z.above : z.below].owner;
+            if (owner == level.owner[e / 2]) continue;
+            const int along = e < 2 ? m - level.low[1] : j - level.low[0];
+            line.flags |= PGI_SMALL_GHOSTS << e;
+            line.ghost[e] =
+                pgi_small_spot(k, level.u + level.ghosts[e ^ 1] + along * level.n[0], owner + level.owner[1 - e / 2]);
         }
+        if (&coarse == &level) continue;
+        const pgi_pair<T> py = ((const pgi_pair<T> *)(tables + level.pairs[1]))[j],
+                          pz = ((const pgi_pair<T> *)(tables + level.pairs[2]))[m];
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++)
+            line.coarse[e] = pgi_small_find(k, coarse, cy, cz, e & 1 ? py.j1 : py.j0, e & 2 ? pz.j1 : pz.j0);
         line.weight[0] = py.w0;
         line.weight[1] = py.w1;
         line.weight[2] = pz.w0;
         line.weight[3] = pz.w1;
+    }
+    const pgi_small_window *wy = (const pgi_small_window *)(tables + level.windows[1]),
+                           *wz = (const pgi_small_window *)(tables + level.windows[2]);
+    const int wide = level.most_window[0], each = wide * level.most_window[1];
+    PGI_ROLLED
+    for (int q = pgi_small_thread(k); q < each * level.made_count; q += k.threads) {
+        const int made = q / each, part = q - made * each, row = made / level.made_width;
+        const pgi_small_window y = wy[level.made[0] + made - row * level.made_width], z = wz[level.made[1] + row];
+        const int b = part % wide, c = part / wide;
+        if (b < y.count && c < z.count)
+            ((pgi_spot *)(tables + level.sources_at))[q] =
+                pgi_small_find(k, level, ys, zs, (y.first + b) % level.n[1], (z.first + c) % level.n[2]);
     }
 }
 
 template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, l), 0);
-    const int to = level.inverse - level.u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0}, z = {line.lower_z, line.upper_z, 0};
-        pgi_small_arrays(k)[line.u + place + to] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
-    });
+    const pgi_small_row<T> *rows = pgi_small_rows(k, level, 0);
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0},
+                             z = {line.lower_z, line.upper_z, 0};
+            return 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
+        },
+        [&](const pgi_small_line<T> &line, int place, T v) {
+            pgi_small_arrays(k)[line.u + place + level.inverse - level.u] = v;
+        });
 }
 
 // The job, as one thread does it with the others. memory: of the block, memory_bytes.
@@ -5776,11 +5854,12 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     memset((void *)row, 0, sizeof *row);
                     row->row = pgi_row_of(axis, i);
                     row->weight = pgi_weight_of(axis, i);
-                    row->below = place(i + pgi_below(axis, i)) - (a ? i : 0);
-                    row->above = place(i + pgi_above(axis, i)) - (a ? i : 0);
+                    row->below = place(i + pgi_below(axis, i));
+                    row->above = place(i + pgi_above(axis, i));
                     if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
                 }
                 T *w = (T *)(host + weights);
+                if (a > 0) x->most_window[a - 1] = 0;
                 for (int i = 0; i < coarse_n; i++) {
                     pgi_window<T> window;
                     pgi_restriction(t, axis, coarse, i, 0, &window);
@@ -5789,6 +5868,7 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     while (to - 1 > from && window.w[to - 1] == 0) to--;
                     const pgi_small_window packed = {(window.first + from) % n, to - from, (int)((char *)w - host)};
                     ((pgi_small_window *)(host + x->windows[a]))[i] = packed;
+                    if (a > 0 && x->most_window[a - 1] < packed.count) x->most_window[a - 1] = packed.count;
                     for (int e = from; e < to; e++) *w++ = window.w[e];
                 }
                 used = pgi_small_align((size_t)((char *)w - host));    // the rest of the weights is not needed
@@ -5847,8 +5927,8 @@ static int pgi_small_first(const pg_solver *s)
     return s->multigrid ? first : s->levels;
 }
 
-// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others read.
-[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int blocks[2])
+// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others have ghosts of.
+[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int share[2])
 {
     int64_t best = INT64_MAX;
     for (int log_y = 0; log_y <= log_blocks; log_y++) {
@@ -5857,8 +5937,8 @@ static int pgi_small_first(const pg_solver *s)
         const int64_t cost = 4 * y * z + (by > 1 ? z : 0) + (bz > 1 ? y : 0);
         if (cost >= best) continue;
         best = cost;
-        blocks[0] = by;
-        blocks[1] = bz;
+        share[0] = log_y;
+        share[1] = log_blocks - log_y;
     }
 }
 
@@ -5872,31 +5952,50 @@ template <class T> static int pgi_small_fit(pg_solver *s, char *host, int log_bl
         int64_t elements = 2 * PGI_SMALL_WORK * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
         int64_t bytes = (int64_t)pgi_small_align(sizeof(pgi_small<T>)) + job->table_bytes;
         job->alone = log_blocks ? job->first : 0;
+        const auto take = [&](int64_t size) {
+            const int64_t at = bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>));
+            bytes += (int64_t)pgi_small_align((size_t)size);
+            return (int)at;
+        };
+        int share[2] = {0, 0};
+        pgi_small_share(level[job->first].n, log_blocks, share);
         for (int pass = 0; pass < 2; pass++)
             for (int q = job->first; q < job->levels && bytes <= limit; q++) {
                 pgi_small_level<T> *l = &level[q];
                 if (pass == 1) {
                     l->at = (int)elements;
-                    elements += 3 * l->n[0] * l->most[0] * l->most[1];
+                    elements += l->stored + 2 * l->n[0] * l->most[0] * l->most[1];
                     continue;
                 }
-                const int together = log_blocks && l->points > PGI_SMALL_ALONE;
+                const int together = log_blocks && l->points > PGI_SMALL_ALONE && q + 1 < job->levels;
                 if (together) job->alone = q + 1;
-                pgi_small_share(l->n, together ? log_blocks : 0, l->blocks);
-                for (int a = 0; a < 2; a++) l->most[a] = (l->n[1 + a] + l->blocks[a] - 1) / l->blocks[a];
+                int made = 1;
+                for (int a = 0; a < 2; a++) {
+                    l->log_blocks[a] = together ? share[a] : 0;
+                    const int last = (1 << l->log_blocks[a]) - 1;
+                    l->most[a] = (l->n[1 + a] + last) >> l->log_blocks[a];
+                    made *= q + 1 < job->levels ? (level[q + 1].n[1 + a] + last) >> l->log_blocks[a] : 0;
+                }
                 for (int a = 1; a < 3; a++)
                     for (int i = 0; i < l->n[a]; i++) {
                         pgi_small_row<T> *row = (pgi_small_row<T> *)(host + l->rows[a]) + i;
                         int low, high;
-                        row->owner = (int)((int64_t)i * l->blocks[a - 1] / l->n[a]);
-                        pgi_small_cut(l->n[a], row->owner, l->blocks[a - 1], &low, &high);
+                        row->owner = (int)(((int64_t)i << l->log_blocks[a - 1]) / l->n[a]);
+                        pgi_small_cut(l->n[a], row->owner, l->log_blocks[a - 1], &low, &high);
                         row->local = (i - low) * l->n[0] * (a == 2 ? l->most[0] : 1);
-                        row->owner *= a == 2 ? l->blocks[0] : 1;
+                        if (a == 2) row->owner <<= l->log_blocks[0];
                     }
                 const int lines = l->most[0] * l->most[1];
-                if (elements < lines * l->n[0]) elements = (lines * l->n[0] + 1) / 2 * 2;
-                l->lines_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
-                bytes += (int64_t)lines * (int)sizeof(pgi_small_line<T>);
+                l->stored = lines * l->n[0];
+                for (int e = 0; e < 4; e++) {
+                    l->ghosts[e] = l->stored;
+                    if (l->log_blocks[e / 2]) l->stored += l->most[1 - e / 2] * l->n[0];
+                }
+                if (elements < l->stored) elements = (l->stored + 1) / 2 * 2;
+                l->lines_at = take((int64_t)lines * (int)sizeof(pgi_small_line<T>));
+                l->numbers_at = take((int64_t)lines * (int)sizeof(int));
+                l->sources_at =
+                    take((int64_t)made * (made ? l->most_window[0] * l->most_window[1] : 0) * (int)sizeof(pgi_spot));
             }
         job->arrays_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
         bytes += elements * (int)sizeof(T);
