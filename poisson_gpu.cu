@@ -80,14 +80,15 @@ enum {
     PGI_WINDOW = 10,         // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
     PGI_CUBIC_END = 4,       // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
-    PGI_W_VISITS = 32,          // a W-cycle visits no level more often: semi-coarsening can take 90 levels
-    PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
-    PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
-    PGI_BLOCK = 256,            // threads of a block
-    PGI_MARCH = 64,             // planes that a sweep marches through at most
-    PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
-    PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
-    PGI_ALIGN = 256             // bytes
+    PGI_W_VISITS = 32,              // a W-cycle visits no level more often: semi-coarsening can take 90 levels
+    PGI_CHUNKS = 256,               // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
+    PGI_REDUCE_BLOCKS = 528,        // and of a GPU reduction
+    PGI_BLOCK = 256,                // threads of a block
+    PGI_MARCH = 64,                 // planes that a sweep marches through at most
+    PGI_PLANES = 32,                // and a transfer, which keeps their weights in shared memory
+    PGI_CACHED_POINTS = 1 << 23,    // above, the caches of a GPU do not hold what blocks of a launch share
+    PGI_SERIAL = 32768,             // points below which OpenMP costs more than it gives
+    PGI_ALIGN = 256                 // bytes
 };
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -2098,7 +2099,7 @@ struct pgi_shape {
     int64_t blocks;
 };
 
-static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH)
+static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH, int least_planes = 1)
 {
     pgi_shape h;
     h.tx = ny == 1 ? (int)PGI_BLOCK : 32;
@@ -2106,9 +2107,10 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARC
     h.ty = PGI_BLOCK / h.tx;
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
-    // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
-    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
-    h.kc = (int)(kc < 1 ? 1 : kc > most_planes ? most_planes : kc);
+    // Long marches reuse planes in registers and what a thread finds out first; short ones give every multiprocessor
+    // several blocks: 1024 in all, which 128 of them hold at once or in two turns.
+    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 1024;
+    h.kc = (int)(kc < least_planes ? least_planes : kc > most_planes ? most_planes : kc);
     h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
@@ -2247,7 +2249,7 @@ struct pgi_colour {
 
 // Computes u = u + omega (rhs - A u) / diagonal at the points of one colour   Moves 3 words a point of either colour
 // Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
-template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
+template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
@@ -2287,6 +2289,30 @@ template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
         *p = pgi_relaxed(*p, right - au, inverse, omega);
         p += 2 * sk;
         f += 2 * rhs.f.sk;
+    }
+}
+
+// Computes half a sweep from 0: u = omega rhs / diagonal at the points of one colour, 0 elsewhere   Moves 2 words a
+// point Covers a column of kc points a thread   Overlap: none
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const pgi_axis<T> &az = b.axis[2];
+    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
+    if (omega == 0) omega = (T)b.state->omega;
+    T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk, inverse = 0;
+    const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj + t.k0 * rhs.f.sk;
+    for (int k = t.k0; k < t.k1; k++, u += gu.sk, f += rhs.f.sk) {
+        if (k == t.k0 || k <= 1 || k == az.n - 1 || az.table) {
+            const pgi_row<T> z = pgi_row_of(az, k);
+            inverse = 1 / pgi_diagonal(column + z.reaction, x, y, z);
+        }
+        *u = (t.i + t.j + k + parity) & 1
+                 ? (T)0
+                 : pgi_relaxed((T)0, pgi_rhs_point(b, rhs, pgi_load(f), mean, t.i, t.j, k), inverse, omega);
     }
 }
 
@@ -2405,6 +2431,74 @@ template <class T> static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi
     const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
     for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
+}
+
+// Weight q, from registers: a loop over taps need not be unrolled.
+template <class T> static __device__ inline T pgi_tap(const pgi_taps<T> &t, int q)
+{
+    return q == 0 ? t.w[0] : q == 1 ? t.w[1] : q == 2 ? t.w[2] : t.w[3];
+}
+
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_row(const pgi_transfer<T> &t, int row)
+{
+    if (t.kind != PGI_SAME) return t.taps[row];
+    const pgi_taps<T> one = {row, row, {1}};
+    return one;
+}
+
+// Computes f = R (rhs - A u)   Moves 2 1/8 words a fine point, if caches hold what neighbours share   Covers one coarse
+// point a thread: its fine points are few and their residuals independent   Needs taps   Overlap: none
+template <class T, bool FACES> static __global__ void PGI_BOUNDS(2)
+    pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
+    if (t.i >= tr.axis[0].nc || t.j >= tr.axis[1].nc) return;
+    const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], t.i), ty = pgi_taps_row(tr.axis[1], t.j);
+    const T *const u = pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
+    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    pgi_row<T> x[PGI_TAPS];
+    int at[PGI_TAPS], xm[PGI_TAPS], xp[PGI_TAPS];
+#pragma unroll
+    for (int a = 0; a < PGI_TAPS; a++) {
+        at[a] = tx.first + a < nx ? tx.first + a : (tx.first + a) % nx;
+        x[a] = pgi_row_of(b.axis[0], at[a]);
+        xm[a] = pgi_below(b.axis[0], at[a]);
+        xp[a] = pgi_above(b.axis[0], at[a]);
+    }
+    for (int K = t.k0; K < t.k1; K++) {
+        const pgi_taps<T> tz = pgi_taps_row(tr.axis[2], K);
+        T sum = 0;
+#pragma unroll 1
+        for (int c = 0; c < tr.axis[2].most_taps; c++) {
+            const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
+            const pgi_row<T> z = pgi_row_of(b.axis[2], k);
+            const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
+            T plane = 0;
+#pragma unroll 1
+            for (int e = 0; e < tr.axis[1].most_taps; e++) {
+                const int j = ty.first + e < ny ? ty.first + e : (ty.first + e) % ny;
+                const pgi_row<T> y = pgi_row_of(b.axis[1], j);
+                const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
+                const T *const row = u + j * gu.sj + k * gu.sk, *const f_row = f + j * rhs.f.sj + k * rhs.f.sk;
+                T line = 0;
+#pragma unroll
+                for (int a = 0; a < PGI_TAPS; a++) {
+                    if (a >= tr.axis[0].most_taps) continue;
+                    const T *const p = row + at[a];
+                    T right = pgi_load(f_row + at[a]);
+                    right = FACES ? pgi_rhs_point(b, rhs, right, mean, at[a], j, k) : right - mean;
+                    const T au = pgi_stencil(x[a], y, z, pgi_reaction(alpha, x[a], y, z), pgi_load(p),
+                                             pgi_load(p + xm[a]), pgi_load(p + xp[a]), pgi_load(p + ym),
+                                             pgi_load(p + yp), pgi_load(p + zm), pgi_load(p + zp));
+                    line += tx.w[a] * (tx.w[a] != 0 ? right - au : (T)0);
+                }
+                plane += pgi_tap(ty, e) * line;
+            }
+            sum += pgi_tap(tz, c) * plane;
+        }
+        pgi_data<T>(gf)[tx.coarse + ty.coarse * gf.sj + tz.coarse * gf.sk] = sum;
+    }
 }
 
 template <class T> static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
@@ -3769,7 +3863,7 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.lo[a] = on_seam ? l->n[a] - 1 : 0;
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
-        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
+        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2], PGI_MARCH, 2);
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
             PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
@@ -3893,7 +3987,8 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
 // Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
-    if (l->points < PGI_PASS_POINTS || l->n[2] < 4 || l->n[0] < 4) return 0;
+    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
+    if (l->points < least || l->n[2] < 4 || l->n[0] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
     return 1;
@@ -4076,6 +4171,17 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
         sweeps -= count;
         head = PGI_FROM_U;
     }
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
+        const pgi_shape all = pgi_shape_of(l->n[0], l->n[1], l->n[2]),
+                        half = pgi_shape_of(l->n[0], l->n[1], l->n[2], PGI_MARCH, 2);
+        const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
+        PGI_LAUNCH(s, all.blocks, pgi_threads(all), pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega, reversed ? 1 : 0,
+                   all);
+        PGI_LAUNCH(s, half.blocks, pgi_threads(half), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, other, half);
+        sweeps--;
+        head = PGI_FROM_U;
+    }
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
@@ -4160,8 +4266,17 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const pgi_level *coarse)
 {
-    if (!pgi_cuda_pass<T>(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, NULL, u, coarse))
+    if (pgi_cuda_pass<T>(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, NULL, u, coarse)) return;
+    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
+    int taps = l->points < PGI_CACHED_POINTS;
+    for (int a = 0; a < 3; a++) taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
+    if (!taps) {
         pgi_residual_then_restrict(s, l, u, rhs, coarse);
+        return;
+    }
+    const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
+    const auto kernel = rhs.faces ? pgi_restrict_residual_kernel<T, true> : pgi_restrict_residual_kernel<T, false>;
+    PGI_LAUNCH(s, h.blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
@@ -4536,8 +4651,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
         // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
         // 0.19 in 1D).
-        const int planar =
-            level->points >= PGI_PASS_POINTS && (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
+        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
         const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
         for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
             pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
