@@ -4806,7 +4806,8 @@ template <class T> struct alignas(16) pgi_small_line {
     T lower_y, upper_y, lower_z, upper_z, reaction;
     int u, flags;          // where it lies in the arrays; flags: also seam planes that it is on: y 2, z 4
     int ym, yp, zm, zp;    // where the neighbours lie
-    pgi_spot ghost[4];     // of this line, in the block below it in y, above, below in z, above
+    pgi_spot ghost[4];     // of this line, in the block below it in y, above, below in z, above; on a level that is
+                           // in every block the first is the line itself in the block that makes its f
     pgi_spot coarse[4];    // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
     T weight[4];           // of y0, y1, z0, z1
     double area;           // product of the weights of y and z
@@ -4834,12 +4835,14 @@ template <class T> struct pgi_small_level {
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
-    int lines[2], low[2], high[2];              // of this block: lines by the parity of y + z, which lie in this order
-    int owner[2];                               // what the rows of its lines say
-    int lanes, slots, strips;                   // threads lie side by side over `lanes` x of `slots` lines at a time
-    int together;                               // the blocks share it
-    int made[2], made_width, made_count;        // lines of the next level that this block makes f for
-    float per_lane, per_width, per_x, per_y;    // 1/lanes, 1/made_width, 1/n[0], 1/n[1]
+    int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
+    int owner[2];                           // what the rows of its lines say
+    int lanes, slots, strips;               // threads lie side by side over `lanes` x of `slots` lines at a time
+    int together;                           // the blocks share it
+    int made[2], made_width, made_count;    // lines of the next level that this block makes f for
+    int window;                             // product of most_window
+    float per_lane, per_width, per_x, per_y, per_z;    // 1/lanes, 1/made_width, 1/n
+    float per_rectangle, per_wide, per_window;         // 1/(lines along y), 1/most_window[0], 1/window
 };
 
 // What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
@@ -5004,15 +5007,21 @@ template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k
 #endif
 }
 
-// Writes an element of a line, and of its ghosts. at: from its first element on
+// Writes an element of a line, and of its ghosts. at: from its first element on; flags: the line's
+template <class T> static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, T *arrays,
+                                                           const pgi_small_line<T> &line, int flags, int at, T v)
+{
+    *arrays = v;
+    if (flags < PGI_SMALL_GHOSTS) return;
+    const pgi_spot ghost[4] = {line.ghost[0], line.ghost[1], line.ghost[2], line.ghost[3]};
+    PGI_UNROLLED
+    for (int e = 0; e < 4; e++)
+        if (flags & PGI_SMALL_GHOSTS << e) pgi_small_put(k, ghost[e] + at * (int)sizeof(T), v);
+}
 template <class T>
 static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, const pgi_small_line<T> &line, int at, T v)
 {
-    pgi_small_arrays(k)[line.u + at] = v;
-    if (line.flags < PGI_SMALL_GHOSTS) return;
-    PGI_UNROLLED
-    for (int e = 0; e < 4; e++)
-        if (line.flags & PGI_SMALL_GHOSTS << e) pgi_small_put(k, line.ghost[e] + at * (int)sizeof(T), v);
+    pgi_small_set(k, pgi_small_arrays(k) + line.u + at, line, line.flags, at, v);
 }
 
 // The part of n that is one of 2^log_blocks blocks', from *low to *high.
@@ -5080,58 +5089,60 @@ template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &
     }
 }
 
-// Calls body(line, place, residual, u, 1/diagonal) for the points of a strip on the sides in the set `colours`, whose
-// seam planes are in the set `seams`; u lies in array `from`. Two lines at a time, as loads take long.
+// Calls body(line, place, value) for the points of a strip that have one of the colours in the set `colours`, and whose
+// seam planes are in the set `seams`; u lies in array `from`. A thread has one parity of x in a sweep, which other
+// threads of its warp need not share. Some lines at a time, as loads take long.
+template <class T> struct pgi_small_values {
+    T f, inverse, u, xm, xp, ym, yp, zm, zp;
+    T residual;
+    int line_u, flags;
+};
 template <class T, class Body>
 static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
                                               const pgi_small_strip<T> &strip, int colours, int seams, int from,
                                               Body body)
 {
-    struct values {
-        T f, inverse, u, xm, xp, ym, yp, zm, zp;
-    };
-    const T *const arrays = pgi_small_arrays(k);
+    enum { LINES = 2 };
     const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
-    const int some = level.parts > 1;    // seam planes
-    if (strip.count <= 0) return;        // most warps have none on the coarsest levels
+    const int some = level.parts > 1, step = strip.step;    // some: seam planes
+    if (strip.count <= 0) return;                           // most warps have none on the coarsest levels
     PGI_ROLLED
-    for (int side = 0; side < 2; side++) {
+    for (int pass = 0; pass <= (colours == 3); pass++) {
+        const int side = colours == 3 ? pass : (colours >> 1) ^ strip.c;
         const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
-        if (!(colours >> (side ^ strip.c) & 1) || seam == 2) continue;
         const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
-        const int here = shift + place, below = shift + (side ? strip.below[1] : strip.below[0]),
-                  above = shift + (side ? strip.above[1] : strip.above[0]);
-        const auto load = [&](const pgi_small_line<T> &at, values *v) {
-            const T *const u = arrays + at.u;
-            v->ym = arrays[at.ym + here];
-            v->yp = arrays[at.yp + here];
-            v->zm = arrays[at.zm + here];
-            v->zp = arrays[at.zp + here];
-            v->u = u[here];
+        const T *const here = pgi_small_arrays(k) + shift + place;
+        const int below = (side ? strip.below[1] : strip.below[0]) - place,
+                  above = (side ? strip.above[1] : strip.above[0]) - place;
+        const auto load = [&](const pgi_small_line<T> &at, pgi_small_values<T> *v) {
+            const T *const u = here + at.u;
+            v->line_u = at.u;
+            v->flags = at.flags;
+            v->ym = here[at.ym];
+            v->yp = here[at.yp];
+            v->zm = here[at.zm];
+            v->zp = here[at.zp];
+            v->u = *u;
             v->xm = u[below];
             v->xp = u[above];
-            v->f = u[place + to_f];
-            v->inverse = u[place + to_inverse];
+            v->f = u[to_f - shift];
+            v->inverse = u[to_inverse - shift];
         };
-        const auto work = [&](const pgi_small_line<T> &at, const values &v) {
+        const auto work = [&](const pgi_small_line<T> &at, pgi_small_values<T> &v) {
             const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
-            const T residual =
-                v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-            if (!some || seams >> ((at.flags | seam) & 7) & 1) body(at, place, residual, v.u, v.inverse);
+            v.residual = v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+            if (!some || seams >> ((v.flags | seam) & 7) & 1) body(at, place, v);
         };
         const pgi_small_line<T> *line = strip.line;
-        values v[2];
-        int left = strip.count;
         PGI_ROLLED
-        for (; left > strip.step; left -= 2 * strip.step, line += 2 * strip.step) {
-            load(line[0], &v[0]);
-            load(line[strip.step], &v[1]);
-            work(line[0], v[0]);
-            work(line[strip.step], v[1]);
-        }
-        if (left > 0) {
-            load(line[0], &v[0]);
-            work(line[0], v[0]);
+        for (int left = seam == 2 ? 0 : strip.count; left > 0; left -= LINES * step, line += LINES * step) {
+            pgi_small_values<T> v[LINES];
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++)
+                if (left > e * step) load(line[e * step], &v[e]);
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++)
+                if (left > e * step) work(line[e * step], v[e]);
         }
     }
 }
@@ -5238,8 +5249,8 @@ template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &
 }
 
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
-// block that has the coarse ones. What all blocks are to do each makes a part of, for all. Values and weights beyond a
-// window are 0, which changes no sum.
+// block that has the coarse ones. Of what all blocks are to work on each makes a part, and takes the others' parts.
+// Values and weights beyond a window are 0, which changes no sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
     enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
@@ -5297,23 +5308,20 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
         const pgi_small_line<T> &line =
             pgi_small_lines_of(k, coarse)[numbers[(m - coarse.low[1]) * coarse.most[0] + j - coarse.low[0]]];
         const int f = line.u + place + coarse.f - coarse.u;
-        if (!share) {
-            pgi_small_arrays(k)[f] = sum;
-            pgi_small_set(k, line, place, pgi_small_first_u(k, coarse, line, place, sum, early));
-        } else {
-            PGI_ROLLED
-            for (int b = 0; b < 1 << k.job.log_blocks; b++) pgi_small_put(k, pgi_small_spot(k, f, b), sum);
-        }
+        pgi_small_arrays(k)[f] = sum;
+        if (!share) pgi_small_set(k, line, place, pgi_small_first_u(k, coarse, line, place, sum, early));
     }
     pgi_small_sync(k, pgi_small_at(k, l));
     if (!share) return;
+    const int to_f = coarse.f - coarse.u;
     pgi_small_points(
         k, l + 1,
-        [&](const pgi_small_line<T> &line, int place) {
-            return pgi_small_first_u(k, coarse, line, place, pgi_small_arrays(k)[line.u + place + coarse.f - coarse.u],
-                                     early);
-        },
-        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place, v); });
+        [&](const pgi_small_line<T> &line, int place) { return pgi_small_read(k, line.ghost[0], place + to_f); },
+        [&](const pgi_small_line<T> &line, int place, T v) {
+            T *const u = pgi_small_arrays(k) + line.u + place;
+            u[to_f] = v;
+            *u = pgi_small_first_u(k, coarse, line, place, v, early);
+        });
     pgi_small_sync(k, pgi_small_at(k, l + 1));
 }
 
@@ -5370,6 +5378,12 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
     T *const arrays = pgi_small_arrays(k);
     double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
     PGI_ROLLED
+    for (int p = pgi_small_thread(k); p < nx * ny * nz; p += k.threads) {
+        const int line = pgi_small_quotient(p, level.per_x), place = p - line * nx;
+        in[pgi_small_x(level, place) + pitch * line] = (double)arrays[level.u + to_residual + p];
+    }
+    pgi_small_sync(k, level);
+    PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
         const int axis = pass % 3;
         if (flat && axis == 1) continue;
@@ -5379,17 +5393,12 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
         for (int p = pgi_small_thread(k); p < nx * ny * nz; p += k.threads) {
             const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y);
             const int i = p - line * nx, j = line - m * ny, own = axis == 0 ? i : axis == 1 ? j : m;
-            const int at = i + pitch * line, start = at - own * step;
-            const double *const row = matrix + own * size;
+            const int at = i + pitch * line;
+            const double *const row = matrix + own * size, *const value = in + at - own * step;
             double sum = 0;
             PGI_UNROLLED
-            for (int q = 0; q < PGI_COARSEST; q++) {    // values beyond the end are 0, which changes no sum
-                const int e = q < size ? q : 0;
-                const double value =
-                    pass ? in[start + e * step]
-                         : (double)arrays[level.u + to_residual + line * nx + pgi_small_place(level, e)];
-                sum += row[e] * (q < size ? value : 0);
-            }
+            for (int q = 0; q < PGI_COARSEST; q++)
+                if (q < size) sum += row[q] * value[q * step];
             if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, i, j, m);
             if (pass == 5)
                 arrays[level.u + line * nx + pgi_small_place(level, i)] += (T)sum;
@@ -5437,11 +5446,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             PGI_ROLLED
             for (int id = 0; id < level.strips; id++) {
                 if (id != strip.id) pgi_small_take(k, level, id, &strip);
+                T *const target = pgi_small_arrays(k) + (to - level.u);
                 const int shift = to - level.u, relaxes = q < sweeps;
                 pgi_small_equations(k, level, strip, colours, seams, from,
-                                    [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
-                                        pgi_small_set(k, line, place + shift,
-                                                      relaxes ? pgi_relaxed(u, residual, inverse, omega) : residual);
+                                    [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                        pgi_small_set(k, target + v.line_u + place, line, v.flags, place + shift,
+                                                      relaxes ? pgi_relaxed(v.u, v.residual, v.inverse, omega)
+                                                              : v.residual);
                                     });
             }
             pgi_small_sync(k, level);
@@ -5466,6 +5477,54 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
 
 // ---- full multigrid: its transfers go through global memory ----
 
+// pgi_restrict_point, with some lines under way at a time: loads from global memory take long.
+template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view<T> &r, const int n[3],
+                                                                  const pgi_window<T> &x, const pgi_window<T> &y,
+                                                                  const pgi_window<T> &z)
+{
+    enum { TAPS = 6, LINES = 3 };
+    int at[TAPS], next = x.first;
+    T weight[TAPS], sum = 0;
+    PGI_UNROLLED
+    for (int a = 0; a < TAPS; a++) {
+        at[a] = next;
+        weight[a] = a < x.count ? x.w[a] : (T)0;
+        if (a + 1 < x.count || a + 1 >= TAPS) next = next + 1 < n[0] ? next + 1 : 0;    // else stay at what is read
+    }
+    int m = z.first;
+    PGI_ROLLED
+    for (int c = 0; c < z.count; c++, m = m + 1 < n[2] ? m + 1 : 0) {
+        T plane = 0;
+        int j = y.first;
+        PGI_ROLLED
+        for (int b = 0; b < y.count; b += LINES) {
+            const T *from[LINES];
+            T value[LINES][TAPS];
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++) {
+                from[e] = r.at + j * r.sj + m * r.sk;
+                PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++) value[e][a] = from[e][at[a]];
+                if (b + e + 1 < y.count) j = j + 1 < n[1] ? j + 1 : 0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++) {
+                if (b + e >= y.count) continue;
+                T line = 0;
+                PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++)
+                    if (a < x.count) line += weight[a] * value[e][a];
+                int far = next;
+                PGI_ROLLED
+                for (int a = TAPS; a < x.count; a++, far = far + 1 < n[0] ? far + 1 : 0) line += x.w[a] * from[e][far];
+                plane += y.w[b + e] * line;
+            }
+        }
+        sum += z.w[c] * plane;
+    }
+    return sum;
+}
+
 // Raw f (or a residual) of full multigrid in global memory: that of level l + 1, with weights that average.
 template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
 {
@@ -5478,7 +5537,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small
     for (int p = pgi_small_thread(k) + k.block * k.threads; p < coarse.points; p += k.threads << k.job.log_blocks) {
         const int line = p / coarse.n[0], m = line / coarse.n[1], i = p - line * coarse.n[0],
                   j = line - m * coarse.n[1];
-        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
+        to.at[i + j * to.sj + m * to.sk] = pgi_small_average_point(from, fine.n, x[i], y[j], z[m]);
     }
     pgi_small_meet(k);
 }
@@ -5502,7 +5561,50 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
     pgi_small_meet(k);
 }
 
-// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
+// What pgi_interpolate_plane needs of a column, with the values of faces that have a constant.
+template <class T> struct pgi_small_column {
+    pgi_cubic<T> x, open_x, y;
+    T x_value[4], y_value[4];
+    int i, j, plain;    // plain: no face with an array is near
+};
+
+template <class T> static PGI_HD inline T pgi_small_constant(const pgi_interpolation<T> &from, int face, int *plain)
+{
+    if (!from.coarse_faces) return 0;
+    if (from.state->face[face].plane) {
+        *plain = 0;
+        return 0;
+    }
+    return pgi_face_value<T>(from.coarse_faces, from.state, face, 0);
+}
+
+// pgi_interpolate_plane, with all loads under way at a time.
+template <class T>
+static PGI_HD inline T pgi_small_plane(const pgi_interpolation<T> &from, const pgi_small_column<T> &column, int c)
+{
+    if (!column.plain || c < 0) {
+        const pgi_cubic<T> x = column.x, open_x = column.open_x, y = column.y;    // the others stay in registers
+        return pgi_interpolate_plane(from, x, open_x, y, column.i, column.j, c);
+    }
+    T value[4][4], sum = 0;
+    PGI_UNROLLED
+    for (int b = 0; b < 4; b++) {
+        const T *const row = from.v + (column.y.j[b] < 0 ? 0 : column.y.j[b]) * from.sj + c * from.sk;
+        PGI_UNROLLED
+        for (int a = 0; a < 4; a++) value[b][a] = row[column.x.j[a] < 0 ? 0 : column.x.j[a]];
+    }
+    PGI_UNROLLED
+    for (int b = 0; b < 4; b++) {
+        T line = 0;
+        PGI_UNROLLED
+        for (int a = 0; a < 4; a++) line += column.x.w[a] * (column.x.j[a] < 0 ? column.x_value[a] : value[b][a]);
+        if (column.y.w[b] != 0) sum += column.y.w[b] * (column.y.j[b] < 0 ? column.y_value[b] : line);
+    }
+    return sum;
+}
+
+// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column, as
+// pgi_interpolate_column.
 template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
@@ -5518,9 +5620,50 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
     for (int p = pgi_small_thread(k); p < columns * pieces; p += k.threads) {
         const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
         const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
-        T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
-        pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
-                               (const pgi_cubic<T> *)NULL, u, pitch, add);
+        T *u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx + k0 * pitch;
+        pgi_small_column<T> at;
+        at.i = i;
+        at.j = fine.low[0] + j;
+        at.plain = 1;
+        pgi_cubic_of(fine.transfer.axis[0], at.i, 1, &at.x);
+        pgi_cubic_of(fine.transfer.axis[0], at.i, 0, &at.open_x);
+        pgi_cubic_of(fine.transfer.axis[1], at.j, 1, &at.y);
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++) {
+            at.x_value[e] = at.x.j[e] < 0 ? pgi_small_constant(from, -1 - at.x.j[e], &at.plain) : (T)0;
+            at.y_value[e] = at.y.j[e] < 0 ? pgi_small_constant(from, 2 - 1 - at.y.j[e], &at.plain) : (T)0;
+        }
+        int kept[4] = {-3, -3, -3, -3};    // planes; -3: none
+        T values[4] = {0, 0, 0, 0};
+        PGI_ROLLED
+        for (int m = k0; m < k1; m++, u += pitch) {
+            pgi_cubic<T> z;
+            pgi_cubic_of(fine.transfer.axis[2], fine.low[1] + m, 1, &z);
+            T sum = 0, fresh[4];
+            PGI_UNROLLED
+            for (int e = 0; e < 4; e++) fresh[e] = 0;
+            PGI_ROLLED
+            for (int e = 0; e < 4; e++) {
+                const int c = e == 0 ? z.j[0] : e == 1 ? z.j[1] : e == 2 ? z.j[2] : z.j[3];
+                const T weight = e == 0 ? z.w[0] : e == 1 ? z.w[1] : e == 2 ? z.w[2] : z.w[3];
+                int found = 0;
+                T value = 0;
+                PGI_UNROLLED
+                for (int o = 0; o < 4; o++)
+                    if (kept[o] == c) value = values[o], found = 1;
+                if (!found && weight != 0) value = pgi_small_plane(from, at, c);
+                PGI_UNROLLED
+                for (int o = 0; o < 4; o++)
+                    if (e == o) fresh[o] = value;
+                sum += weight * value;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < 4; e++) {
+                kept[e] = z.w[e] != 0 ? z.j[e] : -3;
+                values[e] = fresh[e];
+            }
+            *u = add ? *u + sum : sum;
+        }
     }
     pgi_block_barrier(k);
     pgi_small_copy(k, l, fine.u, fine.u, (T)0);    // to the ghosts
@@ -5610,12 +5753,12 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     PGI_ROLLED
     for (int id = 0; id < level.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-        pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                            [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
-                                const T f = pgi_small_arrays(k)[line.u + place + level.f - level.u];
-                                const double x = (double)(source == PGI_FIELD ? u : source == PGI_RHS ? f : residual);
-                                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
-                            });
+        pgi_small_equations(
+            k, level, strip, 3, 0xff, level.u,
+            [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                const double x = (double)(source == PGI_FIELD ? v.u : source == PGI_RHS ? v.f : v.residual);
+                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
+            });
     }
     pgi_small_add_up(k, sums);
     if (step >= 0) pgi_small_control(k, step, 0);
@@ -5646,8 +5789,8 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
         for (int id = 0; id < level.strips; id++) {
             pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
             pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                                [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
-                                    pgi_small_arrays(k)[line.u + place - level.u] = defect;
+                                [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                    pgi_small_arrays(k)[line.u + place - level.u] = v.residual;
                                 });
         }
         pgi_block_barrier(k);
@@ -5724,10 +5867,9 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &
     return v;
 }
 
-// How many of the first `count` lines of a rectangle, rows of width from (y, z) on, have y + z of parity c.
-[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
+// How many lines of a rectangle, `rows` rows of width from (y, z) on and `rest` lines more, have y + z of parity c.
+[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int rows, int rest, int c)
 {
-    const int rows = count / width, rest = count - rows * width;
     const int odd = (y + z + c) & 1, last = (odd + rows) & 1;    // whether a row begins with the other parity
     return rows / 2 * width + (rows & 1) * ((width + 1 - odd) / 2) + (rest + 1 - last) / 2;
 }
@@ -5752,8 +5894,8 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
         pgi_small_cut(l.n[1 + a], mine, l.log_blocks[a], &l.low[a], &l.high[a]);
         pgi_small_cut(coarse[1 + a], mine, l.log_blocks[a], &l.made[a], &made_high[a]);
     }
-    const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
-    for (int c = 0; c < 2; c++) l.lines[c] = count ? pgi_small_count(l.low[0], l.low[1], width, count, c) : 0;
+    const int width = l.high[0] - l.low[0];
+    for (int c = 0; c < 2; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, l.high[1] - l.low[1], 0, c);
     l.made_width = made_high[0] - l.made[0];
     l.made_count = q + 1 < k.job.levels ? l.made_width * (made_high[1] - l.made[1]) : 0;
     l.lanes = l.half < k.threads ? l.half : k.threads;
@@ -5764,6 +5906,11 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
     l.per_x = 1.0f / (float)l.n[0];
     l.per_y = 1.0f / (float)l.n[1];
+    l.per_z = 1.0f / (float)l.n[2];
+    l.per_rectangle = 1.0f / (float)(width > 0 ? width : 1);
+    l.window = l.most_window[0] * l.most_window[1];
+    l.per_wide = 1.0f / (float)l.most_window[0];
+    l.per_window = 1.0f / (float)l.window;
 }
 
 // Where in this block line (j, k) of u or its ghost lies; -1: nowhere.
@@ -5793,67 +5940,99 @@ template <class T> static PGI_HD inline pgi_spot pgi_small_find(const pgi_small<
                      : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
 }
 
-// Makes the lines of a level, and what its restriction reads.
-template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
+// Makes line q of a level, in the order of its rectangle.
+template <class T> static PGI_HD inline void pgi_small_make_line(const pgi_small<T> &k, int l, int q)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
+    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l),
+                             &finer = pgi_small_at(k, l > 0 ? l - 1 : 0);
     char *const tables = pgi_small_tables_of(k);
     const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2),
                            *cy = pgi_small_rows(k, coarse, 1), *cz = pgi_small_rows(k, coarse, 2);
-    const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
-    PGI_ROLLED
-    for (int q = pgi_small_thread(k); q < count; q += k.threads) {
-        const int row = q / width, j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
-        const pgi_small_row<T> y = ys[j], z = zs[m];
-        const int number = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
-        ((int *)(tables + level.numbers_at))[row * level.most[0] + q - row * width] = number;
-        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
-        line.u = level.u + y.local + z.local;
-        line.ym = pgi_small_near(k, level, ys, zs, y.below, m);
-        line.yp = pgi_small_near(k, level, ys, zs, y.above, m);
-        line.zm = pgi_small_near(k, level, ys, zs, j, z.below);
-        line.zp = pgi_small_near(k, level, ys, zs, j, z.above);
-        line.lower_y = y.row.lower;
-        line.upper_y = y.row.upper;
-        line.lower_z = z.row.lower;
-        line.upper_z = z.row.upper;
-        line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
-        line.j = j;
-        line.k = m;
-        line.area = y.weight * z.weight;
-        line.flags = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
-                     (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
-        PGI_UNROLLED
-        for (int e = 0; e < 4 && level.together; e++) {
-            const int owner = e < 2 ? ys[e & 1 ? y.above : y.below].owner : zs[e & 1 ? z.above : z.below].owner;
-            if (owner == level.owner[e / 2]) continue;
-            const int along = e < 2 ? m - level.low[1] : j - level.low[0];
-            line.flags |= PGI_SMALL_GHOSTS << e;
-            line.ghost[e] =
-                pgi_small_spot(k, level.u + level.ghosts[e ^ 1] + along * level.n[0], owner + level.owner[1 - e / 2]);
-        }
-        if (&coarse == &level) continue;
-        const pgi_pair<T> py = ((const pgi_pair<T> *)(tables + level.pairs[1]))[j],
-                          pz = ((const pgi_pair<T> *)(tables + level.pairs[2]))[m];
-        PGI_UNROLLED
-        for (int e = 0; e < 4; e++)
-            line.coarse[e] = pgi_small_find(k, coarse, cy, cz, e & 1 ? py.j1 : py.j0, e & 2 ? pz.j1 : pz.j0);
-        line.weight[0] = py.w0;
-        line.weight[1] = py.w1;
-        line.weight[2] = pz.w0;
-        line.weight[3] = pz.w1;
+    const int width = level.high[0] - level.low[0], row = pgi_small_quotient(q, level.per_rectangle);
+    const int j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
+    const pgi_small_row<T> &y = ys[j], &z = zs[m];
+    const int before = pgi_small_count(level.low[0], level.low[1], width, row, q - row * width, c);
+    const int number = before + (c ? level.lines[0] : 0);
+    ((int *)(tables + level.numbers_at))[row * level.most[0] + q - row * width] = number;
+    pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
+    line.u = level.u + y.local + z.local;
+    line.ym = pgi_small_near(k, level, ys, zs, y.below, m);
+    line.yp = pgi_small_near(k, level, ys, zs, y.above, m);
+    line.zm = pgi_small_near(k, level, ys, zs, j, z.below);
+    line.zp = pgi_small_near(k, level, ys, zs, j, z.above);
+    line.lower_y = y.row.lower;
+    line.upper_y = y.row.upper;
+    line.lower_z = z.row.lower;
+    line.upper_z = z.row.upper;
+    line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
+    line.j = j;
+    line.k = m;
+    line.area = y.weight * z.weight;
+    int flags = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
+                (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
+    PGI_UNROLLED
+    for (int e = 0; e < 4 && level.together; e++) {
+        const int owner = e < 2 ? ys[e & 1 ? y.above : y.below].owner : zs[e & 1 ? z.above : z.below].owner;
+        if (owner == level.owner[e / 2]) continue;
+        const int along = e < 2 ? m - level.low[1] : j - level.low[0];
+        flags |= PGI_SMALL_GHOSTS << e;
+        line.ghost[e] =
+            pgi_small_spot(k, level.u + level.ghosts[e ^ 1] + along * level.n[0], owner + level.owner[1 - e / 2]);
     }
-    const pgi_small_window *wy = (const pgi_small_window *)(tables + level.windows[1]),
-                           *wz = (const pgi_small_window *)(tables + level.windows[2]);
-    const int wide = level.most_window[0], each = wide * level.most_window[1];
+    line.flags = flags;
+    if (!level.together && finer.together) {
+        const int y_block = pgi_small_quotient(j << finer.log_blocks[0], level.per_y),
+                  z_block = pgi_small_quotient(m << finer.log_blocks[1], level.per_z);
+        line.ghost[0] = pgi_small_spot(k, line.u, y_block + (z_block << finer.log_blocks[0]));
+    }
+    if (&coarse == &level) return;
+    const pgi_pair<T> &py = ((const pgi_pair<T> *)(tables + level.pairs[1]))[j],
+                      &pz = ((const pgi_pair<T> *)(tables + level.pairs[2]))[m];
     PGI_ROLLED
-    for (int q = pgi_small_thread(k); q < each * level.made_count; q += k.threads) {
-        const int made = q / each, part = q - made * each, row = made / level.made_width;
-        const pgi_small_window y = wy[level.made[0] + made - row * level.made_width], z = wz[level.made[1] + row];
-        const int b = part % wide, c = part / wide;
-        if (b < y.count && c < z.count)
-            ((pgi_spot *)(tables + level.sources_at))[q] =
-                pgi_small_find(k, level, ys, zs, (y.first + b) % level.n[1], (z.first + c) % level.n[2]);
+    for (int e = 0; e < 4; e++)
+        line.coarse[e] = pgi_small_find(k, coarse, cy, cz, e & 1 ? py.j1 : py.j0, e & 2 ? pz.j1 : pz.j0);
+    line.weight[0] = py.w0;
+    line.weight[1] = py.w1;
+    line.weight[2] = pz.w0;
+    line.weight[3] = pz.w1;
+}
+
+// Finds fine line q of those that the restriction from a level reads: a block of most_window for each coarse line.
+template <class T> static PGI_HD inline void pgi_small_make_source(const pgi_small<T> &k, int l, int q)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    char *const tables = pgi_small_tables_of(k);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2);
+    const int wide = level.most_window[0], made = pgi_small_quotient(q, level.per_window),
+              part = q - made * level.window, row = pgi_small_quotient(made, level.per_width),
+              c = pgi_small_quotient(part, level.per_wide), b = part - c * wide;
+    const pgi_small_window
+        &y = ((const pgi_small_window *)(tables + level.windows[1]))[level.made[0] + made - row * level.made_width],
+        &z = ((const pgi_small_window *)(tables + level.windows[2]))[level.made[1] + row];
+    if (b >= y.count || c >= z.count) return;
+    int j = y.first + b, m = z.first + c;
+    while (j >= level.n[1]) j -= level.n[1];
+    while (m >= level.n[2]) m -= level.n[2];
+    ((pgi_spot *)(tables + level.sources_at))[q] = pgi_small_find(k, level, ys, zs, j, m);
+}
+
+// Makes the lines of all levels, and what restrictions read. Together, as each takes long and there are few.
+template <class T> static PGI_HD inline void pgi_small_make_lines(const pgi_small<T> &k)
+{
+    for (int what = 0; what < 2; what++) {
+        int p = pgi_small_thread(k);
+        PGI_ROLLED
+        for (int l = k.job.entry; l < k.job.levels; l++) {
+            const pgi_small_level<T> &level = pgi_small_at(k, l);
+            const int count = what ? level.window * level.made_count : level.lines[0] + level.lines[1];
+            PGI_ROLLED
+            for (; p < count; p += k.threads)
+                if (what)
+                    pgi_small_make_source(k, l, p);
+                else
+                    pgi_small_make_line(k, l, p);
+            p -= count;
+        }
     }
 }
 
@@ -5890,7 +6069,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int q = job.entry + thread; q < job.levels; q += threads) pgi_small_locate(k, q);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int l = job.entry; l < job.levels; l++) pgi_small_lines(k, l);
+    pgi_small_make_lines(k);
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
     pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
@@ -5973,7 +6152,7 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
                 }
                 T *w = (T *)(host + weights);
-                if (a > 0) x->most_window[a - 1] = 0;
+                if (a > 0) x->most_window[a - 1] = 1;
                 for (int i = 0; i < coarse_n; i++) {
                     pgi_window<T> window;
                     pgi_restriction(t, axis, coarse, i, 0, &window);
