@@ -4801,6 +4801,7 @@ typedef int32_t pgi_spot;
 
 // A line of u. Neighbours are lines of this block or its ghosts; at a closed end the line itself, as the coefficient is
 // 0 there.
+enum { PGI_SMALL_FAR = 1 };         // in addresses of lines that may be in another block, as they are even
 enum { PGI_SMALL_GHOSTS = 256 };    // in flags, times 1, 2, 4, 8: has a ghost below in y, above, below in z, above
 template <class T> struct alignas(16) pgi_small_line {
     T lower_y, upper_y, lower_z, upper_z, reaction;
@@ -4948,28 +4949,34 @@ template <class T> static PGI_HD inline void pgi_small_meet(const pgi_small<T> &
         pgi_block_barrier(k);
 }
 
-// The element of the arrays that lies at `at` in the block `owner`.
-template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+// The element of the arrays that lies at `at`: in this block, or in the block `owner`.
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at)
 {
     const T *const p = pgi_small_arrays(k) + at;
-#if defined(PGI_SIMT)
-    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
-    return (const char *)there - (const char *)&k;
-#elif defined(__CUDA_ARCH__)
-    pgi_spot spot = (pgi_spot)__cvta_generic_to_shared(p);
-    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
-                                           : "=r"(spot)
-                                           : "r"(spot), "r"(owner));)
-    return spot;
+#ifdef __CUDA_ARCH__
+    return (pgi_spot)__cvta_generic_to_shared(p);
 #else
-    (void)owner;
     return (pgi_spot)((const char *)p - (const char *)&k);
 #endif
 }
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+{
+#if defined(PGI_SIMT)
+    const void *const p = pgi_small_arrays(k) + at;
+    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
+    return (const char *)there - (const char *)&k;
+#else
+    pgi_spot spot = pgi_small_spot(k, at);
+    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
+                                           : "=r"(spot)
+                                           : "r"(spot), "r"(owner));)
+    (void)owner;
+    return spot;
+#endif
+}
 
-// Reads element q from a spot on, if wanted; else 0.
-template <class T>
-static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q, bool wanted = true)
+// Reads element q from a spot on; near: one of this block, which is much faster.
+template <class T, bool NEAR = false> static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q)
 {
 #ifdef __CUDA_ARCH__
 #if __CUDA_ARCH__ >= 900
@@ -4977,20 +4984,20 @@ static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int 
 #else
 #define PGI_SPACE "shared"
 #endif
-    T v = 0;
+    T v;
     const pgi_spot at = spot + q * (int)sizeof(T);
-    if constexpr (sizeof(T) == 8)
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f64 %0, [%1]; }"
-                     : "+d"(v)
-                     : "r"(at), "r"((int)wanted));
+    if constexpr (sizeof(T) == 8 && NEAR)
+        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(at));
+    else if constexpr (sizeof(T) == 8)
+        asm volatile("ld." PGI_SPACE ".f64 %0, [%1];" : "=d"(v) : "r"(at));
+    else if constexpr (NEAR)
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
     else
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f32 %0, [%1]; }"
-                     : "+f"(v)
-                     : "r"(at), "r"((int)wanted));
+        asm volatile("ld." PGI_SPACE ".f32 %0, [%1];" : "=f"(v) : "r"(at));
     (void)k;
     return v;
 #else
-    return wanted ? ((const T *)((const char *)&k + spot))[q] : (T)0;
+    return ((const T *)((const char *)&k + spot))[q];
 #endif
 }
 
@@ -5159,11 +5166,11 @@ static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Get get
     const pgi_small_line<T> *const lines = pgi_small_lines_of(k, level);
     PGI_ROLLED
     for (int first = pgi_small_thread(k); first < count; first += BATCH * step) {
-        T v[BATCH];
+        decltype(get(lines[0], 0)) v[BATCH];
         PGI_UNROLLED
         for (int e = 0; e < BATCH; e++) {
-            const int p = first + e * step, line = pgi_small_quotient(p, per_x);
-            v[e] = p < count ? get(lines[line], p - line * nx) : (T)0;
+            const int p = first + e * step < count ? first + e * step : first, line = pgi_small_quotient(p, per_x);
+            v[e] = get(lines[line], p - line * nx);
         }
         PGI_UNROLLED
         for (int e = 0; e < BATCH; e++) {
@@ -5196,26 +5203,27 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T>
     const T mean = pgi_mean_of<T>(rhs, &k.state);
     const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
     const pgi_view<T> u = level.far_u, f = level.far_f;
+    struct both {
+        T f, u;
+    };
     pgi_small_points(
         k, l,
         [&](const pgi_small_line<T> &line, int place) {
-            return f.at[pgi_small_x(level, place) + line.j * f.sj + line.k * f.sk];
+            const int i = pgi_small_x(level, place);
+            const both v = {f.at[i + line.j * f.sj + line.k * f.sk],
+                            guess ? u.at[i + line.j * u.sj + line.k * u.sk] : (T)0};
+            return v;
         },
-        [&](const pgi_small_line<T> &line, int place, T right) {
+        [&](const pgi_small_line<T> &line, int place, both v) {
             if (full) {
                 const int i = pgi_small_x(level, place), j = line.j, m = line.k;
                 const unsigned touched =
                     mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
-                right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
+                v.f = v.f - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
             }
-            pgi_small_arrays(k)[line.u + place + to_f] = right;
+            pgi_small_arrays(k)[line.u + place + to_f] = v.f;
+            pgi_small_set(k, line, place, v.u);
         });
-    pgi_small_points(
-        k, l,
-        [&](const pgi_small_line<T> &line, int place) {
-            return guess ? u.at[pgi_small_x(level, place) + line.j * u.sj + line.k * u.sk] : (T)0;
-        },
-        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place, v); });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -5250,7 +5258,7 @@ template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &
 
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
 // block that has the coarse ones. Of what all blocks are to work on each makes a part, and takes the others' parts.
-// Values and weights beyond a window are 0, which changes no sum.
+// Weights beyond a window are 0, which changes no sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
     enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
@@ -5278,7 +5286,7 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
         for (int a = 0; a < TAPS; a++) {
             at[a] = next / 2 + (next & 1) * half - fine.u;    // in t
             weight[a] = a < x.count ? x_weight[a] : (T)0;
-            next = next + 1 < nx ? next + 1 : 0;
+            if (a + 1 < x.count || a + 1 == TAPS) next = next + 1 < nx ? next + 1 : 0;    // else stay in the window
         }
         PGI_ROLLED
         for (int c = 0; c < z.count; c++, source += wide) {
@@ -5286,11 +5294,17 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
             PGI_ROLLED
             for (int b = 0; b < y.count; b += LINES) {
                 T value[LINES][TAPS];
+                pgi_spot from[LINES];
                 PGI_UNROLLED
-                for (int e = 0; e < LINES; e++) PGI_UNROLLED
-                for (int a = 0; a < TAPS; a++)
-                    value[e][a] =
-                        pgi_small_read(k, source[b + e < y.count ? b + e : b], at[a], b + e < y.count && a < x.count);
+                for (int e = 0; e < LINES; e++) from[e] = source[b + e < y.count ? b + e : b];
+                PGI_UNROLLED
+                for (int e = 0; e < LINES; e++) {
+                    const int far = (int)(from[e] & PGI_SMALL_FAR);
+                    from[e] -= far;
+                    if (!far) PGI_UNROLLED
+                    for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read<T, true>(k, from[e], at[a]);
+                    else PGI_UNROLLED for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read(k, from[e], at[a]);
+                }
                 PGI_UNROLLED
                 for (int e = 0; e < LINES; e++) {
                     T sum_x = 0;
@@ -5298,8 +5312,8 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                     for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
                     int far = next;
                     PGI_ROLLED
-                    for (int a = TAPS; a < x.count && b + e < y.count; a++, far = far + 1 < nx ? far + 1 : 0)
-                        sum_x += x_weight[a] * pgi_small_read(k, source[b + e], far / 2 + (far & 1) * half - fine.u);
+                    for (int a = TAPS; a < x.count; a++, far = far + 1 < nx ? far + 1 : 0)
+                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half - fine.u);
                     plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
                 }
             }
@@ -5348,9 +5362,14 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
         PGI_ROLLED
         for (int q = 0; q < strip.count; q += strip.step, line += strip.step) {
             T e[2][8];
+            pgi_spot from[4];
             PGI_UNROLLED
-            for (int side = 0; side < 2; side++) PGI_UNROLLED
-            for (int c = 0; c < 8; c++) e[side][c] = pgi_small_read(k, line->coarse[c / 2], at[side][c % 2]);
+            for (int c = 0; c < 4; c++) from[c] = line->coarse[c];
+            if (!((from[0] | from[1] | from[2] | from[3]) & PGI_SMALL_FAR)) PGI_UNROLLED
+            for (int c = 0; c < 16; c++)
+                e[c / 8][c % 8] = pgi_small_read<T, true>(k, from[c / 2 % 4], at[c / 8][c % 2]);
+            else PGI_UNROLLED for (int c = 0; c < 16; c++) e[c / 8][c % 8] =
+                pgi_small_read(k, from[c / 2 % 4] & ~(pgi_spot)PGI_SMALL_FAR, at[c / 8][c % 2]);
             const T *const w = line->weight;
             PGI_UNROLLED
             for (int side = 0; side < 2; side++) {
@@ -5930,14 +5949,15 @@ template <class T> static PGI_HD inline int pgi_small_near(const pgi_small<T> &k
     return level.u + level.ghosts[2 * a + above] + along * nx;
 }
 
-// The same in any block: its own where it has one.
+// The same in any block: its own where it has one, else PGI_SMALL_FAR more than the place in another.
 template <class T> static PGI_HD inline pgi_spot pgi_small_find(const pgi_small<T> &k, const pgi_small_level<T> &level,
                                                                 const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
                                                                 int j, int m)
 {
     const int near = pgi_small_near(k, level, ys, zs, j, m);
-    return near >= 0 ? pgi_small_spot(k, near, k.block)
-                     : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
+    return near >= 0
+               ? pgi_small_spot(k, near)
+               : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner) + PGI_SMALL_FAR;
 }
 
 // Makes line q of a level, in the order of its rectangle.
