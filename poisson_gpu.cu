@@ -2186,18 +2186,18 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     }
 }
 
-// Adds factor times the boundary terms to the points of a column that have any; relaxed: times 1/diagonal too. A loop
-// of its own keeps the march free of calls.
+// Adds factor times the boundary terms to the points of a column that have any, of every step-th; relaxed: times
+// 1/diagonal too. A loop of its own keeps the march free of calls.
 template <class T, class TO> static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
                                                                          const pgi_tile &t, T factor, int relaxed,
-                                                                         TO *out, int64_t out_sk)
+                                                                         TO *out, int64_t out_sk, int step = 1)
 {
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
     const int last = b.axis[2].n - 1;
     if (!touched_xy && !(mask & 16 && t.k0 == 0) && !(mask & 32 && t.k1 == last + 1)) return;
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    for (int k = t.k0; k < t.k1; k++) {
+    for (int k = t.k0; k < t.k1; k += step) {
         const unsigned touched = touched_xy | (mask & pgi_end_bits(k, last + 1) << 4);
         if (!touched) continue;
         const pgi_row<T> z = pgi_row_of(b.axis[2], k);
@@ -2263,33 +2263,29 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
     const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
-    const unsigned mask = pgi_face_mask(rhs, b.state);
-    const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
     const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
-    T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
+    T *p = pgi_data<T>(gu) + i + j * sj + first * sk, *const begin = p;
     const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
     pgi_row<T> z = az.row[1];
     T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
 #pragma unroll 2
     for (int k = first; k < c.lo[2] + t.k1; k += 2) {
-        unsigned touched = touched_xy;
         int64_t below = -sk, above = sk;
         if (k <= 2 || k == az.n - 1 || az.table) {    // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
             reaction = column + z.reaction;
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
-            touched |= mask & pgi_end_bits(k, az.n) << 4;
             below = pgi_below(az, k) * sk;
             above = pgi_above(az, k) * sk;
         }
-        T right = pgi_load(f) - mean;
-        if (touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
         const T au = pgi_stencil(x, y, z, reaction, *p, p[xm], p[xp], p[ym], p[yp], p[below], p[above]);
-        *p = pgi_relaxed(*p, right - au, inverse, omega);
+        *p = pgi_relaxed(*p, pgi_load(f) - mean - au, inverse, omega);
         p += 2 * sk;
         f += 2 * rhs.f.sk;
     }
+    const pgi_tile own = {i, j, first, c.lo[2] + t.k1};
+    pgi_add_faces(b, rhs, own, omega, 1, begin, sk, 2);
 }
 
 // Computes half a sweep from 0: u = omega rhs / diagonal at the points of one colour, 0 elsewhere   Moves 2 words a
@@ -2447,8 +2443,9 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_row(const pgi_t
 }
 
 // Computes f = R (rhs - A u)   Moves 2 1/8 words a fine point, if caches hold what neighbours share   Covers one coarse
-// point a thread: its fine points are few and their residuals independent   Needs taps   Overlap: none
-template <class T, bool FACES> static __global__ void PGI_BOUNDS(2)
+// point a thread, with at most TAPS fine ones along an axis   Needs taps   Overlap: none
+// Residuals are independent, and so are their loads: that hides what a load takes.
+template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
@@ -2457,10 +2454,11 @@ template <class T, bool FACES> static __global__ void PGI_BOUNDS(2)
     const T *const u = pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
     const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
-    pgi_row<T> x[PGI_TAPS];
-    int at[PGI_TAPS], xm[PGI_TAPS], xp[PGI_TAPS];
+    const unsigned mask = pgi_face_mask(rhs, b.state);
+    pgi_row<T> x[TAPS];
+    int at[TAPS], xm[TAPS], xp[TAPS];
 #pragma unroll
-    for (int a = 0; a < PGI_TAPS; a++) {
+    for (int a = 0; a < TAPS; a++) {
         at[a] = tx.first + a < nx ? tx.first + a : (tx.first + a) % nx;
         x[a] = pgi_row_of(b.axis[0], at[a]);
         xm[a] = pgi_below(b.axis[0], at[a]);
@@ -2469,33 +2467,42 @@ template <class T, bool FACES> static __global__ void PGI_BOUNDS(2)
     for (int K = t.k0; K < t.k1; K++) {
         const pgi_taps<T> tz = pgi_taps_row(tr.axis[2], K);
         T sum = 0;
-#pragma unroll 1
-        for (int c = 0; c < tr.axis[2].most_taps; c++) {
+#pragma unroll(TAPS == 2 ? 2 : 1)
+        for (int c = 0; c < TAPS; c++) {
+            if (c >= tr.axis[2].most_taps) continue;
             const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
             const pgi_row<T> z = pgi_row_of(b.axis[2], k);
             const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
             T plane = 0;
-#pragma unroll 1
-            for (int e = 0; e < tr.axis[1].most_taps; e++) {
+#pragma unroll
+            for (int e = 0; e < TAPS; e++) {
+                if (e >= tr.axis[1].most_taps) continue;
                 const int j = ty.first + e < ny ? ty.first + e : (ty.first + e) % ny;
                 const pgi_row<T> y = pgi_row_of(b.axis[1], j);
                 const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
                 const T *const row = u + j * gu.sj + k * gu.sk, *const f_row = f + j * rhs.f.sj + k * rhs.f.sk;
                 T line = 0;
 #pragma unroll
-                for (int a = 0; a < PGI_TAPS; a++) {
+                for (int a = 0; a < TAPS; a++) {
                     if (a >= tr.axis[0].most_taps) continue;
                     const T *const p = row + at[a];
-                    T right = pgi_load(f_row + at[a]);
-                    right = FACES ? pgi_rhs_point(b, rhs, right, mean, at[a], j, k) : right - mean;
                     const T au = pgi_stencil(x[a], y, z, pgi_reaction(alpha, x[a], y, z), pgi_load(p),
                                              pgi_load(p + xm[a]), pgi_load(p + xp[a]), pgi_load(p + ym),
                                              pgi_load(p + yp), pgi_load(p + zm), pgi_load(p + zp));
-                    line += tx.w[a] * (tx.w[a] != 0 ? right - au : (T)0);
+                    line += tx.w[a] * (tx.w[a] != 0 ? pgi_load(f_row + at[a]) - mean - au : (T)0);
                 }
-                plane += pgi_tap(ty, e) * line;
+                plane += ty.w[e] * line;
             }
             sum += pgi_tap(tz, c) * plane;
+        }
+        // Boundary data, where there are any: few points, and a call
+#pragma unroll 1
+        for (int q = 0; q < TAPS * TAPS * TAPS && mask; q++) {
+            const int a = q % TAPS, e = q / TAPS % TAPS, c = q / (TAPS * TAPS);
+            const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + c) % nz;
+            const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, c);
+            const unsigned touched = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
+            if (touched && weight != 0) sum += weight * pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
         }
         pgi_data<T>(gf)[tx.coarse + ty.coarse * gf.sj + tz.coarse * gf.sk] = sum;
     }
@@ -4268,14 +4275,17 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
 {
     if (pgi_cuda_pass<T>(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, NULL, u, coarse)) return;
     const pgi_transfers<T> &t = pgi_transfers_of(l, T());
-    int taps = l->points < PGI_CACHED_POINTS;
-    for (int a = 0; a < 3; a++) taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
+    int taps = l->points < PGI_CACHED_POINTS, most = 0;
+    for (int a = 0; a < 3; a++) {
+        taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
+        if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
+    }
     if (!taps) {
         pgi_residual_then_restrict(s, l, u, rhs, coarse);
         return;
     }
     const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
-    const auto kernel = rhs.faces ? pgi_restrict_residual_kernel<T, true> : pgi_restrict_residual_kernel<T, false>;
+    const auto kernel = most <= 2 ? pgi_restrict_residual_kernel<T, 2> : pgi_restrict_residual_kernel<T, PGI_TAPS>;
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
 }
 
