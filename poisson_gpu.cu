@@ -5041,6 +5041,14 @@ static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, const pgi_small_l
     pgi_small_set(k, pgi_small_arrays(k) + line.u + at, line, line.flags, at, v);
 }
 
+// What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
+template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
+{
+    PGI_THREADS(if (team > 1) return __shfl_sync(0xfu << (threadIdx.x & 28), mine, e, 4);)
+    (void)e, (void)team;
+    return mine;
+}
+
 // The part of n that is one of 2^log_blocks blocks', from *low to *high.
 [[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int log_blocks, int *low, int *high)
 {
@@ -5128,22 +5136,22 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
         const int side = colours == 3 ? pass : (colours >> 1) ^ strip.c;
         const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
         const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
-        const T *const here = pgi_small_arrays(k) + shift + place;
+        const pgi_spot here = pgi_small_spot(k, shift + place);
         const int below = (side ? strip.below[1] : strip.below[0]) - place,
                   above = (side ? strip.above[1] : strip.above[0]) - place;
         const auto load = [&](const pgi_small_line<T> &at, pgi_small_values<T> *v) {
-            const T *const u = here + at.u;
+            const pgi_spot u = here + at.u * (int)sizeof(T);
             v->line_u = at.u;
             v->flags = at.flags;
-            v->ym = here[at.ym];
-            v->yp = here[at.yp];
-            v->zm = here[at.zm];
-            v->zp = here[at.zp];
-            v->u = *u;
-            v->xm = u[below];
-            v->xp = u[above];
-            v->f = u[to_f - shift];
-            v->inverse = u[to_inverse - shift];
+            v->ym = pgi_small_read<T, true>(k, here, at.ym);
+            v->yp = pgi_small_read<T, true>(k, here, at.yp);
+            v->zm = pgi_small_read<T, true>(k, here, at.zm);
+            v->zp = pgi_small_read<T, true>(k, here, at.zp);
+            v->u = pgi_small_read<T, true>(k, u, 0);
+            v->xm = pgi_small_read<T, true>(k, u, below);
+            v->xp = pgi_small_read<T, true>(k, u, above);
+            v->f = pgi_small_read<T, true>(k, u, to_f - shift);
+            v->inverse = pgi_small_read<T, true>(k, u, to_inverse - shift);
         };
         const auto work = [&](const pgi_small_line<T> &at, pgi_small_values<T> &v) {
             const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
@@ -5268,7 +5276,8 @@ template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &
 
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
 // block that has the coarse ones. Of what all blocks are to work on each makes a part, and takes the others' parts.
-// Weights beyond a window are 0, which changes no sum.
+// Where points are few, four threads have one, and a plane of it each. Weights beyond a window are 0, which changes no
+// sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
     enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
@@ -5277,19 +5286,21 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
     const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
                            *wy = (const pgi_small_window *)(tables + fine.windows[1]),
                            *wz = (const pgi_small_window *)(tables + fine.windows[2]);
-    const pgi_spot *const sources = (const pgi_spot *)(tables + fine.sources_at);
+    const pgi_spot *const all_sources = (const pgi_spot *)(tables + fine.sources_at);
     const int *const numbers = (const int *)(tables + coarse.numbers_at);
     const int nx = fine.n[0], half = fine.half, coarse_nx = coarse.n[0], wide = fine.most_window[0];
     const int share = fine.together && !coarse.together, early = pgi_small_early(k, l + 1);
+    const int points = coarse_nx * fine.made_count, thread = pgi_small_thread(k);
+    const int team = k.threads > 1 && fine.n[2] > 1 && 4 * points <= k.threads ? 4 : 1, member = thread % team;
     PGI_ROLLED
-    for (int q = pgi_small_thread(k); q < coarse_nx * fine.made_count; q += k.threads) {
+    for (int q = thread / team; q < points; q += k.threads / team) {
         const int made = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(made, fine.per_width);
         const int place = q - made * coarse_nx, i = pgi_small_x(coarse, place);
         const int j = fine.made[0] + made - row * fine.made_width, m = fine.made[1] + row;
         const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
         const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
                        *const z_weight = (const T *)(tables + z.at);
-        const pgi_spot *source = sources + made * wide * fine.most_window[1];
+        const pgi_spot *const sources = all_sources + made * fine.window;
         int at[TAPS], next = x.first;
         T weight[TAPS], sum = 0;
         PGI_UNROLLED
@@ -5299,7 +5310,8 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
             if (a + 1 < x.count || a + 1 == TAPS) next = next + 1 < nx ? next + 1 : 0;    // else stay in the window
         }
         PGI_ROLLED
-        for (int c = 0; c < z.count; c++, source += wide) {
+        for (int c = 0; c < z.count; c += team) {
+            const pgi_spot *const source = sources + (c + member < z.count ? c + member : c) * wide;
             T plane = 0;
             PGI_ROLLED
             for (int b = 0; b < y.count; b += LINES) {
@@ -5327,8 +5339,11 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                     plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
                 }
             }
-            sum += z_weight[c] * plane;
+            PGI_UNROLLED
+            for (int e = 0; e < 4; e++)
+                if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
         }
+        if (member) continue;
         const pgi_small_line<T> &line =
             pgi_small_lines_of(k, coarse)[numbers[(m - coarse.low[1]) * coarse.most[0] + j - coarse.low[0]]];
         const int f = line.u + place + coarse.f - coarse.u;
@@ -5406,33 +5421,47 @@ template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<
     const int to_residual = (fresh ? level.f : level.inverse) - level.u;
     T *const arrays = pgi_small_arrays(k);
     double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
+    const int points = nx * ny * nz, thread = pgi_small_thread(k);
+    struct position {
+        int i, j, m, at, place;
+    };
+    const auto locate = [&](int p) {
+        const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y),
+                  i = p - line * nx;
+        const position x = {i, line - m * ny, m, i + pitch * line, level.u + line * nx + pgi_small_place(level, i)};
+        return x;
+    };
+    const position own = locate(thread);    // mostly there is no other
     PGI_ROLLED
-    for (int p = pgi_small_thread(k); p < nx * ny * nz; p += k.threads) {
-        const int line = pgi_small_quotient(p, level.per_x), place = p - line * nx;
-        in[pgi_small_x(level, place) + pitch * line] = (double)arrays[level.u + to_residual + p];
+    for (int p = thread; p < points; p += k.threads) {
+        const position x = p == thread ? own : locate(p);
+        in[x.at] = (double)arrays[x.place + to_residual];
     }
     pgi_small_sync(k, level);
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
-        const int axis = pass % 3;
+        const int axis = pass < 3 ? pass : pass - 3;
         if (flat && axis == 1) continue;
         const int size = axis == 0 ? nx : axis == 1 ? ny : nz, step = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
         const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
-        for (int p = pgi_small_thread(k); p < nx * ny * nz; p += k.threads) {
-            const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y);
-            const int i = p - line * nx, j = line - m * ny, own = axis == 0 ? i : axis == 1 ? j : m;
-            const int at = i + pitch * line;
-            const double *const row = matrix + own * size, *const value = in + at - own * step;
+        for (int p = thread; p < points; p += k.threads) {
+            const position x = p == thread ? own : locate(p);
+            const int e = axis == 0 ? x.i : axis == 1 ? x.j : x.m;
+            const double *const row = matrix + e * size, *const value = in + x.at - e * step;
             double sum = 0;
-            PGI_UNROLLED
-            for (int q = 0; q < PGI_COARSEST; q++)
-                if (q < size) sum += row[q] * value[q * step];
-            if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, i, j, m);
+            if (size == PGI_COARSEST) {
+                PGI_UNROLLED
+                for (int q = 0; q < PGI_COARSEST; q++) sum += row[q] * value[q * step];
+            } else {
+                PGI_ROLLED
+                for (int q = 0; q < size; q++) sum += row[q] * value[q * step];
+            }
+            if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, x.i, x.j, x.m);
             if (pass == 5)
-                arrays[level.u + line * nx + pgi_small_place(level, i)] += (T)sum;
+                arrays[x.place] += (T)sum;
             else
-                out[at] = sum;
+                out[x.at] = sum;
         }
         pgi_small_sync(k, level);
         double *const swap = in;
@@ -6046,40 +6075,62 @@ template <class T> static PGI_HD inline void pgi_small_make_source(const pgi_sma
     ((pgi_spot *)(tables + level.sources_at))[q] = pgi_small_find(k, level, ys, zs, j, m);
 }
 
-// Makes the lines of all levels, and what restrictions read. Together, as each takes long and there are few.
+// Makes the lines of all levels, and what restrictions read. Threads of a warp work at lines of different levels, as
+// each takes long and there are few.
 template <class T> static PGI_HD inline void pgi_small_make_lines(const pgi_small<T> &k)
 {
+    PGI_ROLLED
     for (int what = 0; what < 2; what++) {
-        int p = pgi_small_thread(k);
-        PGI_ROLLED
-        for (int l = k.job.entry; l < k.job.levels; l++) {
+        const auto count = [&](int l) {
             const pgi_small_level<T> &level = pgi_small_at(k, l);
-            const int count = what ? level.window * level.made_count : level.lines[0] + level.lines[1];
+            return what ? level.window * level.made_count : level.lines[0] + level.lines[1];
+        };
+        PGI_ROLLED
+        for (int p = pgi_small_thread(k);; p += k.threads) {
+            int l = k.job.entry, q = p;
             PGI_ROLLED
-            for (; p < count; p += k.threads)
-                if (what)
-                    pgi_small_make_source(k, l, p);
-                else
-                    pgi_small_make_line(k, l, p);
-            p -= count;
+            for (; l < k.job.levels && q >= count(l); l++) q -= count(l);
+            if (l == k.job.levels) break;
+            if (what)
+                pgi_small_make_source(k, l, q);
+            else
+                pgi_small_make_line(k, l, q);
         }
     }
 }
 
-template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
+// Works out 1/diagonal on all levels.
+template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, level, 0);
-    pgi_small_points(
-        k, l,
-        [&](const pgi_small_line<T> &line, int place) {
-            const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0},
+    enum { BATCH = 3 };
+    T *const arrays = pgi_small_arrays(k);
+    int first = pgi_small_thread(k), l = k.job.entry;
+    const auto count = [&]() {
+        const pgi_small_level<T> &level = pgi_small_at(k, l);
+        return level.n[0] * (level.lines[0] + level.lines[1]);
+    };
+    PGI_ROLLED
+    for (;;) {
+        T v[BATCH];
+        int at[BATCH];
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++, first += k.threads) {
+            for (; l < k.job.levels && first >= count(); l++) first -= count();
+            at[e] = -1;
+            if (l == k.job.levels) continue;
+            const pgi_small_level<T> &level = pgi_small_at(k, l);
+            const int number = pgi_small_quotient(first, level.per_x), place = first - number * level.n[0];
+            const pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
+            const pgi_row<T> x = pgi_small_rows(k, level, 0)[place].row, y = {line.lower_y, line.upper_y, 0},
                              z = {line.lower_z, line.upper_z, 0};
-            return 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
-        },
-        [&](const pgi_small_line<T> &line, int place, T v) {
-            pgi_small_arrays(k)[line.u + place + level.inverse - level.u] = v;
-        });
+            at[e] = line.u + place + level.inverse - level.u;
+            v[e] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++)
+            if (at[e] >= 0) arrays[at[e]] = v[e];
+        if (l == k.job.levels) return;
+    }
 }
 
 // The job, as one thread does it with the others. memory: of the block, memory_bytes.
@@ -6101,7 +6152,7 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     PGI_THREADS(if (threads > 1) __syncthreads();)
     pgi_small_make_lines(k);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
+    pgi_small_invert(k);
     pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
     const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
     switch (job.task) {
