@@ -5116,18 +5116,17 @@ template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &
 
 // Calls body(line, place, value) for the points of a strip that have one of the colours in the set `colours`, and whose
 // seam planes are in the set `seams`; u lies in array `from`. A thread has one parity of x in a sweep, which other
-// threads of its warp need not share. Some lines at a time, as loads take long.
+// threads of its warp need not share. LINES lines at a time, as loads take long.
 template <class T> struct pgi_small_values {
     T f, inverse, u, xm, xp, ym, yp, zm, zp;
     T residual;
     int line_u, flags;
 };
-template <class T, class Body>
+template <int LINES, class T, class Body>
 static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
                                               const pgi_small_strip<T> &strip, int colours, int seams, int from,
                                               Body body)
 {
-    enum { LINES = 2 };
     const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
     const int some = level.parts > 1, step = strip.step;    // some: seam planes
     if (strip.count <= 0) return;                           // most warps have none on the coarsest levels
@@ -5140,13 +5139,14 @@ static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_s
         const int below = (side ? strip.below[1] : strip.below[0]) - place,
                   above = (side ? strip.above[1] : strip.above[0]) - place;
         const auto load = [&](const pgi_small_line<T> &at, pgi_small_values<T> *v) {
-            const pgi_spot u = here + at.u * (int)sizeof(T);
+            const int ym = at.ym, yp = at.yp, zm = at.zm, zp = at.zp;
             v->line_u = at.u;
             v->flags = at.flags;
-            v->ym = pgi_small_read<T, true>(k, here, at.ym);
-            v->yp = pgi_small_read<T, true>(k, here, at.yp);
-            v->zm = pgi_small_read<T, true>(k, here, at.zm);
-            v->zp = pgi_small_read<T, true>(k, here, at.zp);
+            const pgi_spot u = here + v->line_u * (int)sizeof(T);
+            v->ym = pgi_small_read<T, true>(k, here, ym);
+            v->yp = pgi_small_read<T, true>(k, here, yp);
+            v->zm = pgi_small_read<T, true>(k, here, zm);
+            v->zp = pgi_small_read<T, true>(k, here, zp);
             v->u = pgi_small_read<T, true>(k, u, 0);
             v->xm = pgi_small_read<T, true>(k, u, below);
             v->xp = pgi_small_read<T, true>(k, u, above);
@@ -5506,12 +5506,12 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
                 if (id != strip.id) pgi_small_take(k, level, id, &strip);
                 T *const target = pgi_small_arrays(k) + (to - level.u);
                 const int shift = to - level.u, relaxes = q < sweeps;
-                pgi_small_equations(k, level, strip, colours, seams, from,
-                                    [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
-                                        pgi_small_set(k, target + v.line_u + place, line, v.flags, place + shift,
-                                                      relaxes ? pgi_relaxed(v.u, v.residual, v.inverse, omega)
-                                                              : v.residual);
-                                    });
+                pgi_small_equations<2>(k, level, strip, colours, seams, from,
+                                       [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                           pgi_small_set(k, target + v.line_u + place, line, v.flags, place + shift,
+                                                         relaxes ? pgi_relaxed(v.u, v.residual, v.inverse, omega)
+                                                                 : v.residual);
+                                       });
             }
             pgi_small_sync(k, level);
             if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
@@ -5811,7 +5811,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     PGI_ROLLED
     for (int id = 0; id < level.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-        pgi_small_equations(
+        pgi_small_equations<1>(
             k, level, strip, 3, 0xff, level.u,
             [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
                 const double x = (double)(source == PGI_FIELD ? v.u : source == PGI_RHS ? v.f : v.residual);
@@ -5846,10 +5846,10 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
         PGI_ROLLED
         for (int id = 0; id < level.strips; id++) {
             pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-            pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                                [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
-                                    pgi_small_arrays(k)[line.u + place - level.u] = v.residual;
-                                });
+            pgi_small_equations<1>(k, level, strip, 3, 0xff, level.u,
+                                   [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                       pgi_small_arrays(k)[line.u + place - level.u] = v.residual;
+                                   });
         }
         pgi_block_barrier(k);
         pgi_small_store(k, 0, 0, residual);
