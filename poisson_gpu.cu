@@ -5619,50 +5619,94 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
     pgi_small_meet(k);
 }
 
-// What pgi_interpolate_plane needs of a column, with the values of faces that have a constant.
-template <class T> struct pgi_small_column {
-    pgi_cubic<T> x, open_x, y;
-    T x_value[4], y_value[4];
-    int i, j, plain;    // plain: no face with an array is near
-};
-
-template <class T> static PGI_HD inline T pgi_small_constant(const pgi_interpolation<T> &from, int face, int *plain)
-{
-    if (!from.coarse_faces) return 0;
-    if (from.state->face[face].plane) {
-        *plain = 0;
-        return 0;
-    }
-    return pgi_face_value<T>(from.coarse_faces, from.state, face, 0);
-}
-
-// pgi_interpolate_plane, with all loads under way at a time.
+// u of level l is the cubic interpolant of level l + 1, one axis after the other: the same sums as
+// pgi_interpolate_plane's, each done once. First u and then t hold what is interpolated along x, and along x and y.
+// Returns 0 where these are too small, or where a face has an array.
 template <class T>
-static PGI_HD inline T pgi_small_plane(const pgi_interpolation<T> &from, const pgi_small_column<T> &column, int c)
+static PGI_HD inline int pgi_small_along_axes(const pgi_small<T> &k, int l, const pgi_interpolation<T> &from)
 {
-    if (!column.plain || c < 0) {
-        const pgi_cubic<T> x = column.x, open_x = column.open_x, y = column.y;    // the others stay in registers
-        return pgi_interpolate_plane(from, x, open_x, y, column.i, column.j, c);
-    }
-    T value[4][4], sum = 0;
+    const pgi_small_level<T> &fine = pgi_small_at(k, l);
+    const int nx = fine.n[0], width = fine.high[0] - fine.low[0], height = fine.high[1] - fine.low[1];
+    const int thread = pgi_small_thread(k), rows = nx + width + height, room = pgi_small_at(k, k.job.first).at;
+    T *const t = pgi_small_arrays(k), *const u = t + fine.u;
+    pgi_cubic<T> *const cubic = (pgi_cubic<T> *)t;
+    const int used = rows * (int)(sizeof(pgi_cubic<T>) / sizeof(T));
+    T face[6];
     PGI_UNROLLED
-    for (int b = 0; b < 4; b++) {
-        const T *const row = from.v + (column.y.j[b] < 0 ? 0 : column.y.j[b]) * from.sj + c * from.sk;
-        PGI_UNROLLED
-        for (int a = 0; a < 4; a++) value[b][a] = row[column.x.j[a] < 0 ? 0 : column.x.j[a]];
+    for (int q = 0; q < 6; q++) {
+        if (from.coarse_faces && k.state.face[q].plane) return 0;
+        const pgi_faces *const faces = q < 4 ? from.coarse_faces : from.fine_faces;
+        face[q] = faces ? pgi_face_value<T>(faces, &k.state, q, 0) : (T)0;
     }
-    PGI_UNROLLED
-    for (int b = 0; b < 4; b++) {
-        T line = 0;
-        PGI_UNROLLED
-        for (int a = 0; a < 4; a++) line += column.x.w[a] * (column.x.j[a] < 0 ? column.x_value[a] : value[b][a]);
-        if (column.y.w[b] != 0) sum += column.y.w[b] * (column.y.j[b] < 0 ? column.y_value[b] : line);
+    if (used > room) return 0;
+    PGI_ROLLED
+    for (int p = thread; p < rows; p += k.threads) {
+        const int axis = p < nx ? 0 : p < nx + width ? 1 : 2;
+        pgi_cubic<T> row;
+        pgi_cubic_of(fine.transfer.axis[axis],
+                     axis == 0   ? p
+                     : axis == 1 ? p - nx + fine.low[0]
+                                 : p - nx - width + fine.low[1],
+                     1, &row);
+        cubic[p] = row;
     }
-    return sum;
+    pgi_block_barrier(k);
+    int low[2] = {INT32_MAX, INT32_MAX}, high[2] = {-1, -1};    // coarse lines that are needed
+    PGI_ROLLED
+    for (int p = nx; p < rows; p++) PGI_UNROLLED
+    for (int e = 0; e < 4; e++) {
+        const int axis = p >= nx + width, at = cubic[p].j[e];
+        if (at >= 0 && at < low[axis]) low[axis] = at;
+        if (at > high[axis]) high[axis] = at;
+    }
+    const int lines = high[0] - low[0] + 1, planes = high[1] - low[1] + 1;
+    if (high[0] < 0 || high[1] < 0 || nx * lines * planes > fine.stored || used + nx * width * planes > room) return 0;
+    const float per_lines = 1.0f / (float)lines, per_width = 1.0f / (float)width;
+    T *const flat = t + used;
+    PGI_ROLLED
+    for (int p = thread; p < nx * lines * planes; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_lines);
+        const pgi_cubic<T> &x = cubic[p - line * nx];
+        const T *const row = from.v + (low[0] + line - c * lines) * from.sj + (low[1] + c) * from.sk;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int a = 0; a < 4; a++) sum += x.w[a] * (x.j[a] >= 0 ? row[x.j[a]] : x.j[a] == -1 ? face[0] : face[1]);
+        u[p] = sum;
+    }
+    pgi_block_barrier(k);
+    PGI_ROLLED
+    for (int p = thread; p < nx * width * planes; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_width);
+        const pgi_cubic<T> &y = cubic[nx + line - c * width];
+        const int i = p - line * nx;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int b = 0; b < 4; b++)
+            if (y.w[b] != 0)
+                sum += y.w[b] * (y.j[b] >= 0    ? u[i + nx * (y.j[b] - low[0] + c * lines)]
+                                 : y.j[b] == -1 ? face[2]
+                                                : face[3]);
+        flat[p] = sum;
+    }
+    pgi_block_barrier(k);
+    PGI_ROLLED
+    for (int p = thread; p < nx * width * height; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), m = pgi_small_quotient(line, per_width);
+        const pgi_cubic<T> &z = cubic[nx + width + m];
+        const int i = p - line * nx, j = line - m * width;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int c = 0; c < 4; c++)
+            if (z.w[c] != 0)
+                sum += z.w[c] * (z.j[c] >= 0    ? flat[i + nx * (j + (z.j[c] - low[1]) * width)]
+                                 : z.j[c] == -1 ? face[4]
+                                                : face[5]);
+        u[pgi_small_place(fine, i) + nx * (j + m * fine.most[0])] = sum;
+    }
+    return 1;
 }
 
-// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column, as
-// pgi_interpolate_column.
+// u of level l is (add: gets) the cubic interpolant of level l + 1. Else a thread has a piece of a column.
 template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
@@ -5674,54 +5718,14 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
     const int nx = fine.n[0], columns = nx * (fine.high[0] - fine.low[0]), nz = fine.high[1] - fine.low[1];
     const int most = columns ? k.threads / columns : 0, planes = most > 1 ? (nz + most - 1) / most : nz;
     const int pieces = planes ? (nz + planes - 1) / planes : 0, pitch = nx * fine.most[0];
+    const int done = !add && pgi_small_along_axes(k, l, from);
     PGI_ROLLED
-    for (int p = pgi_small_thread(k); p < columns * pieces; p += k.threads) {
+    for (int p = pgi_small_thread(k); !done && p < columns * pieces; p += k.threads) {
         const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
         const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
-        T *u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx + k0 * pitch;
-        pgi_small_column<T> at;
-        at.i = i;
-        at.j = fine.low[0] + j;
-        at.plain = 1;
-        pgi_cubic_of(fine.transfer.axis[0], at.i, 1, &at.x);
-        pgi_cubic_of(fine.transfer.axis[0], at.i, 0, &at.open_x);
-        pgi_cubic_of(fine.transfer.axis[1], at.j, 1, &at.y);
-        PGI_UNROLLED
-        for (int e = 0; e < 4; e++) {
-            at.x_value[e] = at.x.j[e] < 0 ? pgi_small_constant(from, -1 - at.x.j[e], &at.plain) : (T)0;
-            at.y_value[e] = at.y.j[e] < 0 ? pgi_small_constant(from, 2 - 1 - at.y.j[e], &at.plain) : (T)0;
-        }
-        int kept[4] = {-3, -3, -3, -3};    // planes; -3: none
-        T values[4] = {0, 0, 0, 0};
-        PGI_ROLLED
-        for (int m = k0; m < k1; m++, u += pitch) {
-            pgi_cubic<T> z;
-            pgi_cubic_of(fine.transfer.axis[2], fine.low[1] + m, 1, &z);
-            T sum = 0, fresh[4];
-            PGI_UNROLLED
-            for (int e = 0; e < 4; e++) fresh[e] = 0;
-            PGI_ROLLED
-            for (int e = 0; e < 4; e++) {
-                const int c = e == 0 ? z.j[0] : e == 1 ? z.j[1] : e == 2 ? z.j[2] : z.j[3];
-                const T weight = e == 0 ? z.w[0] : e == 1 ? z.w[1] : e == 2 ? z.w[2] : z.w[3];
-                int found = 0;
-                T value = 0;
-                PGI_UNROLLED
-                for (int o = 0; o < 4; o++)
-                    if (kept[o] == c) value = values[o], found = 1;
-                if (!found && weight != 0) value = pgi_small_plane(from, at, c);
-                PGI_UNROLLED
-                for (int o = 0; o < 4; o++)
-                    if (e == o) fresh[o] = value;
-                sum += weight * value;
-            }
-            PGI_UNROLLED
-            for (int e = 0; e < 4; e++) {
-                kept[e] = z.w[e] != 0 ? z.j[e] : -3;
-                values[e] = fresh[e];
-            }
-            *u = add ? *u + sum : sum;
-        }
+        T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
+        pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
+                               (const pgi_cubic<T> *)NULL, u, pitch, add);
     }
     pgi_block_barrier(k);
     pgi_small_copy(k, l, fine.u, fine.u, (T)0);    // to the ghosts
