@@ -5535,10 +5535,11 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
 
 // ---- full multigrid: its transfers go through global memory ----
 
-// pgi_restrict_point, with some lines under way at a time: loads from global memory take long.
+// pgi_restrict_point, by a team of four with a plane each or by one thread, and with some lines under way at a time:
+// loads from global memory take long.
 template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view<T> &r, const int n[3],
                                                                   const pgi_window<T> &x, const pgi_window<T> &y,
-                                                                  const pgi_window<T> &z)
+                                                                  const pgi_window<T> &z, int member, int team)
 {
     enum { TAPS = 6, LINES = 3 };
     int at[TAPS], next = x.first;
@@ -5549,9 +5550,10 @@ template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view
         weight[a] = a < x.count ? x.w[a] : (T)0;
         if (a + 1 < x.count || a + 1 >= TAPS) next = next + 1 < n[0] ? next + 1 : 0;    // else stay at what is read
     }
-    int m = z.first;
     PGI_ROLLED
-    for (int c = 0; c < z.count; c++, m = m + 1 < n[2] ? m + 1 : 0) {
+    for (int c = 0; c < z.count; c += team) {
+        int m = z.first + (c + member < z.count ? c + member : c);
+        if (m >= n[2]) m %= n[2];
         T plane = 0;
         int j = y.first;
         PGI_ROLLED
@@ -5578,7 +5580,9 @@ template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view
                 plane += y.w[b + e] * line;
             }
         }
-        sum += z.w[c] * plane;
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++)
+            if (e < team) sum += (c + e < z.count ? z.w[c + e] : (T)0) * pgi_quad_value(plane, e, team);
     }
     return sum;
 }
@@ -5591,11 +5595,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small
                         *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
                         *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
     const pgi_view<T> to = coarse.far_f;
+    const int thread = pgi_small_thread(k) + k.block * k.threads, team = k.threads > 1 && fine.n[2] > 1 ? 4 : 1;
     PGI_ROLLED
-    for (int p = pgi_small_thread(k) + k.block * k.threads; p < coarse.points; p += k.threads << k.job.log_blocks) {
+    for (int p = thread / team; p < coarse.points; p += (k.threads << k.job.log_blocks) / team) {
         const int line = p / coarse.n[0], m = line / coarse.n[1], i = p - line * coarse.n[0],
                   j = line - m * coarse.n[1];
-        to.at[i + j * to.sj + m * to.sk] = pgi_small_average_point(from, fine.n, x[i], y[j], z[m]);
+        const T sum = pgi_small_average_point(from, fine.n, x[i], y[j], z[m], thread % team, team);
+        if (thread % team == 0) to.at[i + j * to.sj + m * to.sk] = sum;
     }
     pgi_small_meet(k);
 }
