@@ -5627,7 +5627,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
 
 // u of level l is the cubic interpolant of level l + 1, one axis after the other: the same sums as
 // pgi_interpolate_plane's, each done once. First u and then t hold what is interpolated along x, and along x and y.
-// Returns 0 where these are too small, or where a face has an array.
+// Returns 0 where these are too small, or where a face has an array. Not in the ghosts of u: others may be ahead.
 template <class T>
 static PGI_HD inline int pgi_small_along_axes(const pgi_small<T> &k, int l, const pgi_interpolation<T> &from)
 {
@@ -5666,7 +5666,8 @@ static PGI_HD inline int pgi_small_along_axes(const pgi_small<T> &k, int l, cons
         if (at > high[axis]) high[axis] = at;
     }
     const int lines = high[0] - low[0] + 1, planes = high[1] - low[1] + 1;
-    if (high[0] < 0 || high[1] < 0 || nx * lines * planes > fine.stored || used + nx * width * planes > room) return 0;
+    if (high[0] < 0 || high[1] < 0 || nx * lines * planes > fine.ghosts[0] || used + nx * width * planes > room)
+        return 0;
     const float per_lines = 1.0f / (float)lines, per_width = 1.0f / (float)width;
     T *const flat = t + used;
     PGI_ROLLED
