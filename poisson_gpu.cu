@@ -67,8 +67,14 @@
 #ifndef PGI_SMALL_BLOCKS
 #define PGI_SMALL_BLOCKS 16    // most blocks of its cluster
 #endif
+#ifndef PGI_SMALL_ALONE
+#define PGI_SMALL_ALONE 2500    // points of a level up to which each block works on all of it, without the others
+#endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
+#endif
+#ifndef PGI_CACHED_POINTS
+#define PGI_CACHED_POINTS 8000000    // above, the caches of a GPU do not hold what blocks of a launch share
 #endif
 
 enum {
@@ -2114,7 +2120,7 @@ struct pgi_shape {
     int64_t blocks;
 };
 
-static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH)
+static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH, int least_planes = 1)
 {
     pgi_shape h;
     h.tx = ny == 1 ? (int)PGI_BLOCK : 32;
@@ -2122,9 +2128,10 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARC
     h.ty = PGI_BLOCK / h.tx;
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
-    // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
-    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
-    h.kc = (int)(kc < 1 ? 1 : kc > most_planes ? most_planes : kc);
+    // Long marches reuse planes in registers and what a thread finds out first; short ones give every multiprocessor
+    // several blocks: 1024 in all, which 128 of them hold at once or in two turns.
+    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 1024;
+    h.kc = (int)(kc < least_planes ? least_planes : kc > most_planes ? most_planes : kc);
     h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
@@ -2200,18 +2207,18 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     }
 }
 
-// Adds factor times the boundary terms to the points of a column that have any; relaxed: times 1/diagonal too. A loop
-// of its own keeps the march free of calls.
+// Adds factor times the boundary terms to the points of a column that have any, of every step-th; relaxed: times
+// 1/diagonal too. A loop of its own keeps the march free of calls.
 template <class T, class TO> static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
                                                                          const pgi_tile &t, T factor, int relaxed,
-                                                                         TO *out, int64_t out_sk)
+                                                                         TO *out, int64_t out_sk, int step = 1)
 {
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
     const int last = b.axis[2].n - 1;
     if (!touched_xy && !(mask & 16 && t.k0 == 0) && !(mask & 32 && t.k1 == last + 1)) return;
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    for (int k = t.k0; k < t.k1; k++) {
+    for (int k = t.k0; k < t.k1; k += step) {
         const unsigned touched = touched_xy | (mask & pgi_end_bits(k, last + 1) << 4);
         if (!touched) continue;
         const pgi_row<T> z = pgi_row_of(b.axis[2], k);
@@ -2263,7 +2270,7 @@ struct pgi_colour {
 
 // Computes u = u + omega (rhs - A u) / diagonal at the points of one colour   Moves 3 words a point of either colour
 // Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
-template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
+template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
@@ -2277,32 +2284,52 @@ template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
     const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
-    const unsigned mask = pgi_face_mask(rhs, b.state);
-    const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
     const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
-    T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
+    T *p = pgi_data<T>(gu) + i + j * sj + first * sk, *const begin = p;
     const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
     pgi_row<T> z = az.row[1];
     T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
 #pragma unroll 2
     for (int k = first; k < c.lo[2] + t.k1; k += 2) {
-        unsigned touched = touched_xy;
         int64_t below = -sk, above = sk;
         if (k <= 2 || k == az.n - 1 || az.table) {    // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
             reaction = column + z.reaction;
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
-            touched |= mask & pgi_end_bits(k, az.n) << 4;
             below = pgi_below(az, k) * sk;
             above = pgi_above(az, k) * sk;
         }
-        T right = pgi_load(f) - mean;
-        if (touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
         const T au = pgi_stencil(x, y, z, reaction, *p, p[xm], p[xp], p[ym], p[yp], p[below], p[above]);
-        *p = pgi_relaxed(*p, right - au, inverse, omega);
+        *p = pgi_relaxed(*p, pgi_load(f) - mean - au, inverse, omega);
         p += 2 * sk;
         f += 2 * rhs.f.sk;
+    }
+    const pgi_tile own = {i, j, first, c.lo[2] + t.k1};
+    pgi_add_faces(b, rhs, own, omega, 1, begin, sk, 2);
+}
+
+// Computes half a sweep from 0: u = omega rhs / diagonal at the points of one colour, 0 elsewhere   Moves 2 words a
+// point Covers a column of kc points a thread   Overlap: none
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const pgi_axis<T> &az = b.axis[2];
+    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
+    if (omega == 0) omega = (T)b.state->omega;
+    T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk, inverse = 0;
+    const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj + t.k0 * rhs.f.sk;
+    for (int k = t.k0; k < t.k1; k++, u += gu.sk, f += rhs.f.sk) {
+        if (k == t.k0 || k <= 1 || k == az.n - 1 || az.table) {
+            const pgi_row<T> z = pgi_row_of(az, k);
+            inverse = 1 / pgi_diagonal(column + z.reaction, x, y, z);
+        }
+        *u = (t.i + t.j + k + parity) & 1
+                 ? (T)0
+                 : pgi_relaxed((T)0, pgi_rhs_point(b, rhs, pgi_load(f), mean, t.i, t.j, k), inverse, omega);
     }
 }
 
@@ -2526,6 +2553,85 @@ template <class T> static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi
     const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
     for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
+}
+
+// Weight q, from registers: a loop over taps need not be unrolled.
+template <class T> static __device__ inline T pgi_tap(const pgi_taps<T> &t, int q)
+{
+    return q == 0 ? t.w[0] : q == 1 ? t.w[1] : q == 2 ? t.w[2] : t.w[3];
+}
+
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_row(const pgi_transfer<T> &t, int row)
+{
+    if (t.kind != PGI_SAME) return t.taps[row];
+    const pgi_taps<T> one = {row, row, {1}};
+    return one;
+}
+
+// Computes f = R (rhs - A u)   Moves 2 1/8 words a fine point, if caches hold what neighbours share   Covers one coarse
+// point a thread, with at most TAPS fine ones along an axis   Needs taps   Overlap: none
+// Residuals are independent, and so are their loads: that hides what a load takes.
+template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
+    pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
+    if (t.i >= tr.axis[0].nc || t.j >= tr.axis[1].nc) return;
+    const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], t.i), ty = pgi_taps_row(tr.axis[1], t.j);
+    const T *const u = pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
+    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const unsigned mask = pgi_face_mask(rhs, b.state);
+    pgi_row<T> x[TAPS];
+    int at[TAPS], xm[TAPS], xp[TAPS];
+#pragma unroll
+    for (int a = 0; a < TAPS; a++) {
+        at[a] = tx.first + a < nx ? tx.first + a : (tx.first + a) % nx;
+        x[a] = pgi_row_of(b.axis[0], at[a]);
+        xm[a] = pgi_below(b.axis[0], at[a]);
+        xp[a] = pgi_above(b.axis[0], at[a]);
+    }
+    for (int K = t.k0; K < t.k1; K++) {
+        const pgi_taps<T> tz = pgi_taps_row(tr.axis[2], K);
+        T sum = 0;
+#pragma unroll(TAPS == 2 ? 2 : 1)
+        for (int c = 0; c < TAPS; c++) {
+            if (c >= tr.axis[2].most_taps) continue;
+            const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
+            const pgi_row<T> z = pgi_row_of(b.axis[2], k);
+            const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
+            T plane = 0;
+#pragma unroll
+            for (int e = 0; e < TAPS; e++) {
+                if (e >= tr.axis[1].most_taps) continue;
+                const int j = ty.first + e < ny ? ty.first + e : (ty.first + e) % ny;
+                const pgi_row<T> y = pgi_row_of(b.axis[1], j);
+                const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
+                const T *const row = u + j * gu.sj + k * gu.sk, *const f_row = f + j * rhs.f.sj + k * rhs.f.sk;
+                T line = 0;
+#pragma unroll
+                for (int a = 0; a < TAPS; a++) {
+                    if (a >= tr.axis[0].most_taps) continue;
+                    const T *const p = row + at[a];
+                    const T au = pgi_stencil(x[a], y, z, pgi_reaction(alpha, x[a], y, z), pgi_load(p),
+                                             pgi_load(p + xm[a]), pgi_load(p + xp[a]), pgi_load(p + ym),
+                                             pgi_load(p + yp), pgi_load(p + zm), pgi_load(p + zp));
+                    line += tx.w[a] * (tx.w[a] != 0 ? pgi_load(f_row + at[a]) - mean - au : (T)0);
+                }
+                plane += ty.w[e] * line;
+            }
+            sum += pgi_tap(tz, c) * plane;
+        }
+        // Boundary data, where there are any: few points, and a call
+#pragma unroll 1
+        for (int q = 0; q < TAPS * TAPS * TAPS && mask; q++) {
+            const int a = q % TAPS, e = q / TAPS % TAPS, c = q / (TAPS * TAPS);
+            const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + c) % nz;
+            const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, c);
+            const unsigned touched = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
+            if (touched && weight != 0) sum += weight * pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
+        }
+        pgi_data<T>(gf)[tx.coarse + ty.coarse * gf.sj + tz.coarse * gf.sk] = sum;
+    }
 }
 
 template <class T> static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
@@ -3832,7 +3938,7 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
 // barrier a plane
 template <class T, int FLAT>
 static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_restricting<T, FLAT>::BLOCKS)
-    pgi_restrict_residual_kernel(const pgi_restricted<T> a)
+    pgi_restrict_residual_tile_kernel(const pgi_restricted<T> a)
 {
     typedef pgi_restricting<T, FLAT> tuned;
     typedef typename pgi_two<T>::type T2;
@@ -4850,7 +4956,7 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.lo[a] = on_seam ? l->n[a] - 1 : 0;
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
-        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
+        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2], PGI_MARCH, 2);
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
             PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
@@ -5101,7 +5207,8 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
 // Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
-    if (l->points < PGI_PASS_POINTS || l->n[2] < 4 || l->n[0] < 4) return 0;
+    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
+    if (l->points < least || l->n[2] < 4 || l->n[0] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
     return 1;
@@ -5256,6 +5363,17 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
         sweeps -= count;
         head = PGI_FROM_U;
     }
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
+        const pgi_shape all = pgi_shape_of(l->n[0], l->n[1], l->n[2]),
+                        half = pgi_shape_of(l->n[0], l->n[1], l->n[2], PGI_MARCH, 2);
+        const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
+        PGI_LAUNCH(s, all.blocks, pgi_threads(all), pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega, reversed ? 1 : 0,
+                   all);
+        PGI_LAUNCH(s, half.blocks, pgi_threads(half), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, other, half);
+        sweeps--;
+        head = PGI_FROM_U;
+    }
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
 }
 
@@ -5358,7 +5476,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     for (int d = 0; d < 3; d++) {
         const pgi_transfer<T> &t = a.transfer.axis[d];
         const pgi_axis<T> &axis = a.b.axis[d];
-        if ((t.kind != PGI_SAME && !t.taps) || (axis.periodic && axis.n > 1 && axis.n < 32)) return 0;
+        if (axis.periodic && axis.n > 1 && axis.n < 32) return 0;
         if (d == 2) break;
         a.own[d] = FLAT && d == 1 ? 1 : (span[d] - pgi_reach(t)) & ~1;    // pairs of columns stay pairs
         a.tiles[d] = pgi_tiles_of(axis.n, axis.periodic, span[d], a.own[d]);
@@ -5376,7 +5494,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     const pgi_transfer<T> &tx = a.transfer.axis[0];
     const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
     while (1 << a.wide < tuned::WIDE && 1 << a.wide < (most * tx.nc + tx.nf - 1) / tx.nf) a.wide++;
-    const auto kernel = pgi_restrict_residual_kernel<T, FLAT>;
+    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT>;
     const int dynamic = bytes(high) - (int)tuned::TABLES;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic));
     PGI_LAUNCH_SHARED(s, columns * a.tiles[2], dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), dynamic,
@@ -5387,8 +5505,20 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const pgi_level *coarse)
 {
+    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
+    int taps = 1, most = 0;
+    for (int a = 0; a < 3; a++) {
+        taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
+        if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
+    }
+    if (taps && l->points < PGI_CACHED_POINTS) {
+        const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
+        const auto kernel = most <= 2 ? pgi_restrict_residual_kernel<T, 2> : pgi_restrict_residual_kernel<T, PGI_TAPS>;
+        PGI_LAUNCH(s, h.blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
+        return;
+    }
     const auto launch = l->n[1] == 1 ? pgi_launch_restriction<T, 1> : pgi_launch_restriction<T, 0>;
-    if (!launch(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse);
+    if (!taps || !launch(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
@@ -5795,8 +5925,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
         // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
         // 0.19 in 1D).
-        const int planar =
-            level->points >= PGI_PASS_POINTS && (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
+        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
         const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
         for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
             pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
@@ -5903,16 +6032,17 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // One cluster of thread blocks works through the operations of >>multigrid and >>solve, with barriers between them.
 // Levels are counted from the first one that has tables. u, f and all else that they need lie in the shared memory of
 // the blocks, and global memory is only read at the begin and written at the end. The unit of work is a line: all x at
-// one (y, z). Of a level before `alone` each block has a rectangle of lines, and reads its neighbours in the memory of
-// others; the other levels lie in block 0, which works on them alone. In a line the points with even x come first: then
-// a colour, and each kind of its neighbours, is a row of adjacent values.
+// one (y, z). Of a level before `alone` each block has a rectangle of lines, and copies of the lines around it, ghosts,
+// which others keep up to date: a write to another block is not waited for, a read is, and has a tenth of the speed of
+// one at home. The other levels are so small that a barrier of the cluster would take longer than the work that it
+// spares: every block has all of them and does the same. In a line the points with even x come first: then a colour,
+// and each kind of its neighbours, is a row of adjacent values.
 //
 // What is worked out once: positions, neighbours and coefficients of lines (pgi_small_line), 1/diagonal, and the whole
 // right-hand side with mean and boundary data, which is what f is here. A thread stays at one x in a phase and runs
 // through lines. Everything here also runs on the host with one block of one thread, for tests.
 enum {
     PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
-    PGI_SMALL_ALONE = 600,       // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
@@ -5943,15 +6073,20 @@ typedef int64_t pgi_spot;
 typedef int32_t pgi_spot;
 #endif
 
-// A line of u. Its neighbours may be in other blocks; at a closed end it is its own, as the coefficient is 0 there.
+// A line of u. Neighbours are lines of this block or its ghosts; at a closed end the line itself, as the coefficient is
+// 0 there.
+enum { PGI_SMALL_FAR = 1 };         // in addresses of lines that may be in another block, as they are even
+enum { PGI_SMALL_GHOSTS = 256 };    // in flags, times 1, 2, 4, 8: has a ghost below in y, above, below in z, above
 template <class T> struct alignas(16) pgi_small_line {
     T lower_y, upper_y, lower_z, upper_z, reaction;
-    int u, seams;    // where it lies in the arrays; seam planes that it is on: y 2, z 4
-    pgi_spot ym, yp, zm, zp;
-    pgi_spot coarse[4];     // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
-    T weight[4];            // of y0, y1, z0, z1
-    double area;            // product of the weights of y and z
-    int j, k, unused[2];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
+    int u, flags;          // where it lies in the arrays; flags: also seam planes that it is on: y 2, z 4
+    int ym, yp, zm, zp;    // where the neighbours lie
+    pgi_spot ghost[4];     // of this line, in the block below it in y, above, below in z, above; on a level that is
+                           // in every block the first is the line itself in the block that makes its f
+    pgi_spot coarse[4];    // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
+    T weight[4];           // of y0, y1, z0, z1
+    double area;           // product of the weights of y and z
+    int j, k;              // neighbours in memory are an odd number of 16 bytes apart: not in the same banks
 };
 
 template <class T> struct pgi_small_level {
@@ -5966,17 +6101,23 @@ template <class T> struct pgi_small_level {
     pgi_grid grid_u, grid_f;
     T *scratch;
     int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-    int blocks[2];                                            // how many share the lines along y and z
+    int log_blocks[2];                                        // how many share the lines along y and z
     int most[2];                                              // lines that one has at most
-    int at, lines_at;                                         // of arrays and lines in the memory of a block
+    int ghosts[4], stored;         // from u on: lines below in y, above, below in z, above; elements of u with them
+    int most_window[2];            // fine lines in y and z that a coarse one depends on
+    int at, lines_at;              // of arrays and lines in the memory of a block
+    int numbers_at, sources_at;    // there too: numbers of lines by place in the rectangle; fine lines of coarse ones
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
-    int lines[2], low[2], high[2];              // of this block: lines by the parity of y + z, which lie in this order
-    int lanes, slots, strips;                   // threads lie side by side over `lanes` x of `slots` lines at a time
-    int together;                               // all blocks work on it
-    int made[2], made_width, made_count;        // lines of the next level that this block makes f for
-    float per_lane, per_width, per_x, per_y;    // 1/lanes, 1/made_width, 1/n[0], 1/n[1]
+    int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
+    int owner[2];                           // what the rows of its lines say
+    int lanes, slots, strips;               // threads lie side by side over `lanes` x of `slots` lines at a time
+    int together;                           // the blocks share it
+    int made[2], made_width, made_count;    // lines of the next level that this block makes f for
+    int window;                             // product of most_window
+    float per_lane, per_width, per_x, per_y, per_z;    // 1/lanes, 1/made_width, 1/n
+    float per_rectangle, per_wide, per_window;         // 1/(lines along y), 1/most_window[0], 1/window
 };
 
 // What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
@@ -6069,7 +6210,7 @@ template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &
 {
     if (level.together)
         pgi_cluster_barrier();
-    else if (k.block == 0)
+    else
         pgi_block_barrier(k);
 }
 
@@ -6082,28 +6223,34 @@ template <class T> static PGI_HD inline void pgi_small_meet(const pgi_small<T> &
         pgi_block_barrier(k);
 }
 
-// The element of the arrays that lies at `at` in the block `owner`.
-template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+// The element of the arrays that lies at `at`: in this block, or in the block `owner`.
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at)
 {
     const T *const p = pgi_small_arrays(k) + at;
-#if defined(PGI_SIMT)
-    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
-    return (const char *)there - (const char *)&k;
-#elif defined(__CUDA_ARCH__)
-    pgi_spot spot = (pgi_spot)__cvta_generic_to_shared(p);
-    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
-                                           : "=r"(spot)
-                                           : "r"(spot), "r"(owner));)
-    return spot;
+#ifdef __CUDA_ARCH__
+    return (pgi_spot)__cvta_generic_to_shared(p);
 #else
-    (void)owner;
     return (pgi_spot)((const char *)p - (const char *)&k);
 #endif
 }
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+{
+#if defined(PGI_SIMT)
+    const void *const p = pgi_small_arrays(k) + at;
+    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
+    return (const char *)there - (const char *)&k;
+#else
+    pgi_spot spot = pgi_small_spot(k, at);
+    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
+                                           : "=r"(spot)
+                                           : "r"(spot), "r"(owner));)
+    (void)owner;
+    return spot;
+#endif
+}
 
-// Reads element q from a spot on, if wanted; else 0.
-template <class T>
-static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q, bool wanted = true)
+// Reads element q from a spot on; near: one of this block, which is much faster.
+template <class T, bool NEAR = false> static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q)
 {
 #ifdef __CUDA_ARCH__
 #if __CUDA_ARCH__ >= 900
@@ -6111,20 +6258,20 @@ static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int 
 #else
 #define PGI_SPACE "shared"
 #endif
-    T v = 0;
+    T v;
     const pgi_spot at = spot + q * (int)sizeof(T);
-    if constexpr (sizeof(T) == 8)
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f64 %0, [%1]; }"
-                     : "+d"(v)
-                     : "r"(at), "r"((int)wanted));
+    if constexpr (sizeof(T) == 8 && NEAR)
+        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(at));
+    else if constexpr (sizeof(T) == 8)
+        asm volatile("ld." PGI_SPACE ".f64 %0, [%1];" : "=d"(v) : "r"(at));
+    else if constexpr (NEAR)
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
     else
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f32 %0, [%1]; }"
-                     : "+f"(v)
-                     : "r"(at), "r"((int)wanted));
+        asm volatile("ld." PGI_SPACE ".f32 %0, [%1];" : "=f"(v) : "r"(at));
     (void)k;
     return v;
 #else
-    return wanted ? ((const T *)((const char *)&k + spot))[q] : (T)0;
+    return ((const T *)((const char *)&k + spot))[q];
 #endif
 }
 
@@ -6141,6 +6288,23 @@ template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k
 #endif
 }
 
+// Writes an element of a line, and of its ghosts. at: from its first element on; flags: the line's
+template <class T> static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, T *arrays,
+                                                           const pgi_small_line<T> &line, int flags, int at, T v)
+{
+    *arrays = v;
+    if (flags < PGI_SMALL_GHOSTS) return;
+    const pgi_spot ghost[4] = {line.ghost[0], line.ghost[1], line.ghost[2], line.ghost[3]};
+    PGI_UNROLLED
+    for (int e = 0; e < 4; e++)
+        if (flags & PGI_SMALL_GHOSTS << e) pgi_small_put(k, ghost[e] + at * (int)sizeof(T), v);
+}
+template <class T>
+static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, const pgi_small_line<T> &line, int at, T v)
+{
+    pgi_small_set(k, pgi_small_arrays(k) + line.u + at, line, line.flags, at, v);
+}
+
 // What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
 template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
 {
@@ -6149,11 +6313,12 @@ template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team
     return mine;
 }
 
-// The part of n that is one of several blocks', from *low to *high.
-[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
+// The part of n that is one of 2^log_blocks blocks', from *low to *high.
+[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int log_blocks, int *low, int *high)
 {
-    *low = (block * n + blocks - 1) / blocks;
-    *high = ((block + 1) * n + blocks - 1) / blocks;
+    const int last = (1 << log_blocks) - 1;
+    *low = (block * n + last) >> log_blocks;
+    *high = (block * n + n + last) >> log_blocks;
 }
 
 // The x of a position in a line, and the other way round.
@@ -6213,85 +6378,100 @@ template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &
     }
 }
 
-// Calls body(line, place, residual, u, 1/diagonal) for the points of a strip on the sides in the set `colours`, whose
-// seam planes are in the set `seams`; u lies in array `from`. Two lines at a time, as loads take long.
-template <class T, class Body>
+// Calls body(line, place, value) for the points of a strip that have one of the colours in the set `colours`, and whose
+// seam planes are in the set `seams`; u lies in array `from`. A thread has one parity of x in a sweep, which other
+// threads of its warp need not share. LINES lines at a time, as loads take long.
+template <class T> struct pgi_small_values {
+    T f, inverse, u, xm, xp, ym, yp, zm, zp;
+    T residual;
+    int line_u, flags;
+};
+template <int LINES, class T, class Body>
 static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
                                               const pgi_small_strip<T> &strip, int colours, int seams, int from,
                                               Body body)
 {
-    struct values {
-        T f, inverse, u, xm, xp, ym, yp, zm, zp;
-    };
-    const T *const arrays = pgi_small_arrays(k);
     const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
-    const int some = level.parts > 1;    // seam planes
-    if (strip.count <= 0) return;        // most warps have none on the coarsest levels
+    const int some = level.parts > 1, step = strip.step;    // some: seam planes
+    if (strip.count <= 0) return;                           // most warps have none on the coarsest levels
     PGI_ROLLED
-    for (int side = 0; side < 2; side++) {
+    for (int pass = 0; pass <= (colours == 3); pass++) {
+        const int side = colours == 3 ? pass : (colours >> 1) ^ strip.c;
         const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
-        if (!(colours >> (side ^ strip.c) & 1) || seam == 2) continue;
         const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
-        const int here = shift + place, below = shift + (side ? strip.below[1] : strip.below[0]),
-                  above = shift + (side ? strip.above[1] : strip.above[0]);
-        const auto load = [&](const pgi_small_line<T> &at, values *v) {
-            const T *const u = arrays + at.u;
-            v->ym = pgi_small_read(k, at.ym, here);
-            v->yp = pgi_small_read(k, at.yp, here);
-            v->zm = pgi_small_read(k, at.zm, here);
-            v->zp = pgi_small_read(k, at.zp, here);
-            v->u = u[here];
-            v->xm = u[below];
-            v->xp = u[above];
-            v->f = u[place + to_f];
-            v->inverse = u[place + to_inverse];
+        const pgi_spot here = pgi_small_spot(k, shift + place);
+        const int below = (side ? strip.below[1] : strip.below[0]) - place,
+                  above = (side ? strip.above[1] : strip.above[0]) - place;
+        const auto load = [&](const pgi_small_line<T> &at, pgi_small_values<T> *v) {
+            const int ym = at.ym, yp = at.yp, zm = at.zm, zp = at.zp;
+            v->line_u = at.u;
+            v->flags = at.flags;
+            const pgi_spot u = here + v->line_u * (int)sizeof(T);
+            v->ym = pgi_small_read<T, true>(k, here, ym);
+            v->yp = pgi_small_read<T, true>(k, here, yp);
+            v->zm = pgi_small_read<T, true>(k, here, zm);
+            v->zp = pgi_small_read<T, true>(k, here, zp);
+            v->u = pgi_small_read<T, true>(k, u, 0);
+            v->xm = pgi_small_read<T, true>(k, u, below);
+            v->xp = pgi_small_read<T, true>(k, u, above);
+            v->f = pgi_small_read<T, true>(k, u, to_f - shift);
+            v->inverse = pgi_small_read<T, true>(k, u, to_inverse - shift);
         };
-        const auto work = [&](const pgi_small_line<T> &at, const values &v) {
+        const auto work = [&](const pgi_small_line<T> &at, pgi_small_values<T> &v) {
             const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
-            const T residual =
-                v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-            if (!some || seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
+            v.residual = v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+            if (!some || seams >> ((v.flags | seam) & 7) & 1) body(at, place, v);
         };
         const pgi_small_line<T> *line = strip.line;
-        values v[2];
-        int left = strip.count;
         PGI_ROLLED
-        for (; left > strip.step; left -= 2 * strip.step, line += 2 * strip.step) {
-            load(line[0], &v[0]);
-            load(line[strip.step], &v[1]);
-            work(line[0], v[0]);
-            work(line[strip.step], v[1]);
-        }
-        if (left > 0) {
-            load(line[0], &v[0]);
-            work(line[0], v[0]);
+        for (int left = seam == 2 ? 0 : strip.count; left > 0; left -= LINES * step, line += LINES * step) {
+            pgi_small_values<T> v[LINES];
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++)
+                if (left > e * step) load(line[e * step], &v[e]);
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++)
+                if (left > e * step) work(line[e * step], v[e]);
         }
     }
 }
 
-// Calls body(line, place) for all points that are this thread's: the same ones whenever it is called for a level.
-template <class T, class Body> static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Body body)
+// Calls put(line, place, get(line, place)) for all points of this block, each in some thread; several at a time, as
+// what they get can take long.
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Get get, Put put)
 {
-    pgi_small_strip<T> strip;
+    enum { BATCH = 4 };
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const int nx = level.n[0], count = nx * (level.lines[0] + level.lines[1]), step = k.threads;
+    const float per_x = level.per_x;
+    const pgi_small_line<T> *const lines = pgi_small_lines_of(k, level);
     PGI_ROLLED
-    for (int id = 0; id < pgi_small_at(k, l).strips; id++) {
-        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
-        PGI_ROLLED
-        for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
-        for (int side = 0; side < 2; side++)
-            if ((side ? strip.seam[1] : strip.seam[0]) != 2)
-                body(strip.line[q], side ? strip.place[1] : strip.place[0]);
+    for (int first = pgi_small_thread(k); first < count; first += BATCH * step) {
+        decltype(get(lines[0], 0)) v[BATCH];
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++) {
+            const int p = first + e * step < count ? first + e * step : first, line = pgi_small_quotient(p, per_x);
+            v[e] = get(lines[line], p - line * nx);
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++) {
+            const int p = first + e * step, line = pgi_small_quotient(p, per_x);
+            if (p < count) put(lines[line], p - line * nx, v[e]);
+        }
     }
 }
 
-// Array `to` = array `from` less a shift.
-template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
+// Array `to` = array `from` less a shift, with ghosts.
+template <class T> static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
 {
     const int u = pgi_small_at(k, l).u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        T *const at = pgi_small_arrays(k) + line.u + place;
-        at[to - u] = at[from - u] - shift;
-    });
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            return pgi_small_arrays(k)[line.u + place + from - u] - shift;
+        },
+        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place + to - u, v); });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -6305,18 +6485,27 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T>
     const T mean = pgi_mean_of<T>(rhs, &k.state);
     const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
     const pgi_view<T> u = level.far_u, f = level.far_f;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        const int i = pgi_small_x(level, place), j = line.j, m = line.k;
-        T right = f.at[i + j * f.sj + m * f.sk];
-        if (full) {
-            const unsigned touched =
-                mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
-            right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
-        }
-        T *const at = pgi_small_arrays(k) + line.u + place;
-        at[to_f] = right;
-        *at = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
-    });
+    struct both {
+        T f, u;
+    };
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            const int i = pgi_small_x(level, place);
+            const both v = {f.at[i + line.j * f.sj + line.k * f.sk],
+                            guess ? u.at[i + line.j * u.sj + line.k * u.sk] : (T)0};
+            return v;
+        },
+        [&](const pgi_small_line<T> &line, int place, both v) {
+            if (full) {
+                const int i = pgi_small_x(level, place), j = line.j, m = line.k;
+                const unsigned touched =
+                    mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
+                v.f = v.f - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
+            }
+            pgi_small_arrays(k)[line.u + place + to_f] = v.f;
+            pgi_small_set(k, line, place, v.u);
+        });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -6325,10 +6514,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l);
     const int offset = from - level.u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] =
-            pgi_small_arrays(k)[line.u + place + offset];
-    });
+    if (level.together || k.block == 0)
+        pgi_small_points(
+            k, l,
+            [&](const pgi_small_line<T> &line, int place) { return pgi_small_arrays(k)[line.u + place + offset]; },
+            [&](const pgi_small_line<T> &line, int place, T v) {
+                to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] = v;
+            });
     pgi_small_meet(k);
 }
 
@@ -6338,57 +6530,66 @@ template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &
     return pgi_small_at(k, l).parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
 }
 
+// The first u of a level at a point where f is known.
+template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                            const pgi_small_line<T> &line, int place, T f, int early)
+{
+    if (!early || (((place >= level.half) + line.j + line.k) & 1)) return 0;
+    return pgi_relaxed((T)0, f, pgi_small_arrays(k)[line.u + place + level.inverse - level.u], level.omega);
+}
+
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
-// block that has the coarse ones; what block 0 is to do alone, all who have the fine level make for it. Four threads
-// have a point, and a plane of it each. Values and weights beyond a window are 0, which changes no sum.
+// block that has the coarse ones. Of what all blocks are to work on each makes a part, and takes the others' parts.
+// Where points are few, four threads have one, and a plane of it each. Weights beyond a window are 0, which changes no
+// sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
-    enum { TAPS = 4, LINES = 2 };    // of a window in x, lines of it in y that are loaded together
+    enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_small_row<T> *fine_y = pgi_small_rows(k, pgi_small_at(k, l), 1),
-                           *fine_z = pgi_small_rows(k, pgi_small_at(k, l), 2),
-                           *coarse_y = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
-                           *coarse_z = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
     const char *const tables = pgi_small_tables_of(k);
     const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
                            *wy = (const pgi_small_window *)(tables + fine.windows[1]),
                            *wz = (const pgi_small_window *)(tables + fine.windows[2]);
-    const int nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half, coarse_nx = coarse.n[0];
-    const int thread = pgi_small_thread(k), team = k.threads > 1 && nz > 1 ? 4 : 1, member = thread % team;
+    const pgi_spot *const all_sources = (const pgi_spot *)(tables + fine.sources_at);
+    const int *const numbers = (const int *)(tables + coarse.numbers_at);
+    const int nx = fine.n[0], half = fine.half, coarse_nx = coarse.n[0], wide = fine.most_window[0];
+    const int share = fine.together && !coarse.together, early = pgi_small_early(k, l + 1);
+    const int points = coarse_nx * fine.made_count, thread = pgi_small_thread(k);
+    const int team = k.threads > 1 && fine.n[2] > 1 && 4 * points <= k.threads ? 4 : 1, member = thread % team;
     PGI_ROLLED
-    for (int q = thread / team; q < coarse_nx * fine.made_count; q += k.threads / team) {
-        const int line = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(line, fine.per_width);
-        const int place = q - line * coarse_nx, i = pgi_small_x(coarse, place);
-        const int j = fine.made[0] + line - row * fine.made_width, m = fine.made[1] + row;
+    for (int q = thread / team; q < points; q += k.threads / team) {
+        const int made = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(made, fine.per_width);
+        const int place = q - made * coarse_nx, i = pgi_small_x(coarse, place);
+        const int j = fine.made[0] + made - row * fine.made_width, m = fine.made[1] + row;
         const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
         const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
                        *const z_weight = (const T *)(tables + z.at);
+        const pgi_spot *const sources = all_sources + made * fine.window;
         int at[TAPS], next = x.first;
         T weight[TAPS], sum = 0;
         PGI_UNROLLED
         for (int a = 0; a < TAPS; a++) {
-            at[a] = next / 2 + (next & 1) * half;
+            at[a] = next / 2 + (next & 1) * half - fine.u;    // in t
             weight[a] = a < x.count ? x_weight[a] : (T)0;
-            next = next + 1 < nx ? next + 1 : 0;
+            if (a + 1 < x.count || a + 1 == TAPS) next = next + 1 < nx ? next + 1 : 0;    // else stay in the window
         }
         PGI_ROLLED
         for (int c = 0; c < z.count; c += team) {
-            const int mine = c + member < z.count;
-            int fm = z.first + (mine ? c + member : 0), fj = y.first;
-            while (fm >= nz) fm -= nz;
-            const int local = fine_z[fm].local, owner = fine_z[fm].owner;
+            const pgi_spot *const source = sources + (c + member < z.count ? c + member : c) * wide;
             T plane = 0;
             PGI_ROLLED
-            for (int b = 0; b < y.count && mine; b += LINES) {
+            for (int b = 0; b < y.count; b += LINES) {
                 T value[LINES][TAPS];
                 pgi_spot from[LINES];
                 PGI_UNROLLED
+                for (int e = 0; e < LINES; e++) from[e] = source[b + e < y.count ? b + e : b];
+                PGI_UNROLLED
                 for (int e = 0; e < LINES; e++) {
-                    from[e] = pgi_small_spot(k, fine_y[fj].local + local, fine_y[fj].owner + owner);
-                    PGI_UNROLLED
-                    for (int a = 0; a < TAPS; a++)
-                        value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < x.count);
-                    fj = fj + 1 < ny ? fj + 1 : 0;
+                    const int far = (int)(from[e] & PGI_SMALL_FAR);
+                    from[e] -= far;
+                    if (!far) PGI_UNROLLED
+                    for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read<T, true>(k, from[e], at[a]);
+                    else PGI_UNROLLED for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read(k, from[e], at[a]);
                 }
                 PGI_UNROLLED
                 for (int e = 0; e < LINES; e++) {
@@ -6397,8 +6598,8 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                     for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
                     int far = next;
                     PGI_ROLLED
-                    for (int a = TAPS; a < x.count && b + e < y.count; a++, far = far + 1 < nx ? far + 1 : 0)
-                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half);
+                    for (int a = TAPS; a < x.count; a++, far = far + 1 < nx ? far + 1 : 0)
+                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half - fine.u);
                     plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
                 }
             }
@@ -6407,15 +6608,24 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                 if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
         }
         if (member) continue;
-        const int early = pgi_small_early(k, l + 1);
-        const pgi_spot to =
-            pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
-        const T inverse = pgi_small_read(k, to, coarse.inverse, early);
-        pgi_small_put(k, to + coarse.f * (int)sizeof(T), sum);
-        pgi_small_put(k, to + coarse.u * (int)sizeof(T),
-                      early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, coarse.omega) : (T)0);
+        const pgi_small_line<T> &line =
+            pgi_small_lines_of(k, coarse)[numbers[(m - coarse.low[1]) * coarse.most[0] + j - coarse.low[0]]];
+        const int f = line.u + place + coarse.f - coarse.u;
+        pgi_small_arrays(k)[f] = sum;
+        if (!share) pgi_small_set(k, line, place, pgi_small_first_u(k, coarse, line, place, sum, early));
     }
     pgi_small_sync(k, pgi_small_at(k, l));
+    if (!share) return;
+    const int to_f = coarse.f - coarse.u;
+    pgi_small_points(
+        k, l + 1,
+        [&](const pgi_small_line<T> &line, int place) { return pgi_small_read(k, line.ghost[0], place + to_f); },
+        [&](const pgi_small_line<T> &line, int place, T v) {
+            T *const u = pgi_small_arrays(k) + line.u + place;
+            u[to_f] = v;
+            *u = pgi_small_first_u(k, coarse, line, place, v, early);
+        });
+    pgi_small_sync(k, pgi_small_at(k, l + 1));
 }
 
 // u of level l gets the correction of level l + 1. Two points of a line at a time.
@@ -6423,9 +6633,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
-    T *const arrays = pgi_small_arrays(k);
     pgi_small_strip<T> strip;
-    if (l + 1 == k.job.alone) pgi_small_sync(k, pgi_small_at(k, l));    // all see what block 0 has found
     PGI_ROLLED
     for (int id = 0; id < fine.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, l), id, &strip);
@@ -6443,76 +6651,83 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
         PGI_ROLLED
         for (int q = 0; q < strip.count; q += strip.step, line += strip.step) {
             T e[2][8];
+            pgi_spot from[4];
             PGI_UNROLLED
-            for (int side = 0; side < 2; side++) PGI_UNROLLED
-            for (int c = 0; c < 8; c++) e[side][c] = pgi_small_read(k, line->coarse[c / 2], at[side][c % 2]);
+            for (int c = 0; c < 4; c++) from[c] = line->coarse[c];
+            if (!((from[0] | from[1] | from[2] | from[3]) & PGI_SMALL_FAR)) PGI_UNROLLED
+            for (int c = 0; c < 16; c++)
+                e[c / 8][c % 8] = pgi_small_read<T, true>(k, from[c / 2 % 4], at[c / 8][c % 2]);
+            else PGI_UNROLLED for (int c = 0; c < 16; c++) e[c / 8][c % 8] =
+                pgi_small_read(k, from[c / 2 % 4] & ~(pgi_spot)PGI_SMALL_FAR, at[c / 8][c % 2]);
             const T *const w = line->weight;
             PGI_UNROLLED
             for (int side = 0; side < 2; side++) {
                 const T *const v = e[side], x0 = x[side][0], x1 = x[side][1];
                 const T sum = w[2] * (w[0] * (x0 * v[0] + x1 * v[1]) + w[1] * (x0 * v[2] + x1 * v[3])) +
                               w[3] * (w[0] * (x0 * v[4] + x1 * v[5]) + w[1] * (x0 * v[6] + x1 * v[7]));
-                if (strip.seam[side] != 2) arrays[line->u + strip.place[side]] += sum;
+                if (strip.seam[side] != 2)
+                    pgi_small_set(k, *line, strip.place[side], pgi_small_arrays(k)[line->u + strip.place[side]] + sum);
             }
         }
     }
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
-// The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. A thread has
-// half of a line. The pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1,
-// is left out.
+// The exact solver on the coarsest level; fresh: u is 0, else its residual is in `inverse`. A thread has a point. The
+// pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1, is left out.
 template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
 {
-    enum { SHARE = PGI_COARSEST / 2 };
     const int l = k.job.levels - 1;
     const pgi_small_level<T> &level = pgi_small_at(k, l);
     const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen);
     const int nx = level.n[0], ny = level.n[1], nz = level.n[2], pitch = nx | 1;
     const int flat = ny == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
-    T *const arrays = pgi_small_arrays(k), *const residual = arrays + (fresh ? level.f : level.inverse);
+    const int to_residual = (fresh ? level.f : level.inverse) - level.u;
+    T *const arrays = pgi_small_arrays(k);
     double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
+    const int points = nx * ny * nz, thread = pgi_small_thread(k);
+    struct position {
+        int i, j, m, at, place;
+    };
+    const auto locate = [&](int p) {
+        const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y),
+                  i = p - line * nx;
+        const position x = {i, line - m * ny, m, i + pitch * line, level.u + line * nx + pgi_small_place(level, i)};
+        return x;
+    };
+    const position own = locate(thread);    // mostly there is no other
+    PGI_ROLLED
+    for (int p = thread; p < points; p += k.threads) {
+        const position x = p == thread ? own : locate(p);
+        in[x.at] = (double)arrays[x.place + to_residual];
+    }
+    pgi_small_sync(k, level);
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
-        if (flat && pass % 3 == 1) continue;
-        const int axis = pass % 3, size = axis == 0 ? nx : axis == 1 ? ny : nz;
-        const int wide = axis == 0 ? ny : nx, lines = k.block ? 0 : wide * (axis == 2 ? ny : nz);
-        const int stride = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
-        const int stride_a = axis == 0 ? pitch : 1, stride_b = axis == 2 ? pitch : pitch * ny;
+        const int axis = pass < 3 ? pass : pass - 3;
+        if (flat && axis == 1) continue;
+        const int size = axis == 0 ? nx : axis == 1 ? ny : nz, step = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
         const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
-        for (int p = pgi_small_thread(k); p < 2 * lines; p += k.threads) {
-            const int upper = p >= lines, line = upper ? p - lines : p,
-                      b = pgi_small_quotient(line, axis == 0 ? level.per_y : level.per_x), a = line - b * wide;
-            const int start = a * stride_a + b * stride_b;
-            double value[PGI_COARSEST], sum[SHARE] = {0, 0, 0, 0};
-            PGI_UNROLLED
-            for (int q = 0; q < PGI_COARSEST; q++) {    // values beyond the end are 0, which changes no sum
-                const int at = q < size ? q : 0;
-                value[q] = pass ? in[start + at * stride] : (double)residual[line * nx + pgi_small_place(level, at)];
-                if (q >= size) value[q] = 0;
-            }
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE; e++) {
-                const double *const row = matrix + (upper * SHARE + e < size ? upper * SHARE + e : 0) * size;
+        for (int p = thread; p < points; p += k.threads) {
+            const position x = p == thread ? own : locate(p);
+            const int e = axis == 0 ? x.i : axis == 1 ? x.j : x.m;
+            const double *const row = matrix + e * size, *const value = in + x.at - e * step;
+            double sum = 0;
+            if (size == PGI_COARSEST) {
                 PGI_UNROLLED
-                for (int q = 0; q < PGI_COARSEST; q++) sum[e] += row[q < size ? q : 0] * value[q];
+                for (int q = 0; q < PGI_COARSEST; q++) sum += row[q] * value[q * step];
+            } else {
+                PGI_ROLLED
+                for (int q = 0; q < size; q++) sum += row[q] * value[q * step];
             }
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE && pass == 2; e++)
-                if (upper * SHARE + e < size)
-                    sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, upper * SHARE + e);
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE; e++) {
-                const int at = upper * SHARE + e;
-                if (at >= size) continue;
-                if (pass == 5)
-                    arrays[level.u + (b + ny * at) * nx + pgi_small_place(level, a)] += (T)sum[e];
-                else
-                    out[start + at * stride] = sum[e];
-            }
+            if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, x.i, x.j, x.m);
+            if (pass == 5)
+                arrays[x.place] += (T)sum;
+            else
+                out[x.at] = sum;
         }
-        pgi_small_sync(k, pgi_small_at(k, l));
+        pgi_small_sync(k, level);
         double *const swap = in;
         in = out;
         out = swap;
@@ -6554,11 +6769,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             for (int id = 0; id < level.strips; id++) {
                 if (id != strip.id) pgi_small_take(k, level, id, &strip);
                 T *const target = pgi_small_arrays(k) + (to - level.u);
-                pgi_small_equations(k, level, strip, colours, seams, from,
-                                    [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
-                                        target[line.u + place] =
-                                            q < sweeps ? pgi_relaxed(u, residual, inverse, omega) : residual;
-                                    });
+                const int shift = to - level.u, relaxes = q < sweeps;
+                pgi_small_equations<2>(k, level, strip, colours, seams, from,
+                                       [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                           pgi_small_set(k, target + v.line_u + place, line, v.flags, place + shift,
+                                                         relaxes ? pgi_relaxed(v.u, v.residual, v.inverse, omega)
+                                                                 : v.residual);
+                                       });
             }
             pgi_small_sync(k, level);
             if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
@@ -6582,6 +6799,58 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
 
 // ---- full multigrid: its transfers go through global memory ----
 
+// pgi_restrict_point, by a team of four with a plane each or by one thread, and with some lines under way at a time:
+// loads from global memory take long.
+template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view<T> &r, const int n[3],
+                                                                  const pgi_window<T> &x, const pgi_window<T> &y,
+                                                                  const pgi_window<T> &z, int member, int team)
+{
+    enum { TAPS = 6, LINES = 3 };
+    int at[TAPS], next = x.first;
+    T weight[TAPS], sum = 0;
+    PGI_UNROLLED
+    for (int a = 0; a < TAPS; a++) {
+        at[a] = next;
+        weight[a] = a < x.count ? x.w[a] : (T)0;
+        if (a + 1 < x.count || a + 1 >= TAPS) next = next + 1 < n[0] ? next + 1 : 0;    // else stay at what is read
+    }
+    PGI_ROLLED
+    for (int c = 0; c < z.count; c += team) {
+        int m = z.first + (c + member < z.count ? c + member : c);
+        if (m >= n[2]) m %= n[2];
+        T plane = 0;
+        int j = y.first;
+        PGI_ROLLED
+        for (int b = 0; b < y.count; b += LINES) {
+            const T *from[LINES];
+            T value[LINES][TAPS];
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++) {
+                from[e] = r.at + j * r.sj + m * r.sk;
+                PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++) value[e][a] = from[e][at[a]];
+                if (b + e + 1 < y.count) j = j + 1 < n[1] ? j + 1 : 0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++) {
+                if (b + e >= y.count) continue;
+                T line = 0;
+                PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++)
+                    if (a < x.count) line += weight[a] * value[e][a];
+                int far = next;
+                PGI_ROLLED
+                for (int a = TAPS; a < x.count; a++, far = far + 1 < n[0] ? far + 1 : 0) line += x.w[a] * from[e][far];
+                plane += y.w[b + e] * line;
+            }
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++)
+            if (e < team) sum += (c + e < z.count ? z.w[c + e] : (T)0) * pgi_quad_value(plane, e, team);
+    }
+    return sum;
+}
+
 // Raw f (or a residual) of full multigrid in global memory: that of level l + 1, with weights that average.
 template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
 {
@@ -6590,11 +6859,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small
                         *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
                         *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
     const pgi_view<T> to = coarse.far_f;
+    const int thread = pgi_small_thread(k) + k.block * k.threads, team = k.threads > 1 && fine.n[2] > 1 ? 4 : 1;
     PGI_ROLLED
-    for (int p = pgi_small_thread(k) + k.block * k.threads; p < coarse.points; p += k.threads << k.job.log_blocks) {
+    for (int p = thread / team; p < coarse.points; p += (k.threads << k.job.log_blocks) / team) {
         const int line = p / coarse.n[0], m = line / coarse.n[1], i = p - line * coarse.n[0],
                   j = line - m * coarse.n[1];
-        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
+        const T sum = pgi_small_average_point(from, fine.n, x[i], y[j], z[m], thread % team, team);
+        if (thread % team == 0) to.at[i + j * to.sj + m * to.sk] = sum;
     }
     pgi_small_meet(k);
 }
@@ -6618,7 +6889,95 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
     pgi_small_meet(k);
 }
 
-// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
+// u of level l is the cubic interpolant of level l + 1, one axis after the other: the same sums as
+// pgi_interpolate_plane's, each done once. First u and then t hold what is interpolated along x, and along x and y.
+// Returns 0 where these are too small, or where a face has an array. Not in the ghosts of u: others may be ahead.
+template <class T>
+static PGI_HD inline int pgi_small_along_axes(const pgi_small<T> &k, int l, const pgi_interpolation<T> &from)
+{
+    const pgi_small_level<T> &fine = pgi_small_at(k, l);
+    const int nx = fine.n[0], width = fine.high[0] - fine.low[0], height = fine.high[1] - fine.low[1];
+    const int thread = pgi_small_thread(k), rows = nx + width + height, room = pgi_small_at(k, k.job.first).at;
+    T *const t = pgi_small_arrays(k), *const u = t + fine.u;
+    pgi_cubic<T> *const cubic = (pgi_cubic<T> *)t;
+    const int used = rows * (int)(sizeof(pgi_cubic<T>) / sizeof(T));
+    T face[6];
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        if (from.coarse_faces && k.state.face[q].plane) return 0;
+        const pgi_faces *const faces = q < 4 ? from.coarse_faces : from.fine_faces;
+        face[q] = faces ? pgi_face_value<T>(faces, &k.state, q, 0) : (T)0;
+    }
+    if (used > room) return 0;
+    PGI_ROLLED
+    for (int p = thread; p < rows; p += k.threads) {
+        const int axis = p < nx ? 0 : p < nx + width ? 1 : 2;
+        pgi_cubic<T> row;
+        pgi_cubic_of(fine.transfer.axis[axis],
+                     axis == 0   ? p
+                     : axis == 1 ? p - nx + fine.low[0]
+                                 : p - nx - width + fine.low[1],
+                     1, &row);
+        cubic[p] = row;
+    }
+    pgi_block_barrier(k);
+    int low[2] = {INT32_MAX, INT32_MAX}, high[2] = {-1, -1};    // coarse lines that are needed
+    PGI_ROLLED
+    for (int p = nx; p < rows; p++) PGI_UNROLLED
+    for (int e = 0; e < 4; e++) {
+        const int axis = p >= nx + width, at = cubic[p].j[e];
+        if (at >= 0 && at < low[axis]) low[axis] = at;
+        if (at > high[axis]) high[axis] = at;
+    }
+    const int lines = high[0] - low[0] + 1, planes = high[1] - low[1] + 1;
+    if (high[0] < 0 || high[1] < 0 || nx * lines * planes > fine.ghosts[0] || used + nx * width * planes > room)
+        return 0;
+    const float per_lines = 1.0f / (float)lines, per_width = 1.0f / (float)width;
+    T *const flat = t + used;
+    PGI_ROLLED
+    for (int p = thread; p < nx * lines * planes; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_lines);
+        const pgi_cubic<T> &x = cubic[p - line * nx];
+        const T *const row = from.v + (low[0] + line - c * lines) * from.sj + (low[1] + c) * from.sk;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int a = 0; a < 4; a++) sum += x.w[a] * (x.j[a] >= 0 ? row[x.j[a]] : x.j[a] == -1 ? face[0] : face[1]);
+        u[p] = sum;
+    }
+    pgi_block_barrier(k);
+    PGI_ROLLED
+    for (int p = thread; p < nx * width * planes; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_width);
+        const pgi_cubic<T> &y = cubic[nx + line - c * width];
+        const int i = p - line * nx;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int b = 0; b < 4; b++)
+            if (y.w[b] != 0)
+                sum += y.w[b] * (y.j[b] >= 0    ? u[i + nx * (y.j[b] - low[0] + c * lines)]
+                                 : y.j[b] == -1 ? face[2]
+                                                : face[3]);
+        flat[p] = sum;
+    }
+    pgi_block_barrier(k);
+    PGI_ROLLED
+    for (int p = thread; p < nx * width * height; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), m = pgi_small_quotient(line, per_width);
+        const pgi_cubic<T> &z = cubic[nx + width + m];
+        const int i = p - line * nx, j = line - m * width;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int c = 0; c < 4; c++)
+            if (z.w[c] != 0)
+                sum += z.w[c] * (z.j[c] >= 0    ? flat[i + nx * (j + (z.j[c] - low[1]) * width)]
+                                 : z.j[c] == -1 ? face[4]
+                                                : face[5]);
+        u[pgi_small_place(fine, i) + nx * (j + m * fine.most[0])] = sum;
+    }
+    return 1;
+}
+
+// u of level l is (add: gets) the cubic interpolant of level l + 1. Else a thread has a piece of a column.
 template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
@@ -6630,15 +6989,17 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
     const int nx = fine.n[0], columns = nx * (fine.high[0] - fine.low[0]), nz = fine.high[1] - fine.low[1];
     const int most = columns ? k.threads / columns : 0, planes = most > 1 ? (nz + most - 1) / most : nz;
     const int pieces = planes ? (nz + planes - 1) / planes : 0, pitch = nx * fine.most[0];
+    const int done = !add && pgi_small_along_axes(k, l, from);
     PGI_ROLLED
-    for (int p = pgi_small_thread(k); p < columns * pieces; p += k.threads) {
+    for (int p = pgi_small_thread(k); !done && p < columns * pieces; p += k.threads) {
         const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
         const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
         T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
         pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
                                (const pgi_cubic<T> *)NULL, u, pitch, add);
     }
-    pgi_small_sync(k, pgi_small_at(k, l));
+    pgi_block_barrier(k);
+    pgi_small_copy(k, l, fine.u, fine.u, (T)0);    // to the ghosts
 }
 
 // pgi_fmg
@@ -6725,12 +7086,12 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     PGI_ROLLED
     for (int id = 0; id < level.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-        pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                            [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
-                                const T f = pgi_small_arrays(k)[line.u + place + level.f - level.u];
-                                const double x = (double)(source == PGI_FIELD ? u : source == PGI_RHS ? f : residual);
-                                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
-                            });
+        pgi_small_equations<1>(
+            k, level, strip, 3, 0xff, level.u,
+            [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                const double x = (double)(source == PGI_FIELD ? v.u : source == PGI_RHS ? v.f : v.residual);
+                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
+            });
     }
     pgi_small_add_up(k, sums);
     if (step >= 0) pgi_small_control(k, step, 0);
@@ -6760,11 +7121,12 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
         PGI_ROLLED
         for (int id = 0; id < level.strips; id++) {
             pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-            pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                                [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
-                                    pgi_small_arrays(k)[line.u + place - level.u] = defect;
-                                });
+            pgi_small_equations<1>(k, level, strip, 3, 0xff, level.u,
+                                   [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                       pgi_small_arrays(k)[line.u + place - level.u] = v.residual;
+                                   });
         }
+        pgi_block_barrier(k);
         pgi_small_store(k, 0, 0, residual);
         pgi_small_average(k, 0, residual);
         pgi_small_fmg(k, 1, 0);
@@ -6838,10 +7200,9 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &
     return v;
 }
 
-// How many of the first `count` lines of a rectangle, rows of width from (y, z) on, have y + z of parity c.
-[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
+// How many lines of a rectangle, `rows` rows of width from (y, z) on and `rest` lines more, have y + z of parity c.
+[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int rows, int rest, int c)
 {
-    const int rows = count / width, rest = count - rows * width;
     const int odd = (y + z + c) & 1, last = (odd + rows) & 1;    // whether a row begins with the other parity
     return rows / 2 * width + (rows & 1) * ((width + 1 - odd) / 2) + (rest + 1 - last) / 2;
 }
@@ -6855,92 +7216,196 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
     l.u = l.at;
     l.together = q < k.job.alone && k.job.log_blocks;
-    l.f = l.u + size;
+    l.f = l.u + l.stored;
     l.inverse = l.f + size;
-    for (int a = 0; a < 2; a++) l.low[a] = l.high[a] = l.lines[a] = 0;
-    if (block < l.blocks[0] * l.blocks[1]) {
-        pgi_small_cut(l.n[1], block % l.blocks[0], l.blocks[0], &l.low[0], &l.high[0]);
-        pgi_small_cut(l.n[2], block / l.blocks[0], l.blocks[1], &l.low[1], &l.high[1]);
+    const int *const coarse = pgi_small_at(k, q + 1 < k.job.levels ? q + 1 : q).n;
+    int made_high[2];
+    for (int a = 0; a < 2; a++) {
+        const int y_block = block & ((1 << l.log_blocks[0]) - 1);
+        const int mine = !l.together ? 0 : a == 0 ? y_block : block >> l.log_blocks[0];
+        l.owner[a] = a == 0 ? mine : mine << l.log_blocks[0];
+        pgi_small_cut(l.n[1 + a], mine, l.log_blocks[a], &l.low[a], &l.high[a]);
+        pgi_small_cut(coarse[1 + a], mine, l.log_blocks[a], &l.made[a], &made_high[a]);
     }
-    const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
-    for (int c = 0; c < 2 && count; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, count, c);
+    const int width = l.high[0] - l.low[0];
+    for (int c = 0; c < 2; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, l.high[1] - l.low[1], 0, c);
+    l.made_width = made_high[0] - l.made[0];
+    l.made_count = q + 1 < k.job.levels ? l.made_width * (made_high[1] - l.made[1]) : 0;
     l.lanes = l.half < k.threads ? l.half : k.threads;
     l.slots = k.threads / l.lanes;
     if (l.slots > 1) l.slots &= ~1;
     l.strips = l.slots > 1 ? 1 : 2 * ((l.half + l.lanes - 1) / l.lanes);
-    const int mine = block < l.blocks[0] * l.blocks[1] && q + 1 < k.job.levels;
-    const int *const coarse = pgi_small_at(k, mine ? q + 1 : q).n;
-    int high[2] = {0, 0};
-    l.made[0] = l.made[1] = 0;
-    if (mine) {
-        pgi_small_cut(coarse[1], block % l.blocks[0], l.blocks[0], &l.made[0], &high[0]);
-        pgi_small_cut(coarse[2], block / l.blocks[0], l.blocks[1], &l.made[1], &high[1]);
-    }
-    l.made_width = high[0] - l.made[0];
-    l.made_count = l.made_width * (high[1] - l.made[1]);
     l.per_lane = 1.0f / (float)l.lanes;
     l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
     l.per_x = 1.0f / (float)l.n[0];
     l.per_y = 1.0f / (float)l.n[1];
+    l.per_z = 1.0f / (float)l.n[2];
+    l.per_rectangle = 1.0f / (float)(width > 0 ? width : 1);
+    l.window = l.most_window[0] * l.most_window[1];
+    l.per_wide = 1.0f / (float)l.most_window[0];
+    l.per_window = 1.0f / (float)l.window;
 }
 
-// Makes the lines of a level, then 1/diagonal.
-template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
+// Where in this block line (j, k) of u or its ghost lies; -1: nowhere.
+template <class T> static PGI_HD inline int pgi_small_near(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                           const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
+                                                           int j, int m)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
-    const pgi_small_row<T> *ys = pgi_small_rows(k, pgi_small_at(k, l), 1),
-                           *zs = pgi_small_rows(k, pgi_small_at(k, l), 2);
-    const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
-    const auto find = [&](int j, int m) {
-        return pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
-    };
+    const int nx = level.n[0], y_own = ys[j].owner == level.owner[0] || !level.together,
+              z_own = zs[m].owner == level.owner[1] || !level.together;
+    (void)k;
+    if (y_own && z_own) return level.u + ys[j].local + zs[m].local;
+    if ((!y_own && !z_own) || level.low[0] == level.high[0] || level.low[1] == level.high[1]) return -1;
+    const pgi_small_row<T> *const rows = y_own ? zs : ys;
+    const int a = y_own, here = a ? m : j, along = a ? j - level.low[0] : m - level.low[1];
+    const int above = here == rows[level.high[a] - 1].above;
+    if (!above && here != rows[level.low[a]].below) return -1;
+    return level.u + level.ghosts[2 * a + above] + along * nx;
+}
+
+// The same in any block: its own where it has one, else PGI_SMALL_FAR more than the place in another.
+template <class T> static PGI_HD inline pgi_spot pgi_small_find(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                                const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
+                                                                int j, int m)
+{
+    const int near = pgi_small_near(k, level, ys, zs, j, m);
+    return near >= 0
+               ? pgi_small_spot(k, near)
+               : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner) + PGI_SMALL_FAR;
+}
+
+// Makes line q of a level, in the order of its rectangle.
+template <class T> static PGI_HD inline void pgi_small_make_line(const pgi_small<T> &k, int l, int q)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l),
+                             &finer = pgi_small_at(k, l > 0 ? l - 1 : 0);
+    char *const tables = pgi_small_tables_of(k);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2),
+                           *cy = pgi_small_rows(k, coarse, 1), *cz = pgi_small_rows(k, coarse, 2);
+    const int width = level.high[0] - level.low[0], row = pgi_small_quotient(q, level.per_rectangle);
+    const int j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
+    const pgi_small_row<T> &y = ys[j], &z = zs[m];
+    const int before = pgi_small_count(level.low[0], level.low[1], width, row, q - row * width, c);
+    const int number = before + (c ? level.lines[0] : 0);
+    ((int *)(tables + level.numbers_at))[row * level.most[0] + q - row * width] = number;
+    pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
+    line.u = level.u + y.local + z.local;
+    line.ym = pgi_small_near(k, level, ys, zs, y.below, m);
+    line.yp = pgi_small_near(k, level, ys, zs, y.above, m);
+    line.zm = pgi_small_near(k, level, ys, zs, j, z.below);
+    line.zp = pgi_small_near(k, level, ys, zs, j, z.above);
+    line.lower_y = y.row.lower;
+    line.upper_y = y.row.upper;
+    line.lower_z = z.row.lower;
+    line.upper_z = z.row.upper;
+    line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
+    line.j = j;
+    line.k = m;
+    line.area = y.weight * z.weight;
+    int flags = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
+                (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
+    PGI_UNROLLED
+    for (int e = 0; e < 4 && level.together; e++) {
+        const int owner = e < 2 ? ys[e & 1 ? y.above : y.below].owner : zs[e & 1 ? z.above : z.below].owner;
+        if (owner == level.owner[e / 2]) continue;
+        const int along = e < 2 ? m - level.low[1] : j - level.low[0];
+        flags |= PGI_SMALL_GHOSTS << e;
+        line.ghost[e] =
+            pgi_small_spot(k, level.u + level.ghosts[e ^ 1] + along * level.n[0], owner + level.owner[1 - e / 2]);
+    }
+    line.flags = flags;
+    if (!level.together && finer.together) {
+        const int y_block = pgi_small_quotient(j << finer.log_blocks[0], level.per_y),
+                  z_block = pgi_small_quotient(m << finer.log_blocks[1], level.per_z);
+        line.ghost[0] = pgi_small_spot(k, line.u, y_block + (z_block << finer.log_blocks[0]));
+    }
+    if (&coarse == &level) return;
+    const pgi_pair<T> &py = ((const pgi_pair<T> *)(tables + level.pairs[1]))[j],
+                      &pz = ((const pgi_pair<T> *)(tables + level.pairs[2]))[m];
     PGI_ROLLED
-    for (int q = pgi_small_thread(k); q < count; q += k.threads) {
-        const int row = q / width, j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
-        const pgi_small_row<T> y = ys[j], z = zs[m];
-        const int place = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
-        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[place];
-        line.u = level.u + y.local + z.local;
-        line.ym = find(j + y.below, m);
-        line.yp = find(j + y.above, m);
-        line.zm = find(j, m + z.below);
-        line.zp = find(j, m + z.above);
-        line.lower_y = y.row.lower;
-        line.upper_y = y.row.upper;
-        line.lower_z = z.row.lower;
-        line.upper_z = z.row.upper;
-        line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
-        line.j = j;
-        line.k = m;
-        line.area = y.weight * z.weight;
-        line.seams = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
-                     (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
-        if (&coarse == &level) continue;
-        const pgi_small_row<T> *cy = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
-                               *cz = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
-        const pgi_pair<T> py = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[1]))[j],
-                          pz = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[2]))[m];
-        PGI_UNROLLED
-        for (int e = 0; e < 4; e++) {
-            const pgi_small_row<T> &to_y = cy[e & 1 ? py.j1 : py.j0], &to_z = cz[e & 2 ? pz.j1 : pz.j0];
-            line.coarse[e] = pgi_small_spot(k, coarse.u + to_y.local + to_z.local, to_y.owner + to_z.owner);
+    for (int e = 0; e < 4; e++)
+        line.coarse[e] = pgi_small_find(k, coarse, cy, cz, e & 1 ? py.j1 : py.j0, e & 2 ? pz.j1 : pz.j0);
+    line.weight[0] = py.w0;
+    line.weight[1] = py.w1;
+    line.weight[2] = pz.w0;
+    line.weight[3] = pz.w1;
+}
+
+// Finds fine line q of those that the restriction from a level reads: a block of most_window for each coarse line.
+template <class T> static PGI_HD inline void pgi_small_make_source(const pgi_small<T> &k, int l, int q)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    char *const tables = pgi_small_tables_of(k);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2);
+    const int wide = level.most_window[0], made = pgi_small_quotient(q, level.per_window),
+              part = q - made * level.window, row = pgi_small_quotient(made, level.per_width),
+              c = pgi_small_quotient(part, level.per_wide), b = part - c * wide;
+    const pgi_small_window
+        &y = ((const pgi_small_window *)(tables + level.windows[1]))[level.made[0] + made - row * level.made_width],
+        &z = ((const pgi_small_window *)(tables + level.windows[2]))[level.made[1] + row];
+    if (b >= y.count || c >= z.count) return;
+    int j = y.first + b, m = z.first + c;
+    while (j >= level.n[1]) j -= level.n[1];
+    while (m >= level.n[2]) m -= level.n[2];
+    ((pgi_spot *)(tables + level.sources_at))[q] = pgi_small_find(k, level, ys, zs, j, m);
+}
+
+// Makes the lines of all levels, and what restrictions read. Threads of a warp work at lines of different levels, as
+// each takes long and there are few.
+template <class T> static PGI_HD inline void pgi_small_make_lines(const pgi_small<T> &k)
+{
+    PGI_ROLLED
+    for (int what = 0; what < 2; what++) {
+        const auto count = [&](int l) {
+            const pgi_small_level<T> &level = pgi_small_at(k, l);
+            return what ? level.window * level.made_count : level.lines[0] + level.lines[1];
+        };
+        PGI_ROLLED
+        for (int p = pgi_small_thread(k);; p += k.threads) {
+            int l = k.job.entry, q = p;
+            PGI_ROLLED
+            for (; l < k.job.levels && q >= count(l); l++) q -= count(l);
+            if (l == k.job.levels) break;
+            if (what)
+                pgi_small_make_source(k, l, q);
+            else
+                pgi_small_make_line(k, l, q);
         }
-        line.weight[0] = py.w0;
-        line.weight[1] = py.w1;
-        line.weight[2] = pz.w0;
-        line.weight[3] = pz.w1;
     }
 }
 
-template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
+// Works out 1/diagonal on all levels.
+template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, l), 0);
-    const int to = level.inverse - level.u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0}, z = {line.lower_z, line.upper_z, 0};
-        pgi_small_arrays(k)[line.u + place + to] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
-    });
+    enum { BATCH = 3 };
+    T *const arrays = pgi_small_arrays(k);
+    int first = pgi_small_thread(k), l = k.job.entry;
+    const auto count = [&]() {
+        const pgi_small_level<T> &level = pgi_small_at(k, l);
+        return level.n[0] * (level.lines[0] + level.lines[1]);
+    };
+    PGI_ROLLED
+    for (;;) {
+        T v[BATCH];
+        int at[BATCH];
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++, first += k.threads) {
+            for (; l < k.job.levels && first >= count(); l++) first -= count();
+            at[e] = -1;
+            if (l == k.job.levels) continue;
+            const pgi_small_level<T> &level = pgi_small_at(k, l);
+            const int number = pgi_small_quotient(first, level.per_x), place = first - number * level.n[0];
+            const pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
+            const pgi_row<T> x = pgi_small_rows(k, level, 0)[place].row, y = {line.lower_y, line.upper_y, 0},
+                             z = {line.lower_z, line.upper_z, 0};
+            at[e] = line.u + place + level.inverse - level.u;
+            v[e] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++)
+            if (at[e] >= 0) arrays[at[e]] = v[e];
+        if (l == k.job.levels) return;
+    }
 }
 
 // The job, as one thread does it with the others. memory: of the block, memory_bytes.
@@ -6960,9 +7425,9 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int q = job.entry + thread; q < job.levels; q += threads) pgi_small_locate(k, q);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int l = job.entry; l < job.levels; l++) pgi_small_lines(k, l);
+    pgi_small_make_lines(k);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
+    pgi_small_invert(k);
     pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
     const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
     switch (job.task) {
@@ -7038,11 +7503,12 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     memset((void *)row, 0, sizeof *row);
                     row->row = pgi_row_of(axis, i);
                     row->weight = pgi_weight_of(axis, i);
-                    row->below = place(i + pgi_below(axis, i)) - (a ? i : 0);
-                    row->above = place(i + pgi_above(axis, i)) - (a ? i : 0);
+                    row->below = place(i + pgi_below(axis, i));
+                    row->above = place(i + pgi_above(axis, i));
                     if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
                 }
                 T *w = (T *)(host + weights);
+                if (a > 0) x->most_window[a - 1] = 1;
                 for (int i = 0; i < coarse_n; i++) {
                     pgi_window<T> window;
                     pgi_restriction(t, axis, coarse, i, 0, &window);
@@ -7051,6 +7517,7 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     while (to - 1 > from && window.w[to - 1] == 0) to--;
                     const pgi_small_window packed = {(window.first + from) % n, to - from, (int)((char *)w - host)};
                     ((pgi_small_window *)(host + x->windows[a]))[i] = packed;
+                    if (a > 0 && x->most_window[a - 1] < packed.count) x->most_window[a - 1] = packed.count;
                     for (int e = from; e < to; e++) *w++ = window.w[e];
                 }
                 used = pgi_small_align((size_t)((char *)w - host));    // the rest of the weights is not needed
@@ -7109,8 +7576,8 @@ static int pgi_small_first(const pg_solver *s)
     return s->multigrid ? first : s->levels;
 }
 
-// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others read.
-[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int blocks[2])
+// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others have ghosts of.
+[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int share[2])
 {
     int64_t best = INT64_MAX;
     for (int log_y = 0; log_y <= log_blocks; log_y++) {
@@ -7119,8 +7586,8 @@ static int pgi_small_first(const pg_solver *s)
         const int64_t cost = 4 * y * z + (by > 1 ? z : 0) + (bz > 1 ? y : 0);
         if (cost >= best) continue;
         best = cost;
-        blocks[0] = by;
-        blocks[1] = bz;
+        share[0] = log_y;
+        share[1] = log_blocks - log_y;
     }
 }
 
@@ -7134,31 +7601,50 @@ template <class T> static int pgi_small_fit(pg_solver *s, char *host, int log_bl
         int64_t elements = 2 * PGI_SMALL_WORK * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
         int64_t bytes = (int64_t)pgi_small_align(sizeof(pgi_small<T>)) + job->table_bytes;
         job->alone = log_blocks ? job->first : 0;
+        const auto take = [&](int64_t size) {
+            const int64_t at = bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>));
+            bytes += (int64_t)pgi_small_align((size_t)size);
+            return (int)at;
+        };
+        int share[2] = {0, 0};
+        pgi_small_share(level[job->first].n, log_blocks, share);
         for (int pass = 0; pass < 2; pass++)
             for (int q = job->first; q < job->levels && bytes <= limit; q++) {
                 pgi_small_level<T> *l = &level[q];
                 if (pass == 1) {
                     l->at = (int)elements;
-                    elements += 3 * l->n[0] * l->most[0] * l->most[1];
+                    elements += l->stored + 2 * l->n[0] * l->most[0] * l->most[1];
                     continue;
                 }
-                const int together = log_blocks && l->points > PGI_SMALL_ALONE;
+                const int together = log_blocks && l->points > PGI_SMALL_ALONE && q + 1 < job->levels;
                 if (together) job->alone = q + 1;
-                pgi_small_share(l->n, together ? log_blocks : 0, l->blocks);
-                for (int a = 0; a < 2; a++) l->most[a] = (l->n[1 + a] + l->blocks[a] - 1) / l->blocks[a];
+                int made = 1;
+                for (int a = 0; a < 2; a++) {
+                    l->log_blocks[a] = together ? share[a] : 0;
+                    const int last = (1 << l->log_blocks[a]) - 1;
+                    l->most[a] = (l->n[1 + a] + last) >> l->log_blocks[a];
+                    made *= q + 1 < job->levels ? (level[q + 1].n[1 + a] + last) >> l->log_blocks[a] : 0;
+                }
                 for (int a = 1; a < 3; a++)
                     for (int i = 0; i < l->n[a]; i++) {
                         pgi_small_row<T> *row = (pgi_small_row<T> *)(host + l->rows[a]) + i;
                         int low, high;
-                        row->owner = (int)((int64_t)i * l->blocks[a - 1] / l->n[a]);
-                        pgi_small_cut(l->n[a], row->owner, l->blocks[a - 1], &low, &high);
+                        row->owner = (int)(((int64_t)i << l->log_blocks[a - 1]) / l->n[a]);
+                        pgi_small_cut(l->n[a], row->owner, l->log_blocks[a - 1], &low, &high);
                         row->local = (i - low) * l->n[0] * (a == 2 ? l->most[0] : 1);
-                        row->owner *= a == 2 ? l->blocks[0] : 1;
+                        if (a == 2) row->owner <<= l->log_blocks[0];
                     }
                 const int lines = l->most[0] * l->most[1];
-                if (elements < lines * l->n[0]) elements = (lines * l->n[0] + 1) / 2 * 2;
-                l->lines_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
-                bytes += (int64_t)lines * (int)sizeof(pgi_small_line<T>);
+                l->stored = lines * l->n[0];
+                for (int e = 0; e < 4; e++) {
+                    l->ghosts[e] = l->stored;
+                    if (l->log_blocks[e / 2]) l->stored += l->most[1 - e / 2] * l->n[0];
+                }
+                if (elements < l->stored) elements = (l->stored + 1) / 2 * 2;
+                l->lines_at = take((int64_t)lines * (int)sizeof(pgi_small_line<T>));
+                l->numbers_at = take((int64_t)lines * (int)sizeof(int));
+                l->sources_at =
+                    take((int64_t)made * (made ? l->most_window[0] * l->most_window[1] : 0) * (int)sizeof(pgi_spot));
             }
         job->arrays_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
         bytes += elements * (int)sizeof(T);

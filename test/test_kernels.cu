@@ -1,6 +1,7 @@
 // The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the
 // GPU against the same one of the CPU on random boxes whose sizes divide nothing.
 #define PGI_PASS_POINTS 0    // passes on the smallest grids too
+#define PGI_CACHED_POINTS 3000
 #include "../poisson_gpu.cu"
 
 #include "common.h"
@@ -514,14 +515,16 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
     });
 }
 
-// Red-black sweeps from every guess, then the restriction of the residual.
+// Red-black sweeps from every guess, then the restriction of the residual: by passes, or by what smaller levels take.
 template <class T> static void compare_red_black_passes(const pg_desc *desc, rng *r)
 {
     const int sweeps = rng_int(r, 0, 3), reversed = rng_int(r, 0, 1), head = rng_int(r, PGI_FROM_U, PGI_CORRECTED);
     const double omega = rng_uniform(r, 0.8, 1.4), limit = sizeof(T) == 4 ? 1e-5 : 1e-13;
+    const int smaller = rng_int(r, 0, 1);
     T *data[2] = {NULL, NULL};
-    compare_passes<T>(desc, r, limit, [&](pg_solver *s, const pgi_level *l, pgi_rhs rhs, int passes) {
-        pgi_level *const coarse = s->level + 1;
+    compare_passes<T>(desc, r, limit, [&](pg_solver *s, const pgi_level *level, pgi_rhs rhs, int passes) {
+        pgi_level *const coarse = s->level + 1, own = *level, *const l = &own;
+        if (smaller) l->points = -1;
         const size_t points = s->levels > 1 ? (size_t)coarse->points : 0;
         if (!points) return l->u;
         if (!data[0]) {
