@@ -2333,7 +2333,8 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     }
 }
 
-// Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread 0's. Two barriers.
+// Adds up the sums of a block of PGI_BLOCK threads at most in a fixed order: lanes, then warps. The result is thread
+// 0's. Two barriers.
 static __device__ inline void pgi_block_sums(double sums[4])
 {
     __shared__ double warp_sums[PGI_BLOCK / 32][4];
@@ -2348,7 +2349,7 @@ static __device__ inline void pgi_block_sums(double sums[4])
         for (int q = 0; q < 4; q++) warp_sums[warp][q] = sums[q];
     __syncthreads();
     if (thread == 0)
-        for (int w = 1; w < PGI_BLOCK / 32; w++) pgi_combine(sums, warp_sums[w]);
+        for (int w = 1; w < (int)(blockDim.x * blockDim.y) / 32; w++) pgi_combine(sums, warp_sums[w]);
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
@@ -2367,7 +2368,7 @@ static __device__ inline void pgi_finish_sums(double sums[4], double *partials, 
     if (!last) return;
     __threadfence();
     for (int q = 0; q < 4; q++) sums[q] = 0;
-    for (int p = thread; p < (int)gridDim.x; p += PGI_BLOCK) {
+    for (int p = thread; p < (int)gridDim.x; p += (int)(blockDim.x * blockDim.y)) {
         double other[4];
         for (int q = 0; q < 4; q++) other[q] = __ldcg(partials + 4 * (size_t)p + q);
         pgi_combine(sums, other);
@@ -3820,395 +3821,6 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     }
 }
 
-// ---- the restricted residual ----
-
-// The unknown at index i of an endless axis, or the last one before a closed end.
-template <class T> static __device__ inline int pgi_nearest(const pgi_axis<T> &a, int i)
-{
-    if (a.periodic) return i < 0 ? i + a.n : i >= a.n ? i - a.n : i;
-    return i < 0 ? 0 : i < a.n ? i : a.n - 1;
-}
-
-// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
-template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
-{
-    pgi_taps<T> row;
-    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
-    row.first = row.coarse = lo + slot;
-    if (t.kind != PGI_SAME) {
-        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
-        if (at < 0) at = 0;
-        while (at < t.nc && t.taps[at].first < lo) at++;
-        if (at + slot < t.nc)
-            row = t.taps[at + slot];
-        else
-            row.first = hi;
-    }
-    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
-    return row;
-}
-
-// What a plane of residuals gives to the coarse planes of a tile: to number `slot` of them and to the next one.
-template <class T> struct pgi_plane_share {
-    int slot;
-    T w0, w1;
-};
-
-// Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
-// multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
-// at 512^3 cells: f64 0.69 ms, f32 0.49.
-#ifndef PGI_RESTRICT_TUNE
-#define PGI_RESTRICT_TUNE                                                                                              \
-    {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
-#endif
-static constexpr int pgi_restrict_tuning[3][5] = {PGI_RESTRICT_TUNE};
-template <class T, int FLAT> struct pgi_restricting {
-    enum {
-        ENTRY = FLAT ? 2 : sizeof(T) == 4,
-        WIDE = pgi_restrict_tuning[ENTRY][0],
-        HIGH = pgi_restrict_tuning[ENTRY][1],
-        ROWS = pgi_restrict_tuning[ENTRY][2],
-        AHEAD = pgi_restrict_tuning[ENTRY][3],
-        BLOCKS = pgi_restrict_tuning[ENTRY][4],
-        THREADS = WIDE * HIGH / ROWS / 2,
-        LANES = FLAT ? (int)THREADS : WIDE / 2,    // threads side by side
-        HALO = FLAT ? 0 : 1,
-        PITCH = WIDE + 4,               // of u, with a halo of 1 that keeps pairs aligned
-        SUM_PITCH = WIDE + PGI_TAPS,    // a window reaches beyond a tile only with weights of 0
-        PLANES = FLAT ? 256 : 64,       // of a slab at most
-        TABLES = (PLANES + PGI_TAPS) * (sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
-                 (WIDE + HIGH + PLANES + 2) * sizeof(pgi_taps<T>)
-    };
-};
-
-// What a tile of `high` rows keeps in shared memory: planes of u with their halo, of f, and of sums to be restricted
-template <class T, int FLAT> struct pgi_restricted_layout {
-    int plane, f_plane, sum, values;
-    PGI_HD pgi_restricted_layout(int high)
-    {
-        typedef pgi_restricting<T, FLAT> tuned;
-        plane = (high + 2 * tuned::HALO) * tuned::PITCH;
-        f_plane = high * tuned::WIDE;
-        sum = (high + PGI_TAPS) * tuned::SUM_PITCH;
-        values = (tuned::AHEAD + 2) * plane + (tuned::AHEAD + 1) * f_plane + 2 * sum;
-    }
-};
-
-template <class T> struct pgi_restricted {
-    pgi_box<T> b;
-    pgi_transfers<T> transfer;
-    pgi_grid u, coarse_f;
-    pgi_rhs rhs;
-    int own[3], tiles[3];    // points from tile to tile, and the numbers of tiles
-    int last;                // planes beyond its own that a slab restricts from
-    int wide;                // threads that share a coarse row, as a shift
-};
-
-// Copies planes of a grid to shared memory, one after the other: a thread ROWS pairs of columns.
-template <class T, int ROWS, int SETS> struct pgi_supply {
-    const char *plane;
-    unsigned row[ROWS], second[SETS];    // offsets in a plane; the second column's from the first
-    bool paired, steady;                 // all columns of this thread, of the whole tile
-    // From plane z - 1 to z; beyond a closed end the last one again.
-    __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
-    {
-        if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
-    }
-    __device__ void fetch(T *to, int pitch) const
-    {
-        if (steady) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
-            return;
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            if (paired)
-                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
-            else {
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
-            }
-    }
-};
-
-// Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Covers a tile plane by plane, while
-// planes to come are on their way to shared memory; a thread has two columns of some rows. Residuals are summed along z
-// as they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none   One
-// barrier a plane
-template <class T, int FLAT>
-static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_restricting<T, FLAT>::BLOCKS)
-    pgi_restrict_residual_tile_kernel(const pgi_restricted<T> a)
-{
-    typedef pgi_restricting<T, FLAT> tuned;
-    typedef typename pgi_two<T>::type T2;
-    enum {
-        ROWS = tuned::ROWS,
-        WIDE = tuned::WIDE,
-        AHEAD = tuned::AHEAD,
-        PITCH = tuned::PITCH,
-        HALO = tuned::HALO,
-        PLANES = tuned::PLANES,
-        SUM_PITCH = tuned::SUM_PITCH,
-        EDGES = 2,                                     // points of the halo that a thread copies at most
-        APART = FLAT ? 2 * (int)tuned::THREADS : 0,    // columns from row to row of a thread
-        SETS = FLAT ? ROWS : 1                         // of columns of a thread
-    };
-    const int high = FLAT ? 1 : (int)blockDim.y * ROWS, threads = (int)(tuned::LANES * blockDim.y);
-    const pgi_restricted_layout<T, FLAT> size(high);
-    PGI_DYNAMIC_SHARED(T, u_slots);
-    T *const f_slots = u_slots + (AHEAD + 2) * size.plane, *const sums = f_slots + (AHEAD + 1) * size.f_plane;
-    __shared__ pgi_row<T> z_rows[PLANES + PGI_TAPS];
-    __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
-    __shared__ pgi_taps<T> x_taps[WIDE], y_taps[tuned::HIGH], z_taps[PLANES + 2];
-    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int tx = 2 * (int)threadIdx.x, ty = FLAT ? 0 : (int)threadIdx.y * ROWS,
-              thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
-    const int tile_x = (int)blockIdx.x % a.tiles[0], rest = (int)blockIdx.x / a.tiles[0], tile_y = rest % a.tiles[1];
-    const int x0 = tile_x * a.own[0], x1 = tile_x < a.tiles[0] - 1 ? x0 + a.own[0] : ax.n;
-    const int y0 = tile_y * a.own[1], y1 = tile_y < a.tiles[1] - 1 ? y0 + a.own[1] : ay.n;
-    const int z0 = rest / a.tiles[1] * a.own[2], z1 = z0 + a.own[2] < az.n ? z0 + a.own[2] : az.n;
-    const int count = z1 - z0 + a.last;    // planes of residuals
-
-    // Points beyond an end stand for the last one, and count as 0.
-    const auto column_of = [&](int x) { return ax.periodic ? (x + ax.n) % ax.n : pgi_nearest(ax, x); };
-    const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(ay, y); };
-    const auto offset = [&](const pgi_grid &g, int x, int y) {
-        return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
-    };
-    pgi_supply<T, ROWS, SETS> u_supply, f_supply;
-    u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
-    f_supply.plane = (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T);
-    bool whole = true;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int x = x0 + tx + r * APART, y = y0 + ty + (FLAT ? 0 : r);
-        u_supply.row[r] = offset(a.u, x, y);
-        f_supply.row[r] = offset(a.rhs.f, x, y);
-        whole = whole && column_of(x + 1) == column_of(x) + 1 && column_of(x) % 2 == 0;
-        u_supply.second[r % SETS] = f_supply.second[r % SETS] =
-            (unsigned)((column_of(x + 1) - column_of(x)) * (int)sizeof(T));
-    }
-    const auto aligned = [&](const pgi_grid &g) {    // columns 2 i and 2 i + 1 can be copied together
-        return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % sizeof(T2) == 0;
-    };
-    const bool inside = x0 + WIDE <= ax.n;
-    u_supply.paired = whole && aligned(a.u);
-    f_supply.paired = whole && aligned(a.rhs.f);
-    u_supply.steady = inside && aligned(a.u);
-    f_supply.steady = inside && aligned(a.rhs.f);
-    // The halo without its corners
-    const int edges = 2 * HALO * WIDE + 2 * high;
-    unsigned edge[EDGES];
-    int edge_at[EDGES];    // in a plane
-#pragma unroll
-    for (int e = 0; e < EDGES; e++) {
-        const int q = thread + e * threads, side = q - 2 * HALO * WIDE;
-        const int ex = side < 0      ? q % WIDE
-                       : side < high ? -1
-                                     : (int)WIDE,
-                  ey = side >= 0  ? side % high
-                       : q < WIDE ? -1
-                                  : high;
-        edge[e] = q < edges ? offset(a.u, x0 + ex, y0 + ey) : 0;
-        edge_at[e] = q < edges ? (ey + HALO) * PITCH + ex + 2 : -1;
-    }
-    const int at = (ty + HALO) * PITCH + tx + 2, f_at = ty * WIDE + tx;    // in a plane
-    const auto fetch_u = [&](T *slot, int z) {
-        u_supply.fetch(slot + at, FLAT ? (int)APART : (int)PITCH);
-#pragma unroll
-        for (int e = 0; e < EDGES; e++)
-            if (edge_at[e] >= 0) pgi_copy_async<sizeof(T), 0>(slot + edge_at[e], u_supply.plane + edge[e]);
-        u_supply.turn(a.u, az, z + 1);
-    };
-    const auto fetch_f = [&](T *slot, int z) {
-        f_supply.fetch(slot + f_at, FLAT ? (int)APART : (int)WIDE);
-        f_supply.turn(a.rhs.f, az, z + 1);
-    };
-    T down[ROWS][2], here[ROWS][2], sum[ROWS][2], following[ROWS][2];    // down: what the plane below has more
-    const char *const before = (const char *)pgi_data<T>(a.u) + pgi_nearest(az, z0 - 1) * a.u.sk * (int64_t)sizeof(T);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const unsigned second = u_supply.row[r] + u_supply.second[r % SETS];
-        here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
-        here[r][1] = pgi_load((const T *)(u_supply.plane + second));
-        down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
-        down[r][1] = pgi_load((const T *)(before + second)) - here[r][1];
-        sum[r][0] = sum[r][1] = following[r][0] = following[r][1] = 0;
-    }
-    fetch_u(u_slots, z0);
-    for (int q = 0; q < AHEAD; q++) {
-        fetch_u(u_slots + (q + 1) * size.plane, z0 + q + 1);
-        fetch_f(f_slots + q * size.f_plane, z0 + q);
-        pgi_copy_commit();
-    }
-
-    for (int q = thread; q < WIDE; q += threads) x_taps[q] = pgi_taps_of(a.transfer.axis[0], x0, x1, q);
-    for (int q = thread; q < high; q += threads) y_taps[q] = pgi_taps_of(a.transfer.axis[1], y0, y1, q);
-    for (int q = thread; q < z1 - z0 + 2; q += threads) z_taps[q] = pgi_taps_of(a.transfer.axis[2], z0, z1, q);
-    for (int q = thread; q < count; q += threads) z_rows[q] = pgi_row_of(az, pgi_nearest(az, z0 + q));
-    for (int q = thread; q < 2 * size.sum; q += threads) sums[q] = 0;
-    __syncthreads();
-    for (int q = thread; q < count; q += threads) {
-        const int near = (int)((int64_t)q * a.transfer.axis[2].nc / a.transfer.axis[2].nf) - 3;
-        pgi_plane_share<T> share = {0, 0, 0};
-        for (int m = near > 0 ? near : 0;; m++) {
-            const int in = z0 + q - z_taps[m].first, next = z0 + q - z_taps[m + 1].first;
-            if (z_taps[m].coarse < 0 || in < 0) break;
-            share.slot = m;
-            share.w0 = in < PGI_TAPS ? z_taps[m].w[in] : (T)0;
-            share.w1 = z_taps[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z_taps[m + 1].w[next] : (T)0;
-            if (share.w0 != 0) break;
-        }
-        shares[q] = share;
-    }
-
-    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
-    T reaction[ROWS][2];
-    unsigned live = 0;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int x = x0 + tx + r * APART, y = y0 + ty + (FLAT ? 0 : r);
-        const bool in = ay.periodic || FLAT || y < ay.n;
-        if (!FLAT || r == 0) yr[FLAT ? 0 : r] = pgi_row_of(ay, row_of(y));
-#pragma unroll
-        for (int c = 0; c < 2; c++) {
-            pgi_row<T> &of_x = xr[FLAT ? r : 0][c];
-            if (FLAT || r == 0) of_x = pgi_row_of(ax, column_of(x + c));
-            reaction[r][c] = (alpha + yr[FLAT ? 0 : r].reaction) + of_x.reaction;
-            live |= (unsigned)(in && (ax.periodic || x + c < ax.n)) << (2 * r + c);
-        }
-    }
-    const bool cut = (!ax.periodic && x0 + WIDE > ax.n) || (!ay.periodic && !FLAT && y0 + high > ay.n);
-    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
-    const bool touched = mask & ((x0 == 0 || x0 + WIDE >= ax.n ? 3u : 0u) | (y0 == 0 || y0 + high >= ay.n ? 12u : 0u) |
-                                 (z0 == 0 || z1 + PGI_TAPS >= az.n ? 48u : 0u));
-    int slot = 0, f_slot = 0;    // of plane z0 + q
-    int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
-    const auto finish = [&]() {
-        T *const plane = sums + (open & 1) * size.sum + ty * SUM_PITCH + tx;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            T2 v;
-            v.x = sum[r][0], v.y = sum[r][1];
-            *(T2 *)(plane + r * (FLAT ? (int)APART : (int)SUM_PITCH)) = v;
-#pragma unroll
-            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
-        }
-        ready = open++;
-    };
-    const auto restrict_plane = [&](int most) {
-        for (int q = thread; q < high << a.wide; q += threads) {
-            const pgi_taps<T> &xt = x_taps[q & ((1 << a.wide) - 1)], &yt = y_taps[q >> a.wide];
-            if (xt.coarse < 0 || yt.coarse < 0) continue;
-            const T *const from = sums + (ready & 1) * size.sum + (yt.first - y0) * SUM_PITCH + xt.first - x0;
-            T v = 0;
-#pragma unroll
-            for (int j = 0; j < PGI_TAPS; j++) {
-                if (j >= most) break;
-                T line = 0;
-#pragma unroll
-                for (int o = 0; o < PGI_TAPS; o++) {
-                    if (o >= most) break;
-                    line += xt.w[o] * from[j * SUM_PITCH + o];
-                }
-                v += yt.w[j] * line;
-            }
-            pgi_data<T>(a.coarse_f)[xt.coarse + yt.coarse * a.coarse_f.sj + z_taps[ready].coarse * a.coarse_f.sk] = v;
-        }
-        ready = -1;
-    };
-    const int most = a.transfer.axis[0].most_taps > a.transfer.axis[1].most_taps ? a.transfer.axis[0].most_taps
-                                                                                 : a.transfer.axis[1].most_taps;
-    // Beyond the last plane of residuals, what is complete is still to be restricted.
-    for (int q = 0; q < count || ready >= 0 || z_taps[open].coarse >= 0; q++) {
-        pgi_copy_wait<AHEAD - 1>();
-        __syncthreads();
-        if (ready >= 0) {
-            if (most <= 2)
-                restrict_plane(2);
-            else if (most == 3)
-                restrict_plane(3);
-            else
-                restrict_plane(PGI_TAPS);
-        }
-        if (q >= count) {
-            if (z_taps[open].coarse >= 0) finish();
-            continue;
-        }
-        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
-        fetch_u(u_slots + (slot > 0 ? slot - 1 : AHEAD + 1) * size.plane, z0 + q + AHEAD + 1);
-        fetch_f(f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * size.f_plane, z0 + q + AHEAD);
-        pgi_copy_commit();
-        const pgi_row<T> zr = z_rows[q];
-        const pgi_plane_share<T> share = shares[q];
-        if (open < share.slot) finish();
-        const T *const u = u_slots + slot * size.plane + at, *const up = u_slots + next_slot * size.plane + at;
-        const T *const f = f_slots + f_slot * size.f_plane + f_at;
-        T above[ROWS][2], residual[ROWS][2];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const T2 v = *(const T2 *)(up + r * (FLAT ? (int)APART : (int)PITCH));
-            above[r][0] = v.x, above[r][1] = v.y;
-        }
-        T south[2] = {0, 0}, north[2] = {0, 0};
-        if (!FLAT) {
-            const T2 v = *(const T2 *)(u - PITCH);
-            south[0] = v.x - here[0][0], south[1] = v.y - here[0][1];
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const T *const row = u + r * (FLAT ? (int)APART : (int)PITCH);
-            const T2 right = *(const T2 *)(f + r * (FLAT ? (int)APART : (int)WIDE));
-            const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
-            if (!FLAT && r == ROWS - 1) {
-                const T2 v = *(const T2 *)(row + PITCH);
-                north[0] = v.x - here[r][0], north[1] = v.y - here[r][1];
-            } else if (!FLAT) {
-                north[0] = here[r < ROWS - 1 ? r + 1 : 0][0] - here[r][0];
-                north[1] = here[r < ROWS - 1 ? r + 1 : 0][1] - here[r][1];
-            }
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const T up = above[r][c] - here[r][c];
-                residual[r][c] =
-                    (c ? right.y : right.x) - pgi_sum(xr[FLAT ? r : 0][c], yr[FLAT ? 0 : r], zr,
-                                                      reaction[r][c] + zr.reaction, here[r][c], c ? -middle : west,
-                                                      c ? east : middle, south[c], north[c], down[r][c], up);
-                down[r][c] = -up;
-                here[r][c] = above[r][c];
-                south[c] = -north[c];
-            }
-        }
-        if (mean != 0)
-#pragma unroll
-            for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
-        if (touched) {
-            const int k = pgi_nearest(az, z0 + q);
-#pragma unroll
-            for (int e = 0; e < 2 * ROWS; e++)
-                residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
-                                                       column_of(x0 + tx + e / 2 * APART + (e & 1)),
-                                                       row_of(y0 + ty + (FLAT ? 0 : e / 2)), k);
-        }
-        if (cut)
-#pragma unroll
-            for (int e = 0; e < 2 * ROWS; e++)
-                if (!(live >> e & 1)) residual[e / 2][e & 1] = 0;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                sum[r][c] += share.w0 * residual[r][c];
-                following[r][c] += share.w1 * residual[r][c];
-            }
-        slot = next_slot;
-        f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
-    }
-    pgi_copy_wait<0>();
-}
-
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
     pgi_control(st, step, argument, pgi_device_now());
@@ -4265,194 +3877,518 @@ template <class T> static __device__ inline T pgi_face_sum(const pgi_tile_faces<
     return sum;
 }
 
-// A lane has 16 bytes of a row, in columns 32 apart: so any row is as good as an aligned one.
-enum {
-    PGI_TILE_WARPS = PGI_BLOCK / 32,
-    PGI_TILE_AHEAD = 4    // planes of u in shared memory: two at work, the others on their way
-};
+// ---- the residual in such tiles ----
 
-template <class T, int ROWS> struct pgi_residual_memory {
+// Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
+// multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
+// at 512^3 cells, restricted: f64 0.69 ms, f32 0.49.
+#ifndef PGI_TILE_TUNE
+#define PGI_TILE_TUNE                                                                                                  \
+    {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
+#endif
+static constexpr int pgi_tile_tuning[3][5] = {PGI_TILE_TUNE};
+template <class T, int FLAT> struct pgi_tuned_tile {
     enum {
-        FLAT = ROWS == 1,
-        COLUMNS = 16 / sizeof(T),
-        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
-        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
-        TALL = FLAT ? 1 : HEIGHT + 2,
-        LONG = WIDTH + 2
+        ENTRY = FLAT ? 2 : sizeof(T) == 4,
+        WIDE = pgi_tile_tuning[ENTRY][0],
+        HIGH = pgi_tile_tuning[ENTRY][1],
+        ROWS = pgi_tile_tuning[ENTRY][2],
+        AHEAD = pgi_tile_tuning[ENTRY][3],
+        BLOCKS = pgi_tile_tuning[ENTRY][4],
+        THREADS = WIDE * HIGH / ROWS / 2,
+        LANES = FLAT ? (int)THREADS : WIDE / 2,    // threads side by side
+        HALO = FLAT ? 0 : 1,
+        PITCH = WIDE + 4,                           // of u, with a halo of 1 that keeps pairs aligned
+        SUM_PITCH = WIDE + PGI_TAPS,                // a window reaches beyond a tile only with weights of 0
+        PLANES = FLAT ? 256 : 64,                   // of a slab at most
+        SETS = FLAT ? ROWS : 1,                     // of columns of a thread
+        APART = FLAT ? 2 * (int)THREADS : 0,        // columns from row to row of a thread
+        U_STEP = FLAT ? (int)APART : (int)PITCH,    // and in shared memory
+        F_STEP = FLAT ? (int)APART : (int)WIDE,
+        SUM_STEP = FLAT ? (int)APART : (int)SUM_PITCH
     };
-    T u[PGI_TILE_AHEAD][TALL][LONG];    // with the points around
-    T f[PGI_TILE_AHEAD - 1][HEIGHT][WIDTH];
-    pgi_tile_faces<T> faces;
 };
 
-// Computes r = scale (rhs - A u), or v = A u if rhs has no f; SUMS: state.sums of the residual instead   Moves 3 (2)
-// words a point   Covers tiles of columns, ROWS rows a warp; ROWS 1: there is no y, and the warps lie side by side
-// Overlap: r may be f; u with neither
-template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
-    pgi_residual_tile_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, double *partials,
-                             pgi_state *state, pgi_tiling h)
+// What a tile of `high` rows keeps in shared memory: planes of u with their halo, of f, and of sums to be restricted
+template <class T, int FLAT> struct pgi_tile_layout {
+    int plane, f_plane, sum, f, sums, end;
+    PGI_HD pgi_tile_layout(int high)
+    {
+        typedef pgi_tuned_tile<T, FLAT> tuned;
+        plane = (high + 2 * tuned::HALO) * tuned::PITCH;
+        f_plane = high * tuned::WIDE;
+        sum = (high + PGI_TAPS) * tuned::SUM_PITCH;
+        f = (tuned::AHEAD + 2) * plane;
+        sums = f + (tuned::AHEAD + 1) * f_plane;
+        end = sums + 2 * sum;
+    }
+};
+
+template <class T> struct pgi_tile_job {
+    pgi_box<T> b;
+    pgi_grid u;
+    pgi_rhs rhs;
+    pgi_tiling tiling;
+};
+
+// The tile of a block and the thread's place in it. Points beyond it or, unless it wraps, beyond an axis are not live.
+template <class T, int FLAT> struct pgi_tile_place {
+    enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS };
+    int begin[3], high, threads, thread, tx, ty;
+    unsigned live;    // bit 2 * row + column
+    bool cut;         // some point of the tile is not live
+    __device__ pgi_tile_place(const pgi_tile_job<T> &a, unsigned tile, bool wraps)
+    {
+        typedef pgi_tuned_tile<T, FLAT> tuned;
+        pgi_tile_begin(a.tiling, tile, begin);
+        high = FLAT ? 1 : (int)blockDim.y * ROWS;
+        threads = (int)(tuned::LANES * blockDim.y);
+        thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
+        tx = 2 * (int)threadIdx.x;
+        ty = FLAT ? 0 : (int)threadIdx.y * ROWS;
+        const bool all[2] = {wraps && a.b.axis[0].periodic, FLAT || (wraps && a.b.axis[1].periodic)};
+        const int n[2] = {a.b.axis[0].n, a.b.axis[1].n};
+        cut = (!all[0] && begin[0] + tuned::WIDE > n[0]) || (!all[1] && begin[1] + high > n[1]);
+        live = 0;
+        for (int e = 0; e < 2 * ROWS; e++) live |= (unsigned)((all[0] || x(e) < n[0]) && (all[1] || y(e) < n[1])) << e;
+    }
+    // Of the thread's point e
+    __device__ int x(int e) const { return begin[0] + tx + e / 2 * pgi_tuned_tile<T, FLAT>::APART + (e & 1); }
+    __device__ int y(int e) const { return FLAT ? 0 : begin[1] + ty + e / 2; }
+};
+
+// Whether columns 2 i and 2 i + 1 can be copied together
+template <class T> static __device__ inline bool pgi_pairs_aligned(const pgi_grid &g)
 {
-    typedef pgi_residual_memory<T, ROWS> memory;
-    enum {
-        FLAT = memory::FLAT,
-        COLUMNS = memory::COLUMNS,
-        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
-        ALONG = FLAT ? 1 : PGI_TILE_WARPS
-    };
-    PGI_DYNAMIC_SHARED(memory, m);
-    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
-    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
-    const int column0 = FLAT ? lane + 32 * warp : lane, row0 = FLAT ? 0 : warp;
-    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
-    const T *const u = pgi_data<T>(gu), *const f = rhs.f.base ? pgi_data<T>(rhs.f) : NULL;
-    const T sign = f ? scaled ? (T)b.state->scale : (T)1 : (T)-1, mean = pgi_mean_of<T>(rhs, b.state);
-    const unsigned mask = f ? pgi_face_mask(rhs, b.state) : 0u;
-    const unsigned tiles = (unsigned)h.tiles[0] * (unsigned)h.tiles[1] * (unsigned)h.tiles[2];
-    const T alpha = (T)b.state->alpha;
-    if (mask && lane < 6 && warp == 0) pgi_find_face(rhs.faces, b.state, lane, &m->faces);
-    double sums[4] = {0, 0, 0, 0};
-    double largest[COLUMNS] = {};
-    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        int at[3], column[COLUMNS + 1], row[ROWS + 1], f_column[COLUMNS], f_row[ROWS];    // offsets in a plane
-        pgi_tile_begin(h, tile, at);
-        const int end = at[2] + h.own[2] < nz ? at[2] + h.own[2] : nz, i = at[0] + i0, j = at[1] + j0,
-                  width = nx - at[0] < h.own[0] ? nx - at[0] : h.own[0],
-                  height = ny - at[1] < h.own[1] ? ny - at[1] : h.own[1];
-        const int at_face = (mask & 3 && (at[0] == 0 || at[0] + h.own[0] >= nx)) ||
-                            (mask & 12 && (at[1] == 0 || at[1] + h.own[1] >= ny));
-        pgi_row<T> x[COLUMNS], y[ROWS], z = pgi_row_of(b.axis[2], at[2]);
-        double wx[COLUMNS], wy[ROWS];
+    return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % (2 * sizeof(T)) == 0;
+}
+
+// Copies planes of a grid to shared memory, one after the other: a thread ROWS pairs of columns.
+template <class T, int ROWS, int SETS> struct pgi_supply {
+    const char *plane;
+    unsigned row[ROWS], second[SETS];    // offsets in a plane; the second column's from the first
+    bool paired, steady;                 // all columns of this thread, of the whole tile
+    // From plane z - 1 to z; beyond a closed end the last one again.
+    __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
+    {
+        if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
+    }
+    __device__ void fetch(T *to, int pitch) const
+    {
+        if (steady) {
 #pragma unroll
-        for (int c = 0; c < COLUMNS; c++) {
-            f_column[c] = pgi_nearest(i + 32 * c, nx, 0);
-            x[c] = pgi_row_of(b.axis[0], f_column[c]);
-            wx[c] = SUMS && i0 + 32 * c < width ? pgi_weight_of(b.axis[0], f_column[c]) : 0;
+            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
+            return;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (paired)
+                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
+            else {
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
+            }
+    }
+};
+
+// Marches through `count` planes of a tile, while planes to come are on their way to shared memory; a thread has two
+// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual) with what the
+// thread's points have of rhs - A u in plane q; rhs.f may be NULL. One barrier a plane.
+template <class T, int FLAT, class Begin, class Body>
+static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, T *shared,
+                                             int count, Begin begin, Body body)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
+    enum {
+        ROWS = tuned::ROWS,
+        WIDE = tuned::WIDE,
+        AHEAD = tuned::AHEAD,
+        PITCH = tuned::PITCH,
+        HALO = tuned::HALO,
+        SETS = tuned::SETS,
+        EDGES = 2    // points of the halo that a thread copies at most
+    };
+    __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const pgi_tile_layout<T, FLAT> size(p.high);
+    T *const u_slots = shared, *const f_slots = shared + size.f;
+    const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
+
+    // Points beyond an end stand for the last one.
+    const auto column_of = [&](int x) { return pgi_nearest(x, ax.n, ax.periodic); };
+    const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(y, ay.n, ay.periodic); };
+    const auto plane_of = [&](int z) { return pgi_nearest(z, az.n, az.periodic); };
+    const auto offset = [&](const pgi_grid &g, int x, int y) {
+        return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
+    };
+    pgi_supply<T, ROWS, SETS> u_supply, f_supply;
+    u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
+    f_supply.plane = with_f ? (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T) : NULL;
+    bool whole = true;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
+        u_supply.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
+        f_supply.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
+        whole = whole && next == x + 1 && x % 2 == 0;
+        u_supply.second[r % SETS] = f_supply.second[r % SETS] = (unsigned)((next - x) * (int)sizeof(T));
+    }
+    const bool inside = p.begin[0] + WIDE <= ax.n, u_aligned = pgi_pairs_aligned<T>(a.u),
+               f_aligned = with_f && pgi_pairs_aligned<T>(a.rhs.f);
+    u_supply.paired = whole && u_aligned;
+    f_supply.paired = whole && f_aligned;
+    u_supply.steady = inside && u_aligned;
+    f_supply.steady = inside && f_aligned;
+    // The halo without its corners
+    const int edges = 2 * HALO * WIDE + 2 * p.high;
+    unsigned edge[EDGES];
+    int edge_at[EDGES];    // in a plane
+#pragma unroll
+    for (int e = 0; e < EDGES; e++) {
+        const int q = p.thread + e * p.threads, side = q - 2 * HALO * WIDE;
+        int x = q % WIDE, y = q < WIDE ? -1 : p.high;
+        if (side >= 0) x = side < p.high ? -1 : (int)WIDE, y = side % p.high;
+        edge[e] = q < edges ? offset(a.u, p.begin[0] + x, p.begin[1] + y) : 0;
+        edge_at[e] = q < edges ? (y + HALO) * PITCH + x + 2 : -1;
+    }
+    const int at = (p.ty + HALO) * PITCH + p.tx + 2, f_at = p.ty * WIDE + p.tx;    // in a plane
+    const auto fetch_u = [&](T *slot, int z) {
+        u_supply.fetch(slot + at, tuned::U_STEP);
+#pragma unroll
+        for (int e = 0; e < EDGES; e++)
+            if (edge_at[e] >= 0) pgi_copy_async<sizeof(T), 0>(slot + edge_at[e], u_supply.plane + edge[e]);
+        u_supply.turn(a.u, az, z + 1);
+    };
+    const auto fetch_f = [&](T *slot, int z) {
+        if (!with_f) return;
+        f_supply.fetch(slot + f_at, tuned::F_STEP);
+        f_supply.turn(a.rhs.f, az, z + 1);
+    };
+    T down[ROWS][2], here[ROWS][2];    // down: what the plane below has more
+    const char *const before = (const char *)pgi_data<T>(a.u) + plane_of(z0 - 1) * a.u.sk * (int64_t)sizeof(T);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const unsigned second = u_supply.row[r] + u_supply.second[r % SETS];
+        here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
+        here[r][1] = pgi_load((const T *)(u_supply.plane + second));
+        down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
+        down[r][1] = pgi_load((const T *)(before + second)) - here[r][1];
+    }
+    fetch_u(u_slots, z0);
+    for (int q = 0; q < AHEAD; q++) {
+        fetch_u(u_slots + (q + 1) * size.plane, z0 + q + 1);
+        fetch_f(f_slots + q * size.f_plane, z0 + q);
+        pgi_copy_commit();
+    }
+    for (int q = p.thread; q < count; q += p.threads) z_rows[q] = pgi_row_of(az, plane_of(z0 + q));
+
+    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
+    T reaction[ROWS][2];
+#pragma unroll
+    for (int e = 0; e < 2 * ROWS; e++) {
+        pgi_row<T> &of_x = xr[e / 2 % SETS][e & 1], &of_y = yr[FLAT ? 0 : e / 2];
+        if (e < 2 * SETS) of_x = pgi_row_of(ax, column_of(p.x(e)));
+        if (!FLAT || e == 0) of_y = pgi_row_of(ay, row_of(p.y(e)));
+        reaction[e / 2][e & 1] = (alpha + of_y.reaction) + of_x.reaction;
+    }
+    const unsigned mask = with_f ? pgi_face_mask(a.rhs, a.b.state) : 0u;
+    const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + WIDE >= ax.n ? 3u : 0u) |
+                                 (p.begin[1] == 0 || p.begin[1] + p.high >= ay.n ? 12u : 0u) |
+                                 (z0 == 0 || z0 + count >= az.n ? 48u : 0u));
+    int slot = 0, f_slot = 0;    // of plane z0 + q
+    for (int q = 0; q < count; q++) {
+        pgi_copy_wait<AHEAD - 1>();
+        __syncthreads();
+        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
+        begin(q);
+        fetch_u(u_slots + (slot > 0 ? slot - 1 : AHEAD + 1) * size.plane, z0 + q + AHEAD + 1);
+        fetch_f(f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * size.f_plane, z0 + q + AHEAD);
+        pgi_copy_commit();
+        const pgi_row<T> zr = z_rows[q];
+        const T *const u = u_slots + slot * size.plane + at, *const up = u_slots + next_slot * size.plane + at;
+        const T *const f = f_slots + f_slot * size.f_plane + f_at;
+        T above[ROWS][2], residual[ROWS][2];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const T2 v = *(const T2 *)(up + r * tuned::U_STEP);
+            above[r][0] = v.x, above[r][1] = v.y;
+        }
+        T south[2] = {0, 0}, north[2] = {0, 0};
+        if (!FLAT) {
+            const T2 v = *(const T2 *)(u - PITCH);
+            south[0] = v.x - here[0][0], south[1] = v.y - here[0][1];
         }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const int near = pgi_nearest(j + r, ny, 0);
-            f_row[r] = near * (int)rhs.f.sj;
-            y[r] = pgi_row_of(b.axis[1], near);
-            wy[r] = SUMS && j0 + r < height ? pgi_weight_of(b.axis[1], near) : 0;
+            const T *const row = u + r * tuned::U_STEP;
+            T2 right;
+            right.x = right.y = 0;
+            if (with_f) right = *(const T2 *)(f + r * tuned::F_STEP);
+            const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
+            if (!FLAT && r == ROWS - 1) {
+                const T2 v = *(const T2 *)(row + PITCH);
+                north[0] = v.x - here[r][0], north[1] = v.y - here[r][1];
+            } else if (!FLAT) {
+                north[0] = here[r < ROWS - 1 ? r + 1 : 0][0] - here[r][0];
+                north[1] = here[r < ROWS - 1 ? r + 1 : 0][1] - here[r][1];
+            }
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const T rise = above[r][c] - here[r][c];
+                const T au = pgi_sum(xr[r % SETS][c], yr[FLAT ? 0 : r], zr, reaction[r][c] + zr.reaction, here[r][c],
+                                     c ? -middle : west, c ? east : middle, south[c], north[c], down[r][c], rise);
+                residual[r][c] = (c ? right.y : right.x) - au;
+                down[r][c] = -rise;
+                here[r][c] = above[r][c];
+                south[c] = -north[c];
+            }
         }
-        for (int c = 0; c <= COLUMNS; c++)
-            column[c] = pgi_nearest(at[0] + column0 + ACROSS * c - 1, nx, b.axis[0].periodic);
-        for (int r = 0; r <= ROWS; r++)
-            row[r] = FLAT ? 0 : (int)gu.sj * pgi_nearest(at[1] + row0 + ALONG * r - 1, ny, b.axis[1].periodic);
-
-        // Copies plane k of u and, needed at the same time, plane k - 1 of f, to their places.
-        const auto fetch = [&](int k, int u_place, int f_place) {
-            if (k <= end) {
-                T(*const to)[memory::LONG] = m->u[u_place];
-                const T *const plane = u + pgi_nearest(k, nz, b.axis[2].periodic) * gu.sk;
+        if (mean != 0)
 #pragma unroll
-                for (int r = 0; r <= (FLAT ? 0 : ROWS); r++) {
-                    if (row0 + ALONG * r >= (FLAT ? 1 : height + 2)) break;
+            for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
+        if (touched) {
+            const int k = plane_of(z0 + q);
 #pragma unroll
-                    for (int c = 0; c <= COLUMNS; c++) {
-                        const int place = column0 + ACROSS * c;
-                        if (c < COLUMNS || place < memory::LONG)
-                            pgi_copy_async<sizeof(T), 0>(&to[row0 + ALONG * r][place], plane + (row[r] + column[c]),
-                                                         place < width + 2 ? (int)sizeof(T) : 0);
-                    }
-                }
-            }
-            if (f && k <= end && k > at[2]) {
-                T(*const to)[memory::WIDTH] = m->f[f_place];
-                const T *const plane = f + (k - 1) * rhs.f.sk;
-#pragma unroll
-                for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                    for (int c = 0; c < COLUMNS; c++)
-                        pgi_copy_async<sizeof(T), 0>(&to[j0 + r][i0 + 32 * c], plane + (f_row[r] + f_column[c]),
-                                                     i0 + 32 * c < width && j0 + r < height ? (int)sizeof(T) : 0);
-            }
-            pgi_copy_commit();
-        };
-        __syncthreads();    // the tile before is done
-        for (int k = 0; k < PGI_TILE_AHEAD; k++) fetch(at[2] - 1 + k, k, k % (PGI_TILE_AHEAD - 1));
-        int u_place = 1, f_place = 2;    // of plane k and its right-hand side; the next ones lie one further, in turn
-        pgi_copy_wait<PGI_TILE_AHEAD - 2>();
-        __syncthreads();
-        T below[ROWS][COLUMNS], here[ROWS][COLUMNS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) {
-                below[r][c] = m->u[0][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
-                here[r][c] = m->u[1][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
-            }
-        TO *out = SUMS ? NULL : pgi_data<TO>(gout) + i + j * gout.sj + at[2] * gout.sk;
-        for (int k = at[2]; k < end; k++) {
-            pgi_copy_wait<PGI_TILE_AHEAD - 3>();
-            __syncthreads();    // plane k + 1 has come, and nobody needs plane k - 1 any more
-            const int u_next = u_place + 1 < PGI_TILE_AHEAD ? u_place + 1 : 0,
-                      u_last = u_place > 0 ? u_place - 1 : PGI_TILE_AHEAD - 1,
-                      f_last = f_place > 0 ? f_place - 1 : PGI_TILE_AHEAD - 2;
-            fetch(k + PGI_TILE_AHEAD - 1, u_last, f_last);
-            T(*const right)[memory::WIDTH] = m->f[f_place];
-            const unsigned ends = mask & pgi_end_bits(k, nz) << 4;
-            for (int q = 0; q < ROWS * COLUMNS && (at_face || ends); q++) {
-                const int r = q / COLUMNS, c = 32 * (q % COLUMNS);
-                const unsigned touched = ends | (mask & (pgi_end_bits(i + c, nx) | pgi_end_bits(j + r, ny) << 2));
-                if (touched && i0 + c < width && j0 + r < height)
-                    right[j0 + r][i0 + c] += pgi_face_sum(m->faces, touched, nx, ny, i + c, j + r, k);
-            }
-            if (k <= 1 || k == nz - 1 || b.axis[2].table) z = pgi_row_of(b.axis[2], k);
-            const T(*const now)[memory::LONG] = m->u[u_place], (*const next)[memory::LONG] = m->u[u_next];
-            const double wz = SUMS ? pgi_weight_of(b.axis[2], k) : 0;
-            double part[3] = {0, 0, 0};
-            T before[COLUMNS];    // the row below
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) before[c] = FLAT ? (T)0 : now[FLAT ? 0 : j0][i0 + 32 * c + 1];
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                double line[2] = {0, 0};
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    const int row_at = FLAT ? 0 : j0 + r + 1, place = i0 + 32 * c + 1;
-                    const T v = here[r][c], zp = next[row_at][place];
-                    const T ym = FLAT ? v : before[c], yp = FLAT           ? v
-                                                            : r + 1 < ROWS ? here[r + 1 < ROWS ? r + 1 : 0][c]
-                                                                           : now[row_at + !FLAT][place];
-                    const T reaction = ((alpha + y[r].reaction) + x[c].reaction) + z.reaction;
-                    const T au = pgi_stencil(x[c], y[r], z, reaction, v, now[row_at][place - 1], now[row_at][place + 1],
-                                             ym, yp, below[r][c], zp);
-                    const T rest = (f ? right[j0 + r][i0 + 32 * c] : (T)0) - mean - au;
-                    const int inside = i0 + 32 * c < width && j0 + r < height;
-                    before[c] = below[r][c] = v;
-                    here[r][c] = zp;
-                    if (SUMS) {
-                        const double e = inside ? (double)rest : 0.0;
-                        line[0] += wx[c] * (e * e);
-                        part[1] += e * e;
-                        line[1] += wx[c] * fabs(e);
-                        largest[c] = fabs(e) <= largest[c] ? largest[c] : fabs(e);
-                    } else if (inside) {
-                        out[32 * c + r * gout.sj] = (TO)(sign * rest);
-                    }
-                }
-                part[0] += wy[r] * line[0];
-                part[2] += wy[r] * line[1];
-            }
-            if (SUMS) {
-                sums[0] += wz * part[0];
-                sums[1] += part[1];
-                sums[2] += wz * part[2];
-            }
-            if (!SUMS) out += gout.sk;
-            u_place = u_next;
-            f_place = f_place + 1 < PGI_TILE_AHEAD - 1 ? f_place + 1 : 0;
+            for (int e = 0; e < 2 * ROWS; e++)
+                residual[e / 2][e & 1] =
+                    pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0, column_of(p.x(e)), row_of(p.y(e)), k);
         }
+        body(q, residual);
+        slot = next_slot;
+        f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
     }
-    for (int c = 0; c < COLUMNS; c++) sums[3] = pgi_max_nan(sums[3], largest[c]);
-    if (sums[1] != sums[1]) sums[3] = sums[1];    // NaN stays NaN
-    if (SUMS) pgi_finish_sums(sums, partials, state);
+    pgi_copy_wait<0>();
+}
+
+// Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Overlap: r may be f; u with
+// neither
+template <class T, class TO, int FLAT>
+static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
+    pgi_residual_tile_kernel(const pgi_tile_job<T> a, pgi_grid out, int scaled)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    PGI_DYNAMIC_SHARED(T, shared);
+    const pgi_tile_place<T, FLAT> p(a, blockIdx.x, false);
+    const T sign = a.rhs.f.base ? scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
+    const int left = a.b.axis[2].n - p.begin[2];
+    const bool pairs = !p.cut && pgi_pairs_aligned<TO>(out);
+    TO *to = pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk;
+    pgi_march_tile(
+        a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
+        [&](int, const T(&residual)[tuned::ROWS][2]) {
+#pragma unroll
+            for (int r = 0; r < tuned::ROWS; r++) {
+                TO *const row = to + (FLAT ? r * (int64_t)tuned::APART : r * out.sj);
+                typename pgi_two<TO>::type v;
+                v.x = (TO)(sign * residual[r][0]), v.y = (TO)(sign * residual[r][1]);
+                if (pairs) {
+                    *(typename pgi_two<TO>::type *)row = v;
+                } else {
+                    if (p.live >> 2 * r & 1) row[0] = v.x;
+                    if (p.live >> (2 * r + 1) & 1) row[1] = v.y;
+                }
+            }
+            to += out.sk;
+        });
+}
+
+// Computes state.sums of the residual   Moves 2 words a point   A block's tiles follow each other   Overlap: none
+template <class T, int FLAT>
+static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
+    pgi_residual_sums_kernel(const pgi_tile_job<T> a, double *partials, pgi_state *state)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    enum { ROWS = tuned::ROWS, SETS = tuned::SETS };
+    static_assert((int)tuned::THREADS <= (int)PGI_BLOCK, "pgi_finish_sums has room for so many");
+    PGI_DYNAMIC_SHARED(T, shared);
+    const unsigned tiles = (unsigned)a.tiling.tiles[0] * (unsigned)a.tiling.tiles[1] * (unsigned)a.tiling.tiles[2];
+    double sums[4] = {0, 0, 0, 0}, largest = 0;
+    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        const pgi_tile_place<T, FLAT> p(a, tile, false);
+        const int left = a.b.axis[2].n - p.begin[2];
+        double wx[SETS][2], wy[FLAT ? 1 : ROWS];    // 0 beyond an end
+#pragma unroll
+        for (int e = 0; e < 2 * ROWS; e++) {
+            if (e < 2 * SETS) wx[e / 2 % SETS][e & 1] = p.x(e) < a.b.axis[0].n ? pgi_weight_of(a.b.axis[0], p.x(e)) : 0;
+            if (!FLAT || e == 0) wy[FLAT ? 0 : e / 2] = p.y(e) < a.b.axis[1].n ? pgi_weight_of(a.b.axis[1], p.y(e)) : 0;
+        }
+        __syncthreads();    // the tile before is done
+        pgi_march_tile(
+            a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
+            [&](int q, const T(&residual)[ROWS][2]) {
+                const double wz = pgi_weight_of(a.b.axis[2], p.begin[2] + q);
+                double part[2] = {0, 0};
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    double line[2] = {0, 0};
+#pragma unroll
+                    for (int c = 0; c < 2; c++) {
+                        const double e = !p.cut || p.live >> (2 * r + c) & 1 ? (double)residual[r][c] : 0.0;
+                        line[0] += wx[r % SETS][c] * (e * e);
+                        sums[1] += e * e;
+                        line[1] += wx[r % SETS][c] * fabs(e);
+                        largest = fabs(e) <= largest ? largest : fabs(e);
+                    }
+                    part[0] += wy[FLAT ? 0 : r] * line[0];
+                    part[1] += wy[FLAT ? 0 : r] * line[1];
+                }
+                sums[0] += wz * part[0];
+                sums[2] += wz * part[1];
+            });
+    }
+    sums[3] = sums[1] != sums[1] ? sums[1] : largest;    // NaN stays NaN
+    pgi_finish_sums(sums, partials, state);
+}
+
+// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
+{
+    pgi_taps<T> row;
+    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
+    row.first = row.coarse = lo + slot;
+    if (t.kind != PGI_SAME) {
+        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
+        if (at < 0) at = 0;
+        while (at < t.nc && t.taps[at].first < lo) at++;
+        if (at + slot < t.nc)
+            row = t.taps[at + slot];
+        else
+            row.first = hi;
+    }
+    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
+    return row;
+}
+
+// What a plane of residuals gives to the coarse planes of a tile: to number `slot` of them and to the next one.
+template <class T> struct pgi_plane_share {
+    int slot;
+    T w0, w1;
+};
+
+struct pgi_restricted {
+    int last;    // planes beyond its own that a slab restricts from
+    int wide;    // threads that share a coarse row, as a shift
+};
+
+// Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Residuals are summed along z as
+// they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none
+template <class T, int FLAT>
+static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
+    pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
+                                      const pgi_restricted job)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
+    enum { ROWS = tuned::ROWS, PLANES = tuned::PLANES, SUM_PITCH = tuned::SUM_PITCH };
+    PGI_DYNAMIC_SHARED(T, shared);
+    __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
+    __shared__ pgi_taps<T> x_taps[tuned::WIDE], y_taps[tuned::HIGH], z_taps[PLANES + 2];
+    const pgi_tile_place<T, FLAT> p(a, blockIdx.x, true);
+    const pgi_tile_layout<T, FLAT> size(p.high);
+    T *const sums = shared + size.sums;
+    int end[3];    // of the tile's own points
+    for (int d = 0; d < 3; d++) {
+        const int n = a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
+        end[d] = next < n && p.begin[d] / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
+    }
+    const int x0 = p.begin[0], y0 = p.begin[1], z0 = p.begin[2], own = end[2] - z0, count = own + job.last;
+    for (int q = p.thread; q < tuned::WIDE; q += p.threads) x_taps[q] = pgi_taps_of(tr.axis[0], x0, end[0], q);
+    for (int q = p.thread; q < p.high; q += p.threads) y_taps[q] = pgi_taps_of(tr.axis[1], y0, end[1], q);
+    for (int q = p.thread; q < own + 2; q += p.threads) z_taps[q] = pgi_taps_of(tr.axis[2], z0, end[2], q);
+    for (int q = p.thread; q < 2 * size.sum; q += p.threads) sums[q] = 0;
+    __syncthreads();
+    for (int q = p.thread; q < count; q += p.threads) {
+        const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
+        pgi_plane_share<T> share = {0, 0, 0};
+        for (int m = near > 0 ? near : 0;; m++) {
+            const int in = z0 + q - z_taps[m].first, next = z0 + q - z_taps[m + 1].first;
+            if (z_taps[m].coarse < 0 || in < 0) break;
+            share.slot = m;
+            share.w0 = in < PGI_TAPS ? z_taps[m].w[in] : (T)0;
+            share.w1 = z_taps[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z_taps[m + 1].w[next] : (T)0;
+            if (share.w0 != 0) break;
+        }
+        shares[q] = share;
+    }
+
+    T sum[ROWS][2], following[ROWS][2];
+#pragma unroll
+    for (int e = 0; e < 2 * ROWS; e++) sum[e / 2][e & 1] = following[e / 2][e & 1] = 0;
+    int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
+    const auto finish = [&]() {
+        T *const plane = sums + (open & 1) * size.sum + p.ty * SUM_PITCH + p.tx;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            T2 v;
+            v.x = sum[r][0], v.y = sum[r][1];
+            *(T2 *)(plane + r * tuned::SUM_STEP) = v;
+#pragma unroll
+            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
+        }
+        ready = open++;
+    };
+    const auto along_x_and_y = [&](int most) {
+        for (int q = p.thread; q < p.high << job.wide; q += p.threads) {
+            const pgi_taps<T> &xt = x_taps[q & ((1 << job.wide) - 1)], &yt = y_taps[q >> job.wide];
+            if (xt.coarse < 0 || yt.coarse < 0) continue;
+            const T *const from = sums + (ready & 1) * size.sum + (yt.first - y0) * SUM_PITCH + xt.first - x0;
+            T v = 0;
+#pragma unroll
+            for (int j = 0; j < PGI_TAPS; j++) {
+                if (j >= most) break;
+                T line = 0;
+#pragma unroll
+                for (int o = 0; o < PGI_TAPS; o++) {
+                    if (o >= most) break;
+                    line += xt.w[o] * from[j * SUM_PITCH + o];
+                }
+                v += yt.w[j] * line;
+            }
+            pgi_data<T>(coarse_f)[xt.coarse + yt.coarse * coarse_f.sj + z_taps[ready].coarse * coarse_f.sk] = v;
+        }
+    };
+    const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
+    const auto restrict_ready = [&]() {
+        if (ready < 0) return;
+        if (most <= 2)
+            along_x_and_y(2);
+        else if (most == 3)
+            along_x_and_y(3);
+        else
+            along_x_and_y(PGI_TAPS);
+        ready = -1;
+    };
+    pgi_march_tile(
+        a, p, shared, count, [&](int) { restrict_ready(); },
+        [&](int q, T(&residual)[ROWS][2]) {
+            const pgi_plane_share<T> share = shares[q];
+            if (open < share.slot) finish();
+            if (p.cut)
+#pragma unroll
+                for (int e = 0; e < 2 * ROWS; e++)
+                    if (!(p.live >> e & 1)) residual[e / 2][e & 1] = 0;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < 2; c++) {
+                    sum[r][c] += share.w0 * residual[r][c];
+                    following[r][c] += share.w1 * residual[r][c];
+                }
+        });
+    while (ready >= 0 || z_taps[open].coarse >= 0) {
+        __syncthreads();
+        restrict_ready();
+        if (z_taps[open].coarse >= 0) finish();
+    }
 }
 
 // ---- transfers of full multigrid on large levels, in such tiles ----
 
+// A lane has columns 32 apart: so any row is as good as an aligned one.
 enum {
+    PGI_TILE_WARPS = PGI_BLOCK / 32,
     PGI_TILE_TAPS = 6,              // of the longest window
     PGI_TILE_OPEN = 4,              // most windows that a fine point lies in
     PGI_TILE_PLANES = 96,           // coarse planes of a restriction's tile
@@ -4964,6 +4900,19 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     }
 }
 
+// Whether an offset inside a plane is an int
+template <class T> static int pgi_plane_fits(const pgi_grid &g, const int n[3])
+{
+    return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
+}
+
+// Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
+// beyond its ends.
+static int pgi_tiles_of(int n, int periodic, int span, int own)
+{
+    return periodic ? (n + own - 1) / own : n <= span ? 1 : 1 + (n - span + own - 1) / own;
+}
+
 // Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
 // planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
 static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
@@ -4988,33 +4937,77 @@ static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3],
     return columns * h->tiles[2];
 }
 
-template <class T, class TO, int SUMS, int ROWS>
-static void pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+// Chooses the tiles of a residual; reach: points that a tile needs beyond its own. Returns the bytes of shared memory,
+// 0: this level takes other kernels. summed: planes of sums too
+template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, const pgi_level *l, pgi_grid u,
+                                                          pgi_rhs rhs, const int reach[3], int summed,
+                                                          pgi_tile_job<T> *a, int *high)
 {
-    typedef pgi_residual_memory<T, ROWS> memory;
-    enum { RESIDENT = 2 };
-    const auto kernel = pgi_residual_tile_kernel<T, TO, SUMS, ROWS>;
-    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
-    pgi_tiling h;
-    int64_t blocks = pgi_plan_tiles(s, &h, l->n, own, 1, l->n[2], 1, 4, RESIDENT);
-    const int64_t room =
-        RESIDENT * s->multiprocessors < PGI_REDUCE_BLOCKS ? RESIDENT * s->multiprocessors : (int)PGI_REDUCE_BLOCKS;
-    if (SUMS && blocks > room) blocks = room;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(l, T()), u, rhs, scaled, r,
-                      s->partials, s->state, h);
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    const int tables = (tuned::PLANES + PGI_TAPS) * (int)(sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
+                       (tuned::WIDE + tuned::HIGH + tuned::PLANES + 2) * (int)sizeof(pgi_taps<T>);
+    const auto bytes = [&](int rows) {
+        const pgi_tile_layout<T, FLAT> size(rows);
+        return (int)sizeof(T) * (summed ? size.end : size.sums);
+    };
+    *high = tuned::HIGH;
+    while (*high > 16 && bytes(*high) + tables > s->shared_limit) *high /= 2;
+    if (bytes(*high) + tables > s->shared_limit) return 0;
+    if (!pgi_plane_fits<T>(u, l->n) || (rhs.f.base && !pgi_plane_fits<T>(rhs.f, l->n))) return 0;
+    memset(a, 0, sizeof *a);
+    a->b = pgi_box_of(l, T());
+    a->u = u;
+    a->rhs = rhs;
+    const int span[2] = {tuned::WIDE, *high};
+    pgi_tiling *const h = &a->tiling;
+    for (int d = 0; d < 2; d++) {
+        h->own[d] = FLAT && d == 1 ? 1 : (span[d] - reach[d]) & ~1;    // pairs of columns stay pairs
+        h->tiles[d] = pgi_tiles_of(l->n[d], a->b.axis[d].periodic, span[d], h->own[d]);
+    }
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * tuned::BLOCKS;
+    double best = 1e300;
+    for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
+        const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
+        const double cost = (double)((tiles + room - 1) / room) * (planes + reach[2] + 10);
+        if (cost < best) best = cost, h->own[2] = planes;
+    }
+    h->tiles[2] = (l->n[2] + h->own[2] - 1) / h->own[2];
+    return bytes(*high);
+}
+
+template <class T, class TO, int SUMS, int FLAT>
+static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    pgi_tile_job<T> a;
+    const int reach[3] = {0, 0, 0};
+    int high;
+    const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, 0, &a, &high);
+    if (!bytes) return 0;
+    const dim3 threads(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS));
+    int64_t blocks = (int64_t)a.tiling.tiles[0] * a.tiling.tiles[1] * a.tiling.tiles[2];
+    if (SUMS) {
+        const int64_t room = (int64_t)s->multiprocessors * tuned::BLOCKS;
+        if (blocks > room) blocks = room;
+        if (blocks > PGI_REDUCE_BLOCKS) blocks = PGI_REDUCE_BLOCKS;
+        const auto kernel = pgi_residual_sums_kernel<T, FLAT>;
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, a, s->partials, s->state);
+    } else {
+        const auto kernel = pgi_residual_tile_kernel<T, TO, FLAT>;
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, a, r, scaled);
+    }
+    return 1;
 }
 
 // The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large.
 template <class T, class TO, int SUMS>
 static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
 {
-    const int flat = l->n[1] == 1;
-    const auto fits = [&](const pgi_grid &g) { return (l->n[1] - 1) * g.sj + l->n[0] <= INT32_MAX; };
-    const int bytes = (int)(flat ? sizeof(pgi_residual_memory<T, 1>) : sizeof(pgi_residual_memory<T, 2>));
-    if (l->points < PGI_PASS_POINTS || l->n[2] < 2 || bytes > s->shared_limit || !fits(u) || !fits(rhs.f)) return 0;
-    (flat ? pgi_launch_residual<T, TO, SUMS, 1> : pgi_launch_residual<T, TO, SUMS, 2>)(s, l, u, rhs, scaled, r);
-    return 1;
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 2) return 0;
+    const auto launch = l->n[1] == 1 ? pgi_launch_residual<T, TO, SUMS, 1> : pgi_launch_residual<T, TO, SUMS, 0>;
+    return launch(s, l, u, rhs, scaled, r);
 }
 
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
@@ -5214,23 +5207,10 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
     return 1;
 }
 
-// Whether an offset inside a plane is an int
-template <class T> static int pgi_plane_fits(const pgi_grid &g, const int n[3])
-{
-    return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
-}
-
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
     int sweeps, head, flat, warps, resident, rows, ahead;
 };
-
-// Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
-// beyond its ends.
-static int pgi_tiles_of(int n, int periodic, int span, int own)
-{
-    return periodic ? (n + own - 1) / own : n <= span ? 1 : 1 + (n - span + own - 1) / own;
-}
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
@@ -5458,47 +5438,27 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
 template <class T, int FLAT>
 static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const pgi_level *coarse)
 {
-    typedef pgi_restricting<T, FLAT> tuned;
-    pgi_restricted<T> a;
-    memset(&a, 0, sizeof a);
-    a.b = pgi_box_of(l, T());
-    a.transfer = pgi_transfers_of(l, T());
-    a.u = u;
-    a.coarse_f = coarse->f;
-    a.rhs = rhs;
-    const auto bytes = [](int high) {
-        return (int)sizeof(T) * pgi_restricted_layout<T, FLAT>(high).values + (int)tuned::TABLES;
-    };
-    int high = tuned::HIGH;
-    while (high > 16 && bytes(high) > s->shared_limit) high /= 2;
-    if (bytes(high) > s->shared_limit) return 0;
-    const int span[2] = {tuned::WIDE, high};
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    pgi_tile_job<T> a;
+    pgi_restricted job = {0, 0};
+    int reach[3], high;
     for (int d = 0; d < 3; d++) {
-        const pgi_transfer<T> &t = a.transfer.axis[d];
-        const pgi_axis<T> &axis = a.b.axis[d];
-        if (axis.periodic && axis.n > 1 && axis.n < 32) return 0;
-        if (d == 2) break;
-        a.own[d] = FLAT && d == 1 ? 1 : (span[d] - pgi_reach(t)) & ~1;    // pairs of columns stay pairs
-        a.tiles[d] = pgi_tiles_of(axis.n, axis.periodic, span[d], a.own[d]);
+        if (b.axis[d].periodic && l->n[d] > 1 && l->n[d] < 32) return 0;
+        reach[d] = pgi_reach(t.axis[d]);
     }
-    if (!pgi_plane_fits<T>(u, l->n) || !pgi_plane_fits<T>(rhs.f, l->n)) return 0;
-    a.last = pgi_reach(a.transfer.axis[2]);
-    const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1], room = (int64_t)s->multiprocessors * tuned::BLOCKS;
-    double best = 1e300;
-    for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
-        const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
-        const double cost = (double)((tiles + room - 1) / room) * (planes + a.last + 10);
-        if (cost < best) best = cost, a.own[2] = planes;
-    }
-    a.tiles[2] = (l->n[2] + a.own[2] - 1) / a.own[2];
-    const pgi_transfer<T> &tx = a.transfer.axis[0];
+    const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, 1, &a, &high);
+    if (!bytes) return 0;
+    job.last = reach[2];
+    const pgi_transfer<T> &tx = t.axis[0];
     const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
-    while (1 << a.wide < tuned::WIDE && 1 << a.wide < (most * tx.nc + tx.nf - 1) / tx.nf) a.wide++;
+    while (1 << job.wide < tuned::WIDE && 1 << job.wide < (most * tx.nc + tx.nf - 1) / tx.nf) job.wide++;
     const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT>;
-    const int dynamic = bytes(high) - (int)tuned::TABLES;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic));
-    PGI_LAUNCH_SHARED(s, columns * a.tiles[2], dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), dynamic,
-                      kernel, a);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, (int64_t)a.tiling.tiles[0] * a.tiling.tiles[1] * a.tiling.tiles[2],
+                      dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t, coarse->f,
+                      job);
     return 1;
 }
 
