@@ -667,7 +667,7 @@ template <class T> struct pgi_cubic {
     T w[4];
 };
 
-template <class T> static PGI_HD inline void pgi_cubic_of(const pgi_transfer<T> &t, int i, int faces, pgi_cubic<T> *c)
+template <class T> static PGI_HD PGI_RARE void pgi_cubic_of(const pgi_transfer<T> &t, int i, int faces, pgi_cubic<T> *c)
 {
     if (t.kind == PGI_SAME) {
         for (int q = 0; q < 4; q++) c->j[q] = i, c->w[q] = 0;
