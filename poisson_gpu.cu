@@ -7,7 +7,7 @@
 //     >>points      host and device arithmetic: rows, right-hand side, relaxation, transfers, control steps
 //     >>lines       one axis on the host: geometry, coarsening, tables, interpolation weights, eigenvectors
 //     >>cpu         the operations on the CPU
-//     >>cuda        the operations on the GPU: kernels, >>passes over memory, launchers, graphs
+//     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
 //     >>levels      the hierarchy and the layout of the workspace
 //     >>small       cycles and solves of small levels in one kernel
 //     >>smoothing   sweeps and smoothers
@@ -2705,7 +2705,7 @@ static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rh
     if (p < points) u[i + j * gu.sj + k * gu.sk] += (T)work[0][p];
 }
 
-// ---- >>passes: sweeps, corrections and restrictions in one pass over memory ----
+// ---- >>passes: sweeps and corrections in one pass over memory ----
 
 // A pass relaxes a tile of columns plane by plane: half-sweep p of a wavefront works on plane t - p while planes to
 // come are on their way to shared memory, so that u and f are read once and u is written once for several sweeps. A
@@ -3828,7 +3828,7 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 
 static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
 
-// ---- operations of large levels, in tiles that march along z ----
+// ---- >>tiles: residuals and transfers of large levels, in tiles that march along z ----
 
 // Tiles are numbered along x, then y, then z, and begin `own` points after each other.
 struct pgi_tiling {
@@ -3877,7 +3877,7 @@ template <class T> static __device__ inline T pgi_face_sum(const pgi_tile_faces<
     return sum;
 }
 
-// ---- the residual in such tiles ----
+// ---- the residual: stored, summed up or restricted ----
 
 // Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
 // multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
@@ -4384,7 +4384,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     }
 }
 
-// ---- transfers of full multigrid on large levels, in such tiles ----
+// ---- transfers of full multigrid ----
 
 // A lane has columns 32 apart: so any row is as good as an aligned one.
 enum {
