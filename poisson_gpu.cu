@@ -2972,8 +2972,8 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 }
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.97, 0.51; with a correction 1.33, 0.83; two sweeps
-// 1.12, 0.66.
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.98, 0.51; with a correction 1.42, 0.71; two sweeps
+// 1.12, 0.65.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
     {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
@@ -3848,33 +3848,6 @@ static __device__ inline int pgi_nearest(int i, int n, int periodic)
 {
     if (periodic) return (i % n + n) % n;
     return i < 0 ? 0 : i < n ? i : n - 1;
-}
-
-// The boundary data of a level for kernels that need them often: in shared memory.
-template <class T> struct pgi_tile_faces {
-    T coefficient[6], value[6];
-    const T *plane[6];
-};
-
-template <class T>
-static __device__ inline void pgi_find_face(const pgi_faces *faces, const pgi_state *st, int q, pgi_tile_faces<T> *to)
-{
-    const void *plane = st->face[q].plane;
-    to->coefficient[q] = (T)faces->coefficient[q];
-    to->plane[q] = plane ? (const T *)(faces->plane[q] ? faces->plane[q] : plane) : NULL;
-    to->value[q] = plane ? (T)0 : pgi_face_value<T>(faces, st, q, 0);
-}
-
-template <class T> static __device__ inline T pgi_face_sum(const pgi_tile_faces<T> &faces, unsigned touched, int nx,
-                                                           int ny, int i, int j, int k)
-{
-    const int64_t place[3] = {j + (int64_t)ny * k, i + (int64_t)nx * k, i + (int64_t)nx * j};
-    T sum = 0;
-#pragma unroll
-    for (int q = 0; q < 6; q++)
-        if (touched >> q & 1)
-            sum += faces.coefficient[q] * (faces.plane[q] ? faces.plane[q][place[q / 2]] : faces.value[q]);
-    return sum;
 }
 
 // ---- the residual: stored, summed up or restricted ----
@@ -5001,11 +4974,12 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     return 1;
 }
 
-// The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large.
+// The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large, or where
+// the planes on their way would wrap around a periodic axis twice.
 template <class T, class TO, int SUMS>
 static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
 {
-    if (l->points < PGI_PASS_POINTS || l->n[2] < 2) return 0;
+    if (l->points < PGI_PASS_POINTS || l->n[2] < (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2)) return 0;
     const auto launch = l->n[1] == 1 ? pgi_launch_residual<T, TO, SUMS, 1> : pgi_launch_residual<T, TO, SUMS, 0>;
     return launch(s, l, u, rhs, scaled, r);
 }
