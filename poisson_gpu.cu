@@ -3904,13 +3904,13 @@ template <class T> struct pgi_tile_job {
     pgi_tiling tiling;
 };
 
-// The tile of a block and the thread's place in it. Points beyond it or, unless it wraps, beyond an axis are not live.
+// The tile of a block and the thread's place in it. Points beyond the end of an axis are not live.
 template <class T, int FLAT> struct pgi_tile_place {
     enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS };
     int begin[3], high, threads, thread, tx, ty;
     unsigned live;    // bit 2 * row + column
     bool cut;         // some point of the tile is not live
-    __device__ pgi_tile_place(const pgi_tile_job<T> &a, unsigned tile, bool wraps)
+    __device__ pgi_tile_place(const pgi_tile_job<T> &a, unsigned tile)
     {
         typedef pgi_tuned_tile<T, FLAT> tuned;
         pgi_tile_begin(a.tiling, tile, begin);
@@ -3919,11 +3919,10 @@ template <class T, int FLAT> struct pgi_tile_place {
         thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
         tx = 2 * (int)threadIdx.x;
         ty = FLAT ? 0 : (int)threadIdx.y * ROWS;
-        const bool all[2] = {wraps && a.b.axis[0].periodic, FLAT || (wraps && a.b.axis[1].periodic)};
-        const int n[2] = {a.b.axis[0].n, a.b.axis[1].n};
-        cut = (!all[0] && begin[0] + tuned::WIDE > n[0]) || (!all[1] && begin[1] + high > n[1]);
+        const int nx = a.b.axis[0].n, ny = a.b.axis[1].n;
+        cut = begin[0] + tuned::WIDE > nx || begin[1] + high > ny;
         live = 0;
-        for (int e = 0; e < 2 * ROWS; e++) live |= (unsigned)((all[0] || x(e) < n[0]) && (all[1] || y(e) < n[1])) << e;
+        for (int e = 0; e < 2 * ROWS; e++) live |= (unsigned)(x(e) < nx && y(e) < ny) << e;
     }
     // Of the thread's point e
     __device__ int x(int e) const { return begin[0] + tx + e / 2 * pgi_tuned_tile<T, FLAT>::APART + (e & 1); }
@@ -3988,7 +3987,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     T *const u_slots = shared, *const f_slots = shared + size.f;
     const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
 
-    // Points beyond an end stand for the last one.
+    // Points beyond an end stand for the last one: no window gives them any weight.
     const auto column_of = [&](int x) { return pgi_nearest(x, ax.n, ax.periodic); };
     const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(y, ay.n, ay.periodic); };
     const auto plane_of = [&](int z) { return pgi_nearest(z, az.n, az.periodic); };
@@ -4143,7 +4142,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
     PGI_DYNAMIC_SHARED(T, shared);
-    const pgi_tile_place<T, FLAT> p(a, blockIdx.x, false);
+    const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
     const T sign = a.rhs.f.base ? scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
     const int left = a.b.axis[2].n - p.begin[2];
     const bool pairs = !p.cut && pgi_pairs_aligned<TO>(out);
@@ -4179,7 +4178,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const unsigned tiles = (unsigned)a.tiling.tiles[0] * (unsigned)a.tiling.tiles[1] * (unsigned)a.tiling.tiles[2];
     double sums[4] = {0, 0, 0, 0}, largest = 0;
     for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-        const pgi_tile_place<T, FLAT> p(a, tile, false);
+        const pgi_tile_place<T, FLAT> p(a, tile);
         const int left = a.b.axis[2].n - p.begin[2];
         double wx[SETS][2], wy[FLAT ? 1 : ROWS];    // 0 beyond an end
 #pragma unroll
@@ -4258,7 +4257,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     PGI_DYNAMIC_SHARED(T, shared);
     __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
     __shared__ pgi_taps<T> x_taps[tuned::WIDE], y_taps[tuned::HIGH], z_taps[PLANES + 2];
-    const pgi_tile_place<T, FLAT> p(a, blockIdx.x, true);
+    const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
     const pgi_tile_layout<T, FLAT> size(p.high);
     T *const sums = shared + size.sums;
     int end[3];    // of the tile's own points
@@ -4335,13 +4334,9 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     };
     pgi_march_tile(
         a, p, shared, count, [&](int) { restrict_ready(); },
-        [&](int q, T(&residual)[ROWS][2]) {
+        [&](int q, const T(&residual)[ROWS][2]) {
             const pgi_plane_share<T> share = shares[q];
             if (open < share.slot) finish();
-            if (p.cut)
-#pragma unroll
-                for (int e = 0; e < 2 * ROWS; e++)
-                    if (!(p.live >> e & 1)) residual[e / 2][e & 1] = 0;
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
