@@ -9,7 +9,6 @@
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
 //     >>levels      the hierarchy and the layout of the workspace
-//     >>small       cycles and solves of small levels in one kernel
 //     >>smoothing   sweeps and smoothers
 //     >>multigrid   V, W and FMG cycles
 //     >>solve       the whole solve as one program, written once for all methods and back ends
@@ -61,14 +60,8 @@
 #define PGI_OMP(text)
 #endif
 
-#ifndef PGI_SMALL_THREADS
-#define PGI_SMALL_THREADS 512    // of a block of the kernel of small levels: 128 registers each
-#endif
-#ifndef PGI_SMALL_BLOCKS
-#define PGI_SMALL_BLOCKS 16    // most blocks of its cluster
-#endif
-#ifndef PGI_SMALL_ALONE
-#define PGI_SMALL_ALONE 2500    // points of a level up to which each block works on all of it, without the others
+#ifndef PGI_MODES_WORK
+#define PGI_MODES_WORK 4500000    // points times the sum of the sizes of a level that is solved exactly: 34^3, 131^2
 #endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
@@ -78,10 +71,12 @@
 #endif
 
 enum {
-    PGI_MAX_LEVELS = 100,    // three axes of 2^31 coarsened one after the other are 93
-    PGI_COARSEST = 8,        // per axis: up to here a level is solved exactly by one block
-    PGI_WINDOW = 10,         // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
-    PGI_CUBIC_END = 4,       // rows at each end of a uniform axis whose cubic weights are stored
+    PGI_MAX_LEVELS = 100,      // three axes of 2^31 coarsened one after the other are 93
+    PGI_MODES = 132,           // points per axis of a level that is solved exactly: at most,
+    PGI_MODES_LEAST = 8,       // and so many always can be
+    PGI_MODES_PLANE = 4096,    // and of its (x, y) planes, which lie in shared memory
+    PGI_WINDOW = 10,           // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
+    PGI_CUBIC_END = 4,         // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
     PGI_W_VISITS = 32,          // a W-cycle visits no level more often: semi-coarsening can take 90 levels
     PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
@@ -90,6 +85,7 @@ enum {
     PGI_MARCH = 64,             // planes that a sweep marches through at most
     PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
+    PGI_SHARED_SURE = 49152,    // bytes of shared memory that every block can have
     PGI_ALIGN = 256             // bytes
 };
 
@@ -137,6 +133,13 @@ template <class T> struct pgi_transfer {
     const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
+};
+
+// The eigenvectors of a level's axes, of which the operator is the sum: a product with `to`[point][mode] tells how much
+// of each mode there is, one with `from`[mode][point] goes back.
+template <class T> struct pgi_modes {
+    const double *value[3];
+    const T *to[3], *from[3];
 };
 
 struct pgi_state;
@@ -216,7 +219,8 @@ struct pgi_level {
     pgi_grid u, f, t;    // t: takes turns with u, or holds a residual
     void *plane[6];      // boundary data in the level's precision, where it has its own
     const pgi_faces *faces;
-    const double *eigen;    // coarsest: per axis values, vectors, weighted transposed vectors
+    pgi_modes<double> modes64;    // of the coarsest one
+    pgi_modes<float> modes32;
 };
 
 enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
@@ -234,23 +238,6 @@ enum pgi_control_step {
     PGI_SET_SHIFT,
     PGI_CANCEL,
     PGI_END
-};
-
-enum pgi_small_task { PGI_SMALL_CYCLE, PGI_SMALL_FMG, PGI_SMALL_CORRECT, PGI_SMALL_SOLVE, PGI_SMALL_REDUCE };
-
-// What the kernel of the small levels is to do, see >>small.
-struct pgi_small_job {
-    const char *tables;          // levels first
-    int table_bytes;             // that are copied to the memory of each block
-    int memory_bytes;            // of each block
-    int arrays_at;               // there, from the tables on
-    int levels, first, alone;    // first: that has a place; alone: first one that is block 0's
-    int log_blocks;
-    int task, entry, full, zero;
-    pgi_grid u, f;    // of the level `entry`
-    pgi_state *state;
-    int nu[2], weighted, symmetric, fmg, fmg_cycles, may_be_singular, guess_zero, checked;
-    int source, partner;    // of PGI_SMALL_REDUCE
 };
 
 struct pgi_spectrum {
@@ -283,9 +270,6 @@ struct pg_solver {
     double volume;            // sum of the weights
     pgi_spectrum spectrum;    // PG_SOR
     int choose_omega;         // PG_SOR: omega follows alpha
-    int small;                // first level that is left to the kernel of small levels, or levels
-    int small_base;           // level 0 of its tables
-    pgi_small_job small_job;
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
@@ -321,7 +305,8 @@ struct pgi_ops {
     void (*prolong_add)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e);
     void (*interpolate)(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid v, int full,
                         int add);
-    void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs);
+    // Works in t, or where there is none and u is 0, in u and f
+    void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed, int sweeps,
                       int head, const pgi_level *coarse, pgi_grid e);
@@ -329,8 +314,6 @@ struct pgi_ops {
     pgi_grid (*jacobi_sweeps)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, const double *weight, int period,
                               int sweeps);
     void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
-    // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
-    void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -346,6 +329,8 @@ static void pgi_print_error(char text[512], const char *format, va_list argument
 
 static inline const pgi_box<double> &pgi_box_of(const pgi_level *l, double) { return l->box64; }
 static inline const pgi_box<float> &pgi_box_of(const pgi_level *l, float) { return l->box32; }
+static inline const pgi_modes<double> &pgi_modes_of(const pgi_level *l, double) { return l->modes64; }
+static inline const pgi_modes<float> &pgi_modes_of(const pgi_level *l, float) { return l->modes32; }
 static inline const pgi_transfers<double> &pgi_transfers_of(const pgi_level *l, double) { return l->transfer64; }
 static inline const pgi_transfers<float> &pgi_transfers_of(const pgi_level *l, float) { return l->transfer32; }
 
@@ -1191,6 +1176,16 @@ static void pgi_line_row(const pgi_line *l, int i, double row[4])
     row[3] = row[2] - row[0] - row[1];
 }
 
+// Have two lines the same operator?
+static int pgi_line_equal(const pgi_line *a, const pgi_line *b)
+{
+    if (a->n != b->n || a->periodic != b->periodic || a->absent != b->absent) return 0;
+    for (int e = 0; e < 2; e++)
+        if (a->end_a[e] != b->end_a[e] || a->end_b[e] != b->end_b[e]) return 0;
+    const size_t points = (size_t)a->n * sizeof(double), ends = points + sizeof(double);
+    return !memcmp(a->w, b->w, points) && !memcmp(a->gap, b->gap, ends) && !memcmp(a->k, b->k, ends);
+}
+
 // Is the constant function in the null space of this axis?
 static int pgi_line_singular(const pgi_line *l)
 {
@@ -1309,60 +1304,125 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
     }
 }
 
-// Eigenvalues and weighted-orthonormal eigenvectors of a short line: lambda[n], v[n][n] (columns), vtw[n][n] = v^T W.
-// Jacobi's method on W^(1/2) A W^(-1/2) (Golub and Van Loan, section 8.5).
-static void pgi_line_eigen(const pgi_line *l, double beta, double *lambda, double *v, double *vtw)
+// Rotates rows a and b of a matrix.
+static void pgi_rotate(double *a, double *b, int n, double c, double s)
 {
-    enum { N = PGI_COARSEST };
-    const int n = l->n;
-    double s[N][N] = {{0}}, q[N][N] = {{0}};
     for (int i = 0; i < n; i++) {
-        double row[4];
+        const double x = a[i], y = b[i];
+        a[i] = c * x + s * y;
+        b[i] = c * y - s * x;
+    }
+}
+
+// The symmetric matrix s becomes tridiagonal by Householder reflections (Golub and Van Loan, section 8.3): d, e beside
+// the diagonal. The rows of q are the new basis. w: n numbers.
+static void pgi_tridiagonalise(int n, double *s, double *q, double *d, double *e, double *w)
+{
+    for (int i = 0; i < n * n; i++) q[i] = i % (n + 1) == 0;
+    for (int k = 0; k + 2 < n; k++) {
+        double *const v = s + k * n, below = v[k + 1];    // row k from k + 1 on
+        double rest = 0;
+        for (int i = k + 2; i < n; i++) rest += v[i] * v[i];
+        if (rest == 0) continue;
+        const double norm = sqrt(below * below + rest), end = below > 0 ? -norm : norm;
+        v[k + 1] = below - end;
+        const double factor = 2 / (v[k + 1] * v[k + 1] + rest);
+        double along = 0;
+        for (int i = k + 1; i < n; i++) {
+            w[i] = 0;
+            for (int j = k + 1; j < n; j++) w[i] += factor * s[i * n + j] * v[j];
+            along += factor / 2 * w[i] * v[i];
+        }
+        for (int i = k + 1; i < n; i++) w[i] -= along * v[i];
+        for (int i = k + 1; i < n; i++)
+            for (int j = k + 1; j < n; j++) s[i * n + j] -= v[i] * w[j] + w[i] * v[j];
+        for (int j = 0; j < n; j++) w[j] = 0;
+        for (int i = k + 1; i < n; i++)
+            for (int j = 0; j < n; j++) w[j] += v[i] * q[i * n + j];
+        for (int i = k + 1; i < n; i++)
+            for (int j = 0; j < n; j++) q[i * n + j] -= factor * v[i] * w[j];
+        v[k + 1] = end;
+    }
+    for (int i = 0; i < n; i++) {
+        d[i] = s[i * n + i];
+        e[i] = i + 1 < n ? s[i * n + i + 1] : 0;
+    }
+}
+
+// Diagonalises it by implicit QR steps with Wilkinson's shift (the same, section 8.3.5).
+static void pgi_diagonalise(int n, double *d, double *e, double *q)
+{
+    const auto negligible = [&](int i) { return fabs(e[i]) <= DBL_EPSILON / 4 * (fabs(d[i]) + fabs(d[i + 1])); };
+    int high = n - 1;
+    for (int step = 0; high > 0 && step < 50 * n; step++) {
+        if (negligible(high - 1)) {
+            high--;
+            continue;
+        }
+        int low = high - 1;
+        while (low > 0 && !negligible(low - 1)) low--;
+        const double half = (d[high - 1] - d[high]) / 2, last = e[high - 1], root = sqrt(half * half + last * last);
+        double x = d[low] - (d[high] - last * last / (half + (half < 0 ? -root : root))), z = e[low];
+        for (int k = low; k < high; k++) {
+            const double r = sqrt(x * x + z * z), c = r > 0 ? x / r : 1, s = r > 0 ? z / r : 0;
+            const double a = d[k], b = e[k], g = d[k + 1];
+            if (k > low) e[k - 1] = r;
+            d[k] = c * c * a + 2 * c * s * b + s * s * g;
+            d[k + 1] = s * s * a - 2 * c * s * b + c * c * g;
+            e[k] = c * s * (g - a) + (c * c - s * s) * b;
+            x = e[k];
+            if (k + 1 < high) {
+                z = s * e[k + 1];
+                e[k + 1] *= c;
+            }
+            pgi_rotate(q + k * n, q + (k + 1) * n, n, c, s);
+        }
+    }
+}
+
+static size_t pgi_eigen_work(int n) { return (size_t)n * (size_t)(2 * n + 3); }
+
+// The eigenvalues lambda[n] of a line and its modes, orthonormal in the weighted product: mode a at point i is
+// rows[a n + i] / sqrt(w[i]). Returns these rows of W^(1/2) A W^(-1/2), in `work`, pgi_eigen_work(n) numbers. A value
+// is the energy of its mode, a sum of squares: small ones are right too where the line is much stretched.
+static const double *pgi_line_eigen(const pgi_line *l, double beta, double *lambda, double *work)
+{
+    const int n = l->n;
+    double *const q = work, *const s = q + n * n, *const d = s + n * n, *const e = d + n, *const w = e + n;
+    double row[4], top = 0;
+    for (int i = 0; i < n * n; i++) s[i] = 0;
+    for (int i = 0; i < n; i++) {
         pgi_line_row(l, i, row);
-        q[i][i] = 1;
-        s[i][i] += beta * row[3];
+        top = fmax(top, row[3]);
+    }
+    const double unit = top > 0 ? 1 / top : 1;
+    for (int i = 0; i < n; i++) {
+        pgi_line_row(l, i, row);
         const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
-        s[i][below] += beta * row[0] * sqrt(l->w[i] / l->w[below]);
-        s[i][above] += beta * row[1] * sqrt(l->w[i] / l->w[above]);
+        s[i * n + i] += unit * row[3];
+        s[i * n + below] += unit * row[0] * sqrt(l->w[i] / l->w[below]);
+        s[i * n + above] += unit * row[1] * sqrt(l->w[i] / l->w[above]);
     }
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < i; j++) s[i][j] = s[j][i] = (s[i][j] + s[j][i]) / 2;
-    for (int sweep = 0; sweep < 60; sweep++) {
-        double off = 0, diag = 0;
-        for (int a = 0; a < n; a++)
-            for (int b = 0; b < n; b++) *(a == b ? &diag : &off) += s[a][b] * s[a][b];
-        if (off <= 1e-40 * diag) break;
-        for (int a = 0; a < n; a++) {
-            for (int b = a + 1; b < n; b++) {
-                if (s[a][b] == 0) continue;
-                const double theta = (s[b][b] - s[a][a]) / (2 * s[a][b]);
-                const double t = (theta >= 0 ? 1 : -1) / (fabs(theta) + sqrt(theta * theta + 1));
-                const double c = 1 / sqrt(t * t + 1), d = t * c;
-                for (int i = 0; i < n; i++) {
-                    const double x = s[i][a], y = s[i][b];
-                    s[i][a] = c * x - d * y;
-                    s[i][b] = d * x + c * y;
-                }
-                for (int i = 0; i < n; i++) {
-                    const double x = s[a][i], y = s[b][i], x2 = q[i][a], y2 = q[i][b];
-                    s[a][i] = c * x - d * y;
-                    s[b][i] = d * x + c * y;
-                    q[i][a] = c * x2 - d * y2;
-                    q[i][b] = d * x2 + c * y2;
-                }
-            }
-        }
-    }
+        for (int j = 0; j < i; j++) s[i * n + j] = s[j * n + i] = (s[i * n + j] + s[j * n + i]) / 2;
+    pgi_tridiagonalise(n, s, q, d, e, w);
+    pgi_diagonalise(n, d, e, q);
+    for (int i = 0; i < n; i++) w[i] = 1 / sqrt(l->w[i]);
     int smallest = 0;
     for (int a = 0; a < n; a++) {
-        lambda[a] = s[a][a];
-        if (lambda[a] < lambda[smallest]) smallest = a;
+        const double *const mode = q + a * n;
+        lambda[a] = 0;
         for (int i = 0; i < n; i++) {
-            v[i * n + a] = q[i][a] / sqrt(l->w[i]);
-            vtw[a * n + i] = q[i][a] * sqrt(l->w[i]);
+            pgi_line_row(l, i, row);
+            const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
+            const double here = mode[i] * w[i], down = here - mode[below] * w[below],
+                         up = here - mode[above] * w[above];
+            lambda[a] += beta * l->w[i] * (row[2] * here * here - (row[0] * down * down + row[1] * up * up) / 2);
         }
+        if (lambda[a] < lambda[smallest]) smallest = a;
     }
     if (pgi_line_singular(l)) lambda[smallest] = 0;
+    return q;
 }
 
 // The number of eigenvalues of an open (not periodic) line below x: Sturm's sequence.
@@ -1895,68 +1955,80 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level 
 }
 
 // The exact solver (fast diagonalisation; Lynch, Rice, Thomas 1964): u += V (lambda_x + lambda_y + lambda_z + alpha)^-1
-// V^T W r. One axis' part of the transform of element (i,j,k): the product of a matrix row with a line of the box.
-static PGI_HD inline double pgi_transform(const double *matrix, const double *in, const int n[3], int axis, int i,
-                                          int j, int k)
+// V^T W r, one product with a matrix an axis and way.
+template <class T>
+static PGI_HD inline T pgi_mode_divide(const pgi_modes<T> &m, double alpha, T value, int i, int j, int k)
 {
-    const int at[3] = {i, j, k}, stride[3] = {1, n[0], n[0] * n[1]};
-    const double *row = matrix + at[axis] * n[axis], *line = in + (i + n[0] * (j + n[1] * k)) - at[axis] * stride[axis];
-    double sum = 0;
-    for (int q = 0; q < n[axis]; q++) sum += row[q] * line[q * stride[axis]];
-    return sum;
+    const double sum = m.value[0][i] + m.value[1][j] + m.value[2][k] + alpha;
+    return sum == 0 ? 0 : (T)((double)value / sum);    // exactly 0: the constant of a singular problem
 }
 
-enum {
-    PGI_EIGEN_AXIS =
-        PGI_COARSEST + 2 * PGI_COARSEST * PGI_COARSEST,    // doubles: values, vectors, weighted transposed ones
-    PGI_COARSEST_POINTS = PGI_COARSEST * PGI_COARSEST * PGI_COARSEST
-};
-
-static PGI_HD inline const double *pgi_eigen_part(const double *eigen, int axis, int part)
+// The residual at a point; u NULL: the right-hand side.
+template <class T> static PGI_HD inline T pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
+                                                             int64_t sj, int64_t sk, int i, int j, int k)
 {
-    return eigen + axis * PGI_EIGEN_AXIS + (part > 0 ? PGI_COARSEST + (part - 1) * PGI_COARSEST * PGI_COARSEST : 0);
-}
-
-static PGI_HD inline double pgi_coarsest_divide(const double *eigen, double alpha, double value, int i, int j, int k)
-{
-    const double sum =
-        pgi_eigen_part(eigen, 0, 0)[i] + pgi_eigen_part(eigen, 1, 0)[j] + pgi_eigen_part(eigen, 2, 0)[k] + alpha;
-    return sum == 0 ? 0 : value / sum;    // exactly 0: the constant of a singular problem
-}
-
-template <class T> static PGI_HD inline double pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
-                                                                  int64_t sj, int64_t sk, int i, int j, int k)
-{
+    const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk],
+            right = pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k);
+    if (!u) return right;
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
     const T *p = u + i + j * sj + k * sk;
-    const T au =
-        pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(b.axis[0], i)],
-                    p[pgi_above(b.axis[0], i)], p[pgi_below(b.axis[1], j) * sj], p[pgi_above(b.axis[1], j) * sj],
-                    p[pgi_below(b.axis[2], k) * sk], p[pgi_above(b.axis[2], k) * sk]);
-    const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk];
-    return (double)(pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k) - au);
+    return right - pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(b.axis[0], i)],
+                               p[pgi_above(b.axis[0], i)], p[pgi_below(b.axis[1], j) * sj],
+                               p[pgi_above(b.axis[1], j) * sj], p[pgi_below(b.axis[2], k) * sk],
+                               p[pgi_above(b.axis[2], k) * sk]);
 }
 
-template <class T> static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs)
+// Lines along an axis become their products with a matrix [in][out], in place, some lines at a time.
+template <class T> static void pgi_cpu_transform(const pgi_level *l, T *t, int axis, const T *matrix)
+{
+    enum { LINES = 8 };
+    const int n = l->n[axis], step = axis == 0 ? 1 : axis == 1 ? l->n[0] : l->n[0] * l->n[1];
+    const int side = axis == 0 ? n : 1, width = axis == 0 ? l->n[1] * l->n[2] : step;    // lines side by side
+    const int groups = (width + LINES - 1) / LINES, total = groups * (axis == 1 ? l->n[2] : 1);
+    if (n == 1) return;
+    PGI_OMP(omp parallel for schedule(static) if (l->points * n > 8 * PGI_SERIAL))
+    for (int group = 0; group < total; group++) {
+        const int first = group % groups * LINES, count = width - first < LINES ? width - first : (int)LINES;
+        T *const base = t + (int64_t)(group / groups) * n * step + (int64_t)first * side;
+        T out[LINES][PGI_MODES];
+        for (int c = 0; c < count; c++) {
+            for (int o = 0; o < n; o++) out[c][o] = 0;
+            for (int q = 0; q < n; q++) {
+                const T v = base[c * side + q * step];
+                const T *const row = matrix + q * n;
+                for (int o = 0; o < n; o++) out[c][o] += v * row[o];
+            }
+        }
+        for (int o = 0; o < n; o++)
+            for (int c = 0; c < count; c++) base[c * side + o * step] = out[c][o];
+    }
+}
+
+template <class T>
+static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, int from_zero)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int *n = l->n;
-    double work[2][PGI_COARSEST_POINTS], *in = work[0], *out = work[1];
-    T *u = pgi_data<T>(gu);
-    for (int p = 0; p < (int)l->points; p++)
-        in[p] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, p % n[0], p / n[0] % n[1], p / n[0] / n[1]);
-    for (int pass = 0; pass < 6; pass++) {
-        for (int p = 0; p < (int)l->points; p++) {
-            const int i = p % n[0], j = p / n[0] % n[1], k = p / n[0] / n[1];
-            out[p] = pgi_transform(pgi_eigen_part(l->eigen, pass % 3, pass < 3 ? 2 : 1), in, n, pass % 3, i, j, k);
-            if (pass == 2) out[p] = pgi_coarsest_divide(l->eigen, s->state->alpha, out[p], i, j, k);
-        }
-        double *swap = in;
-        in = out;
-        out = swap;
-    }
-    for (int p = 0; p < (int)l->points; p++)
-        u[p % n[0] + p / n[0] % n[1] * gu.sj + p / n[0] / n[1] * gu.sk] += (T)in[p];
+    const pgi_modes<T> &m = pgi_modes_of(l, T());
+    const int nx = l->n[0];
+    const pgi_grid work = l->t.base ? l->t : gu;
+    T *const t = pgi_data<T>(work);
+    pgi_cpu_rows(l, [&](int j, int k) {
+        const T *const u = from_zero ? NULL : pgi_data<T>(gu);
+        for (int i = 0; i < nx; i++)
+            t[i + j * work.sj + k * work.sk] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, j, k);
+    });
+    for (int a = 0; a < 3; a++) pgi_cpu_transform(l, t, a, m.to[a]);
+    pgi_cpu_rows(l, [&](int j, int k) {
+        T *const row = t + j * work.sj + k * work.sk;
+        for (int i = 0; i < nx; i++) row[i] = pgi_mode_divide(m, s->state->alpha, row[i], i, j, k);
+    });
+    for (int a = 2; a >= 0; a--) pgi_cpu_transform(l, t, a, m.from[a]);
+    if (work.base == gu.base) return;
+    pgi_cpu_rows(l, [&](int j, int k) {
+        T *const u = pgi_data<T>(gu) + j * gu.sj + k * gu.sk;
+        const T *const e = t + j * work.sj + k * work.sk;
+        for (int i = 0; i < nx; i++) u[i] = from_zero ? e[i] : u[i] + e[i];
+    });
 }
 
 static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
@@ -2026,32 +2098,21 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
     }
 }
 
-#define PGI_OPS_TABLE(name, backend, T, small)                                                                         \
-    static const pgi_ops name = {pgi_##backend##_control,                                                              \
-                                 pgi_##backend##_loop,                                                                 \
-                                 pgi_##backend##_fill_zero<T>,                                                         \
-                                 pgi_##backend##_copy<T>,                                                              \
-                                 pgi_##backend##_subtract_shift<T>,                                                    \
-                                 pgi_##backend##_jacobi<T>,                                                            \
-                                 pgi_##backend##_red_black<T>,                                                         \
-                                 pgi_##backend##_residual<T>,                                                          \
-                                 pgi_##backend##_apply<T>,                                                             \
-                                 pgi_##backend##_reduce<T>,                                                            \
-                                 pgi_##backend##_restrict_full<T>,                                                     \
-                                 pgi_##backend##_restrict_faces<T>,                                                    \
-                                 pgi_##backend##_prolong_add<T>,                                                       \
-                                 pgi_##backend##_interpolate<T>,                                                       \
-                                 pgi_##backend##_solve_coarsest<T>,                                                    \
-                                 pgi_##backend##_relax<T>,                                                             \
-                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
-                                 pgi_##backend##_restrict_residual<T>,                                                 \
-                                 small,                                                                                \
-                                 pgi_##backend##_residual_narrow,                                                      \
-                                 pgi_##backend##_narrow_rhs,                                                           \
+#define PGI_OPS_TABLE(name, backend, T)                                                                                \
+    static const pgi_ops name = {pgi_##backend##_control,           pgi_##backend##_loop,                              \
+                                 pgi_##backend##_fill_zero<T>,      pgi_##backend##_copy<T>,                           \
+                                 pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>,                         \
+                                 pgi_##backend##_red_black<T>,      pgi_##backend##_residual<T>,                       \
+                                 pgi_##backend##_apply<T>,          pgi_##backend##_reduce<T>,                         \
+                                 pgi_##backend##_restrict_full<T>,  pgi_##backend##_restrict_faces<T>,                 \
+                                 pgi_##backend##_prolong_add<T>,    pgi_##backend##_interpolate<T>,                    \
+                                 pgi_##backend##_solve_coarsest<T>, pgi_##backend##_relax<T>,                          \
+                                 pgi_##backend##_jacobi_sweeps<T>,  pgi_##backend##_restrict_residual<T>,              \
+                                 pgi_##backend##_residual_narrow,   pgi_##backend##_narrow_rhs,                        \
                                  pgi_##backend##_widen_add}
 
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double);
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
@@ -2683,26 +2744,133 @@ template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, 
     pgi_interpolate_column(p, tr, t.i, t.j, t.k0, t.k1, zs, pgi_data<T>(u) + t.i + t.j * u.sj, u.sk, add);
 }
 
-// Computes u += A^-1 (rhs - A u) on the coarsest level   One block, one point a thread; 8 KB of shared memory
-template <class T>
-static __global__ void pgi_coarsest_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, const double *eigen)
+// ---- the exact solver ----
+
+// Products with a matrix: the columns c of a block's shared memory [in][pitch] become emit(out, c, value) for the outs
+// from first on. A thread has one out and COLUMNS columns, which all lanes beside it read too.
+enum { PGI_COLUMNS = 4 };
+static PGI_HD inline int pgi_pitch_of(int columns) { return (columns + PGI_COLUMNS - 1) / PGI_COLUMNS * PGI_COLUMNS; }
+template <class T, class Emit> static __device__ inline void pgi_modes_product(const T *matrix, int in, int pitch_out,
+                                                                               int first, int outs, const T *columns,
+                                                                               int count, Emit emit)
 {
-    __shared__ double work[2][PGI_COARSEST_POINTS];
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, points = n[0] * n[1] * n[2];
-    const int p = (int)threadIdx.x, i = p % n[0], j = p / n[0] % n[1], k = p / n[0] / n[1];
-    T *u = pgi_data<T>(gu);
-    if (p < points) work[0][p] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, j, k);
-    __syncthreads();
-    for (int pass = 0; pass < 6; pass++) {
-        if (p < points) {
-            double v =
-                pgi_transform(pgi_eigen_part(eigen, pass % 3, pass < 3 ? 2 : 1), work[pass & 1], n, pass % 3, i, j, k);
-            if (pass == 2) v = pgi_coarsest_divide(eigen, b.state->alpha, v, i, j, k);
-            work[1 - (pass & 1)][p] = v;
+    const int pitch = pgi_pitch_of(count), tiles = outs * (pitch / PGI_COLUMNS);
+    for (int tile = (int)threadIdx.x; tile < tiles; tile += (int)blockDim.x) {
+        const int out = first + tile % outs, c = tile / outs * PGI_COLUMNS;
+        const T *m = matrix + out, *v = columns + c;
+        T sum[PGI_COLUMNS] = {0, 0, 0, 0};
+#pragma unroll 8
+        for (int q = 0; q < in; q++, m += pitch_out, v += pitch) {
+            const T weight = *m;
+#pragma unroll
+            for (int e = 0; e < PGI_COLUMNS; e++) sum[e] += weight * v[e];
         }
-        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < PGI_COLUMNS; e++)
+            if (c + e < count) emit(out, c + e, sum[e]);
     }
-    if (p < points) u[i + j * gu.sj + k * gu.sk] += (T)work[0][p];
+}
+
+// Where a block is in a level: in 3D a plane, and `part` of its modes or rows; in 2D some rows, and part of the modes
+// or points of a row.
+struct pgi_modes_share {
+    int rows, parts;    // z a block, blocks that share them
+};
+static PGI_HD inline void pgi_share(int n, int part, int parts, int *first, int *count)
+{
+    *first = (int)((int64_t)n * part / parts);
+    *count = (int)((int64_t)n * (part + 1) / parts) - *first;
+}
+
+// Computes t = the residual, in modes along x and y   u NULL: of u = 0
+template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_modes<T> m, pgi_grid gu, pgi_rhs rhs,
+                                                              T *t, pgi_modes_share share)
+{
+    PGI_DYNAMIC_SHARED(char, pgi_shared);
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
+    const int rows = ny * planes, pitch = pgi_pitch_of(rows);
+    const T *const u = gu.base ? pgi_data<T>(gu) : NULL;
+    T *const points = (T *)pgi_shared, *const half = points + nx * pitch;
+    int first, count;
+    pgi_share(nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
+    for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) {
+        const int row = p / nx, i = p - row * nx, k = row / ny;
+        points[i * pitch + row] =
+            row < rows ? pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, row - k * ny, k0 + k) : (T)0;
+    }
+    const int pitch_y = pgi_pitch_of(count);
+    for (int p = (int)threadIdx.x; p < ny * pitch_y && ny > 1; p += (int)blockDim.x) half[p] = 0;
+    __syncthreads();
+    pgi_modes_product(m.to[0], nx, nx, first, count, points, rows, [&](int mode, int row, T v) {
+        if (ny > 1)
+            half[row * pitch_y + mode - first] = v;
+        else
+            t[mode + (int64_t)(k0 + row) * nx] = v;
+    });
+    if (ny == 1) return;
+    __syncthreads();
+    pgi_modes_product(m.to[1], ny, ny, 0, ny, half, count,
+                      [&](int mode, int c, T v) { t[first + c + ((int64_t)k0 * ny + mode) * nx] = v; });
+}
+
+// Computes out = A^-1 in, in modes along x and y, for some columns a block; out may be in
+template <class T>
+static __global__ void pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns)
+{
+    PGI_DYNAMIC_SHARED(char, pgi_shared);
+    const int nx = b.axis[0].n, plane = nx * b.axis[1].n, nz = b.axis[2].n;
+    const int first = (int)blockIdx.x * columns, count = plane - first < columns ? plane - first : columns;
+    const int pitch = pgi_pitch_of(count);
+    T *const points = (T *)pgi_shared, *const modes = points + nz * pitch;
+    for (int p = (int)threadIdx.x; p < nz * pitch; p += (int)blockDim.x) {
+        const int k = p / pitch, c = p - k * pitch;
+        points[p] = c < count ? in[first + c + (int64_t)k * plane] : (T)0;
+        modes[p] = 0;
+    }
+    __syncthreads();
+    pgi_modes_product(m.to[2], nz, nz, 0, nz, points, count, [&](int mode, int c, T v) {
+        const int at = first + c;
+        modes[mode * pitch + c] = pgi_mode_divide(m, b.state->alpha, v, at % nx, at / nx, mode);
+    });
+    __syncthreads();
+    pgi_modes_product(m.from[2], nz, nz, 0, nz, modes, count,
+                      [&](int k, int c, T v) { out[first + c + (int64_t)k * plane] = v; });
+}
+
+// Computes u = t from modes along x and y, or (add) u += it
+template <class T> static __global__ void pgi_modes_from_kernel(pgi_box<T> b, pgi_modes<T> m, const T *t, pgi_grid gu,
+                                                                int add, pgi_modes_share share)
+{
+    PGI_DYNAMIC_SHARED(char, pgi_shared);
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
+    T *const u = pgi_data<T>(gu);
+    T *const half = (T *)pgi_shared;
+    int first, count;
+    pgi_share(ny > 1 ? ny : nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
+    const int rows = ny > 1 ? count : planes, pitch = pgi_pitch_of(rows), pitch_x = pgi_pitch_of(nx);
+    if (ny > 1) {
+        T *const modes = half + nx * pitch;
+        for (int p = (int)threadIdx.x; p < ny * pitch_x; p += (int)blockDim.x) {
+            const int row = p / pitch_x, c = p - row * pitch_x;
+            modes[p] = c < nx ? t[c + ((int64_t)k0 * ny + row) * nx] : (T)0;
+        }
+        for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) half[p] = 0;
+        __syncthreads();
+        pgi_modes_product(m.from[1], ny, ny, first, count, modes, nx,
+                          [&](int j, int mode, T v) { half[mode * pitch + j - first] = v; });
+    } else {
+        for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) {
+            const int row = p / nx, mode = p - row * nx;
+            half[mode * pitch + row] = row < rows ? t[mode + (int64_t)(k0 + row) * nx] : (T)0;
+        }
+    }
+    __syncthreads();
+    pgi_modes_product(m.from[0], nx, nx, ny > 1 ? 0 : first, ny > 1 ? nx : count, half, rows, [&](int i, int row, T v) {
+        T *const to = u + i + (ny > 1 ? first + row : 0) * gu.sj + (k0 + (ny > 1 ? 0 : row)) * gu.sk;
+        *to = add ? *to + v : v;
+    });
 }
 
 // ---- >>passes: sweeps and corrections in one pass over memory ----
@@ -4836,9 +5004,6 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
 
 // ---- launchers ----
 
-template <class T> static void pgi_cuda_small(pg_solver *, int, pgi_grid, pgi_rhs, int, int);    // >>small
-template <class T> static int pgi_cuda_small_reduce(pg_solver *, const pgi_level *, int, int, pgi_grid, pgi_rhs);
-
 template <class T>
 static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
@@ -5002,7 +5167,6 @@ static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
                                                pgi_grid y, pgi_rhs rhs)
 {
-    if (pgi_cuda_small_reduce<T>(s, l, source, partner, x, rhs)) return;
     if (source == PGI_RESIDUAL) {    // partner: itself
         if (pgi_cuda_residual_in_tiles<T, T, 1>(s, l, x, rhs, 0, pgi_no_grid())) return;
         const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
@@ -5450,10 +5614,33 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     if (!taps || !launch(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse);
 }
 
-template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
+template <class T>
+static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
-    PGI_LAUNCH(s, 1, dim3((unsigned)((l->points + 31) / 32 * 32)), pgi_coarsest_kernel<T>, pgi_box_of(l, T()), u, rhs,
-               l->eigen);
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_modes<T> &m = pgi_modes_of(l, T());
+    const int nx = l->n[0], ny = l->n[1], nz = l->n[2], plane = nx * ny, element = (int)sizeof(T);
+    T *const modes = pgi_data<T>(l->t.base ? l->t : u), *const solved = pgi_data<T>(l->t.base ? l->t : l->f);
+    pgi_modes_share share = {1, 1};
+    if (ny == 1) share.rows = nz < 4 * s->multiprocessors ? PGI_COLUMNS : 2 * PGI_COLUMNS;
+    const int bands = (nz + share.rows - 1) / share.rows, split = ny > 1 && ny < nx ? ny : nx;
+    const auto pitch = [](int n, int parts) { return pgi_pitch_of(n / parts + (parts > 1)); };
+    const auto bytes_to = [&](int p) { return (nx * pgi_pitch_of(ny * share.rows) + ny * pitch(nx, p)) * element; };
+    const auto bytes_from = [&](int p) {
+        return (ny > 1 ? nx * pitch(ny, p) + ny * pgi_pitch_of(nx) : nx * pgi_pitch_of(share.rows)) * element;
+    };
+    while (8 * share.parts <= split &&
+           (bands * share.parts < s->multiprocessors || bytes_to(share.parts) > PGI_SHARED_SURE))
+        share.parts *= 2;
+    int columns = PGI_COLUMNS;
+    while (columns < 16 && (plane + columns - 1) / columns > 2 * s->multiprocessors) columns *= 2;
+    const dim3 threads(128);
+    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
+                      from_zero ? pgi_no_grid() : u, rhs, modes, share);
+    PGI_LAUNCH_SHARED(s, (plane + columns - 1) / columns, threads, 2 * nz * columns * element,
+                      pgi_modes_solve_kernel<T>, b, m, (const T *)modes, solved, columns);
+    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, bytes_from(share.parts), pgi_modes_from_kernel<T>, b, m,
+                      (const T *)solved, u, !from_zero, share);
 }
 
 // Whether device and code know clusters of blocks
@@ -5557,8 +5744,8 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 }
 
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>);
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>);
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float);
 
 #endif
 
@@ -5572,26 +5759,36 @@ struct pgi_hierarchy {
     pgi_line own[3 * PGI_MAX_LEVELS];
     pgi_line *line[PGI_MAX_LEVELS][3];
     int coarsened[PGI_MAX_LEVELS][3];
+    double *work;    // for the modes of the coarsest level
 };
 
 static void pgi_hierarchy_free(pgi_hierarchy *h)
 {
     for (int q = 0; h && q < h->count; q++) pgi_line_free(&h->own[q]);
+    if (h) free(h->work);
     free(h);
 }
 
 // Which axes the next level halves: those whose coupling is at least half the strongest one's.
-static int pgi_choose_axes(pgi_line *const line[3], int chosen[3])
+static void pgi_choose_axes(pgi_line *const line[3], int chosen[3])
 {
     double strongest = 0, strength[3];
-    int largest = 0;
     for (int a = 0; a < 3; a++) {
         strength[a] = line[a]->n > 1 ? pgi_line_strength(line[a]) : 0;
         if (strength[a] > strongest) strongest = strength[a];
-        if (line[a]->n > largest) largest = line[a]->n;
     }
     for (int a = 0; a < 3; a++) chosen[a] = line[a]->n > 1 && strength[a] >= 0.5 * strongest;
-    return largest > PGI_COARSEST;
+}
+
+// Whether a level is solved exactly. That is a few dense products, faster than a cycle as long as there are few points.
+static int pgi_is_coarsest(pgi_line *const line[3], int most)
+{
+    const int64_t nx = line[0]->n, ny = line[1]->n, nz = line[2]->n;
+    int64_t largest = nx > ny ? nx : ny;
+    if (nz > largest) largest = nz;
+    if (largest <= PGI_MODES_LEAST) return 1;
+    return largest <= most && nx * ny * nz * (nx + ny + nz) <= PGI_MODES_WORK &&
+           (ny == 1 || nx * ny <= PGI_MODES_PLANE);
 }
 
 // Operations march along the last axis, so a 2D problem is (nx, 1, ny) to them: its y is their z, its absent axis their
@@ -5629,7 +5826,9 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
         }
     }
     h->levels = 1;
-    for (int l = 0; pgi_choose_axes(h->line[l], h->coarsened[l]) && multigrid && l + 1 < PGI_MAX_LEVELS; l++) {
+    for (int l = 0;; l++) {
+        pgi_choose_axes(h->line[l], h->coarsened[l]);
+        if (!multigrid || pgi_is_coarsest(h->line[l], d->coarsest) || l + 1 == PGI_MAX_LEVELS) break;
         for (int a = 0; a < 3; a++) {
             h->line[l + 1][a] = h->line[l][a];
             if (!h->coarsened[l][a]) continue;
@@ -5640,6 +5839,13 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
             }
         }
         h->levels++;
+    }
+    int longest = 1;
+    for (int a = 0; a < 3; a++)
+        longest = h->line[h->levels - 1][a]->n > longest ? h->line[h->levels - 1][a]->n : longest;
+    if (multigrid && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
+        pgi_hierarchy_free(h);
+        return NULL;
     }
     return h;
 }
@@ -5824,9 +6030,31 @@ static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *con
     }
 }
 
-static int pgi_small_first(const pg_solver *s);    // >>small
-template <class T>
-static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int *copied);
+template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hierarchy *h, double beta, pgi_modes<T> *m)
+{
+    for (int a = 0; a < 3; a++) {
+        pgi_line *const *const line = h->line[h->levels - 1];
+        const pgi_line *const l = line[a];
+        const int n = l->n;
+        int same = 0;
+        while (same < a && !pgi_line_equal(line[same], l)) same++;
+        if (same < a) {
+            m->value[a] = m->value[same], m->to[a] = m->to[same], m->from[a] = m->from[same];
+            continue;
+        }
+        void *value, *to, *from;
+        m->value[a] = (double *)pgi_take_table(arena, (size_t)n * sizeof(double), &value);
+        m->to[a] = (T *)pgi_take_table(arena, (size_t)n * (size_t)n * sizeof(T), &to);
+        m->from[a] = (T *)pgi_take_table(arena, (size_t)n * (size_t)n * sizeof(T), &from);
+        if (!arena->mirror) continue;
+        const double *const rows = pgi_line_eigen(l, beta, (double *)value, h->work);
+        for (int mode = 0; mode < n; mode++)
+            for (int i = 0; i < n; i++) {
+                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * sqrt(l->w[i]));
+                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / sqrt(l->w[i]));
+            }
+    }
+}
 
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
@@ -5872,32 +6100,10 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
         host_faces[l] = (pgi_faces *)host;
     }
-    if (s->multigrid) {
-        void *host;
-        s->level[h->levels - 1].eigen = (double *)pgi_take_table(arena, 3 * PGI_EIGEN_AXIS * sizeof(double), &host);
-        for (int a = 0; a < 3 && host; a++) {
-            double *e = (double *)host + a * PGI_EIGEN_AXIS;
-            pgi_line_eigen(h->line[h->levels - 1][a], d->beta, e, e + PGI_COARSEST,
-                           e + PGI_COARSEST + PGI_COARSEST * PGI_COARSEST);
-        }
-    }
-    s->small = s->small_base = s->cuda ? pgi_small_first(s) : s->levels;
-    if (s->small < s->levels) {
-        // Tables may take a few percent of the finest grid, unless the whole problem is small.
-        const auto table_size = [&]() {
-            int copied;
-            return single ? pgi_small_tables<float>(s, h, NULL, 0, &copied)
-                          : pgi_small_tables<double>(s, h, NULL, 0, &copied);
-        };
-        size_t bytes = table_size();
-        while (s->small_base > 0 && s->small_base < s->levels - 1 &&
-               bytes * 25 > (size_t)s->level[0].points * element) {
-            s->small = ++s->small_base;
-            bytes = table_size();
-        }
-        void *host;
-        s->small_job.tables = (char *)pgi_take_table(arena, bytes, &host);
-    }
+    if (s->multigrid && single)
+        pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes32);
+    else if (s->multigrid)
+        pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
     const size_t table_bytes = arena->used;
 
     s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
@@ -5908,13 +6114,13 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
     if (s->multigrid || (d->flags & PG_JACOBI) || s->cuda) scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
-    for (int q = 1; q < 3 && q < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
+    for (int q = 1; q < 3 && q + 1 < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
         const int own = l > 0 || s->mixed;
         level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
         level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
-        level->t = scratch[l > 0 ? 2 - l % 2 : 0];
+        level->t = l > 0 && l + 1 == h->levels ? pgi_no_grid() : scratch[l > 0 ? 2 - l % 2 : 0];
         level->t.sj = level->n[0];
         level->t.sk = (int64_t)level->n[0] * level->n[1];
         level->box32.state = level->box64.state = s->state;
@@ -5952,1766 +6158,6 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     }
     return table_bytes;
-}
-
-// -------------------------------------------------------------------------------------------------------------------
-// >>small  From the first small level on, a cycle, full multigrid or the whole solve is one kernel.
-// -------------------------------------------------------------------------------------------------------------------
-
-// One cluster of thread blocks works through the operations of >>multigrid and >>solve, with barriers between them.
-// Levels are counted from the first one that has tables. u, f and all else that they need lie in the shared memory of
-// the blocks, and global memory is only read at the begin and written at the end. The unit of work is a line: all x at
-// one (y, z). Of a level before `alone` each block has a rectangle of lines, and copies of the lines around it, ghosts,
-// which others keep up to date: a write to another block is not waited for, a read is, and has a tenth of the speed of
-// one at home. The other levels are so small that a barrier of the cluster would take longer than the work that it
-// spares: every block has all of them and does the same. In a line the points with even x come first: then a colour,
-// and each kind of its neighbours, is a row of adjacent values.
-//
-// What is worked out once: positions, neighbours and coefficients of lines (pgi_small_line), 1/diagonal, and the whole
-// right-hand side with mean and boundary data, which is what f is here. A thread stays at one x in a phase and runs
-// through lines. Everything here also runs on the host with one block of one thread, for tests.
-enum {
-    PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
-    PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
-    PGI_SMALL_LEVELS = 16,       // most small levels
-    PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
-};
-
-// All that a point needs of one axis, whatever the axis is like. x: positions in a line, which also is the order of
-// these rows; else indices.
-template <class T> struct pgi_small_row {
-    pgi_row<T> row;
-    int below, above;
-    int owner, local;    // y, z: what they add to the block that has a line, and to where it lies there
-    double weight;
-};
-
-struct pgi_small_window {
-    int first, count, at;    // at: of the weights
-};
-
-template <class T> struct pgi_view {
-    T *at;
-    int sj, sk;
-};
-
-// An address in the shared memory of any block of the cluster; where there are none, from the begin of the memory.
-#ifdef PGI_SIMT
-typedef int64_t pgi_spot;
-#else
-typedef int32_t pgi_spot;
-#endif
-
-// A line of u. Neighbours are lines of this block or its ghosts; at a closed end the line itself, as the coefficient is
-// 0 there.
-enum { PGI_SMALL_FAR = 1 };         // in addresses of lines that may be in another block, as they are even
-enum { PGI_SMALL_GHOSTS = 256 };    // in flags, times 1, 2, 4, 8: has a ghost below in y, above, below in z, above
-template <class T> struct alignas(16) pgi_small_line {
-    T lower_y, upper_y, lower_z, upper_z, reaction;
-    int u, flags;          // where it lies in the arrays; flags: also seam planes that it is on: y 2, z 4
-    int ym, yp, zm, zp;    // where the neighbours lie
-    pgi_spot ghost[4];     // of this line, in the block below it in y, above, below in z, above; on a level that is
-                           // in every block the first is the line itself in the block that makes its f
-    pgi_spot coarse[4];    // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
-    T weight[4];           // of y0, y1, z0, z1
-    double area;           // product of the weights of y and z
-    int j, k;              // neighbours in memory are an odd number of 16 bytes apart: not in the same banks
-};
-
-template <class T> struct pgi_small_level {
-    int n[3], half, points, again;    // half: even x in a line; again: a W-cycle visits the next level twice
-    int parts, part[8];               // of red-black sweeps: on which seam planes, x 1, y 2, z 4; the first on none
-    int seam;                         // whether x has one
-    T omega, jacobi[2][PGI_MAX_SWEEPS];
-    pgi_box<T> box;
-    pgi_transfers<T> transfer;
-    pgi_faces faces;
-    void *plane[6];
-    pgi_grid grid_u, grid_f;
-    T *scratch;
-    int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-    int log_blocks[2];                                        // how many share the lines along y and z
-    int most[2];                                              // lines that one has at most
-    int ghosts[4], stored;         // from u on: lines below in y, above, below in z, above; elements of u with them
-    int most_window[2];            // fine lines in y and z that a coarse one depends on
-    int at, lines_at;              // of arrays and lines in the memory of a block
-    int numbers_at, sources_at;    // there too: numbers of lines by place in the rectangle; fine lines of coarse ones
-    // Found at the begin:
-    int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
-    pgi_view<T> far_u, far_f;    // in global memory
-    int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
-    int owner[2];                           // what the rows of its lines say
-    int lanes, slots, strips;               // threads lie side by side over `lanes` x of `slots` lines at a time
-    int together;                           // the blocks share it
-    int made[2], made_width, made_count;    // lines of the next level that this block makes f for
-    int window;                             // product of most_window
-    float per_lane, per_width, per_x, per_y, per_z;    // 1/lanes, 1/made_width, 1/n
-    float per_rectangle, per_wide, per_window;         // 1/(lines along y), 1/most_window[0], 1/window
-};
-
-// What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
-// of every second Jacobi sweep, or the exact solver's work space. They are found by their distance from here, so that
-// the compiler sees that they are shared memory.
-template <class T> struct pgi_small {
-    pgi_small_job job;
-    pgi_state state;    // every block steers by its own copy
-    int block, threads;
-    int written;    // u of level 0 has changed
-    int turn;       // of the sums of the block
-    double sums[32][4], total[2][4];
-};
-
-static PGI_HD inline size_t pgi_small_align(size_t bytes) { return (bytes + 15) / 16 * 16; }
-
-#ifdef __CUDA_ARCH__
-#define PGI_ROLLED _Pragma("unroll 1")
-#define PGI_UNROLLED _Pragma("unroll")
-#else
-#define PGI_ROLLED
-#define PGI_UNROLLED
-#endif
-
-template <class T> static PGI_HD inline char *pgi_small_tables_of(const pgi_small<T> &k)
-{
-    return (char *)&k + pgi_small_align(sizeof k);
-}
-template <class T> static PGI_HD inline pgi_small_level<T> &pgi_small_at(const pgi_small<T> &k, int l)
-{
-    return ((pgi_small_level<T> *)pgi_small_tables_of(k))[l];
-}
-template <class T> static PGI_HD inline T *pgi_small_arrays(const pgi_small<T> &k)
-{
-    return (T *)(pgi_small_tables_of(k) + k.job.arrays_at);
-}
-template <class T>
-static PGI_HD inline pgi_small_line<T> *pgi_small_lines_of(const pgi_small<T> &k, const pgi_small_level<T> &level)
-{
-    return (pgi_small_line<T> *)(pgi_small_tables_of(k) + level.lines_at);
-}
-
-// ---- the team ----
-
-#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-#define PGI_THREADS(code) code
-#else
-#define PGI_THREADS(code)
-#endif
-#if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
-#define PGI_CLUSTERS(code) code
-#else
-#define PGI_CLUSTERS(code)
-#endif
-
-// All threads of a cluster meet, and see what the others wrote. One warp releases what its block has written: a release
-// by all of them takes three times as long.
-[[maybe_unused]] static PGI_HD inline void pgi_cluster_barrier()
-{
-#if defined(PGI_SIMT)
-    __syncthreads();
-    __cluster_barrier_arrive();
-    __cluster_barrier_wait();
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    __syncthreads();
-    if (threadIdx.x < 32)
-        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    else
-        asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
-}
-
-template <class T> static PGI_HD inline int pgi_small_thread(const pgi_small<T> &k)
-{
-    int thread = 0;
-    PGI_THREADS(if (k.threads > 1) thread = (int)threadIdx.x;)
-    (void)k;
-    return thread;
-}
-
-template <class T> static PGI_HD inline void pgi_block_barrier(const pgi_small<T> &k)
-{
-    PGI_THREADS(if (k.threads > 1) __syncthreads();)
-    (void)k;
-}
-
-// Ends a phase of a level.
-template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &k, const pgi_small_level<T> &level)
-{
-    if (level.together)
-        pgi_cluster_barrier();
-    else
-        pgi_block_barrier(k);
-}
-
-// Ends a phase of all blocks.
-template <class T> static PGI_HD inline void pgi_small_meet(const pgi_small<T> &k)
-{
-    if (k.job.log_blocks)
-        pgi_cluster_barrier();
-    else
-        pgi_block_barrier(k);
-}
-
-// The element of the arrays that lies at `at`: in this block, or in the block `owner`.
-template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at)
-{
-    const T *const p = pgi_small_arrays(k) + at;
-#ifdef __CUDA_ARCH__
-    return (pgi_spot)__cvta_generic_to_shared(p);
-#else
-    return (pgi_spot)((const char *)p - (const char *)&k);
-#endif
-}
-template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
-{
-#if defined(PGI_SIMT)
-    const void *const p = pgi_small_arrays(k) + at;
-    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
-    return (const char *)there - (const char *)&k;
-#else
-    pgi_spot spot = pgi_small_spot(k, at);
-    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
-                                           : "=r"(spot)
-                                           : "r"(spot), "r"(owner));)
-    (void)owner;
-    return spot;
-#endif
-}
-
-// Reads element q from a spot on; near: one of this block, which is much faster.
-template <class T, bool NEAR = false> static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q)
-{
-#ifdef __CUDA_ARCH__
-#if __CUDA_ARCH__ >= 900
-#define PGI_SPACE "shared::cluster"
-#else
-#define PGI_SPACE "shared"
-#endif
-    T v;
-    const pgi_spot at = spot + q * (int)sizeof(T);
-    if constexpr (sizeof(T) == 8 && NEAR)
-        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(at));
-    else if constexpr (sizeof(T) == 8)
-        asm volatile("ld." PGI_SPACE ".f64 %0, [%1];" : "=d"(v) : "r"(at));
-    else if constexpr (NEAR)
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
-    else
-        asm volatile("ld." PGI_SPACE ".f32 %0, [%1];" : "=f"(v) : "r"(at));
-    (void)k;
-    return v;
-#else
-    return ((const T *)((const char *)&k + spot))[q];
-#endif
-}
-
-template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k, pgi_spot spot, T v)
-{
-#ifdef __CUDA_ARCH__
-    if constexpr (sizeof(T) == 8)
-        asm volatile("st." PGI_SPACE ".f64 [%0], %1;" ::"r"(spot), "d"(v) : "memory");
-    else
-        asm volatile("st." PGI_SPACE ".f32 [%0], %1;" ::"r"(spot), "f"(v) : "memory");
-    (void)k;
-#else
-    *(T *)((char *)&k + spot) = v;
-#endif
-}
-
-// Writes an element of a line, and of its ghosts. at: from its first element on; flags: the line's
-template <class T> static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, T *arrays,
-                                                           const pgi_small_line<T> &line, int flags, int at, T v)
-{
-    *arrays = v;
-    if (flags < PGI_SMALL_GHOSTS) return;
-    const pgi_spot ghost[4] = {line.ghost[0], line.ghost[1], line.ghost[2], line.ghost[3]};
-    PGI_UNROLLED
-    for (int e = 0; e < 4; e++)
-        if (flags & PGI_SMALL_GHOSTS << e) pgi_small_put(k, ghost[e] + at * (int)sizeof(T), v);
-}
-template <class T>
-static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, const pgi_small_line<T> &line, int at, T v)
-{
-    pgi_small_set(k, pgi_small_arrays(k) + line.u + at, line, line.flags, at, v);
-}
-
-// What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
-template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
-{
-    PGI_THREADS(if (team > 1) return __shfl_sync(0xfu << (threadIdx.x & 28), mine, e, 4);)
-    (void)e, (void)team;
-    return mine;
-}
-
-// The part of n that is one of 2^log_blocks blocks', from *low to *high.
-[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int log_blocks, int *low, int *high)
-{
-    const int last = (1 << log_blocks) - 1;
-    *low = (block * n + last) >> log_blocks;
-    *high = (block * n + n + last) >> log_blocks;
-}
-
-// The x of a position in a line, and the other way round.
-template <class T> static PGI_HD inline int pgi_small_x(const pgi_small_level<T> &level, int place)
-{
-    return place < level.half ? 2 * place : 2 * (place - level.half) + 1;
-}
-template <class T> static PGI_HD inline int pgi_small_place(const pgi_small_level<T> &level, int i)
-{
-    return i / 2 + (i & 1) * level.half;
-}
-
-template <class T> static PGI_HD inline const pgi_small_row<T> *pgi_small_rows(const pgi_small<T> &k,
-                                                                               const pgi_small_level<T> &level,
-                                                                               int axis)
-{
-    return (const pgi_small_row<T> *)(pgi_small_tables_of(k) + level.rows[axis]);
-}
-
-// ---- phases: points in any order ----
-
-// p / n for small numbers, from 1/n.
-[[maybe_unused]] static PGI_HD inline int pgi_small_quotient(int p, float inverse)
-{
-    return (int)(((float)p + 0.5f) * inverse);
-}
-
-// The share of a thread in a level: at one x of each parity (side), every step-th of some lines whose y + z has parity
-// c. A sweep's colour is side c or the other one. Few threads in front of long lines have several strips.
-template <class T> struct pgi_small_strip {
-    int id, c, count, step;
-    const pgi_small_line<T> *line;
-    int place[2], seam[2], below[2], above[2];    // seam: 1 at a seam plane of x, 2 beyond the end
-    pgi_row<T> x[2];
-};
-
-template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &k, const pgi_small_level<T> &level,
-                                                            int id, pgi_small_strip<T> *strip)
-{
-    const pgi_small_row<T> *rows = pgi_small_rows(k, level, 0);
-    const int thread = pgi_small_thread(k), slot = pgi_small_quotient(thread, level.per_lane), both = level.slots > 1;
-    const int c = both ? slot & 1 : id & 1, x = thread - slot * level.lanes + (both ? 0 : id / 2 * level.lanes);
-    strip->id = id;
-    strip->c = c;
-    strip->step = level.slots >> both;
-    strip->count = slot < level.slots ? level.lines[c] - (slot >> both) : 0;
-    strip->line = pgi_small_lines_of(k, level) + (c ? level.lines[0] : 0) + (slot >> both);
-    PGI_UNROLLED
-    for (int side = 0; side < 2; side++) {
-        const int last = (side ? level.n[0] - level.half : level.half) - 1,
-                  place = x <= last ? side * level.half + x : 0;
-        strip->seam[side] = x > last ? 2 : level.seam && !side && x == last;
-        strip->place[side] = place;
-        strip->below[side] = rows[place].below;
-        strip->above[side] = rows[place].above;
-        strip->x[side] = rows[place].row;
-    }
-}
-
-// Calls body(line, place, value) for the points of a strip that have one of the colours in the set `colours`, and whose
-// seam planes are in the set `seams`; u lies in array `from`. A thread has one parity of x in a sweep, which other
-// threads of its warp need not share. LINES lines at a time, as loads take long.
-template <class T> struct pgi_small_values {
-    T f, inverse, u, xm, xp, ym, yp, zm, zp;
-    T residual;
-    int line_u, flags;
-};
-template <int LINES, class T, class Body>
-static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
-                                              const pgi_small_strip<T> &strip, int colours, int seams, int from,
-                                              Body body)
-{
-    const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
-    const int some = level.parts > 1, step = strip.step;    // some: seam planes
-    if (strip.count <= 0) return;                           // most warps have none on the coarsest levels
-    PGI_ROLLED
-    for (int pass = 0; pass <= (colours == 3); pass++) {
-        const int side = colours == 3 ? pass : (colours >> 1) ^ strip.c;
-        const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
-        const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
-        const pgi_spot here = pgi_small_spot(k, shift + place);
-        const int below = (side ? strip.below[1] : strip.below[0]) - place,
-                  above = (side ? strip.above[1] : strip.above[0]) - place;
-        const auto load = [&](const pgi_small_line<T> &at, pgi_small_values<T> *v) {
-            const int ym = at.ym, yp = at.yp, zm = at.zm, zp = at.zp;
-            v->line_u = at.u;
-            v->flags = at.flags;
-            const pgi_spot u = here + v->line_u * (int)sizeof(T);
-            v->ym = pgi_small_read<T, true>(k, here, ym);
-            v->yp = pgi_small_read<T, true>(k, here, yp);
-            v->zm = pgi_small_read<T, true>(k, here, zm);
-            v->zp = pgi_small_read<T, true>(k, here, zp);
-            v->u = pgi_small_read<T, true>(k, u, 0);
-            v->xm = pgi_small_read<T, true>(k, u, below);
-            v->xp = pgi_small_read<T, true>(k, u, above);
-            v->f = pgi_small_read<T, true>(k, u, to_f - shift);
-            v->inverse = pgi_small_read<T, true>(k, u, to_inverse - shift);
-        };
-        const auto work = [&](const pgi_small_line<T> &at, pgi_small_values<T> &v) {
-            const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
-            v.residual = v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-            if (!some || seams >> ((v.flags | seam) & 7) & 1) body(at, place, v);
-        };
-        const pgi_small_line<T> *line = strip.line;
-        PGI_ROLLED
-        for (int left = seam == 2 ? 0 : strip.count; left > 0; left -= LINES * step, line += LINES * step) {
-            pgi_small_values<T> v[LINES];
-            PGI_UNROLLED
-            for (int e = 0; e < LINES; e++)
-                if (left > e * step) load(line[e * step], &v[e]);
-            PGI_UNROLLED
-            for (int e = 0; e < LINES; e++)
-                if (left > e * step) work(line[e * step], v[e]);
-        }
-    }
-}
-
-// Calls put(line, place, get(line, place)) for all points of this block, each in some thread; several at a time, as
-// what they get can take long.
-template <class T, class Get, class Put>
-static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Get get, Put put)
-{
-    enum { BATCH = 4 };
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const int nx = level.n[0], count = nx * (level.lines[0] + level.lines[1]), step = k.threads;
-    const float per_x = level.per_x;
-    const pgi_small_line<T> *const lines = pgi_small_lines_of(k, level);
-    PGI_ROLLED
-    for (int first = pgi_small_thread(k); first < count; first += BATCH * step) {
-        decltype(get(lines[0], 0)) v[BATCH];
-        PGI_UNROLLED
-        for (int e = 0; e < BATCH; e++) {
-            const int p = first + e * step < count ? first + e * step : first, line = pgi_small_quotient(p, per_x);
-            v[e] = get(lines[line], p - line * nx);
-        }
-        PGI_UNROLLED
-        for (int e = 0; e < BATCH; e++) {
-            const int p = first + e * step, line = pgi_small_quotient(p, per_x);
-            if (p < count) put(lines[line], p - line * nx, v[e]);
-        }
-    }
-}
-
-// Array `to` = array `from` less a shift, with ghosts.
-template <class T> static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
-{
-    const int u = pgi_small_at(k, l).u;
-    pgi_small_points(
-        k, l,
-        [&](const pgi_small_line<T> &line, int place) {
-            return pgi_small_arrays(k)[line.u + place + from - u] - shift;
-        },
-        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place + to - u, v); });
-    pgi_small_sync(k, pgi_small_at(k, l));
-}
-
-// The right-hand side comes from global memory, with faces (full: and less the mean of f). guess: u comes too, else it
-// is 0.
-template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T> &k, int l, int full, int guess)
-{
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_rhs rhs = {level.grid_f, full ? &level.faces : NULL};
-    const unsigned mask = pgi_face_mask(rhs, &k.state);
-    const T mean = pgi_mean_of<T>(rhs, &k.state);
-    const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
-    const pgi_view<T> u = level.far_u, f = level.far_f;
-    struct both {
-        T f, u;
-    };
-    pgi_small_points(
-        k, l,
-        [&](const pgi_small_line<T> &line, int place) {
-            const int i = pgi_small_x(level, place);
-            const both v = {f.at[i + line.j * f.sj + line.k * f.sk],
-                            guess ? u.at[i + line.j * u.sj + line.k * u.sk] : (T)0};
-            return v;
-        },
-        [&](const pgi_small_line<T> &line, int place, both v) {
-            if (full) {
-                const int i = pgi_small_x(level, place), j = line.j, m = line.k;
-                const unsigned touched =
-                    mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
-                v.f = v.f - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
-            }
-            pgi_small_arrays(k)[line.u + place + to_f] = v.f;
-            pgi_small_set(k, line, place, v.u);
-        });
-    pgi_small_sync(k, pgi_small_at(k, l));
-}
-
-// Array `from` goes to global memory.
-template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T> &k, int l, int from, pgi_view<T> to)
-{
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const int offset = from - level.u;
-    if (level.together || k.block == 0)
-        pgi_small_points(
-            k, l,
-            [&](const pgi_small_line<T> &line, int place) { return pgi_small_arrays(k)[line.u + place + offset]; },
-            [&](const pgi_small_line<T> &line, int place, T v) {
-                to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] = v;
-            });
-    pgi_small_meet(k);
-}
-
-// Whether the first half of the first sweep from 0 is done where f is made.
-template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &k, int l)
-{
-    return pgi_small_at(k, l).parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
-}
-
-// The first u of a level at a point where f is known.
-template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &k, const pgi_small_level<T> &level,
-                                                            const pgi_small_line<T> &line, int place, T f, int early)
-{
-    if (!early || (((place >= level.half) + line.j + line.k) & 1)) return 0;
-    return pgi_relaxed((T)0, f, pgi_small_arrays(k)[line.u + place + level.inverse - level.u], level.omega);
-}
-
-// f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
-// block that has the coarse ones. Of what all blocks are to work on each makes a part, and takes the others' parts.
-// Where points are few, four threads have one, and a plane of it each. Weights beyond a window are 0, which changes no
-// sum.
-template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
-{
-    enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
-    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const char *const tables = pgi_small_tables_of(k);
-    const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
-                           *wy = (const pgi_small_window *)(tables + fine.windows[1]),
-                           *wz = (const pgi_small_window *)(tables + fine.windows[2]);
-    const pgi_spot *const all_sources = (const pgi_spot *)(tables + fine.sources_at);
-    const int *const numbers = (const int *)(tables + coarse.numbers_at);
-    const int nx = fine.n[0], half = fine.half, coarse_nx = coarse.n[0], wide = fine.most_window[0];
-    const int share = fine.together && !coarse.together, early = pgi_small_early(k, l + 1);
-    const int points = coarse_nx * fine.made_count, thread = pgi_small_thread(k);
-    const int team = k.threads > 1 && fine.n[2] > 1 && 4 * points <= k.threads ? 4 : 1, member = thread % team;
-    PGI_ROLLED
-    for (int q = thread / team; q < points; q += k.threads / team) {
-        const int made = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(made, fine.per_width);
-        const int place = q - made * coarse_nx, i = pgi_small_x(coarse, place);
-        const int j = fine.made[0] + made - row * fine.made_width, m = fine.made[1] + row;
-        const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
-        const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
-                       *const z_weight = (const T *)(tables + z.at);
-        const pgi_spot *const sources = all_sources + made * fine.window;
-        int at[TAPS], next = x.first;
-        T weight[TAPS], sum = 0;
-        PGI_UNROLLED
-        for (int a = 0; a < TAPS; a++) {
-            at[a] = next / 2 + (next & 1) * half - fine.u;    // in t
-            weight[a] = a < x.count ? x_weight[a] : (T)0;
-            if (a + 1 < x.count || a + 1 == TAPS) next = next + 1 < nx ? next + 1 : 0;    // else stay in the window
-        }
-        PGI_ROLLED
-        for (int c = 0; c < z.count; c += team) {
-            const pgi_spot *const source = sources + (c + member < z.count ? c + member : c) * wide;
-            T plane = 0;
-            PGI_ROLLED
-            for (int b = 0; b < y.count; b += LINES) {
-                T value[LINES][TAPS];
-                pgi_spot from[LINES];
-                PGI_UNROLLED
-                for (int e = 0; e < LINES; e++) from[e] = source[b + e < y.count ? b + e : b];
-                PGI_UNROLLED
-                for (int e = 0; e < LINES; e++) {
-                    const int far = (int)(from[e] & PGI_SMALL_FAR);
-                    from[e] -= far;
-                    if (!far) PGI_UNROLLED
-                    for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read<T, true>(k, from[e], at[a]);
-                    else PGI_UNROLLED for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read(k, from[e], at[a]);
-                }
-                PGI_UNROLLED
-                for (int e = 0; e < LINES; e++) {
-                    T sum_x = 0;
-                    PGI_UNROLLED
-                    for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
-                    int far = next;
-                    PGI_ROLLED
-                    for (int a = TAPS; a < x.count; a++, far = far + 1 < nx ? far + 1 : 0)
-                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half - fine.u);
-                    plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
-                }
-            }
-            PGI_UNROLLED
-            for (int e = 0; e < 4; e++)
-                if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
-        }
-        if (member) continue;
-        const pgi_small_line<T> &line =
-            pgi_small_lines_of(k, coarse)[numbers[(m - coarse.low[1]) * coarse.most[0] + j - coarse.low[0]]];
-        const int f = line.u + place + coarse.f - coarse.u;
-        pgi_small_arrays(k)[f] = sum;
-        if (!share) pgi_small_set(k, line, place, pgi_small_first_u(k, coarse, line, place, sum, early));
-    }
-    pgi_small_sync(k, pgi_small_at(k, l));
-    if (!share) return;
-    const int to_f = coarse.f - coarse.u;
-    pgi_small_points(
-        k, l + 1,
-        [&](const pgi_small_line<T> &line, int place) { return pgi_small_read(k, line.ghost[0], place + to_f); },
-        [&](const pgi_small_line<T> &line, int place, T v) {
-            T *const u = pgi_small_arrays(k) + line.u + place;
-            u[to_f] = v;
-            *u = pgi_small_first_u(k, coarse, line, place, v, early);
-        });
-    pgi_small_sync(k, pgi_small_at(k, l + 1));
-}
-
-// u of level l gets the correction of level l + 1. Two points of a line at a time.
-template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T> &k, int l)
-{
-    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
-    pgi_small_strip<T> strip;
-    PGI_ROLLED
-    for (int id = 0; id < fine.strips; id++) {
-        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
-        int at[2][2];
-        T x[2][2];
-        PGI_UNROLLED
-        for (int side = 0; side < 2; side++) {
-            const pgi_pair<T> pair = pairs[pgi_small_x(fine, strip.place[side])];
-            at[side][0] = pgi_small_place(coarse, pair.j0);
-            at[side][1] = pgi_small_place(coarse, pair.j1);
-            x[side][0] = pair.w0;
-            x[side][1] = pair.w1;
-        }
-        const pgi_small_line<T> *line = strip.line;
-        PGI_ROLLED
-        for (int q = 0; q < strip.count; q += strip.step, line += strip.step) {
-            T e[2][8];
-            pgi_spot from[4];
-            PGI_UNROLLED
-            for (int c = 0; c < 4; c++) from[c] = line->coarse[c];
-            if (!((from[0] | from[1] | from[2] | from[3]) & PGI_SMALL_FAR)) PGI_UNROLLED
-            for (int c = 0; c < 16; c++)
-                e[c / 8][c % 8] = pgi_small_read<T, true>(k, from[c / 2 % 4], at[c / 8][c % 2]);
-            else PGI_UNROLLED for (int c = 0; c < 16; c++) e[c / 8][c % 8] =
-                pgi_small_read(k, from[c / 2 % 4] & ~(pgi_spot)PGI_SMALL_FAR, at[c / 8][c % 2]);
-            const T *const w = line->weight;
-            PGI_UNROLLED
-            for (int side = 0; side < 2; side++) {
-                const T *const v = e[side], x0 = x[side][0], x1 = x[side][1];
-                const T sum = w[2] * (w[0] * (x0 * v[0] + x1 * v[1]) + w[1] * (x0 * v[2] + x1 * v[3])) +
-                              w[3] * (w[0] * (x0 * v[4] + x1 * v[5]) + w[1] * (x0 * v[6] + x1 * v[7]));
-                if (strip.seam[side] != 2)
-                    pgi_small_set(k, *line, strip.place[side], pgi_small_arrays(k)[line->u + strip.place[side]] + sum);
-            }
-        }
-    }
-    pgi_small_sync(k, pgi_small_at(k, l));
-}
-
-// The exact solver on the coarsest level; fresh: u is 0, else its residual is in `inverse`. A thread has a point. The
-// pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1, is left out.
-template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
-{
-    const int l = k.job.levels - 1;
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen);
-    const int nx = level.n[0], ny = level.n[1], nz = level.n[2], pitch = nx | 1;
-    const int flat = ny == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
-    const int to_residual = (fresh ? level.f : level.inverse) - level.u;
-    T *const arrays = pgi_small_arrays(k);
-    double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
-    const int points = nx * ny * nz, thread = pgi_small_thread(k);
-    struct position {
-        int i, j, m, at, place;
-    };
-    const auto locate = [&](int p) {
-        const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y),
-                  i = p - line * nx;
-        const position x = {i, line - m * ny, m, i + pitch * line, level.u + line * nx + pgi_small_place(level, i)};
-        return x;
-    };
-    const position own = locate(thread);    // mostly there is no other
-    PGI_ROLLED
-    for (int p = thread; p < points; p += k.threads) {
-        const position x = p == thread ? own : locate(p);
-        in[x.at] = (double)arrays[x.place + to_residual];
-    }
-    pgi_small_sync(k, level);
-    PGI_ROLLED
-    for (int pass = 0; pass < 6; pass++) {
-        const int axis = pass < 3 ? pass : pass - 3;
-        if (flat && axis == 1) continue;
-        const int size = axis == 0 ? nx : axis == 1 ? ny : nz, step = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
-        const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
-        PGI_ROLLED
-        for (int p = thread; p < points; p += k.threads) {
-            const position x = p == thread ? own : locate(p);
-            const int e = axis == 0 ? x.i : axis == 1 ? x.j : x.m;
-            const double *const row = matrix + e * size, *const value = in + x.at - e * step;
-            double sum = 0;
-            if (size == PGI_COARSEST) {
-                PGI_UNROLLED
-                for (int q = 0; q < PGI_COARSEST; q++) sum += row[q] * value[q * step];
-            } else {
-                PGI_ROLLED
-                for (int q = 0; q < size; q++) sum += row[q] * value[q * step];
-            }
-            if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, x.i, x.j, x.m);
-            if (pass == 5)
-                arrays[x.place] += (T)sum;
-            else
-                out[x.at] = sum;
-        }
-        pgi_small_sync(k, level);
-        double *const swap = in;
-        in = out;
-        out = swap;
-    }
-}
-
-// ---- cycles ----
-
-// pgi_cycle, its recursion unrolled: bit l of due says that level l is to be visited once more. Each phase is called at
-// one place, so that it is inlined, and its code there only once: code that was not fetched yet takes longer than a
-// phase, and a call would save the registers of all threads.
-template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T> &k, int first)
-{
-    unsigned due = 0;
-    for (int l = first, post = 0, fresh = 0;;) {    // fresh: u comes from a restriction
-        const pgi_small_level<T> &level = pgi_small_at(k, l);
-        const int last = l == k.job.levels - 1, reversed = post && k.job.symmetric;
-        const int sweeps = last ? 0 : k.job.weighted ? k.job.nu[post] : 2 * k.job.nu[post] * level.parts;
-        const int steps = sweeps + (last ? !fresh : !post);
-        pgi_small_strip<T> strip = {};
-        strip.id = -1;
-        int part = 0, pass = fresh && pgi_small_early(k, l);
-        PGI_ROLLED
-        for (int q = pass; q < steps; q++) {
-            int colours = 3, seams = 0xff, from = level.u, to = level.u;
-            T omega = level.omega;
-            if (q == sweeps) {
-                to = last ? level.inverse : 0;    // t
-            } else if (k.job.weighted) {
-                (q % 2 ? from : to) = 0;
-                omega = level.jacobi[post][q];
-            } else {
-                colours = pass ^ reversed ? 2 : 1;
-                seams = 1 << level.part[reversed ? level.parts - 1 - part : part];
-                if (pass) part = part + 1 < level.parts ? part + 1 : 0;
-                pass ^= 1;
-            }
-            PGI_ROLLED
-            for (int id = 0; id < level.strips; id++) {
-                if (id != strip.id) pgi_small_take(k, level, id, &strip);
-                T *const target = pgi_small_arrays(k) + (to - level.u);
-                const int shift = to - level.u, relaxes = q < sweeps;
-                pgi_small_equations<2>(k, level, strip, colours, seams, from,
-                                       [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
-                                           pgi_small_set(k, target + v.line_u + place, line, v.flags, place + shift,
-                                                         relaxes ? pgi_relaxed(v.u, v.residual, v.inverse, omega)
-                                                                 : v.residual);
-                                       });
-            }
-            pgi_small_sync(k, level);
-            if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
-        }
-        if (last) {
-            pgi_small_coarsest(k, fresh);
-        } else if (!post) {
-            pgi_small_restrict(k, l);
-            if (level.again) due |= 2u << l;
-            l++;
-            fresh = 1;
-            continue;
-        }
-        if (l == first) return;
-        post = !(due >> l & 1);
-        due &= ~(1u << l);
-        fresh = 0;
-        if (post) pgi_small_prolong(k, --l);
-    }
-}
-
-// ---- full multigrid: its transfers go through global memory ----
-
-// pgi_restrict_point, by a team of four with a plane each or by one thread, and with some lines under way at a time:
-// loads from global memory take long.
-template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view<T> &r, const int n[3],
-                                                                  const pgi_window<T> &x, const pgi_window<T> &y,
-                                                                  const pgi_window<T> &z, int member, int team)
-{
-    enum { TAPS = 6, LINES = 3 };
-    int at[TAPS], next = x.first;
-    T weight[TAPS], sum = 0;
-    PGI_UNROLLED
-    for (int a = 0; a < TAPS; a++) {
-        at[a] = next;
-        weight[a] = a < x.count ? x.w[a] : (T)0;
-        if (a + 1 < x.count || a + 1 >= TAPS) next = next + 1 < n[0] ? next + 1 : 0;    // else stay at what is read
-    }
-    PGI_ROLLED
-    for (int c = 0; c < z.count; c += team) {
-        int m = z.first + (c + member < z.count ? c + member : c);
-        if (m >= n[2]) m %= n[2];
-        T plane = 0;
-        int j = y.first;
-        PGI_ROLLED
-        for (int b = 0; b < y.count; b += LINES) {
-            const T *from[LINES];
-            T value[LINES][TAPS];
-            PGI_UNROLLED
-            for (int e = 0; e < LINES; e++) {
-                from[e] = r.at + j * r.sj + m * r.sk;
-                PGI_UNROLLED
-                for (int a = 0; a < TAPS; a++) value[e][a] = from[e][at[a]];
-                if (b + e + 1 < y.count) j = j + 1 < n[1] ? j + 1 : 0;
-            }
-            PGI_UNROLLED
-            for (int e = 0; e < LINES; e++) {
-                if (b + e >= y.count) continue;
-                T line = 0;
-                PGI_UNROLLED
-                for (int a = 0; a < TAPS; a++)
-                    if (a < x.count) line += weight[a] * value[e][a];
-                int far = next;
-                PGI_ROLLED
-                for (int a = TAPS; a < x.count; a++, far = far + 1 < n[0] ? far + 1 : 0) line += x.w[a] * from[e][far];
-                plane += y.w[b + e] * line;
-            }
-        }
-        PGI_UNROLLED
-        for (int e = 0; e < 4; e++)
-            if (e < team) sum += (c + e < z.count ? z.w[c + e] : (T)0) * pgi_quad_value(plane, e, team);
-    }
-    return sum;
-}
-
-// Raw f (or a residual) of full multigrid in global memory: that of level l + 1, with weights that average.
-template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
-{
-    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[0]),
-                        *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
-                        *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
-    const pgi_view<T> to = coarse.far_f;
-    const int thread = pgi_small_thread(k) + k.block * k.threads, team = k.threads > 1 && fine.n[2] > 1 ? 4 : 1;
-    PGI_ROLLED
-    for (int p = thread / team; p < coarse.points; p += (k.threads << k.job.log_blocks) / team) {
-        const int line = p / coarse.n[0], m = line / coarse.n[1], i = p - line * coarse.n[0],
-                  j = line - m * coarse.n[1];
-        const T sum = pgi_small_average_point(from, fine.n, x[i], y[j], z[m], thread % team, team);
-        if (thread % team == 0) to.at[i + j * to.sj + m * to.sk] = sum;
-    }
-    pgi_small_meet(k);
-}
-
-template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T> &k, int l)
-{
-    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_window<T> one = {0, 1, {1}};
-    PGI_ROLLED
-    for (int q = 0; q < 6; q++) {
-        if (!k.state.face[q].plane || !coarse.plane[q]) continue;
-        const T *from = (const T *)(fine.plane[q] ? fine.plane[q] : k.state.face[q].plane);
-        const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1), na = coarse.n[a], nb = coarse.n[b];
-        const pgi_window<T> *x = (const pgi_window<T> *)(k.job.tables + fine.averages[a]),
-                            *y = (const pgi_window<T> *)(k.job.tables + fine.averages[b]);
-        const int n[3] = {fine.n[a], fine.n[b], 1};
-        PGI_ROLLED
-        for (int p = pgi_small_thread(k) + k.block * k.threads; p < na * nb; p += k.threads << k.job.log_blocks)
-            ((T *)coarse.plane[q])[p] = pgi_restrict_point(from, n[0], 0, n, x[p % na], y[p / na], one);
-    }
-    pgi_small_meet(k);
-}
-
-// u of level l is the cubic interpolant of level l + 1, one axis after the other: the same sums as
-// pgi_interpolate_plane's, each done once. First u and then t hold what is interpolated along x, and along x and y.
-// Returns 0 where these are too small, or where a face has an array. Not in the ghosts of u: others may be ahead.
-template <class T>
-static PGI_HD inline int pgi_small_along_axes(const pgi_small<T> &k, int l, const pgi_interpolation<T> &from)
-{
-    const pgi_small_level<T> &fine = pgi_small_at(k, l);
-    const int nx = fine.n[0], width = fine.high[0] - fine.low[0], height = fine.high[1] - fine.low[1];
-    const int thread = pgi_small_thread(k), rows = nx + width + height, room = pgi_small_at(k, k.job.first).at;
-    T *const t = pgi_small_arrays(k), *const u = t + fine.u;
-    pgi_cubic<T> *const cubic = (pgi_cubic<T> *)t;
-    const int used = rows * (int)(sizeof(pgi_cubic<T>) / sizeof(T));
-    T face[6];
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        if (from.coarse_faces && k.state.face[q].plane) return 0;
-        const pgi_faces *const faces = q < 4 ? from.coarse_faces : from.fine_faces;
-        face[q] = faces ? pgi_face_value<T>(faces, &k.state, q, 0) : (T)0;
-    }
-    if (used > room) return 0;
-    PGI_ROLLED
-    for (int p = thread; p < rows; p += k.threads) {
-        const int axis = p < nx ? 0 : p < nx + width ? 1 : 2;
-        pgi_cubic<T> row;
-        pgi_cubic_of(fine.transfer.axis[axis],
-                     axis == 0   ? p
-                     : axis == 1 ? p - nx + fine.low[0]
-                                 : p - nx - width + fine.low[1],
-                     1, &row);
-        cubic[p] = row;
-    }
-    pgi_block_barrier(k);
-    int low[2] = {INT32_MAX, INT32_MAX}, high[2] = {-1, -1};    // coarse lines that are needed
-    PGI_ROLLED
-    for (int p = nx; p < rows; p++) PGI_UNROLLED
-    for (int e = 0; e < 4; e++) {
-        const int axis = p >= nx + width, at = cubic[p].j[e];
-        if (at >= 0 && at < low[axis]) low[axis] = at;
-        if (at > high[axis]) high[axis] = at;
-    }
-    const int lines = high[0] - low[0] + 1, planes = high[1] - low[1] + 1;
-    if (high[0] < 0 || high[1] < 0 || nx * lines * planes > fine.ghosts[0] || used + nx * width * planes > room)
-        return 0;
-    const float per_lines = 1.0f / (float)lines, per_width = 1.0f / (float)width;
-    T *const flat = t + used;
-    PGI_ROLLED
-    for (int p = thread; p < nx * lines * planes; p += k.threads) {
-        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_lines);
-        const pgi_cubic<T> &x = cubic[p - line * nx];
-        const T *const row = from.v + (low[0] + line - c * lines) * from.sj + (low[1] + c) * from.sk;
-        T sum = 0;
-        PGI_UNROLLED
-        for (int a = 0; a < 4; a++) sum += x.w[a] * (x.j[a] >= 0 ? row[x.j[a]] : x.j[a] == -1 ? face[0] : face[1]);
-        u[p] = sum;
-    }
-    pgi_block_barrier(k);
-    PGI_ROLLED
-    for (int p = thread; p < nx * width * planes; p += k.threads) {
-        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_width);
-        const pgi_cubic<T> &y = cubic[nx + line - c * width];
-        const int i = p - line * nx;
-        T sum = 0;
-        PGI_UNROLLED
-        for (int b = 0; b < 4; b++)
-            if (y.w[b] != 0)
-                sum += y.w[b] * (y.j[b] >= 0    ? u[i + nx * (y.j[b] - low[0] + c * lines)]
-                                 : y.j[b] == -1 ? face[2]
-                                                : face[3]);
-        flat[p] = sum;
-    }
-    pgi_block_barrier(k);
-    PGI_ROLLED
-    for (int p = thread; p < nx * width * height; p += k.threads) {
-        const int line = pgi_small_quotient(p, fine.per_x), m = pgi_small_quotient(line, per_width);
-        const pgi_cubic<T> &z = cubic[nx + width + m];
-        const int i = p - line * nx, j = line - m * width;
-        T sum = 0;
-        PGI_UNROLLED
-        for (int c = 0; c < 4; c++)
-            if (z.w[c] != 0)
-                sum += z.w[c] * (z.j[c] >= 0    ? flat[i + nx * (j + (z.j[c] - low[1]) * width)]
-                                 : z.j[c] == -1 ? face[4]
-                                                : face[5]);
-        u[pgi_small_place(fine, i) + nx * (j + m * fine.most[0])] = sum;
-    }
-    return 1;
-}
-
-// u of level l is (add: gets) the cubic interpolant of level l + 1. Else a thread has a piece of a column.
-template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
-{
-    const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    pgi_small_store(k, l + 1, coarse.u, coarse.far_u);
-    const pgi_grid unused = {NULL, 0, coarse.far_u.sj, coarse.far_u.sk};
-    pgi_interpolation<T> from = pgi_interpolation_of(&k.state, full ? &fine.faces : NULL, full ? &coarse.faces : NULL,
-                                                     fine.n[0], coarse.box, unused);
-    from.v = coarse.far_u.at;
-    const int nx = fine.n[0], columns = nx * (fine.high[0] - fine.low[0]), nz = fine.high[1] - fine.low[1];
-    const int most = columns ? k.threads / columns : 0, planes = most > 1 ? (nz + most - 1) / most : nz;
-    const int pieces = planes ? (nz + planes - 1) / planes : 0, pitch = nx * fine.most[0];
-    const int done = !add && pgi_small_along_axes(k, l, from);
-    PGI_ROLLED
-    for (int p = pgi_small_thread(k); !done && p < columns * pieces; p += k.threads) {
-        const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
-        const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
-        T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
-        pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
-                               (const pgi_cubic<T> *)NULL, u, pitch, add);
-    }
-    pgi_block_barrier(k);
-    pgi_small_copy(k, l, fine.u, fine.u, (T)0);    // to the ghosts
-}
-
-// pgi_fmg
-template <class T> static PGI_HD PGI_RARE void pgi_small_fmg(const pgi_small<T> &k, int first, int full)
-{
-    const int last = k.job.levels - 1;
-    for (int l = first; l < last; l++) {
-        pgi_small_average(k, l, pgi_small_at(k, l).far_f);
-        if (full) pgi_small_faces(k, l);
-    }
-    for (int l = last; l >= first; l--) {
-        pgi_small_load(k, l, full, 0);
-        if (l < last) pgi_small_interpolate(k, l, full, 0);
-        for (int q = 0; q < (l < last ? k.job.fmg_cycles : 1); q++) pgi_small_cycle(k, l);
-    }
-}
-
-// ---- the whole solve: >>solve, for one kernel ----
-
-template <class T> static PGI_HD PGI_RARE void pgi_small_control(pgi_small<T> &k, int step, int argument)
-{
-    uint64_t now = 0;
-#ifdef __CUDA_ARCH__
-    if (step == PGI_BEGIN || step == PGI_END) now = pgi_device_now();
-#endif
-    pgi_block_barrier(k);
-    if (pgi_small_thread(k) == 0) pgi_control(&k.state, step, argument, now);
-    pgi_block_barrier(k);
-}
-
-// Brings the sums of all threads to state.sums of every block: lanes, warps, blocks, in a fixed order. Called by whole
-// blocks of whole warps, of at most 32 warps. Four lanes side by side have the four sums.
-template <class T> static PGI_HD inline void pgi_small_add_up(pgi_small<T> &k, double sums[4])
-{
-#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const int thread = pgi_small_thread(k), q = thread % 4;
-    double mine = 0;
-    const auto meet = [&](double other) { mine = q == 3 ? pgi_max_nan(mine, other) : mine + other; };
-    const auto lanes = [&]() {
-        for (int step = 16; step >= 4; step /= 2) meet(__shfl_down_sync(0xffffffffu, mine, (unsigned)step));
-    };
-    if (k.threads > 1) {
-        double pair[2];    // sums q and q ^ 2 of two lanes, then sum q of four
-        for (int e = 0; e < 2; e++) {
-            const double give = q & 2 ? sums[e] : sums[2 + e], keep = q & 2 ? sums[2 + e] : sums[e];
-            const double other = __shfl_xor_sync(0xffffffffu, give, 2);
-            pair[e] = (q & 2) && e ? pgi_max_nan(keep, other) : keep + other;
-        }
-        mine = q & 1 ? pair[1] : pair[0];
-        meet(__shfl_xor_sync(0xffffffffu, q & 1 ? pair[0] : pair[1], 1));
-        lanes();
-        if (thread % 32 < 4) k.sums[thread / 32][q] = mine;
-        __syncthreads();
-        const int warps = k.threads / 32;
-        mine = 0;
-        for (int w = thread / 4; thread < 32 && w < warps; w += 8) meet(k.sums[w][q]);
-        if (thread < 32) lanes();
-    }
-    PGI_CLUSTERS(if (k.job.log_blocks) {
-        double *const total = k.total[k.turn];    // others may still read the last one
-        if (thread < 4) total[q] = mine;
-        pgi_cluster_barrier();
-        mine = 0;
-        for (int b = thread / 4; thread < 32 && b < 1 << k.job.log_blocks; b += 8)
-            meet(((const double *)__cluster_map_shared_rank(total, (unsigned)b))[q]);
-        if (thread < 32) lanes();
-    })
-    if (k.threads > 1) {
-        if (thread < 4) k.state.sums[q] = mine;
-        if (thread == 0) k.turn = 1 - k.turn;
-        return;
-    }
-#endif
-    for (int e = 0; e < 4; e++) k.state.sums[e] = sums[e];
-}
-
-// Reduces the right-hand side, the residual or u of level 0, and takes the step of control that wants it.
-template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k, int source, int partner, int step)
-{
-    const pgi_small_level<T> &level = pgi_small_at(k, 0);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, 0), 0);
-    double sums[4] = {0, 0, 0, 0};
-    pgi_small_strip<T> strip;
-    PGI_ROLLED
-    for (int id = 0; id < level.strips; id++) {
-        pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-        pgi_small_equations<1>(
-            k, level, strip, 3, 0xff, level.u,
-            [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
-                const double x = (double)(source == PGI_FIELD ? v.u : source == PGI_RHS ? v.f : v.residual);
-                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
-            });
-    }
-    pgi_small_add_up(k, sums);
-    if (step >= 0) pgi_small_control(k, step, 0);
-}
-
-template <class T> static PGI_HD inline void pgi_small_write(pgi_small<T> &k)
-{
-    if (pgi_small_thread(k) == 0) k.written = 1;
-}
-
-template <class T> static PGI_HD PGI_RARE void pgi_small_centre(pgi_small<T> &k)
-{
-    pgi_small_reduce(k, PGI_FIELD, PGI_ONE, PGI_SET_SHIFT);
-    const T shift = (T)k.state.shift;
-    if (shift == 0) return;
-    pgi_small_copy(k, 0, pgi_small_at(k, 0).u, pgi_small_at(k, 0).u, shift);
-    pgi_small_write(k);
-}
-
-// Full multigrid for the correction of u, as pgi_fmg_correction.
-template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k)
-{
-    const pgi_small_level<T> &level = pgi_small_at(k, 0);
-    if (k.job.levels > 1) {
-        const pgi_view<T> residual = {level.scratch, level.n[0], level.n[0] * level.n[1]};
-        pgi_small_strip<T> strip;
-        PGI_ROLLED
-        for (int id = 0; id < level.strips; id++) {
-            pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-            pgi_small_equations<1>(k, level, strip, 3, 0xff, level.u,
-                                   [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
-                                       pgi_small_arrays(k)[line.u + place - level.u] = v.residual;
-                                   });
-        }
-        pgi_block_barrier(k);
-        pgi_small_store(k, 0, 0, residual);
-        pgi_small_average(k, 0, residual);
-        pgi_small_fmg(k, 1, 0);
-        pgi_small_interpolate(k, 0, 0, 1);
-    }
-    PGI_ROLLED
-    for (int q = 0; q < k.job.fmg_cycles; q++) pgi_small_cycle(k, 0);
-}
-
-template <class T> static PGI_HD inline void pgi_small_step_fmg(pgi_small<T> &k)
-{
-    pgi_small_write(k);
-    if (k.job.guess_zero)
-        pgi_small_fmg(k, 0, 1);
-    else
-        pgi_small_correct(k);
-    pgi_small_control(k, PGI_COUNT, 1);
-    if (k.job.checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
-}
-
-// pgi_program. The right-hand side is loaded anew when its mean is known.
-template <class T> static PGI_HD PGI_RARE void pgi_small_solve(pgi_small<T> &k)
-{
-    const int singular = k.job.may_be_singular, zero = k.job.guess_zero, checked = k.job.checked;
-    const pgi_state &st = k.state;
-    pgi_small_control(k, PGI_BEGIN, 0);
-    pgi_small_load(k, 0, 1, !zero);
-    if (singular) {
-        pgi_small_reduce(k, PGI_RHS, PGI_ONE, PGI_SET_MEAN);
-        pgi_small_load(k, 0, 1, !zero);
-    }
-    if (checked) pgi_small_reduce(k, PGI_RHS, PGI_SELF, PGI_SET_RHS);
-    if (singular && !zero && pgi_gate(&st, PGI_VALID)) pgi_small_centre(k);
-    if (checked && zero) pgi_small_control(k, PGI_ZERO_GUESS, 0);
-    if (checked && !zero) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK_FIRST);
-    if (k.job.fmg && pgi_gate(&st, PGI_GO)) pgi_small_step_fmg(k);
-    if (zero && pgi_gate(&st, PGI_UNWRITTEN)) pgi_small_write(k);
-    while (pgi_gate(&st, PGI_GO)) {
-        while (pgi_gate(&st, PGI_INNER)) {
-            pgi_small_write(k);
-            pgi_small_cycle(k, 0);
-            pgi_small_control(k, PGI_COUNT, 1);
-        }
-        if (checked) pgi_small_reduce(k, PGI_RESIDUAL, PGI_SELF, PGI_CHECK);
-    }
-    if (singular && pgi_gate(&st, PGI_VALID)) pgi_small_centre(k);
-    pgi_small_control(k, PGI_END, 0);
-}
-
-// ---- begin and end ----
-
-// Copies between memories in units that both are aligned to; several loads at a time, as each takes long.
-template <class Unit>
-static PGI_HD inline void pgi_small_bytes(const void *from, void *to, int bytes, int thread, int threads)
-{
-    const Unit *__restrict__ source = (const Unit *)from;
-    Unit *__restrict__ target = (Unit *)to;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-    for (int q = thread; q < bytes / (int)sizeof(Unit); q += threads) target[q] = source[q];
-}
-
-struct alignas(16) pgi_unit {
-    uint64_t part[2];
-};
-
-template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &g)
-{
-    const pgi_view<T> v = {pgi_data<T>(g), (int)g.sj, (int)g.sk};
-    return v;
-}
-
-// How many lines of a rectangle, `rows` rows of width from (y, z) on and `rest` lines more, have y + z of parity c.
-[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int rows, int rest, int c)
-{
-    const int odd = (y + z + c) & 1, last = (odd + rows) & 1;    // whether a row begins with the other parity
-    return rows / 2 * width + (rows & 1) * ((width + 1 - odd) / 2) + (rest + 1 - last) / 2;
-}
-
-// One thread finds out where level q lies.
-template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, int q)
-{
-    pgi_small_level<T> &l = pgi_small_at(k, q);
-    const int entry = q == k.job.entry, block = k.block, size = l.n[0] * l.most[0] * l.most[1];
-    l.far_u = pgi_view_of<T>(entry ? k.job.u : l.grid_u);
-    l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
-    l.u = l.at;
-    l.together = q < k.job.alone && k.job.log_blocks;
-    l.f = l.u + l.stored;
-    l.inverse = l.f + size;
-    const int *const coarse = pgi_small_at(k, q + 1 < k.job.levels ? q + 1 : q).n;
-    int made_high[2];
-    for (int a = 0; a < 2; a++) {
-        const int y_block = block & ((1 << l.log_blocks[0]) - 1);
-        const int mine = !l.together ? 0 : a == 0 ? y_block : block >> l.log_blocks[0];
-        l.owner[a] = a == 0 ? mine : mine << l.log_blocks[0];
-        pgi_small_cut(l.n[1 + a], mine, l.log_blocks[a], &l.low[a], &l.high[a]);
-        pgi_small_cut(coarse[1 + a], mine, l.log_blocks[a], &l.made[a], &made_high[a]);
-    }
-    const int width = l.high[0] - l.low[0];
-    for (int c = 0; c < 2; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, l.high[1] - l.low[1], 0, c);
-    l.made_width = made_high[0] - l.made[0];
-    l.made_count = q + 1 < k.job.levels ? l.made_width * (made_high[1] - l.made[1]) : 0;
-    l.lanes = l.half < k.threads ? l.half : k.threads;
-    l.slots = k.threads / l.lanes;
-    if (l.slots > 1) l.slots &= ~1;
-    l.strips = l.slots > 1 ? 1 : 2 * ((l.half + l.lanes - 1) / l.lanes);
-    l.per_lane = 1.0f / (float)l.lanes;
-    l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
-    l.per_x = 1.0f / (float)l.n[0];
-    l.per_y = 1.0f / (float)l.n[1];
-    l.per_z = 1.0f / (float)l.n[2];
-    l.per_rectangle = 1.0f / (float)(width > 0 ? width : 1);
-    l.window = l.most_window[0] * l.most_window[1];
-    l.per_wide = 1.0f / (float)l.most_window[0];
-    l.per_window = 1.0f / (float)l.window;
-}
-
-// Where in this block line (j, k) of u or its ghost lies; -1: nowhere.
-template <class T> static PGI_HD inline int pgi_small_near(const pgi_small<T> &k, const pgi_small_level<T> &level,
-                                                           const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
-                                                           int j, int m)
-{
-    const int nx = level.n[0], y_own = ys[j].owner == level.owner[0] || !level.together,
-              z_own = zs[m].owner == level.owner[1] || !level.together;
-    (void)k;
-    if (y_own && z_own) return level.u + ys[j].local + zs[m].local;
-    if ((!y_own && !z_own) || level.low[0] == level.high[0] || level.low[1] == level.high[1]) return -1;
-    const pgi_small_row<T> *const rows = y_own ? zs : ys;
-    const int a = y_own, here = a ? m : j, along = a ? j - level.low[0] : m - level.low[1];
-    const int above = here == rows[level.high[a] - 1].above;
-    if (!above && here != rows[level.low[a]].below) return -1;
-    return level.u + level.ghosts[2 * a + above] + along * nx;
-}
-
-// The same in any block: its own where it has one, else PGI_SMALL_FAR more than the place in another.
-template <class T> static PGI_HD inline pgi_spot pgi_small_find(const pgi_small<T> &k, const pgi_small_level<T> &level,
-                                                                const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
-                                                                int j, int m)
-{
-    const int near = pgi_small_near(k, level, ys, zs, j, m);
-    return near >= 0
-               ? pgi_small_spot(k, near)
-               : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner) + PGI_SMALL_FAR;
-}
-
-// Makes line q of a level, in the order of its rectangle.
-template <class T> static PGI_HD inline void pgi_small_make_line(const pgi_small<T> &k, int l, int q)
-{
-    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l),
-                             &finer = pgi_small_at(k, l > 0 ? l - 1 : 0);
-    char *const tables = pgi_small_tables_of(k);
-    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2),
-                           *cy = pgi_small_rows(k, coarse, 1), *cz = pgi_small_rows(k, coarse, 2);
-    const int width = level.high[0] - level.low[0], row = pgi_small_quotient(q, level.per_rectangle);
-    const int j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
-    const pgi_small_row<T> &y = ys[j], &z = zs[m];
-    const int before = pgi_small_count(level.low[0], level.low[1], width, row, q - row * width, c);
-    const int number = before + (c ? level.lines[0] : 0);
-    ((int *)(tables + level.numbers_at))[row * level.most[0] + q - row * width] = number;
-    pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
-    line.u = level.u + y.local + z.local;
-    line.ym = pgi_small_near(k, level, ys, zs, y.below, m);
-    line.yp = pgi_small_near(k, level, ys, zs, y.above, m);
-    line.zm = pgi_small_near(k, level, ys, zs, j, z.below);
-    line.zp = pgi_small_near(k, level, ys, zs, j, z.above);
-    line.lower_y = y.row.lower;
-    line.upper_y = y.row.upper;
-    line.lower_z = z.row.lower;
-    line.upper_z = z.row.upper;
-    line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
-    line.j = j;
-    line.k = m;
-    line.area = y.weight * z.weight;
-    int flags = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
-                (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
-    PGI_UNROLLED
-    for (int e = 0; e < 4 && level.together; e++) {
-        const int owner = e < 2 ? ys[e & 1 ? y.above : y.below].owner : zs[e & 1 ? z.above : z.below].owner;
-        if (owner == level.owner[e / 2]) continue;
-        const int along = e < 2 ? m - level.low[1] : j - level.low[0];
-        flags |= PGI_SMALL_GHOSTS << e;
-        line.ghost[e] =
-            pgi_small_spot(k, level.u + level.ghosts[e ^ 1] + along * level.n[0], owner + level.owner[1 - e / 2]);
-    }
-    line.flags = flags;
-    if (!level.together && finer.together) {
-        const int y_block = pgi_small_quotient(j << finer.log_blocks[0], level.per_y),
-                  z_block = pgi_small_quotient(m << finer.log_blocks[1], level.per_z);
-        line.ghost[0] = pgi_small_spot(k, line.u, y_block + (z_block << finer.log_blocks[0]));
-    }
-    if (&coarse == &level) return;
-    const pgi_pair<T> &py = ((const pgi_pair<T> *)(tables + level.pairs[1]))[j],
-                      &pz = ((const pgi_pair<T> *)(tables + level.pairs[2]))[m];
-    PGI_ROLLED
-    for (int e = 0; e < 4; e++)
-        line.coarse[e] = pgi_small_find(k, coarse, cy, cz, e & 1 ? py.j1 : py.j0, e & 2 ? pz.j1 : pz.j0);
-    line.weight[0] = py.w0;
-    line.weight[1] = py.w1;
-    line.weight[2] = pz.w0;
-    line.weight[3] = pz.w1;
-}
-
-// Finds fine line q of those that the restriction from a level reads: a block of most_window for each coarse line.
-template <class T> static PGI_HD inline void pgi_small_make_source(const pgi_small<T> &k, int l, int q)
-{
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    char *const tables = pgi_small_tables_of(k);
-    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2);
-    const int wide = level.most_window[0], made = pgi_small_quotient(q, level.per_window),
-              part = q - made * level.window, row = pgi_small_quotient(made, level.per_width),
-              c = pgi_small_quotient(part, level.per_wide), b = part - c * wide;
-    const pgi_small_window
-        &y = ((const pgi_small_window *)(tables + level.windows[1]))[level.made[0] + made - row * level.made_width],
-        &z = ((const pgi_small_window *)(tables + level.windows[2]))[level.made[1] + row];
-    if (b >= y.count || c >= z.count) return;
-    int j = y.first + b, m = z.first + c;
-    while (j >= level.n[1]) j -= level.n[1];
-    while (m >= level.n[2]) m -= level.n[2];
-    ((pgi_spot *)(tables + level.sources_at))[q] = pgi_small_find(k, level, ys, zs, j, m);
-}
-
-// Makes the lines of all levels, and what restrictions read. Threads of a warp work at lines of different levels, as
-// each takes long and there are few.
-template <class T> static PGI_HD inline void pgi_small_make_lines(const pgi_small<T> &k)
-{
-    PGI_ROLLED
-    for (int what = 0; what < 2; what++) {
-        const auto count = [&](int l) {
-            const pgi_small_level<T> &level = pgi_small_at(k, l);
-            return what ? level.window * level.made_count : level.lines[0] + level.lines[1];
-        };
-        PGI_ROLLED
-        for (int p = pgi_small_thread(k);; p += k.threads) {
-            int l = k.job.entry, q = p;
-            PGI_ROLLED
-            for (; l < k.job.levels && q >= count(l); l++) q -= count(l);
-            if (l == k.job.levels) break;
-            if (what)
-                pgi_small_make_source(k, l, q);
-            else
-                pgi_small_make_line(k, l, q);
-        }
-    }
-}
-
-// Works out 1/diagonal on all levels.
-template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k)
-{
-    enum { BATCH = 3 };
-    T *const arrays = pgi_small_arrays(k);
-    int first = pgi_small_thread(k), l = k.job.entry;
-    const auto count = [&]() {
-        const pgi_small_level<T> &level = pgi_small_at(k, l);
-        return level.n[0] * (level.lines[0] + level.lines[1]);
-    };
-    PGI_ROLLED
-    for (;;) {
-        T v[BATCH];
-        int at[BATCH];
-        PGI_UNROLLED
-        for (int e = 0; e < BATCH; e++, first += k.threads) {
-            for (; l < k.job.levels && first >= count(); l++) first -= count();
-            at[e] = -1;
-            if (l == k.job.levels) continue;
-            const pgi_small_level<T> &level = pgi_small_at(k, l);
-            const int number = pgi_small_quotient(first, level.per_x), place = first - number * level.n[0];
-            const pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
-            const pgi_row<T> x = pgi_small_rows(k, level, 0)[place].row, y = {line.lower_y, line.upper_y, 0},
-                             z = {line.lower_z, line.upper_z, 0};
-            at[e] = line.u + place + level.inverse - level.u;
-            v[e] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
-        }
-        PGI_UNROLLED
-        for (int e = 0; e < BATCH; e++)
-            if (at[e] >= 0) arrays[at[e]] = v[e];
-        if (l == k.job.levels) return;
-    }
-}
-
-// The job, as one thread does it with the others. memory: of the block, memory_bytes.
-template <class T>
-static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, int block, int thread, int threads)
-{
-    pgi_small<T> &k = *(pgi_small<T> *)memory;
-    if (thread == 0) {
-        k.job = job;
-
-        k.block = block;
-        k.threads = threads;
-        k.written = k.turn = 0;
-    }
-    pgi_small_bytes<double>(job.state, &k.state, (int)sizeof k.state, thread, threads);
-    pgi_small_bytes<pgi_unit>(job.tables, pgi_small_tables_of(k), job.table_bytes, thread, threads);
-    PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int q = job.entry + thread; q < job.levels; q += threads) pgi_small_locate(k, q);
-    PGI_THREADS(if (threads > 1) __syncthreads();)
-    pgi_small_make_lines(k);
-    PGI_THREADS(if (threads > 1) __syncthreads();)
-    pgi_small_invert(k);
-    pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
-    const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
-    switch (job.task) {
-    case PGI_SMALL_CYCLE:
-        pgi_small_load(k, job.entry, job.full, !job.zero);
-        pgi_small_cycle(k, job.entry);
-        break;
-    case PGI_SMALL_FMG: pgi_small_fmg(k, job.entry, job.full); break;
-    case PGI_SMALL_CORRECT:
-        pgi_small_load(k, 0, 1, 1);
-        pgi_small_correct(k);
-        break;
-    case PGI_SMALL_REDUCE:
-        pgi_small_load(k, 0, job.full, 1);
-        pgi_small_reduce(k, job.source, job.partner, -1);
-        pgi_block_barrier(k);
-        if (block == 0 && thread == 0)
-            for (int q = 0; q < 4; q++) job.state->sums[q] = k.state.sums[q];
-        break;
-    default: pgi_small_solve(k);
-    }
-    if (job.task != PGI_SMALL_REDUCE && (job.task != PGI_SMALL_SOLVE || k.written))
-        pgi_small_store(k, job.entry, entry.u, entry.far_u);
-    if (job.task == PGI_SMALL_SOLVE && block == 0)
-        pgi_small_bytes<double>(&k.state, job.state, (int)sizeof k.state, thread, threads);
-    pgi_small_meet(k);    // nor of one that has ended
-}
-
-// ---- tables ----
-
-// Levels, then per axis rows, pairs and windows, the eigenvectors, the weights of windows; and beyond what blocks copy
-// the windows of averages. Without host memory it only measures. to_host: what leads from addresses of tables in the
-// workspace to their mirror. Returns the bytes.
-template <class T>
-static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int *copied)
-{
-    const int levels = s->levels - s->small_base;
-    size_t used = pgi_small_align((size_t)levels * sizeof(pgi_small_level<T>));
-    const auto take = [&](size_t bytes) {
-        const size_t at = used;
-        used += pgi_small_align(bytes);
-        return (int)at;
-    };
-    const auto mirrored = [&](auto *p) { return p ? (decltype(p))((char *)p + to_host) : p; };
-    pgi_small_level<T> none, *all = host ? (pgi_small_level<T> *)host : NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        for (int q = 0; q < levels; q++) {
-            const pgi_level *l = &s->level[s->small_base + q];
-            pgi_small_level<T> *x = all ? &all[q] : &none;
-            for (int a = 0; a < 3; a++) {
-                const int n = l->n[a], coarse_n = q + 1 < levels ? l[1].n[a] : 0;
-                pgi_axis<T> axis = pgi_box_of(l, T()).axis[a], coarse = pgi_box_of(l + (coarse_n > 0), T()).axis[a];
-                pgi_transfer<T> t = pgi_transfers_of(l, T()).axis[a];
-                axis.table = mirrored(axis.table);
-                axis.weight = mirrored(axis.weight);
-                coarse.weight = mirrored(coarse.weight);
-                t.place = mirrored(t.place);
-                t.fraction = mirrored(t.fraction);
-                if (pass == 1) {
-                    x->averages[a] = take((size_t)coarse_n * sizeof(pgi_window<T>));
-                    for (int i = 0; i < coarse_n && host; i++)
-                        pgi_restriction(t, axis, coarse, i, 1, (pgi_window<T> *)(host + x->averages[a]) + i);
-                    continue;
-                }
-                x->rows[a] = take((size_t)n * sizeof(pgi_small_row<T>));
-                x->pairs[a] = take(coarse_n ? (size_t)n * sizeof(pgi_pair<T>) : 0);
-                x->windows[a] = take((size_t)coarse_n * sizeof(pgi_small_window));
-                const int weights = take((size_t)coarse_n * PGI_WINDOW * sizeof(T));
-                if (!host) continue;
-                for (int i = 0; i < n; i++) {
-                    const auto place = [&](int at) { return a ? at : at / 2 + at % 2 * ((n + 1) / 2); };
-                    pgi_small_row<T> *row = (pgi_small_row<T> *)(host + x->rows[a]) + place(i);
-                    memset((void *)row, 0, sizeof *row);
-                    row->row = pgi_row_of(axis, i);
-                    row->weight = pgi_weight_of(axis, i);
-                    row->below = place(i + pgi_below(axis, i));
-                    row->above = place(i + pgi_above(axis, i));
-                    if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
-                }
-                T *w = (T *)(host + weights);
-                if (a > 0) x->most_window[a - 1] = 1;
-                for (int i = 0; i < coarse_n; i++) {
-                    pgi_window<T> window;
-                    pgi_restriction(t, axis, coarse, i, 0, &window);
-                    int from = 0, to = window.count;    // candidates that turned out to be 0 are left out
-                    while (from + 1 < to && window.w[from] == 0) from++;
-                    while (to - 1 > from && window.w[to - 1] == 0) to--;
-                    const pgi_small_window packed = {(window.first + from) % n, to - from, (int)((char *)w - host)};
-                    ((pgi_small_window *)(host + x->windows[a]))[i] = packed;
-                    if (a > 0 && x->most_window[a - 1] < packed.count) x->most_window[a - 1] = packed.count;
-                    for (int e = from; e < to; e++) *w++ = window.w[e];
-                }
-                used = pgi_small_align((size_t)((char *)w - host));    // the rest of the weights is not needed
-            }
-            if (pass || q + 1 < levels) continue;
-            x->eigen = take(3 * PGI_EIGEN_AXIS * sizeof(double));
-            if (host) memcpy(host + x->eigen, mirrored(l->eigen), 3 * PGI_EIGEN_AXIS * sizeof(double));
-        }
-        if (pass == 0) *copied = (int)used;
-    }
-    for (int q = 0; q < levels && host; q++) {
-        const int number = s->small_base + q;
-        const pgi_level *l = &s->level[number];
-        pgi_small_level<T> *x = &all[q];
-        const pgi_box<T> &b = pgi_box_of(l, T());
-        x->points = (int)l->points;
-        x->again = 0;
-        if ((s->desc.flags & PG_WCYCLE) && number < 5 && 2 << number <= PGI_W_VISITS) x->again = number + 2 < s->levels;
-        x->parts = 0;
-        x->half = (l->n[0] + 1) / 2;
-        x->seam = b.axis[0].seam;
-        for (int seams = 0; seams < 8; seams++) {
-            const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
-            if (pgi_has_seams(seam, seams)) x->part[x->parts++] = seams;
-        }
-        for (int a = 0; a < 3; a++) x->n[a] = l->n[a];
-        x->omega = (T)l->omega;
-        for (int e = 0; e < PGI_MAX_SWEEPS; e++) {
-            x->jacobi[0][e] = (T)l->jacobi[e];
-            x->jacobi[1][e] = (T)l->jacobi_post[e];
-        }
-        x->box = b;
-        x->transfer = pgi_transfers_of(l, T());
-        pgi_layout_faces(&x->faces, l, h->line[number], s->work.beta, s->mixed);
-        memcpy(x->plane, l->plane, sizeof x->plane);
-        x->grid_u = l->u;
-        x->grid_f = l->f;
-        x->scratch = (T *)l->t.base;
-    }
-    return used;
-}
-
-// The first level for the kernel, by its size. The caller's strides must be small enough for its indices.
-static int pgi_small_first(const pg_solver *s)
-{
-    const pg_desc *d = &s->work;
-    int first = s->levels > PGI_SMALL_LEVELS ? s->levels - PGI_SMALL_LEVELS : 0;
-    for (; first < s->levels; first++) {
-        const pgi_level *l = &s->level[first];
-        if (l->points <= PGI_SMALL_POINTS && l->n[0] + l->n[1] + l->n[2] <= PGI_SMALL_SUM) break;
-    }
-    for (int a = 1; a < 3 && first == 0; a++) {
-        const int64_t most = INT32_MAX / 3 / d->n[a];
-        if (d->stride_u[a - 1] > most || d->stride_f[a - 1] > most) first = 1;
-    }
-    return s->multigrid ? first : s->levels;
-}
-
-// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others have ghosts of.
-[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int share[2])
-{
-    int64_t best = INT64_MAX;
-    for (int log_y = 0; log_y <= log_blocks; log_y++) {
-        const int by = 1 << log_y, bz = 1 << (log_blocks - log_y);
-        const int64_t y = (n[1] + by - 1) / by, z = (n[2] + bz - 1) / bz;
-        const int64_t cost = 4 * y * z + (by > 1 ? z : 0) + (bz > 1 ? y : 0);
-        if (cost >= best) continue;
-        best = cost;
-        share[0] = log_y;
-        share[1] = log_blocks - log_y;
-    }
-}
-
-// Says where all lies that a cluster has in memory, from the first level on that fits; 0: not even the coarsest one.
-template <class T> static int pgi_small_fit(pg_solver *s, char *host, int log_blocks, int limit)
-{
-    pgi_small_job *job = &s->small_job;
-    pgi_small_level<T> *level = (pgi_small_level<T> *)host;
-    job->log_blocks = log_blocks;
-    for (job->first = 0; job->first < job->levels; job->first++) {
-        int64_t elements = 2 * PGI_SMALL_WORK * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
-        int64_t bytes = (int64_t)pgi_small_align(sizeof(pgi_small<T>)) + job->table_bytes;
-        job->alone = log_blocks ? job->first : 0;
-        const auto take = [&](int64_t size) {
-            const int64_t at = bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>));
-            bytes += (int64_t)pgi_small_align((size_t)size);
-            return (int)at;
-        };
-        int share[2] = {0, 0};
-        pgi_small_share(level[job->first].n, log_blocks, share);
-        for (int pass = 0; pass < 2; pass++)
-            for (int q = job->first; q < job->levels && bytes <= limit; q++) {
-                pgi_small_level<T> *l = &level[q];
-                if (pass == 1) {
-                    l->at = (int)elements;
-                    elements += l->stored + 2 * l->n[0] * l->most[0] * l->most[1];
-                    continue;
-                }
-                const int together = log_blocks && l->points > PGI_SMALL_ALONE && q + 1 < job->levels;
-                if (together) job->alone = q + 1;
-                int made = 1;
-                for (int a = 0; a < 2; a++) {
-                    l->log_blocks[a] = together ? share[a] : 0;
-                    const int last = (1 << l->log_blocks[a]) - 1;
-                    l->most[a] = (l->n[1 + a] + last) >> l->log_blocks[a];
-                    made *= q + 1 < job->levels ? (level[q + 1].n[1 + a] + last) >> l->log_blocks[a] : 0;
-                }
-                for (int a = 1; a < 3; a++)
-                    for (int i = 0; i < l->n[a]; i++) {
-                        pgi_small_row<T> *row = (pgi_small_row<T> *)(host + l->rows[a]) + i;
-                        int low, high;
-                        row->owner = (int)(((int64_t)i << l->log_blocks[a - 1]) / l->n[a]);
-                        pgi_small_cut(l->n[a], row->owner, l->log_blocks[a - 1], &low, &high);
-                        row->local = (i - low) * l->n[0] * (a == 2 ? l->most[0] : 1);
-                        if (a == 2) row->owner <<= l->log_blocks[0];
-                    }
-                const int lines = l->most[0] * l->most[1];
-                l->stored = lines * l->n[0];
-                for (int e = 0; e < 4; e++) {
-                    l->ghosts[e] = l->stored;
-                    if (l->log_blocks[e / 2]) l->stored += l->most[1 - e / 2] * l->n[0];
-                }
-                if (elements < l->stored) elements = (l->stored + 1) / 2 * 2;
-                l->lines_at = take((int64_t)lines * (int)sizeof(pgi_small_line<T>));
-                l->numbers_at = take((int64_t)lines * (int)sizeof(int));
-                l->sources_at =
-                    take((int64_t)made * (made ? l->most_window[0] * l->most_window[1] : 0) * (int)sizeof(pgi_spot));
-            }
-        job->arrays_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
-        bytes += elements * (int)sizeof(T);
-        job->memory_bytes = (int)pgi_small_align((size_t)bytes);
-        if (bytes <= limit) return 1;
-    }
-    return 0;
-}
-
-// Fills the tables in their mirror on the host, and all of the job but what pgi_small_fit says.
-template <class T> static void pgi_small_fill(pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host)
-{
-    pgi_small_job *job = &s->small_job;
-    const unsigned flags = s->desc.flags;
-    pgi_small_tables<T>(s, h, host, to_host, &job->table_bytes);
-    job->levels = s->levels - s->small_base;
-    job->state = s->state;
-    job->nu[0] = s->desc.nu_pre;
-    job->nu[1] = s->desc.nu_post;
-    job->weighted = flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV) ? 1 : 0;
-    job->symmetric = flags & PG_SYMMETRIC ? 1 : 0;
-    job->fmg = flags & PG_FMG ? 1 : 0;
-    job->fmg_cycles = s->desc.fmg_cycles;
-    job->may_be_singular = s->may_be_singular;
-}
-
-#if PGI_GPU
-
-// Computes what the job says   Covers the small levels with one block, or one cluster of blocks
-template <class T> static __global__ void __launch_bounds__(PGI_SMALL_THREADS, 1) pgi_small_kernel(pgi_small_job job)
-{
-    PGI_DYNAMIC_SHARED(char, pgi_small_memory);
-    pgi_small_run<T>(job, pgi_small_memory, (int)blockIdx.x, (int)threadIdx.x, (int)blockDim.x);
-}
-
-static cudaLaunchConfig_t pgi_small_config(const pg_solver *s, const pgi_small_job &job, cudaLaunchAttribute *attribute)
-{
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(1u << job.log_blocks);
-    config.blockDim = dim3(PGI_SMALL_THREADS);
-    config.dynamicSmemBytes = (size_t)job.memory_bytes;
-    config.stream = s->stream;
-    attribute->id = cudaLaunchAttributeClusterDimension;
-    attribute->val.clusterDim.x = 1u << job.log_blocks;
-    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
-    config.attrs = attribute;
-    config.numAttrs = job.log_blocks > 0;
-    return config;
-}
-
-template <class T> static void pgi_cuda_small_job(pg_solver *s, pgi_small_job job)
-{
-    cudaLaunchAttribute attribute;
-    if (job.entry >= job.alone) job.log_blocks = 0;    // block 0 needs no company
-    const cudaLaunchConfig_t config = pgi_small_config(s, job, &attribute);
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small_kernel<T>, job));
-}
-
-template <class T> static void pgi_cuda_small(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int task, int zero)
-{
-    pgi_small_job job = s->small_job;
-    job.task = task;
-    job.entry = l - s->small_base;
-    job.full = rhs.faces != NULL;
-    job.zero = zero;
-    job.u = u;
-    job.f = rhs.f;
-    job.guess_zero = s->guess_zero;
-    job.checked = s->checked;
-    pgi_cuda_small_job<T>(s, job);
-}
-
-// A whole problem that is small is always added up by this kernel: the bits do not depend on who steers a solve.
-template <class T>
-static int pgi_cuda_small_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x, pgi_rhs rhs)
-{
-    if (s->small > 0 || s->mixed || partner == PGI_OTHER || l != &s->outer) return 0;
-    pgi_small_job job = s->small_job;
-    job.task = PGI_SMALL_REDUCE;
-    job.entry = job.zero = 0;
-    job.full = rhs.faces != NULL;
-    job.u = source == PGI_RHS ? rhs.f : x;    // what is not read stands in for what is not there
-    job.f = source == PGI_FIELD ? x : rhs.f;
-    job.source = source;
-    job.partner = partner;
-    pgi_cuda_small_job<T>(s, job);
-    return 1;
-}
-
-// Whether code and device know clusters; of more than eight blocks only if asked for.
-template <class T> static int pgi_small_clusters(pg_solver *s)
-{
-    cudaFuncAttributes compiled;
-    int able = 0;
-    PGI_CUDA(s, cudaFuncGetAttributes(&compiled, pgi_small_kernel<T>));
-    PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
-    if (s->failed || !able || compiled.ptxVersion < 90) return 0;
-    PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-    return s->failed == PG_OK;
-}
-
-// Makes the tables in their mirror, for the largest cluster that the device can run; without one, for one block.
-template <class T> static void pgi_small_start(pg_solver *s, const pgi_hierarchy *h, char *mirror)
-{
-    int limit = 0, log_blocks = 0;
-    pgi_small_job *job = &s->small_job;
-    PGI_CUDA(s, cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
-    char *const tables = mirror + (job->tables - s->workspace);
-    PGI_CUDA(s, cudaFuncSetAttribute(pgi_small_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, limit));
-    if (s->failed) return;
-    pgi_small_fill<T>(s, h, tables, mirror - s->workspace);
-    if (pgi_small_clusters<T>(s))
-        while (2 << log_blocks <= PGI_SMALL_BLOCKS) log_blocks++;
-    for (; log_blocks >= 0; log_blocks--) {
-        cudaLaunchAttribute attribute;
-        int clusters = 0;
-        if (!pgi_small_fit<T>(s, tables, log_blocks, limit)) continue;
-        const cudaLaunchConfig_t config = pgi_small_config(s, *job, &attribute);
-        if (!log_blocks ||
-            (cudaOccupancyMaxActiveClusters(&clusters, pgi_small_kernel<T>, &config) == cudaSuccess && clusters > 0))
-            break;
-        cudaGetLastError();
-    }
-    s->small = log_blocks < 0 ? s->levels : s->small_base + job->first;
-}
-
-#endif
-
-static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror)
-{
-#if PGI_GPU
-    if (s->desc.flags & (PG_F32 | PG_MIXED))
-        pgi_small_start<float>(s, h, mirror);
-    else
-        pgi_small_start<double>(s, h, mirror);
-#else
-    (void)s, (void)h, (void)mirror;
-#endif
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -7812,13 +6258,8 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
     const int head = from_zero ? PGI_FROM_ZERO : PGI_FROM_U;
-    if (l >= s->small) {
-        s->ops->small(s, l, u, rhs, PGI_SMALL_CYCLE, from_zero);
-        return u;
-    }
     if (l == s->levels - 1) {
-        if (from_zero) s->ops->fill_zero(s, fine, u);
-        s->ops->solve_coarsest(s, fine, u, rhs);
+        s->ops->solve_coarsest(s, fine, u, rhs, from_zero);
         return u;
     }
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
@@ -7845,10 +6286,6 @@ static pgi_grid pgi_fmg(pg_solver *s, int l, int full)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
     const pgi_rhs rhs = pgi_level_rhs(fine, full);
-    if (l >= s->small) {
-        s->ops->small(s, l, fine->u, rhs, PGI_SMALL_FMG, 1);
-        return fine->u;
-    }
     if (l == s->levels - 1) return pgi_cycle(s, l, fine->u, rhs, 1, 1);
     s->ops->restrict_full(s, fine, fine->f, coarse, coarse->f, 1);
     if (full) s->ops->restrict_faces(s, fine, coarse);
@@ -7863,10 +6300,6 @@ static void pgi_fmg_correction(pg_solver *s)
 {
     const pgi_level *fine = &s->level[0], *coarse = fine + 1;
     const pgi_rhs rhs = pgi_level_rhs(&s->level[0], 1);
-    if (s->small == 0) {
-        s->ops->small(s, 0, fine->u, rhs, PGI_SMALL_CORRECT, 0);
-        return;
-    }
     if (s->levels > 1) {
         s->ops->residual(s, fine, fine->u, rhs, fine->t);
         s->ops->restrict_full(s, fine, fine->t, coarse, coarse->f, 1);
@@ -7976,10 +6409,6 @@ static void pgi_program(pg_solver *s)
 {
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
-    if (s->small == 0 && !s->mixed && !s->monitor) {
-        s->ops->small(s, 0, s->level[0].u, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
-        return;
-    }
     s->ops->control(s, PGI_BEGIN, 0);
     if (s->may_be_singular) {
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
@@ -8178,6 +6607,10 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
     PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2, 0));
+    if (d->coarsest == 0) d->coarsest = PGI_MODES;
+    if (d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "coarsest is %d; it must be %d to %d, or 0 for the default",
+                          d->coarsest, (int)PGI_MODES_LEAST, (int)PGI_MODES);
     if (symmetric && d->nu_pre != d->nu_post)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
                           d->nu_pre, d->nu_post);
@@ -8778,7 +7211,6 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha);
     }
     s->host.outcome = PG_NOT_RUN;
-    if (s->small < s->levels && s->ops->small) pgi_small_prepare(s, lines, mirror);
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
     for (int a = 0; a < 3; a++) s->desc.coord[a] = s->desc.weight[a] = s->desc.conductance[a] = NULL;

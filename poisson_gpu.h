@@ -253,6 +253,8 @@ typedef struct pg_desc {
     double omega;                   /* over-relaxation or weight of the smoother or sweep; 0: chosen for the method */
     int nu_pre, nu_post;            /* smoothing sweeps, at most 16 each; 0: 2 and 1 (PG_SYMMETRIC: 2 and 2; PG_NONE: none) */
     int fmg_cycles;                 /* V-cycles a level in FMG, at most 16; 0: 1 */
+    int coarsest;                   /* multigrid: levels of at most so many points per axis, 8 to 132, are solved exactly where that is cheap
+                                       (33^3, 129^2); 0: 132 */
     int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 */
     pg_backend backend;
     int device;                     /* PG_DEVICE(k): CUDA device k; 0: the calling thread's current device */

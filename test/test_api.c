@@ -177,6 +177,9 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(fmg_cycles_negative, d->fmg_cycles = -1, PG_ERROR_ARGUMENT, "fmg_cycles", "-1")                                 \
     X(inner_cycles_too_many, (d->flags = PG_MIXED, d->inner_cycles = 17), PG_ERROR_ARGUMENT, "inner_cycles", "17")    \
     X(inner_cycles_negative, (d->flags = PG_MIXED, d->inner_cycles = -4), PG_ERROR_ARGUMENT, "inner_cycles", "-4")    \
+    X(coarsest_too_small, d->coarsest = 7, PG_ERROR_ARGUMENT, "coarsest", "is 7")                                     \
+    X(coarsest_too_large, d->coarsest = 133, PG_ERROR_ARGUMENT, "coarsest", "is 133")                                 \
+    X(coarsest_negative, d->coarsest = -1, PG_ERROR_ARGUMENT, "coarsest", "is -1")                                    \
     X(alloc_without_free, d->allocator.alloc = alloc_nothing, PG_ERROR_ARGUMENT, "allocator", "free")                 \
     X(free_without_alloc, d->allocator.free = free_nothing, PG_ERROR_ARGUMENT, "allocator", "alloc")
 
@@ -765,6 +768,7 @@ static void query_tells_every_default(void **state)
     assert_int_equal(q.nu_pre, 2);
     assert_int_equal(q.nu_post, 1);
     assert_int_equal(q.fmg_cycles, 1);
+    assert_int_equal(q.coarsest, 132);
     assert_int_equal(q.backend, backend);
     if (backend == PG_CUDA) assert_true(q.device >= PG_DEVICE(0));
     assert_null(q.workspace);                   /* the library owns it */

@@ -67,6 +67,7 @@ static pg_desc vcycle(pg_backend backend, int nx, int ny, int nz, pg_centring ce
     for (int axis = 0; axis < 3; axis++) desc.centring[axis] = centring, set_ends(&desc, axis, ends);
     desc.backend = backend;
     desc.flags = PG_VCYCLE;
+    desc.coarsest = 8;              /* small grids have levels too */
     return desc;
 }
 

@@ -52,7 +52,8 @@ static void every_pair(pg_backend backend, int dim, int n)
             for (int cell = 0; cell < 2; cell++) {
                 const char *const ends[3] = {pairs[pair], pairs[(pair + 3 * mixed) % 10],
                                              pairs[(pair + 7 * mixed) % 10]};
-                const pg_desc desc = full_multigrid(backend, dim, n, cell ? PG_CELL : PG_NODE, ends);
+                pg_desc desc = full_multigrid(backend, dim, n, cell ? PG_CELL : PG_NODE, ends);
+                desc.coarsest = pair % 2 ? 8 : 0;
                 must_reach_discretisation_error(&desc);
             }
 }

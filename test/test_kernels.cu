@@ -20,6 +20,7 @@ static void random_problem(problem *p, rng *r, int largest, int tables)
 {
     memset(p, 0, sizeof *p);
     p->desc.dim = rng_int(r, 1, 3);
+    p->desc.coarsest = 8;    // so that there are levels
     for (int a = 0; a < 3; a++) {
         const int present = a < p->desc.dim;
         p->desc.n[a] = present ? rng_int(r, 1, largest) : 1;
@@ -220,34 +221,63 @@ static void interpolation_reproduces_cubics(void **)
     }
 }
 
-static void eigenvectors_diagonalise_short_lines(void **)
+static void eigenvectors_diagonalise_lines(void **)
 {
     rng r = {5};
     for (int q = 0; q < 400; q++) {
         problem p;
-        random_problem(&p, &r, PGI_COARSEST, 1);
+        random_problem(&p, &r, q % 20 == 0 ? (int)PGI_MODES : q % 4 == 0 ? 40 : 8, 1);
         pgi_hierarchy *h = lines_of(&p.desc);
         for (int a = 0; a < 3; a++) {
             const pgi_line *l = h->line[0][a];
             const int n = l->n;
-            double lambda[PGI_COARSEST], v[PGI_COARSEST * PGI_COARSEST], vtw[PGI_COARSEST * PGI_COARSEST], top = 1e-300;
-            pgi_line_eigen(l, 1, lambda, v, vtw);
+            double *lambda = (double *)allocate((size_t)n * 8), top = 1e-300, largest = 0;
+            double *work = (double *)allocate(pgi_eigen_work(n) * 8);
+            const double *mode = pgi_line_eigen(l, 1, lambda, work);
             for (int e = 0; e < n; e++) top = fmax(top, fabs(lambda[e]));
+            for (int i = 0; i < n; i++) largest = fmax(largest, 1 / sqrt(l->w[i]));
             int zeros = 0;
             for (int e = 0; e < n; e++) {
                 zeros += lambda[e] == 0;
                 for (int i = 0; i < n; i++) {
-                    double row[4], id = 0;
+                    const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
+                    double row[4], product = 0;
                     pgi_line_row(l, i, row);
-                    const double av = row[0] * v[(i > 0 ? i - 1 : n - 1) * n + e] +
-                                      row[1] * v[(i < n - 1 ? i + 1 : 0) * n + e] + row[3] * v[i * n + e];
-                    assert_true(fabs(av - lambda[e] * v[i * n + e]) <= 1e-12 * top * (1 + fabs(v[i * n + e])));
-                    for (int k = 0; k < n; k++) id += vtw[e * n + k] * v[k * n + i];
-                    assert_true(fabs(id - (i == e)) <= 1e-12);
+                    const double here = mode[e * n + i] / sqrt(l->w[i]);
+                    const double av = row[0] * mode[e * n + below] / sqrt(l->w[below]) +
+                                      row[1] * mode[e * n + above] / sqrt(l->w[above]) + row[3] * here;
+                    assert_true(fabs(av - lambda[e] * here) <= 1e-13 * n * top * largest);
+                    for (int k = 0; k < n; k++) product += mode[e * n + k] * mode[i * n + k];
+                    assert_true(fabs(product - (i == e)) <= 1e-13 * n);
                 }
             }
             if (pgi_line_singular(l)) assert_true(zeros >= 1);
+            free(lambda);
+            free(work);
         }
+        pgi_hierarchy_free(h);
+    }
+}
+
+// The cells of a line grow by powers: eigenvalues range over up to 24 decades, and the small ones are right.
+static void small_eigenvalues_of_stretched_lines_are_right(void **)
+{
+    for (int q = 0; q < 5; q++) {
+        enum { N = 40 };
+        double coord[N + 1];
+        pg_desc d = {};
+        d.n[0] = N;
+        d.centring[0] = PG_CELL;
+        coord[0] = 0;
+        for (int i = 1; i <= N; i++) coord[i] = coord[i - 1] + pow(10, 0.075 * (q + 1) * i - 0.075 * (q + 1) * N);
+        d.coord[0] = coord;
+        pgi_hierarchy *h = lines_of(&d);
+        double lambda[N], *work = (double *)allocate(pgi_eigen_work(N) * 8), smallest = DBL_MAX;
+        pgi_line_eigen(h->line[0][0], 1, lambda, work);
+        for (int e = 0; e < N; e++) smallest = fmin(smallest, lambda[e]);
+        const double wanted = pgi_line_eigenvalue(h->line[0][0], 0);
+        if (!(fabs(smallest - wanted) <= 1e-8 * wanted)) fail_msg("%d: %.15g, not %.15g", q, smallest, wanted);
+        free(work);
         pgi_hierarchy_free(h);
     }
 }
@@ -349,14 +379,14 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
         for (int b = 0; b < 2; b++) {
             pg_solver *x = s[b];
             const pgi_level *fine = &x->level[1], *coarse = fine + 1, *last = &x->level[x->levels - 1];
-            if (step >= RESTRICT && step < COARSEST && x->levels < 3) continue;
+            if (step < COARSEST && x->levels < 3) continue;
             double dummy[2] = {0, 0};
             assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
             const pgi_rhs full = pgi_level_rhs(fine, 1);
             const pgi_grid none = pgi_no_grid();
             grid_from_host(x, fine, fine->u, sizeof(T), u);
             grid_from_host(x, fine, fine->f, sizeof(T), f);
-            grid_from_host(x, fine, fine->t, sizeof(T), f);
+            if (fine->t.base) grid_from_host(x, fine, fine->t, sizeof(T), f);
             pgi_grid result = fine->u;
             const pgi_level *where = fine;
             switch (step) {
@@ -384,7 +414,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             default:
                 grid_from_host(x, last, last->u, sizeof(T), u);
                 grid_from_host(x, last, last->f, sizeof(T), f);
-                x->ops->solve_coarsest(x, last, last->u, pgi_rhs_of(last->f));
+                x->ops->solve_coarsest(x, last, last->u, pgi_rhs_of(last->f), 1);
                 result = last->u;
                 where = last;
             }
@@ -399,7 +429,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
                 x->host = *x->state;
             memcpy(sums[b], x->host.sums, sizeof sums[b]);
         }
-        if (step >= RESTRICT && step < COARSEST && s[0]->levels < 3) continue;
+        if (step < COARSEST && s[0]->levels < 3) continue;
         double scale = 1e-300, error = 0;
         for (int64_t q = 0; q < count; q++) {
             scale = fmax(scale, fabs((double)out[0][q]));
@@ -425,8 +455,10 @@ static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
     rng r = {7};
     for (int q = 0; q < full_or_small(300, 60); q++) {
         problem p;
+        const int coarsest = q % 3 ? 8 : rng_int(&r, 9, 30);
         do random_problem(&p, &r, p.desc.dim == 1 ? 150 : q % 10 ? 45 : 80, 1);
-        while (p.desc.n[0] <= PGI_COARSEST && p.desc.n[1] <= PGI_COARSEST && p.desc.n[2] <= PGI_COARSEST);
+        while (p.desc.n[0] <= coarsest && p.desc.n[1] <= coarsest && p.desc.n[2] <= coarsest);
+        p.desc.coarsest = coarsest;
         p.desc.flags = PG_FMG | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0);
         if (q % 2)
             compare_operations<float>(&p.desc, &r);
@@ -786,301 +818,6 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
 #endif
 }
 
-// ---- the kernel of small levels ----
-
-// A problem for it: any smoother, cycle and precision, coarse enough, with arrays on some faces.
-static void random_small_problem(problem *p, rng *r)
-{
-    static double face[PGI_SMALL_POINTS / 8];
-    static float face_single[PGI_SMALL_POINTS / 8];
-    for (int q = 0; face[0] == 0 && q < PGI_SMALL_POINTS / 8; q++)
-        face_single[q] = (float)(face[q] = rng_uniform(r, -1, 1));
-    do random_problem(p, r, 60, 1);
-    while (p->desc.n[0] * p->desc.n[1] * p->desc.n[2] > PGI_SMALL_POINTS);
-    if (p->desc.dim == 1 && rng_int(r, 0, 1)) p->desc.n[0] = rng_int(r, 60, 190);
-    const unsigned smoother[] = {PG_SMOOTH_RBGS, PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV},
-                   method[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FMG}, precision[] = {PG_F64, PG_F64, PG_F32, PG_MIXED};
-    p->desc.flags = smoother[rng_int(r, 0, 3)] | method[rng_int(r, 0, 3)] | precision[rng_int(r, 0, 3)];
-    p->desc.nu_pre = rng_int(r, -1, 3);
-    p->desc.nu_post = rng_int(r, -1, 3);
-    if (p->desc.nu_pre <= 0 && p->desc.nu_post <= 0) p->desc.nu_post = 2;
-    if (!rng_int(r, 0, 3)) {
-        p->desc.flags |= PG_SYMMETRIC;
-        p->desc.nu_pre = p->desc.nu_post = rng_int(r, 1, 2);
-    }
-    p->desc.fmg_cycles = rng_int(r, 1, 2);
-    p->desc.conductance[0] =
-        p->desc.conductance[0] && p->desc.face[0].kind == PG_PERIODIC ? NULL : p->desc.conductance[0];
-    for (int q = 0; q < 2 * p->desc.dim; q++)
-        if (p->desc.face[q].kind != PG_PERIODIC && !rng_int(r, 0, 2))
-            p->desc.face[q].array = p->desc.flags & PG_F32 ? (void *)face_single : (void *)face;
-    p->desc.stride_u[0] = p->desc.n[0] + rng_int(r, 0, 3);
-    p->desc.stride_u[1] = p->desc.stride_u[0] * p->desc.n[1] + rng_int(r, 0, 3);
-    p->desc.stride_f[0] = p->desc.n[0] + rng_int(r, 0, 3);
-    p->desc.stride_f[1] = p->desc.stride_f[0] * p->desc.n[1] + rng_int(r, 0, 3);
-}
-
-// Tables of a CPU solver, with so little memory that sometimes not all levels find a place.
-typedef struct small_setup {
-    char *tables, *memory;
-} small_setup;
-
-template <class T> static void set_up_small(small_setup *x, pg_solver *s, rng *r)
-{
-    pgi_hierarchy *h = pgi_hierarchy_create(&s->work, 1);
-    int copied;
-    s->small_base = pgi_small_first(s);
-    if (s->small_base < s->levels - 1) s->small_base += rng_int(r, 0, 1);
-    const size_t bytes = pgi_small_tables<T>(s, h, NULL, 0, &copied);
-    x->tables = (char *)allocate(bytes + PGI_ALIGN);
-    memset(x->tables, 0xff, bytes + PGI_ALIGN);
-    s->small_job.tables = x->tables;
-    pgi_small_fill<T>(s, h, x->tables, 0);
-    assert_true(pgi_small_fit<T>(s, x->tables, 0, 100 << 20));
-    const int limit = rng_int(r, s->small_job.memory_bytes / 2, s->small_job.memory_bytes);
-    if (rng_int(r, 0, 1) || !pgi_small_fit<T>(s, x->tables, 0, limit))
-        assert_true(pgi_small_fit<T>(s, x->tables, 0, 100 << 20));
-    for (int q = 0; q < PGI_ALIGN; q++) assert_int_equal((unsigned char)x->tables[bytes + (size_t)q], 0xff);
-    x->memory = (char *)allocate((size_t)s->small_job.memory_bytes + PGI_ALIGN);
-    pgi_hierarchy_free(h);
-}
-
-// Runs a task as the kernel does, with a team of one thread and nothing but NaN in the memory of its block.
-template <class T> static void run_small(small_setup *x, pg_solver *s, int l, pgi_rhs rhs, int task, int zero)
-{
-    pgi_small_job job = s->small_job;
-    job.task = task;
-    job.entry = l - s->small_base;
-    job.full = rhs.faces != NULL;
-    job.zero = zero;
-    job.u = s->level[l].u;
-    job.f = rhs.f;
-    job.guess_zero = s->guess_zero;
-    job.checked = s->checked;
-    memset(x->memory, 0xff, (size_t)job.memory_bytes + PGI_ALIGN);
-    pgi_small_run<T>(job, x->memory, 0, 0, 1);
-    for (int q = 0; q < PGI_ALIGN; q++) assert_int_equal((unsigned char)x->memory[job.memory_bytes + q], 0xff);
-}
-
-// How far two arrays are apart, over the largest element.
-template <class T> static double distance_of(const T *a, const T *b, size_t count)
-{
-    double scale = 1e-300, error = 0;
-    for (size_t q = 0; q < count; q++) {
-        scale = fmax(scale, fabs((double)a[q]));
-        error = pgi_max_nan(error, fabs((double)a[q] - (double)b[q]));
-    }
-    return error / scale;
-}
-
-// Cycles and full multigrid on level l, by the plain operations and by the kernel's phases.
-template <class T> static void compare_small_tasks(const pg_desc *desc, rng *r)
-{
-    pg_desc d = *desc;
-    d.backend = PG_CPU;
-    pg_solver *s = create(&d);
-    small_setup x;
-    set_up_small<T>(&x, s, r);
-    const int l = rng_int(r, s->small_base + s->small_job.first, s->levels - 1), own = l > 0 || s->mixed;
-    const size_t points = (size_t)(own ? s->level[l].points : 4 * PGI_SMALL_POINTS);
-    T *u[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
-    T *f = (T *)allocate(points * sizeof(T)), *start = (T *)allocate(points * sizeof(T));
-    double *wide = (double *)calloc((size_t)s->level[0].points, sizeof(double));
-    for (size_t q = 0; q < points; q++) start[q] = (T)rng_uniform(r, -1, 1), f[q] = (T)rng_uniform(r, -1, 1);
-    const int task = d.flags & PG_FMG && rng_int(r, 0, 1) ? PGI_SMALL_FMG : PGI_SMALL_CYCLE;
-    const int full = (!own || d.flags & PG_FMG) && rng_int(r, 0, 1), zero = own && rng_int(r, 0, 1);
-    for (int small = 0; small < 2; small++) {
-        T *const result = u[small];
-        memcpy(result, start, points * sizeof(T));
-        if (small && (zero || task == PGI_SMALL_FMG))
-            for (size_t q = 0; own && q < points; q++) result[q] = (T)NAN;    // never read
-        assert_int_equal(pgi_enter_call(s, result, f, 0, 0, NULL), PG_OK);
-        s->state->mean = 0.25;
-        s->state->scale = 0.5;
-        if (own) {
-            memcpy(s->level[l].u.base, result, points * sizeof(T));
-            memcpy(s->level[l].f.base, f, points * sizeof(T));
-        }
-        const pgi_grid zeros = {wide, 0, s->level[0].n[0], (int64_t)s->level[0].n[0] * s->level[0].n[1]};
-        if (s->mixed && full) pgi_cpu_narrow_rhs(s, &s->outer, zeros, &s->level[0]);    // makes the boundary data
-        for (int q = 0; q < l && full; q++) s->ops->restrict_faces(s, &s->level[q], &s->level[q + 1]);
-        if (own) memcpy(s->level[l].f.base, f, points * sizeof(T));
-        const pgi_rhs rhs = pgi_level_rhs(&s->level[l], full);
-        if (small)
-            run_small<T>(&x, s, l, rhs, task, zero);
-        else if (task == PGI_SMALL_FMG)
-            pgi_home(s, &s->level[l], pgi_fmg(s, l, full));
-        else
-            pgi_home(s, &s->level[l], pgi_cycle(s, l, s->level[l].u, rhs, zero, 1));
-        if (own) memcpy(result, s->level[l].u.base, points * sizeof(T));
-    }
-    double limit = 0;    // the same operations in the same order
-#ifdef __FP_FAST_FMA
-    limit = sizeof(T) == 4 ? 1e-5 : 1e-13;    // but products and sums may be contracted differently
-#endif
-    const double error = distance_of(u[0], u[1], points);
-    if (!(error <= limit))
-        fail_msg("task %d at level %d of %d, first %d + %d, full %d, zero %d: differs by %g: %s", task, l, s->levels,
-                 s->small_base, s->small_job.first, full, zero, error, describe(&d));
-    free(u[0]);
-    free(u[1]);
-    free(f);
-    free(start);
-    free(wide);
-    free(x.tables);
-    free(x.memory);
-    pg_destroy(s);
-}
-
-static void small_levels_in_one_kernel_equal_the_plain_operations(void **)
-{
-    rng r = {9};
-    for (int q = 0; q < full_or_small(1500, 200); q++) {
-        problem p;
-        random_small_problem(&p, &r);
-        if (p.desc.flags & PG_F64)
-            compare_small_tasks<double>(&p.desc, &r);
-        else
-            compare_small_tasks<float>(&p.desc, &r);
-    }
-}
-
-// Whole solves, by pgi_program and by the kernel's phases. Sums are added up in another order, so equal to round-off.
-template <class T> static void compare_small_solves(const pg_desc *desc, rng *r)
-{
-    pg_desc d = *desc;
-    d.backend = PG_CPU;
-    pg_solver *s = create(&d);
-    small_setup x;
-    do {
-        set_up_small<T>(&x, s, r);
-        if (s->small_base + s->small_job.first == 0) break;
-        free(x.tables);
-        free(x.memory);
-    } while (1);
-    const size_t points = 4 * PGI_SMALL_POINTS;
-    T *u[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
-    T *f = (T *)allocate(points * sizeof(T)), *start = (T *)allocate(points * sizeof(T));
-    for (size_t q = 0; q < points; q++) start[q] = (T)rng_uniform(r, -1, 1), f[q] = (T)rng_uniform(r, -1, 1);
-    const int broken = !rng_int(r, 0, 9), broken_guess = !rng_int(r, 0, 9);
-    if (broken) f[rng_int(r, 0, s->desc.n[0] - 1)] = (T)NAN;
-    if (broken_guess) start[rng_int(r, 0, s->desc.n[0] - 1)] = (T)INFINITY;
-    pg_stop stop = {}, resolved;
-    stop.guess = rng_int(r, 0, 1) ? PG_GUESS_ZERO : PG_GUESS_U;
-    stop.rtol = rng_int(r, 0, 3) ? (sizeof(T) == 4 ? 1e-3 : 1e-6) : PG_NONE;
-    stop.norm = (pg_norm_kind)rng_int(r, 0, 3);
-    stop.max_iter = rng_int(r, 1, 9);
-    stop.check = rng_int(r, 1, 3);
-    stop.relative_to_first = rng_int(r, 0, 1);
-    assert_int_equal(pgi_check_stop(s, &stop, &resolved, s->error), PG_OK);
-    s->guess_zero = resolved.guess == PG_GUESS_ZERO;
-    s->checked = resolved.rtol > 0 || resolved.atol > 0;
-    pgi_state state[2];
-    for (int small = 0; small < 2; small++) {
-        memcpy(u[small], start, points * sizeof(T));
-        assert_int_equal(pgi_enter_call(s, u[small], f, 1, 1, &resolved), PG_OK);
-        if (small)
-            run_small<T>(&x, s, 0, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
-        else
-            pgi_program(s);
-        state[small] = *s->state;
-    }
-    const pgi_state *a = &state[0], *b = &state[1];
-    const double limit = sizeof(T) == 4 ? 1e-4 : 1e-12;
-    double error = distance_of(u[0], u[1], points);
-    if (broken || (broken_guess && !s->guess_zero))    // as before, or as broken
-        error = memcmp(u[0], start, points * sizeof(T)) ? 0 : memcmp(u[1], start, points * sizeof(T)) ? 1 : 0;
-    if (a->outcome != b->outcome || a->iterations != b->iterations || a->history_count != b->history_count ||
-        a->valid != b->valid || a->go != b->go || !(error <= limit))
-        fail_msg(
-            "outcome %d, %d iterations, %d checks, last %g; in one kernel %d, %d, %d, %g; differs by %g; guess %d, "
-            "%d levels: %s",
-            a->outcome, a->iterations, a->history_count, a->last, b->outcome, b->iterations, b->history_count, b->last,
-            error, resolved.guess, s->levels, describe(&d));
-    for (int q = 0; q < a->history_count && a->outcome != PG_NOT_A_NUMBER; q++)
-        assert_true(fabs(a->history[q] - b->history[q]) <= limit * fmax(a->rhs_norm, a->first));
-    for (int q = 0; q < 2; q++) free(u[q]);
-    free(f);
-    free(start);
-    free(x.tables);
-    free(x.memory);
-    pg_destroy(s);
-}
-
-static void small_solves_in_one_kernel_equal_the_plain_program(void **)
-{
-    rng r = {10};
-    for (int q = 0; q < full_or_small(600, 100); q++) {
-        problem p;
-        random_small_problem(&p, &r);
-        if (p.desc.flags & PG_MIXED) p.desc.flags ^= PG_MIXED | PG_F64;
-        if (p.desc.flags & PG_F64)
-            compare_small_solves<double>(&p.desc, &r);
-        else
-            compare_small_solves<float>(&p.desc, &r);
-    }
-}
-
-// The same on the GPU: cycles and solves with the kernel of small levels against those without.
-static void small_levels_on_the_gpu_equal_the_plain_kernels(void **)
-{
-    if (!cuda_is_usable()) skip();
-    rng r = {11};
-    for (int q = 0; q < full_or_small(200, 40); q++) {
-        problem p;
-        random_small_problem(&p, &r);
-        if (q % 4 == 0 && p.desc.dim == 3) {    // with levels above the small ones; too large for the face arrays
-            for (int a = 0; a < 3; a++) p.desc.n[a] += 30, p.conductance[a][p.desc.n[a]] = p.conductance[a][0];
-            for (int e = 0; e < 6; e++) p.desc.face[e].array = NULL;
-        }
-        p.desc.stride_u[0] = p.desc.stride_u[1] = p.desc.stride_f[0] = p.desc.stride_f[1] = 0;
-        p.desc.backend = PG_CUDA;
-        const size_t points = (size_t)p.desc.n[0] * (size_t)p.desc.n[1] * (size_t)p.desc.n[2];
-        const int single = p.desc.flags & PG_F32 ? 1 : 0;
-        double *u[3], *f = (double *)allocate(points * 8), *start = (double *)allocate(points * 8);
-        for (size_t i = 0; i < points; i++) {
-            if (single)
-                ((float *)f)[i] = (float)rng_uniform(&r, -1, 1), ((float *)start)[i] = (float)rng_uniform(&r, -1, 1);
-            else
-                f[i] = rng_uniform(&r, -1, 1), start[i] = rng_uniform(&r, -1, 1);
-        }
-        const int task = q % 3;    // cycles, solves from zero, solves from u
-        pg_stop stop = {};
-        stop.rtol = PG_NONE;
-        stop.max_iter = 4;
-        stop.guess = task == 1 ? PG_GUESS_ZERO : PG_GUESS_U;
-        pg_report report;
-        for (int run = 0; run < 3; run++) {    // the last one repeats the first
-            pg_solver *s = create(&p.desc);
-            u[run] = (double *)allocate(points * 8);
-            memcpy(u[run], start, points * 8);
-            if (run == 1) {
-                s->small = s->levels;
-#ifdef __CUDACC__
-                for (int g = 0; g < 4; g++) {    // so that the host drives the solve
-                    if (s->graph[g]) cudaGraphExecDestroy(s->graph[g]);
-                    s->graph[g] = NULL;
-                }
-#endif
-            }
-            if (task == 0)
-                OK(pg_cycle(s, u[run], f, 2), s);
-            else
-                OK(pg_solve(s, u[run], f, &stop), s);
-            OK(pg_get_report(s, &report), s);
-            pg_destroy(s);
-        }
-        const double error =
-            single ? distance_of((float *)u[0], (float *)u[1], points) : distance_of(u[0], u[1], points);
-        const double limit = p.desc.flags & PG_F64 ? 1e-10 : 1e-3;
-        if (!(error <= limit)) fail_msg("task %d differs by %g: %s", task, error, describe(&p.desc));
-        assert_memory_equal(u[0], u[2], points * (single ? 4 : 8));
-        for (int run = 0; run < 3; run++) free(u[run]);
-        free(f);
-        free(start);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1088,16 +825,14 @@ int main(void)
         cmocka_unit_test(coarse_lines_keep_length_weight_and_resistance),
         cmocka_unit_test(restriction_is_the_weighted_adjoint_or_the_average),
         cmocka_unit_test(interpolation_reproduces_cubics),
-        cmocka_unit_test(eigenvectors_diagonalise_short_lines),
+        cmocka_unit_test(eigenvectors_diagonalise_lines),
+        cmocka_unit_test(small_eigenvalues_of_stretched_lines_are_right),
         cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
         cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
         cmocka_unit_test(transfers_and_sums_on_the_gpu_equal_those_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
-        cmocka_unit_test(small_levels_in_one_kernel_equal_the_plain_operations),
-        cmocka_unit_test(small_solves_in_one_kernel_equal_the_plain_program),
-        cmocka_unit_test(small_levels_on_the_gpu_equal_the_plain_kernels),
     };
     (void)backend_or_skip;
     (void)face_letter;

@@ -506,6 +506,7 @@ static void a_cycle_reduces_the_residual(void **state)
     for (int q = 0; q < 5; q++) {
         pg_desc desc = {0};
         desc.n[0] = 21, desc.n[1] = 16, desc.n[2] = 13, desc.flags = cases[q].flags, desc.backend = backend;
+        desc.coarsest = 8;
         desc.centring[1] = PG_CELL, desc.face[PG_Y_LOW].value = 1;
         set_ends(&desc, 2, "NN");
         ref p;
