@@ -74,7 +74,7 @@ enum {
     PGI_MAX_LEVELS = 100,      // three axes of 2^31 coarsened one after the other are 93
     PGI_MODES = 132,           // points per axis of a level that is solved exactly: at most,
     PGI_MODES_LEAST = 8,       // and so many always can be
-    PGI_MODES_PLANE = 4096,    // and of its (x, y) planes, which lie in shared memory
+    PGI_MODES_PLANE = 2048,    // and of its (x, y) planes, which lie in shared memory
     PGI_WINDOW = 10,           // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
     PGI_CUBIC_END = 4,         // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
@@ -2746,28 +2746,52 @@ template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, 
 
 // ---- the exact solver ----
 
-// Products with a matrix: the columns c of a block's shared memory [in][pitch] become emit(out, c, value) for the outs
-// from first on. A thread has one out and COLUMNS columns, which all lanes beside it read too.
-enum { PGI_COLUMNS = 4 };
+// Products with a matrix: the columns of a block's shared memory [in][pitch] become emit(out, column, value) for the
+// outs from first on. A thread has one out, COLUMNS columns, which all lanes beside it read too, and a part of the sum:
+// what takes long is to wait for the matrix. `partial` has COLUMNS numbers a thread. All threads of a block take part.
+enum { PGI_COLUMNS = 4, PGI_MODES_THREADS = 512 };
 static PGI_HD inline int pgi_pitch_of(int columns) { return (columns + PGI_COLUMNS - 1) / PGI_COLUMNS * PGI_COLUMNS; }
+static PGI_HD inline void pgi_share(int n, int part, int parts, int *first, int *count)
+{
+    *first = n * part / parts;
+    *count = n * (part + 1) / parts - *first;
+}
+template <class T> struct alignas(16) pgi_columns {
+    T v[PGI_COLUMNS];
+};
 template <class T, class Emit> static __device__ inline void pgi_modes_product(const T *matrix, int in, int pitch_out,
                                                                                int first, int outs, const T *columns,
-                                                                               int count, Emit emit)
+                                                                               int count, T *partial, Emit emit)
 {
+    const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
     const int pitch = pgi_pitch_of(count), tiles = outs * (pitch / PGI_COLUMNS);
-    for (int tile = (int)threadIdx.x; tile < tiles; tile += (int)blockDim.x) {
-        const int out = first + tile % outs, c = tile / outs * PGI_COLUMNS;
-        const T *m = matrix + out, *v = columns + c;
-        T sum[PGI_COLUMNS] = {0, 0, 0, 0};
+    for (int begin = 0; begin < tiles; begin += threads) {
+        const int now = tiles - begin < threads ? tiles - begin : threads;
+        const int parts = threads / now * 4 < in ? threads / now : (in + 3) / 4;
+        const int part = thread / now, tile = begin + thread - part * now;
+        int from, terms;
+        pgi_share(in, part, parts, &from, &terms);
+        pgi_columns<T> sum = {{0, 0, 0, 0}};
+        if (part < parts) {
+            const T *m = matrix + from * pitch_out + first + tile % outs,
+                    *v = columns + from * pitch + tile / outs * PGI_COLUMNS;
 #pragma unroll 8
-        for (int q = 0; q < in; q++, m += pitch_out, v += pitch) {
-            const T weight = *m;
+            for (int q = 0; q < terms; q++, m += pitch_out, v += pitch) {
+                const T weight = pgi_load(m);
+                const pgi_columns<T> value = *(const pgi_columns<T> *)v;
 #pragma unroll
-            for (int e = 0; e < PGI_COLUMNS; e++) sum[e] += weight * v[e];
+                for (int e = 0; e < PGI_COLUMNS; e++) sum.v[e] += weight * value.v[e];
+            }
+            ((pgi_columns<T> *)partial)[thread] = sum;
         }
-#pragma unroll
-        for (int e = 0; e < PGI_COLUMNS; e++)
-            if (c + e < count) emit(out, c + e, sum[e]);
+        __syncthreads();
+        for (int p = thread; p < now * PGI_COLUMNS; p += threads) {
+            const int at = begin + p / PGI_COLUMNS, out = at % outs, c = at / outs * PGI_COLUMNS + p % PGI_COLUMNS;
+            T value = 0;
+            for (int q = 0; q < parts; q++) value += partial[q * now * PGI_COLUMNS + p];
+            if (c < count) emit(first + out, c, value);
+        }
+        __syncthreads();
     }
 }
 
@@ -2776,12 +2800,6 @@ template <class T, class Emit> static __device__ inline void pgi_modes_product(c
 struct pgi_modes_share {
     int rows, parts;    // z a block, blocks that share them
 };
-static PGI_HD inline void pgi_share(int n, int part, int parts, int *first, int *count)
-{
-    *first = (int)((int64_t)n * part / parts);
-    *count = (int)((int64_t)n * (part + 1) / parts) - *first;
-}
-
 // Computes t = the residual, in modes along x and y   u NULL: of u = 0
 template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_modes<T> m, pgi_grid gu, pgi_rhs rhs,
                                                               T *t, pgi_modes_share share)
@@ -2791,7 +2809,8 @@ template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
     const int rows = ny * planes, pitch = pgi_pitch_of(rows);
     const T *const u = gu.base ? pgi_data<T>(gu) : NULL;
-    T *const points = (T *)pgi_shared, *const half = points + nx * pitch;
+    T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
+             *const half = points + nx * pitch;
     int first, count;
     pgi_share(nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
     for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) {
@@ -2802,15 +2821,14 @@ template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_
     const int pitch_y = pgi_pitch_of(count);
     for (int p = (int)threadIdx.x; p < ny * pitch_y && ny > 1; p += (int)blockDim.x) half[p] = 0;
     __syncthreads();
-    pgi_modes_product(m.to[0], nx, nx, first, count, points, rows, [&](int mode, int row, T v) {
+    pgi_modes_product(m.to[0], nx, nx, first, count, points, rows, partial, [&](int mode, int row, T v) {
         if (ny > 1)
             half[row * pitch_y + mode - first] = v;
         else
             t[mode + (int64_t)(k0 + row) * nx] = v;
     });
     if (ny == 1) return;
-    __syncthreads();
-    pgi_modes_product(m.to[1], ny, ny, 0, ny, half, count,
+    pgi_modes_product(m.to[1], ny, ny, 0, ny, half, count, partial,
                       [&](int mode, int c, T v) { t[first + c + ((int64_t)k0 * ny + mode) * nx] = v; });
 }
 
@@ -2822,19 +2840,19 @@ static __global__ void pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, cons
     const int nx = b.axis[0].n, plane = nx * b.axis[1].n, nz = b.axis[2].n;
     const int first = (int)blockIdx.x * columns, count = plane - first < columns ? plane - first : columns;
     const int pitch = pgi_pitch_of(count);
-    T *const points = (T *)pgi_shared, *const modes = points + nz * pitch;
+    T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
+             *const modes = points + nz * pitch;
     for (int p = (int)threadIdx.x; p < nz * pitch; p += (int)blockDim.x) {
         const int k = p / pitch, c = p - k * pitch;
         points[p] = c < count ? in[first + c + (int64_t)k * plane] : (T)0;
         modes[p] = 0;
     }
     __syncthreads();
-    pgi_modes_product(m.to[2], nz, nz, 0, nz, points, count, [&](int mode, int c, T v) {
+    pgi_modes_product(m.to[2], nz, nz, 0, nz, points, count, partial, [&](int mode, int c, T v) {
         const int at = first + c;
         modes[mode * pitch + c] = pgi_mode_divide(m, b.state->alpha, v, at % nx, at / nx, mode);
     });
-    __syncthreads();
-    pgi_modes_product(m.from[2], nz, nz, 0, nz, modes, count,
+    pgi_modes_product(m.from[2], nz, nz, 0, nz, modes, count, partial,
                       [&](int k, int c, T v) { out[first + c + (int64_t)k * plane] = v; });
 }
 
@@ -2846,7 +2864,7 @@ template <class T> static __global__ void pgi_modes_from_kernel(pgi_box<T> b, pg
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
     T *const u = pgi_data<T>(gu);
-    T *const half = (T *)pgi_shared;
+    T *const partial = (T *)pgi_shared, *const half = partial + PGI_COLUMNS * blockDim.x;
     int first, count;
     pgi_share(ny > 1 ? ny : nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
     const int rows = ny > 1 ? count : planes, pitch = pgi_pitch_of(rows), pitch_x = pgi_pitch_of(nx);
@@ -2858,19 +2876,20 @@ template <class T> static __global__ void pgi_modes_from_kernel(pgi_box<T> b, pg
         }
         for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) half[p] = 0;
         __syncthreads();
-        pgi_modes_product(m.from[1], ny, ny, first, count, modes, nx,
+        pgi_modes_product(m.from[1], ny, ny, first, count, modes, nx, partial,
                           [&](int j, int mode, T v) { half[mode * pitch + j - first] = v; });
     } else {
         for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) {
             const int row = p / nx, mode = p - row * nx;
             half[mode * pitch + row] = row < rows ? t[mode + (int64_t)(k0 + row) * nx] : (T)0;
         }
+        __syncthreads();
     }
-    __syncthreads();
-    pgi_modes_product(m.from[0], nx, nx, ny > 1 ? 0 : first, ny > 1 ? nx : count, half, rows, [&](int i, int row, T v) {
-        T *const to = u + i + (ny > 1 ? first + row : 0) * gu.sj + (k0 + (ny > 1 ? 0 : row)) * gu.sk;
-        *to = add ? *to + v : v;
-    });
+    pgi_modes_product(m.from[0], nx, nx, ny > 1 ? 0 : first, ny > 1 ? nx : count, half, rows, partial,
+                      [&](int i, int row, T v) {
+                          T *const to = u + i + (ny > 1 ? first + row : 0) * gu.sj + (k0 + (ny > 1 ? 0 : row)) * gu.sk;
+                          *to = add ? *to + v : v;
+                      });
 }
 
 // ---- >>passes: sweeps and corrections in one pass over memory ----
@@ -5629,18 +5648,18 @@ static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u
     const auto bytes_from = [&](int p) {
         return (ny > 1 ? nx * pitch(ny, p) + ny * pgi_pitch_of(nx) : nx * pgi_pitch_of(share.rows)) * element;
     };
-    while (8 * share.parts <= split &&
-           (bands * share.parts < s->multiprocessors || bytes_to(share.parts) > PGI_SHARED_SURE))
+    const int partial = PGI_COLUMNS * PGI_MODES_THREADS * element, most = PGI_SHARED_SURE - partial;
+    while (8 * share.parts <= split && (bands * share.parts < s->multiprocessors || bytes_to(share.parts) > most))
         share.parts *= 2;
     int columns = PGI_COLUMNS;
-    while (columns < 16 && (plane + columns - 1) / columns > 2 * s->multiprocessors) columns *= 2;
-    const dim3 threads(128);
-    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
+    while (columns < 8 && (plane + columns - 1) / columns > 2 * s->multiprocessors) columns *= 2;
+    const dim3 threads(PGI_MODES_THREADS);
+    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, partial + bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
                       from_zero ? pgi_no_grid() : u, rhs, modes, share);
-    PGI_LAUNCH_SHARED(s, (plane + columns - 1) / columns, threads, 2 * nz * columns * element,
+    PGI_LAUNCH_SHARED(s, (plane + columns - 1) / columns, threads, partial + 2 * nz * columns * element,
                       pgi_modes_solve_kernel<T>, b, m, (const T *)modes, solved, columns);
-    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, bytes_from(share.parts), pgi_modes_from_kernel<T>, b, m,
-                      (const T *)solved, u, !from_zero, share);
+    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, partial + bytes_from(share.parts), pgi_modes_from_kernel<T>, b,
+                      m, (const T *)solved, u, !from_zero, share);
 }
 
 // Whether device and code know clusters of blocks
