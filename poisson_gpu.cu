@@ -63,6 +63,9 @@
 #ifndef PGI_MODES_WORK
 #define PGI_MODES_WORK 4500000    // points times the sum of the sizes of a level that is solved exactly: 34^3, 131^2
 #endif
+#ifndef PGI_OVERLAP
+#define PGI_OVERLAP (PGI_CONDITIONAL)    // kernels of small levels start early
+#endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
@@ -2149,12 +2152,22 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
 
 #define PGI_LAUNCH(s, blocks, threads, kernel, ...) PGI_LAUNCH_SHARED(s, blocks, threads, 0, kernel, __VA_ARGS__)
 #define PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, ...)                                                      \
+    PGI_LAUNCH_AS(s, 0, blocks, threads, bytes, kernel, __VA_ARGS__)
+// Of a kernel that calls pgi_await: it may start before the one before it has ended. Small levels are latency.
+#define PGI_LAUNCH_EARLY(s, blocks, threads, bytes, kernel, ...)                                                       \
+    PGI_LAUNCH_AS(s, (s)->clusters, blocks, threads, bytes, kernel, __VA_ARGS__)
+#define PGI_LAUNCH_AS(s, early, blocks, threads, bytes, kernel, ...)                                                   \
     do {                                                                                                               \
         cudaLaunchConfig_t pgi_config_ = {};                                                                           \
+        cudaLaunchAttribute pgi_attribute_ = {};                                                                       \
+        pgi_attribute_.id = cudaLaunchAttributeProgrammaticStreamSerialization;                                        \
+        pgi_attribute_.val.programmaticStreamSerializationAllowed = 1;                                                 \
         pgi_config_.gridDim = dim3((unsigned)(blocks));                                                                \
         pgi_config_.blockDim = threads;                                                                                \
         pgi_config_.dynamicSmemBytes = (size_t)(bytes);                                                                \
         pgi_config_.stream = (s)->stream;                                                                              \
+        pgi_config_.attrs = &pgi_attribute_;                                                                           \
+        pgi_config_.numAttrs = (early) && PGI_OVERLAP ? 1 : 0;                                                         \
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
 
@@ -2181,19 +2194,29 @@ struct pgi_shape {
     int64_t blocks;
 };
 
-static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH, int least_planes = 1)
+// Long marches reuse planes in registers and what a thread finds out first, which is worth some planes; short ones
+// fill the device. The least work in sequence counts, where a multiprocessor holds four blocks. step: from plane to
+// plane; team: threads that share a column
+static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int most_planes = PGI_MARCH, int step = 1,
+                              int team = 1)
 {
+    enum { PROLOGUE = 4, RESIDENT = 4 };
     pgi_shape h;
-    h.tx = ny == 1 ? (int)PGI_BLOCK : 32;
+    h.tx = ny == 1 ? PGI_BLOCK / team : 32;
     while (ny > 1 && h.tx / 2 >= nx) h.tx /= 2;
-    h.ty = PGI_BLOCK / h.tx;
+    h.ty = PGI_BLOCK / team / h.tx;
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
-    // Long marches reuse planes in registers and what a thread finds out first; short ones give every multiprocessor
-    // several blocks: 1024 in all, which 128 of them hold at once or in two turns.
-    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 1024;
-    h.kc = (int)(kc < least_planes ? least_planes : kc > most_planes ? most_planes : kc);
-    h.blocks = columns * ((nz + h.kc - 1) / h.kc);
+    const int64_t columns = (int64_t)h.bx * h.by, room = (int64_t)s->multiprocessors * RESIDENT;
+    int64_t least = INT64_MAX;
+    for (int kc = step; kc <= most_planes && kc < nz + step; kc += step) {
+        const int64_t blocks = columns * ((nz + kc - 1) / kc), rounds = (blocks + room - 1) / room;
+        const int64_t cost = rounds * (kc / step + PROLOGUE);
+        if (cost >= least) continue;
+        least = cost;
+        h.kc = kc;
+        h.blocks = blocks;
+    }
     return h;
 }
 
@@ -2207,6 +2230,15 @@ static dim3 pgi_threads(const pgi_shape &h) { return dim3((unsigned)h.tx, (unsig
 #else
 #define PGI_BOUNDS(blocks) __launch_bounds__(PGI_BLOCK, blocks)
 #endif
+
+// Waits until the kernels before this one have ended and all that they wrote is there; the next one may come up
+// meanwhile. See PGI_LAUNCH_EARLY. What stands before the call reads tables only.
+static __device__ inline void pgi_await()
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && PGI_OVERLAP
+    asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 struct pgi_tile {
     int i, j, k0, k1;
@@ -2345,6 +2377,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
     const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
+    pgi_await();
     const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
     T *p = pgi_data<T>(gu) + i + j * sj + first * sk, *const begin = p;
@@ -2379,6 +2412,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     const pgi_axis<T> &az = b.axis[2];
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    pgi_await();
     const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
     T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk, inverse = 0;
@@ -2631,14 +2665,18 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_row(const pgi_t
 }
 
 // Computes f = R (rhs - A u)   Moves 2 1/8 words a fine point, if caches hold what neighbours share   Covers one coarse
-// point a thread, with at most TAPS fine ones along an axis   Needs taps   Overlap: none
+// point for TAPS threads, of which each has a fine plane; at most TAPS fine points along an axis   Needs taps Overlap:
+// none
 // Residuals are independent, and so are their loads: that hides what a load takes.
 template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
 {
+    __shared__ T planes[TAPS][PGI_BLOCK / TAPS];
+    const int c = (int)threadIdx.z, member = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
-    if (t.i >= tr.axis[0].nc || t.j >= tr.axis[1].nc) return;
-    const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], t.i), ty = pgi_taps_row(tr.axis[1], t.j);
+    const bool inside = t.i < tr.axis[0].nc && t.j < tr.axis[1].nc;
+    const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], inside ? t.i : 0), ty = pgi_taps_row(tr.axis[1], inside ? t.j : 0);
+    pgi_await();
     const T *const u = pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
     const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
@@ -2654,14 +2692,11 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     }
     for (int K = t.k0; K < t.k1; K++) {
         const pgi_taps<T> tz = pgi_taps_row(tr.axis[2], K);
-        T sum = 0;
-#pragma unroll(TAPS == 2 ? 2 : 1)
-        for (int c = 0; c < TAPS; c++) {
-            if (c >= tr.axis[2].most_taps) continue;
+        T plane = 0;
+        if (c < tr.axis[2].most_taps) {
             const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
             const pgi_row<T> z = pgi_row_of(b.axis[2], k);
             const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
-            T plane = 0;
 #pragma unroll
             for (int e = 0; e < TAPS; e++) {
                 if (e >= tr.axis[1].most_taps) continue;
@@ -2681,14 +2716,22 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
                 }
                 plane += ty.w[e] * line;
             }
-            sum += pgi_tap(tz, c) * plane;
         }
-        // Boundary data, where there are any: few points, and a call
+        planes[c][member] = plane;
+        __syncthreads();
+        T sum = 0;
+#pragma unroll
+        for (int q = 0; q < TAPS; q++)
+            if (q < tr.axis[2].most_taps) sum += pgi_tap(tz, q) * planes[q][member];
+        __syncthreads();
+        if (c > 0 || !inside) continue;
+
+            // Boundary data, where there are any: few points, and a call
 #pragma unroll 1
         for (int q = 0; q < TAPS * TAPS * TAPS && mask; q++) {
-            const int a = q % TAPS, e = q / TAPS % TAPS, c = q / (TAPS * TAPS);
-            const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + c) % nz;
-            const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, c);
+            const int a = q % TAPS, e = q / TAPS % TAPS, d = q / (TAPS * TAPS);
+            const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + d) % nz;
+            const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, d);
             const unsigned touched = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
             if (touched && weight != 0) sum += weight * pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
         }
@@ -2723,6 +2766,7 @@ template <class T> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr
     __syncthreads();
     if (t.i >= nx || t.j >= ny) return;
     const pgi_pair<T> x = pgi_prolongation(tr.axis[0], t.i), y = pgi_prolongation(tr.axis[1], t.j);
+    pgi_await();
     const T *from = pgi_data<T>(e);
     T *to = pgi_data<T>(u) + t.i + t.j * u.sj;
     for (int k = t.k0; k < t.k1; k++) to[k * u.sk] += pgi_prolong_point(from, e.sj, e.sk, x, y, zs[k - t.k0]);
@@ -2808,6 +2852,7 @@ template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
     const int rows = ny * planes, pitch = pgi_pitch_of(rows);
+    pgi_await();
     const T *const u = gu.base ? pgi_data<T>(gu) : NULL;
     T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
              *const half = points + nx * pitch;
@@ -2842,6 +2887,7 @@ static __global__ void pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, cons
     const int pitch = pgi_pitch_of(count);
     T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
              *const modes = points + nz * pitch;
+    pgi_await();
     for (int p = (int)threadIdx.x; p < nz * pitch; p += (int)blockDim.x) {
         const int k = p / pitch, c = p - k * pitch;
         points[p] = c < count ? in[first + c + (int64_t)k * plane] : (T)0;
@@ -2863,6 +2909,7 @@ template <class T> static __global__ void pgi_modes_from_kernel(pgi_box<T> b, pg
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
+    pgi_await();
     T *const u = pgi_data<T>(gu);
     T *const partial = (T *)pgi_shared, *const half = partial + PGI_COLUMNS * blockDim.x;
     int first, count;
@@ -4010,6 +4057,7 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
+    pgi_await();
     pgi_control(st, step, argument, pgi_device_now());
 }
 
@@ -5026,7 +5074,7 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
 template <class T>
 static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_jacobi_kernel<T>, pgi_box_of(l, T()), u, rhs, (T)omega, out, h);
 }
 
@@ -5044,10 +5092,10 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.lo[a] = on_seam ? l->n[a] - 1 : 0;
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
-        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2], PGI_MARCH, 2);
+        const pgi_shape h = pgi_shape_of(s, c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2], PGI_MARCH, 2);
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
-            PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
+            PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
         }
     }
 }
@@ -5166,7 +5214,7 @@ static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
     if (pgi_cuda_residual_in_tiles<T, T, 0>(s, l, u, rhs, 0, r)) return;
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
 
@@ -5178,7 +5226,7 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
 {
     if (pgi_cuda_residual_in_tiles<double, float, 0>(s, l, u, rhs, 1, r32)) return;
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1,
                r32, h);
 }
@@ -5188,7 +5236,7 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
 {
     if (source == PGI_RESIDUAL) {    // partner: itself
         if (pgi_cuda_residual_in_tiles<T, T, 1>(s, l, x, rhs, 0, pgi_no_grid())) return;
-        const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+        const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
         PGI_LAUNCH(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h),
                    pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
         return;
@@ -5206,7 +5254,7 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
 template <class TF, class TT, int WHAT>
 static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
 {
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1], l->n[2],
                s->state, h);
 }
@@ -5288,7 +5336,7 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
         launch(s, fine, r, coarse, f, average);
         return;
     }
-    const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
+    const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), r, f, average, h);
 }
@@ -5307,9 +5355,9 @@ template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_l
 template <class T>
 static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
 {
-    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e, fine->n[0],
-               fine->n[1], fine->n[2], h);
+    const pgi_shape h = pgi_shape_of(s, fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e,
+                     fine->n[0], fine->n[1], fine->n[2], h);
 }
 
 template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
@@ -5335,7 +5383,7 @@ template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_leve
         launch(s, fine, u, coarse, v, full, add);
         return;
     }
-    const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
+    const pgi_shape h = pgi_shape_of(s, fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
 }
@@ -5497,12 +5545,13 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
     }
     const pgi_box<T> &b = pgi_box_of(l, T());
     if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
-        const pgi_shape all = pgi_shape_of(l->n[0], l->n[1], l->n[2]),
-                        half = pgi_shape_of(l->n[0], l->n[1], l->n[2], PGI_MARCH, 2);
+        const pgi_shape all = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]),
+                        half = pgi_shape_of(s, l->n[0], l->n[1], l->n[2], PGI_MARCH, 2);
         const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
-        PGI_LAUNCH(s, all.blocks, pgi_threads(all), pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega, reversed ? 1 : 0,
-                   all);
-        PGI_LAUNCH(s, half.blocks, pgi_threads(half), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, other, half);
+        PGI_LAUNCH_EARLY(s, all.blocks, pgi_threads(all), 0, pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega,
+                         reversed ? 1 : 0, all);
+        PGI_LAUNCH_EARLY(s, half.blocks, pgi_threads(half), 0, pgi_red_black_kernel<T>, b, u, rhs, (T)omega, other,
+                         half);
         sweeps--;
         head = PGI_FROM_U;
     }
@@ -5624,9 +5673,11 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
     }
     if (taps && l->points < PGI_CACHED_POINTS) {
-        const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
+        const int team = most <= 2 ? 2 : (int)PGI_TAPS;
+        const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_MARCH, 1, team);
+        const dim3 threads((unsigned)h.tx, (unsigned)h.ty, (unsigned)team);
         const auto kernel = most <= 2 ? pgi_restrict_residual_kernel<T, 2> : pgi_restrict_residual_kernel<T, PGI_TAPS>;
-        PGI_LAUNCH(s, h.blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
+        PGI_LAUNCH_EARLY(s, h.blocks, threads, 0, kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
         return;
     }
     const auto launch = l->n[1] == 1 ? pgi_launch_restriction<T, 1> : pgi_launch_restriction<T, 0>;
@@ -5654,12 +5705,12 @@ static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u
     int columns = PGI_COLUMNS;
     while (columns < 8 && (plane + columns - 1) / columns > 2 * s->multiprocessors) columns *= 2;
     const dim3 threads(PGI_MODES_THREADS);
-    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, partial + bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
-                      from_zero ? pgi_no_grid() : u, rhs, modes, share);
-    PGI_LAUNCH_SHARED(s, (plane + columns - 1) / columns, threads, partial + 2 * nz * columns * element,
-                      pgi_modes_solve_kernel<T>, b, m, (const T *)modes, solved, columns);
-    PGI_LAUNCH_SHARED(s, bands * share.parts, threads, partial + bytes_from(share.parts), pgi_modes_from_kernel<T>, b,
-                      m, (const T *)solved, u, !from_zero, share);
+    PGI_LAUNCH_EARLY(s, bands * share.parts, threads, partial + bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
+                     from_zero ? pgi_no_grid() : u, rhs, modes, share);
+    PGI_LAUNCH_EARLY(s, (plane + columns - 1) / columns, threads, partial + 2 * nz * columns * element,
+                     pgi_modes_solve_kernel<T>, b, m, (const T *)modes, solved, columns);
+    PGI_LAUNCH_EARLY(s, bands * share.parts, threads, partial + bytes_from(share.parts), pgi_modes_from_kernel<T>, b, m,
+                     (const T *)solved, u, !from_zero, share);
 }
 
 // Whether device and code know clusters of blocks
@@ -5674,7 +5725,7 @@ static int pgi_cuda_clusters(pg_solver *s)
 
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
 {
-    PGI_LAUNCH(s, 1, dim3(1), pgi_control_kernel, s->state, step, argument);
+    PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_control_kernel, s->state, step, argument);
     // A host-driven solve counts along, so that it has to wait for the device only at checks.
     if (!s->recording && step == PGI_COUNT) pgi_control(&s->host, step, argument, 0);
 }

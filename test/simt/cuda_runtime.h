@@ -229,8 +229,13 @@ struct dim3 {
     constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
-enum cudaLaunchAttributeID { cudaLaunchAttributeIgnore, cudaLaunchAttributeClusterDimension };
+enum cudaLaunchAttributeID {
+    cudaLaunchAttributeIgnore,
+    cudaLaunchAttributeClusterDimension,
+    cudaLaunchAttributeProgrammaticStreamSerialization    // kernels await those before them anyway: no effect
+};
 union cudaLaunchAttributeValue {
+    int programmaticStreamSerializationAllowed;
     struct {
         unsigned x, y, z;
     } clusterDim;
