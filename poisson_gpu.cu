@@ -2326,6 +2326,7 @@ template <class T, class TO> static __device__ inline void pgi_add_faces(const p
 template <class T> static __global__ void PGI_BOUNDS(5)
     pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
 {
+    pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
@@ -2343,6 +2344,7 @@ template <class T> static __global__ void PGI_BOUNDS(5)
 template <class T, class TO> static __global__ void PGI_BOUNDS(4)
     pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
 {
+    pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
@@ -2477,6 +2479,7 @@ static __device__ inline void pgi_finish_sums(double sums[4], double *partials, 
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h)
 {
+    pgi_await();
     double sums[4] = {0, 0, 0, 0};
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
@@ -2522,6 +2525,7 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state)
 {
+    pgi_await();
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
     const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
@@ -2603,6 +2607,7 @@ template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_ker
                                                                                     int ny, int nz,
                                                                                     const pgi_state *state, pgi_shape h)
 {
+    pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
     if (t.i >= nx || t.j >= ny) return;
     if (WHAT == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
@@ -2793,13 +2798,44 @@ template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, 
 // Products with a matrix: the columns of a block's shared memory [in][pitch] become emit(out, column, value) for the
 // outs from first on. A thread has one out, COLUMNS columns, which all lanes beside it read too, and a part of the sum:
 // what takes long is to wait for the matrix. `partial` has COLUMNS numbers a thread. All threads of a block take part.
-enum { PGI_COLUMNS = 4, PGI_MODES_THREADS = 512 };
+// Columns from count to pitch have no value, nor do their products.
+enum { PGI_COLUMNS = 4, PGI_MODES_THREADS = 1024 };
 static PGI_HD inline int pgi_pitch_of(int columns) { return (columns + PGI_COLUMNS - 1) / PGI_COLUMNS * PGI_COLUMNS; }
 static PGI_HD inline void pgi_share(int n, int part, int parts, int *first, int *count)
 {
     *first = n * part / parts;
     *count = n * (part + 1) / parts - *first;
 }
+// p / n for small numbers, from 1/n
+static __device__ inline float pgi_inverse_of(int n)
+{
+#ifdef __CUDA_ARCH__
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"((float)n));
+    return y;
+#else
+    return 1 / (float)n;
+#endif
+}
+static __device__ inline int pgi_small_quotient(int p, float inverse) { return (int)(((float)p + 0.5f) * inverse); }
+
+// Before pgi_await: the outs from first on of a matrix come closer.
+template <class T>
+static __device__ inline void pgi_modes_fetch(const T *matrix, int in, int pitch, int first, int outs)
+{
+#ifdef __CUDA_ARCH__
+    const int lines = (outs * (int)sizeof(T) + 127) / 128 + 1, step = 128 / (int)sizeof(T);
+    const float inverse = pgi_inverse_of(lines);
+    for (int p = (int)threadIdx.x; p < in * lines; p += (int)blockDim.x) {
+        const int row = pgi_small_quotient(p, inverse), at = (p - row * lines) * step;
+        if (at < outs + step)
+            asm volatile("prefetch.global.L1 [%0];" ::"l"(matrix + row * pitch + first + (at < outs ? at : outs - 1)));
+    }
+#else
+    (void)matrix, (void)in, (void)pitch, (void)first, (void)outs;
+#endif
+}
+
 template <class T> struct alignas(16) pgi_columns {
     T v[PGI_COLUMNS];
 };
@@ -2809,16 +2845,19 @@ template <class T, class Emit> static __device__ inline void pgi_modes_product(c
 {
     const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
     const int pitch = pgi_pitch_of(count), tiles = outs * (pitch / PGI_COLUMNS);
+    const float per_out = pgi_inverse_of(outs);
     for (int begin = 0; begin < tiles; begin += threads) {
         const int now = tiles - begin < threads ? tiles - begin : threads;
-        const int parts = threads / now * 4 < in ? threads / now : (in + 3) / 4;
-        const int part = thread / now, tile = begin + thread - part * now;
-        int from, terms;
-        pgi_share(in, part, parts, &from, &terms);
+        const float per_now = pgi_inverse_of(now);
+        int parts = pgi_small_quotient(threads, per_now);
+        if (parts * 4 >= in) parts = (in + 3) / 4;
+        const int part = pgi_small_quotient(thread, per_now), tile = begin + thread - part * now;
+        const int each = pgi_small_quotient(in + parts - 1, pgi_inverse_of(parts)), from = part * each;
+        const int terms = in - from < each ? in - from : each;
         pgi_columns<T> sum = {{0, 0, 0, 0}};
         if (part < parts) {
-            const T *m = matrix + from * pitch_out + first + tile % outs,
-                    *v = columns + from * pitch + tile / outs * PGI_COLUMNS;
+            const int c = pgi_small_quotient(tile, per_out), out = tile - c * outs;
+            const T *m = matrix + from * pitch_out + first + out, *v = columns + from * pitch + c * PGI_COLUMNS;
 #pragma unroll 8
             for (int q = 0; q < terms; q++, m += pitch_out, v += pitch) {
                 const T weight = pgi_load(m);
@@ -2830,7 +2869,8 @@ template <class T, class Emit> static __device__ inline void pgi_modes_product(c
         }
         __syncthreads();
         for (int p = thread; p < now * PGI_COLUMNS; p += threads) {
-            const int at = begin + p / PGI_COLUMNS, out = at % outs, c = at / outs * PGI_COLUMNS + p % PGI_COLUMNS;
+            const int at = begin + p / PGI_COLUMNS, group = pgi_small_quotient(at, per_out);
+            const int out = at - group * outs, c = group * PGI_COLUMNS + p % PGI_COLUMNS;
             T value = 0;
             for (int q = 0; q < parts; q++) value += partial[q * now * PGI_COLUMNS + p];
             if (c < count) emit(first + out, c, value);
@@ -2845,26 +2885,27 @@ struct pgi_modes_share {
     int rows, parts;    // z a block, blocks that share them
 };
 // Computes t = the residual, in modes along x and y   u NULL: of u = 0
-template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_modes<T> m, pgi_grid gu, pgi_rhs rhs,
-                                                              T *t, pgi_modes_share share)
+template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
+    pgi_modes_to_kernel(pgi_box<T> b, pgi_modes<T> m, pgi_grid gu, pgi_rhs rhs, T *t, pgi_modes_share share)
 {
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
     const int rows = ny * planes, pitch = pgi_pitch_of(rows);
+    int first, count;
+    pgi_share(nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
+    const float per_x = pgi_inverse_of(nx);
+    pgi_modes_fetch(m.to[0], nx, nx, first, count);
+    if (ny > 1) pgi_modes_fetch(m.to[1], ny, ny, 0, ny);
     pgi_await();
     const T *const u = gu.base ? pgi_data<T>(gu) : NULL;
     T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
              *const half = points + nx * pitch;
-    int first, count;
-    pgi_share(nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
-    for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) {
-        const int row = p / nx, i = p - row * nx, k = row / ny;
-        points[i * pitch + row] =
-            row < rows ? pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, row - k * ny, k0 + k) : (T)0;
+    for (int p = (int)threadIdx.x; p < nx * rows; p += (int)blockDim.x) {
+        const int row = pgi_small_quotient(p, per_x), i = p - row * nx, k = ny > 1 ? 0 : row;
+        points[i * pitch + row] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, row - k, k0 + k);
     }
     const int pitch_y = pgi_pitch_of(count);
-    for (int p = (int)threadIdx.x; p < ny * pitch_y && ny > 1; p += (int)blockDim.x) half[p] = 0;
     __syncthreads();
     pgi_modes_product(m.to[0], nx, nx, first, count, points, rows, partial, [&](int mode, int row, T v) {
         if (ny > 1)
@@ -2878,8 +2919,8 @@ template <class T> static __global__ void pgi_modes_to_kernel(pgi_box<T> b, pgi_
 }
 
 // Computes out = A^-1 in, in modes along x and y, for some columns a block; out may be in
-template <class T>
-static __global__ void pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns)
+template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
+    pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns)
 {
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, plane = nx * b.axis[1].n, nz = b.axis[2].n;
@@ -2887,48 +2928,52 @@ static __global__ void pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, cons
     const int pitch = pgi_pitch_of(count);
     T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
              *const modes = points + nz * pitch;
+    const float per_count = pgi_inverse_of(count), per_x = pgi_inverse_of(nx);
+    pgi_modes_fetch(m.to[2], nz, nz, 0, nz);
+    pgi_modes_fetch(m.from[2], nz, nz, 0, nz);
     pgi_await();
-    for (int p = (int)threadIdx.x; p < nz * pitch; p += (int)blockDim.x) {
-        const int k = p / pitch, c = p - k * pitch;
-        points[p] = c < count ? in[first + c + (int64_t)k * plane] : (T)0;
-        modes[p] = 0;
+    for (int p = (int)threadIdx.x; p < nz * count; p += (int)blockDim.x) {
+        const int k = pgi_small_quotient(p, per_count), c = p - k * count;
+        points[k * pitch + c] = in[first + c + (int64_t)k * plane];
     }
     __syncthreads();
     pgi_modes_product(m.to[2], nz, nz, 0, nz, points, count, partial, [&](int mode, int c, T v) {
-        const int at = first + c;
-        modes[mode * pitch + c] = pgi_mode_divide(m, b.state->alpha, v, at % nx, at / nx, mode);
+        const int at = first + c, j = pgi_small_quotient(at, per_x);
+        modes[mode * pitch + c] = pgi_mode_divide(m, b.state->alpha, v, at - j * nx, j, mode);
     });
     pgi_modes_product(m.from[2], nz, nz, 0, nz, modes, count, partial,
                       [&](int k, int c, T v) { out[first + c + (int64_t)k * plane] = v; });
 }
 
 // Computes u = t from modes along x and y, or (add) u += it
-template <class T> static __global__ void pgi_modes_from_kernel(pgi_box<T> b, pgi_modes<T> m, const T *t, pgi_grid gu,
-                                                                int add, pgi_modes_share share)
+template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
+    pgi_modes_from_kernel(pgi_box<T> b, pgi_modes<T> m, const T *t, pgi_grid gu, int add, pgi_modes_share share)
 {
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
-    pgi_await();
-    T *const u = pgi_data<T>(gu);
     T *const partial = (T *)pgi_shared, *const half = partial + PGI_COLUMNS * blockDim.x;
     int first, count;
     pgi_share(ny > 1 ? ny : nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
+    const float per_x = pgi_inverse_of(nx);
+    if (ny > 1) pgi_modes_fetch(m.from[1], ny, ny, first, count);
+    pgi_modes_fetch(m.from[0], nx, nx, ny > 1 ? 0 : first, ny > 1 ? nx : count);
+    pgi_await();
+    T *const u = pgi_data<T>(gu);
     const int rows = ny > 1 ? count : planes, pitch = pgi_pitch_of(rows), pitch_x = pgi_pitch_of(nx);
     if (ny > 1) {
         T *const modes = half + nx * pitch;
-        for (int p = (int)threadIdx.x; p < ny * pitch_x; p += (int)blockDim.x) {
-            const int row = p / pitch_x, c = p - row * pitch_x;
-            modes[p] = c < nx ? t[c + ((int64_t)k0 * ny + row) * nx] : (T)0;
+        for (int p = (int)threadIdx.x; p < ny * nx; p += (int)blockDim.x) {
+            const int row = pgi_small_quotient(p, per_x);
+            modes[row * (pitch_x - nx) + p] = t[p + (int64_t)k0 * ny * nx];
         }
-        for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) half[p] = 0;
         __syncthreads();
         pgi_modes_product(m.from[1], ny, ny, first, count, modes, nx, partial,
                           [&](int j, int mode, T v) { half[mode * pitch + j - first] = v; });
     } else {
-        for (int p = (int)threadIdx.x; p < nx * pitch; p += (int)blockDim.x) {
-            const int row = p / nx, mode = p - row * nx;
-            half[mode * pitch + row] = row < rows ? t[mode + (int64_t)(k0 + row) * nx] : (T)0;
+        for (int p = (int)threadIdx.x; p < nx * rows; p += (int)blockDim.x) {
+            const int row = pgi_small_quotient(p, per_x);
+            half[(p - row * nx) * pitch + row] = t[p + (int64_t)k0 * nx];
         }
         __syncthreads();
     }
@@ -3206,11 +3251,11 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 }
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.98, 0.51; with a correction 1.42, 0.71; two sweeps
-// 1.12, 0.65.
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.34, 0.78; two sweeps
+// 1.16, 0.62.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
+    {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 384, 1, 4, 2 }
 #endif
 static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
@@ -4061,7 +4106,11 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
     pgi_control(st, step, argument, pgi_device_now());
 }
 
-static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
+static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c)
+{
+    pgi_await();
+    pgi_enter(st, c);
+}
 
 // ---- >>tiles: residuals and transfers of large levels, in tiles that march along z ----
 
@@ -5075,7 +5124,8 @@ template <class T>
 static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_jacobi_kernel<T>, pgi_box_of(l, T()), u, rhs, (T)omega, out, h);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_jacobi_kernel<T>, pgi_box_of(l, T()), u, rhs, (T)omega, out,
+                     h);
 }
 
 template <class T>
@@ -5215,7 +5265,7 @@ template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *
 {
     if (pgi_cuda_residual_in_tiles<T, T, 0>(s, l, u, rhs, 0, r)) return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
 
 template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
@@ -5227,8 +5277,8 @@ static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 {
     if (pgi_cuda_residual_in_tiles<double, float, 0>(s, l, u, rhs, 1, r32)) return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1,
-               r32, h);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
+                     rhs, 1, r32, h);
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
@@ -5237,8 +5287,8 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
     if (source == PGI_RESIDUAL) {    // partner: itself
         if (pgi_cuda_residual_in_tiles<T, T, 1>(s, l, x, rhs, 0, pgi_no_grid())) return;
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-        PGI_LAUNCH(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h),
-                   pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
+        PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
+                         pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
         return;
     }
     const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
@@ -5247,16 +5297,16 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
     const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
                         : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
                                           : pgi_reduce_kernel<T, PGI_FIELD, 0>;
-    PGI_LAUNCH(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), kernel,
-               pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
+    PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), 0,
+                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
 }
 
 template <class TF, class TT, int WHAT>
 static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
 {
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1], l->n[2],
-               s->state, h);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1],
+                     l->n[2], s->state, h);
 }
 
 template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
@@ -5699,12 +5749,12 @@ static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u
     const auto bytes_from = [&](int p) {
         return (ny > 1 ? nx * pitch(ny, p) + ny * pgi_pitch_of(nx) : nx * pgi_pitch_of(share.rows)) * element;
     };
-    const int partial = PGI_COLUMNS * PGI_MODES_THREADS * element, most = PGI_SHARED_SURE - partial;
+    const dim3 threads(ny == 1 ? PGI_MODES_THREADS : PGI_MODES_THREADS / 2);
+    const int partial = PGI_COLUMNS * (int)threads.x * element, most = PGI_SHARED_SURE - partial;
     while (8 * share.parts <= split && (bands * share.parts < s->multiprocessors || bytes_to(share.parts) > most))
         share.parts *= 2;
     int columns = PGI_COLUMNS;
     while (columns < 8 && (plane + columns - 1) / columns > 2 * s->multiprocessors) columns *= 2;
-    const dim3 threads(PGI_MODES_THREADS);
     PGI_LAUNCH_EARLY(s, bands * share.parts, threads, partial + bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
                      from_zero ? pgi_no_grid() : u, rhs, modes, share);
     PGI_LAUNCH_EARLY(s, (plane + columns - 1) / columns, threads, partial + 2 * nz * columns * element,
