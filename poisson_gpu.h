@@ -111,13 +111,15 @@ int main(void)
                   colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
                   that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
                   values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
-   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening).
+   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). The coarsest level
+   is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a whole problem of
+   up to about 33^3 or 129^2 points, in one cycle of any kind.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
-   and odd sizes a little more), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids and the faces for
+   and odd sizes a little more; eigenvectors at most 0.6 MB), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids and the faces for
    the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
