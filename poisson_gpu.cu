@@ -5769,7 +5769,9 @@ static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u
     while (8 * share.parts <= split && (bands * share.parts < s->multiprocessors || bytes_to(share.parts) > most))
         share.parts *= 2;
     int columns = PGI_COLUMNS;
-    while (columns < 8 && (plane + columns - 1) / columns > 2 * s->multiprocessors) columns *= 2;
+    while (columns < 8 && (plane + columns - 1) / columns > 2 * s->multiprocessors &&
+           4 * nz * columns * element <= most)
+        columns *= 2;
     PGI_LAUNCH_EARLY(s, bands * share.parts, threads, partial + bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
                      from_zero ? pgi_no_grid() : u, rhs, modes, share);
     PGI_LAUNCH_EARLY(s, (plane + columns - 1) / columns, threads, partial + 2 * nz * columns * element,

@@ -818,6 +818,52 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
 #endif
 }
 
+// Problems that are one level: a cycle solves them from any u, on either back end.
+template <class T> static void compare_exact_solves(const pg_desc *desc, rng *r)
+{
+    const size_t points = (size_t)desc->n[0] * (size_t)desc->n[1] * (size_t)desc->n[2];
+    T *const f = (T *)allocate(points * sizeof(T)), *u[2];
+    for (size_t q = 0; q < points; q++) f[q] = (T)rng_uniform(r, -1, 1);
+    for (int b = 0; b < 2; b++) {
+        pg_desc d = *desc;
+        d.backend = b ? PG_CUDA : PG_CPU;
+        pg_solver *s = create(&d);
+        assert_int_equal(s->levels, 1);
+        u[b] = (T *)allocate(points * sizeof(T));
+        for (size_t q = 0; q < points; q++) u[b][q] = f[points - 1 - q];
+        OK(pg_cycle(s, u[b], f, 1), s);
+        pg_destroy(s);
+    }
+    double scale = 1e-300, error = 0;
+    for (size_t q = 0; q < points; q++) {
+        scale = fmax(scale, fabs((double)u[0][q]));
+        error = pgi_max_nan(error, fabs((double)u[0][q] - (double)u[1][q]));
+    }
+    if (!(error <= (sizeof(T) == 4 ? 2e-4 : 2e-12) * scale))
+        fail_msg("exact solves differ by %g of %g: %s", error, scale, describe(desc));
+    free(u[0]), free(u[1]), free(f);
+}
+
+static void exact_solves_on_the_gpu_equal_those_on_the_cpu(void **)
+{
+    if (!cuda_is_usable()) skip();
+    rng r = {14};
+    for (int q = 0; q < full_or_small(300, 30); q++) {
+        problem p;
+        do random_problem(&p, &r, q % 3 ? 34 : full_or_small(PGI_MODES, 60), 1);
+        while (p.desc.n[0] * p.desc.n[1] * p.desc.n[2] > full_or_small(33000, 3000) ||
+               (p.desc.dim == 3 && p.desc.n[0] * p.desc.n[1] > PGI_MODES_PLANE) || p.desc.n[0] + p.desc.n[1] > 260 ||
+               (p.desc.dim == 3 && p.desc.n[0] + p.desc.n[1] + p.desc.n[2] > 110));
+        p.desc.coarsest = 0;
+        p.desc.flags = PG_VCYCLE | (q % 2 ? PG_F32 : PG_F64);
+        if (p.desc.alpha == 0) p.desc.alpha = 0.1;    // a singular one keeps the mean of u
+        if (q % 2)
+            compare_exact_solves<float>(&p.desc, &r);
+        else
+            compare_exact_solves<double>(&p.desc, &r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -833,6 +879,7 @@ int main(void)
         cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
         cmocka_unit_test(transfers_and_sums_on_the_gpu_equal_those_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
+        cmocka_unit_test(exact_solves_on_the_gpu_equal_those_on_the_cpu),
     };
     (void)backend_or_skip;
     (void)face_letter;
