@@ -358,12 +358,6 @@ template <class T> static PGI_HD inline double pgi_weight_of(const pgi_axis<T> &
     return i == 0 ? a.row_weight[0] : i == a.n - 1 ? a.row_weight[2] : a.row_weight[1];
 }
 
-// Have all its points the same weight?
-template <class T> static PGI_HD inline int pgi_is_even(const pgi_axis<T> &a)
-{
-    return !a.weight && a.row_weight[0] == a.row_weight[1] && a.row_weight[2] == a.row_weight[1];
-}
-
 // Steps to the neighbours along an axis. At a closed end the step is 0: the coefficient there is 0, and the point
 // itself is safe to read.
 template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i)
@@ -4462,54 +4456,45 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     pgi_residual_sums_kernel(const pgi_tile_job<T> a, double *partials, pgi_state *state)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
-    enum { ROWS = tuned::ROWS };
+    enum { ROWS = tuned::ROWS, SETS = tuned::SETS };
     static_assert((int)tuned::THREADS <= (int)PGI_BLOCK, "pgi_finish_sums has room for so many");
     PGI_DYNAMIC_SHARED(T, shared);
     const unsigned tiles = (unsigned)a.tiling.tiles[0] * (unsigned)a.tiling.tiles[1] * (unsigned)a.tiling.tiles[2];
-    double sums[4] = {0, 0, 0, 0};
-    T largest = 0;
-    const bool even = pgi_is_even(a.b.axis[0]) && pgi_is_even(a.b.axis[1]);    // which spares f64 operations
+    double sums[4] = {0, 0, 0, 0}, largest = 0;
     for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const pgi_tile_place<T, FLAT> p(a, tile);
         const int left = a.b.axis[2].n - p.begin[2];
-        const double wxy = a.b.axis[0].row_weight[1] * a.b.axis[1].row_weight[1];
-        const auto weight_of = [&](int i, int j) {
-            const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1];
-            return i < x.n && j < y.n ? pgi_weight_of(x, i) * pgi_weight_of(y, j) : 0.0;
-        };
+        double wx[SETS][2], wy[FLAT ? 1 : ROWS];    // 0 beyond an end
+#pragma unroll
+        for (int e = 0; e < 2 * ROWS; e++) {
+            if (e < 2 * SETS) wx[e / 2 % SETS][e & 1] = p.x(e) < a.b.axis[0].n ? pgi_weight_of(a.b.axis[0], p.x(e)) : 0;
+            if (!FLAT || e == 0) wy[FLAT ? 0 : e / 2] = p.y(e) < a.b.axis[1].n ? pgi_weight_of(a.b.axis[1], p.y(e)) : 0;
+        }
         __syncthreads();    // the tile before is done
         pgi_march_tile(
             a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
             [&](int q, const T(&residual)[ROWS][2]) {
                 const double wz = pgi_weight_of(a.b.axis[2], p.begin[2] + q);
-                double part[2] = {0, 0}, squares[2] = {0, 0}, absolute[2] = {0, 0};
+                double part[2] = {0, 0};
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
+                    double line[2] = {0, 0};
 #pragma unroll
                     for (int c = 0; c < 2; c++) {
-                        const T v = !p.cut || p.live >> (2 * r + c) & 1 ? residual[r][c] : (T)0, size = fabs(v);
-                        const double e = (double)v, w = even ? 1.0 : weight_of(p.x(2 * r + c), p.y(2 * r + c));
-                        largest = size <= largest ? largest : size;
-                        squares[c] += e * e;
-                        if (even) {
-                            absolute[c] += fabs(e);
-                        } else {
-                            part[0] += w * (e * e);
-                            part[1] += w * fabs(e);
-                        }
+                        const double e = !p.cut || p.live >> (2 * r + c) & 1 ? (double)residual[r][c] : 0.0;
+                        line[0] += wx[r % SETS][c] * (e * e);
+                        sums[1] += e * e;
+                        line[1] += wx[r % SETS][c] * fabs(e);
+                        largest = fabs(e) <= largest ? largest : fabs(e);
                     }
-                }
-                const double all = squares[0] + squares[1];
-                sums[1] += all;
-                if (even) {
-                    part[0] = wxy * all;
-                    part[1] = wxy * (absolute[0] + absolute[1]);
+                    part[0] += wy[FLAT ? 0 : r] * line[0];
+                    part[1] += wy[FLAT ? 0 : r] * line[1];
                 }
                 sums[0] += wz * part[0];
                 sums[2] += wz * part[1];
             });
     }
-    sums[3] = sums[1] != sums[1] ? sums[1] : (double)largest;    // NaN stays NaN
+    sums[3] = sums[1] != sums[1] ? sums[1] : largest;    // NaN stays NaN
     pgi_finish_sums(sums, partials, state);
 }
 
