@@ -10,6 +10,7 @@
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, launchers, graphs
 //     >>levels      the hierarchy and the layout of the workspace
 //     >>small       cycles and solves of small levels in one kernel
+//     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>smoothing   sweeps and smoothers
 //     >>multigrid   V, W and FMG cycles
 //     >>solve       the whole solve as one program, written once for all methods and back ends
@@ -38,6 +39,7 @@
 #if defined(__CUDACC__) || defined(PGI_SIMT)
 #define PGI_GPU 1    // the GPU back end: for GPUs, or with PGI_SIMT for the CPU (test/simt)
 #include <cuda_runtime.h>
+#include <cufft.h>
 #ifdef PGI_SIMT
 #include <cuda_pipeline_primitives.h>
 #endif
@@ -45,6 +47,9 @@
 #else
 #define PGI_GPU 0
 #define PGI_HD
+#endif
+#ifdef PG_USE_FFTW
+#include <fftw3.h>
 #endif
 
 #ifndef PGI_CONDITIONAL    // 1: graphs that loop on the device
@@ -84,6 +89,9 @@ enum {
     PGI_MARCH = 64,             // planes that a sweep marches through at most
     PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
+    PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
+    PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
+    PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
     PGI_ALIGN = 256             // bytes
 };
 
@@ -186,6 +194,7 @@ struct pgi_state {
     int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
+    int resonant;       // PG_DIRECT met an eigenvalue that is 0 to round-off
     double sums[4];     // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
     unsigned ticket;    // blocks of a reduction that are done
     int history_count;
@@ -249,6 +258,44 @@ struct pgi_spectrum {
     double smallest, next, diagonal;
 };
 
+// ---- of >>direct ----
+
+// Two real columns side by side: every transform here is linear over the reals, so it acts on both at once.
+template <class T> struct alignas(2 * sizeof(T)) pgi_complex {
+    T x, y;
+};
+
+// Transforms along an axis. The numbers are those of the discrete cosine transforms; with `sine` the sine transform of
+// the same number. Types 2 and 3 are each other's inverse, 1 and 4 their own, but for a factor.
+enum pgi_series_kind { PGI_IDENTITY, PGI_FOURIER, PGI_HERMITIAN, PGI_DCT1, PGI_DCT2, PGI_DCT3, PGI_DCT4 };
+struct pgi_series {
+    int kind, sine, n;
+    int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
+    const void *twiddle;           // n complex numbers in the precision of the grids; DCT4: n/2
+};
+
+struct pgi_direct {
+    pgi_series series[3][2];    // forward and backward
+    const double *lambda[3];    // eigenvalues along the axes; of the line's axis zeros
+    double scale;               // what forward and backward transforms together multiply with, inverted
+    int line;                   // the axis of elimination, or -1
+    int line_periodic;
+    int line_singular;     // its constant is an eigenvector of 0
+    double line_norm;      // a bound of its eigenvalues
+    double line_volume;    // the sum of its weights
+    pgi_axis<double> line_axis;
+    int64_t pairs[3];       // of columns, that are transformed (eliminated) along the axis at a time
+    int wide[3];            // GPU: pairs that a block transforms on chip; 0: by cuFFT
+    int parts;              // of a line, eliminated at the same time; a power of two
+    char *buffer, *work;    // GPU: pairs of columns, and what cuFFT needs
+    size_t buffer_bytes, work_bytes;
+    double *marks;    // GPU: pivots every PGI_LINE_BLOCK rows
+    size_t marks_bytes;
+    int slots;    // CPU: pieces of the buffer
+    size_t slot_bytes;
+    const void *roots[3];    // the roots of unity of the axes' complex transforms
+};
+
 struct pgi_ops;
 
 struct pg_solver {
@@ -275,8 +322,10 @@ struct pg_solver {
     double volume;            // sum of the weights
     pgi_spectrum spectrum;    // PG_SOR
     int choose_omega;         // PG_SOR: omega follows alpha
-    int small;                // first level that is left to the kernel of small levels, or levels
-    int small_base;           // level 0 of its tables
+    pgi_direct direct;
+    int is_direct;
+    int small;         // first level that is left to the kernel of small levels, or levels
+    int small_base;    // level 0 of its tables
     pgi_small_job small_job;
 
     // The solve under way or being recorded
@@ -291,6 +340,11 @@ struct pg_solver {
     cudaStream_t stream, side[3];    // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[4];    // by guess_zero and checked
+    cufftHandle fft[3];          // by axis
+    int has_fft[3];
+#endif
+#ifdef PG_USE_FFTW
+    void *fftw[3][2];    // plans, by axis and direction
 #endif
 };
 
@@ -323,6 +377,9 @@ struct pgi_ops {
     void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
     // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
     void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
+    // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms
+    void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
+    void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -335,6 +392,23 @@ static void pgi_print_error(char text[512], const char *format, va_list argument
 {
     vsnprintf(text, 512, format, arguments);
 }
+
+static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+#define PGI_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        const pg_status pgi_status_ = (call);                                                                          \
+        if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
+    } while (0)
+
+static const char *const pgi_axis_name[3] = {"x", "y", "z"};
 
 static inline const pgi_box<double> &pgi_box_of(const pgi_level *l, double) { return l->box64; }
 static inline const pgi_box<float> &pgi_box_of(const pgi_level *l, float) { return l->box32; }
@@ -882,6 +956,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->mean = st->removed = st->shift = 0;
         st->scale = 1;
         st->valid = st->go = 1;
+        st->resonant = 0;
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
         st->next_check = st->inner = st->stop.max_iter;
@@ -908,11 +983,15 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
-    case PGI_CHECK: pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm)); break;
+    case PGI_CHECK:
+        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
+        break;
     case PGI_COUNT:
         st->iterations += argument;
         st->inner = st->next_check - st->iterations;
         if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
+        if (st->resonant && st->history_count == 0) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
@@ -2001,6 +2080,10 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
     }
 }
 
+// >>direct
+template <class T> static void pgi_cpu_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+
 #define PGI_OPS_TABLE(name, backend, T, small)                                                                         \
     static const pgi_ops name = {pgi_##backend##_control,                                                              \
                                  pgi_##backend##_loop,                                                                 \
@@ -2021,6 +2104,8 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
                                  pgi_##backend##_jacobi_sweeps<T>,                                                     \
                                  pgi_##backend##_restrict_residual<T>,                                                 \
                                  small,                                                                                \
+                                 pgi_##backend##_transform<T>,                                                         \
+                                 pgi_##backend##_eliminate<T>,                                                         \
                                  pgi_##backend##_residual_narrow,                                                      \
                                  pgi_##backend##_narrow_rhs,                                                           \
                                  pgi_##backend##_widen_add}
@@ -4268,6 +4353,10 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 }
 
+// >>direct
+template <class T> static void pgi_cuda_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cuda_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+
 PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>);
 PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>);
 
@@ -4507,6 +4596,10 @@ static int pgi_small_first(const pg_solver *s);    // >>small
 template <class T>
 static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char *host, ptrdiff_t to_host, int *copied);
 
+template <class T>
+static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);    // >>direct
+static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
+
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
@@ -4561,7 +4654,9 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
                            e + PGI_COARSEST + PGI_COARSEST * PGI_COARSEST);
         }
     }
-    s->small = s->small_base = s->cuda ? pgi_small_first(s) : s->levels;
+    if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
+    if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
+    s->small = s->small_base = s->cuda && !s->is_direct ? pgi_small_first(s) : s->levels;
     if (s->small < s->levels) {
         // Tables may take a few percent of the finest grid, unless the whole problem is small.
         const auto table_size = [&]() {
@@ -4587,7 +4682,9 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1]};
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
-    if (s->multigrid || (d->flags & PG_JACOBI) || s->cuda) scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
+    if (s->is_direct) pgi_layout_direct(s, arena);
+    if (s->multigrid || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
+        scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
     for (int q = 1; q < 3 && q < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
@@ -6038,6 +6135,1433 @@ static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror
 }
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>direct  Transforms along the uniform axes, elimination along the one that remains (P. N. Swarztrauber 1977).
+// -------------------------------------------------------------------------------------------------------------------
+
+// u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
+// columns along an axis are numbered, the lower one of the other axes first, and two neighbours make a pair: odd counts
+// of rows need no care. A transform is complex transforms of pairs, between two maps: before and after.
+
+static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[3])
+{
+    const int row = axis == 0 ? n[1] : n[0], short_way = column <= 0x7fffffff;    // 64-bit division is slow on GPUs
+    const int lower = short_way ? (int)((unsigned)column % (unsigned)row) : (int)(column % row);
+    const int upper = short_way ? (int)((unsigned)column / (unsigned)row) : (int)(column / row);
+    at[0] = axis == 0 ? 0 : lower;
+    at[1] = axis == 0 ? lower : axis == 1 ? 0 : upper;
+    at[2] = axis == 2 ? 0 : upper;
+}
+
+template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
+{
+    const pgi_complex<T> z = {x, y};
+    return z;
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_times(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_conjugate(pgi_complex<T> a)
+{
+    return pgi_complex_of<T>(a.x, -a.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_plus_i(pgi_complex<T> a, pgi_complex<T> b)    // a + i b
+{
+    return pgi_complex_of<T>(a.x - b.y, a.y + b.x);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_minus_i(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x + b.y, a.y - b.x);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_scaled(pgi_complex<T> a, T factor)
+{
+    return pgi_complex_of<T>(factor * a.x, factor * a.y);
+}
+
+// Odd n: 2i + 1 or its negative is n + 4p modulo 8n. Index i to p, and p to i, with the sign that the cosine of
+// pi (2i+1) (odd number) / 4n takes (M. T. Heideman 1992).
+static PGI_HD inline int pgi_odd_place(int n, int i, int *negative)
+{
+    const int m = 2 * i + 1, alike = (m - n) % 4 == 0;
+    *negative = !alike || m < n;
+    return (int)(((alike ? (m < n ? m + 4 * (int64_t)n : m) : 4 * (int64_t)n - m) - n) / 4);
+}
+static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
+{
+    const int64_t m = n + 4 * (int64_t)p, n2 = 2 * (int64_t)n;
+    *negative = m >= n2;
+    return (int)(((m < n2 ? m : m < 2 * n2 ? 2 * n2 - m : m - 2 * n2) - 1) / 2);
+}
+
+// What the complex transforms take at m, from the pair of columns get(i). The cosine transforms of types 2 and 3: J.
+// Makhoul 1980; a sine transform is the cosine transform of the same type with signs and a reversal.
+template <class T, class Get> static PGI_HD inline pgi_complex<T> pgi_before(const pgi_series &s, int m, Get get)
+{
+    const int n = s.n;
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    switch (s.kind) {
+    case PGI_HERMITIAN: {
+        const int r = n - m;
+        if (m == 0 || m == r) return get(m);
+        return m < r ? pgi_minus_i(get(m), get(r)) : pgi_plus_i(get(r), get(m));
+    }
+    case PGI_DCT1: {
+        const int half = s.length / 2, mirrored = m > half, i = mirrored ? s.length - m : m;
+        if (!s.sine) return get(i);
+        if (i == 0 || i == half) return pgi_complex_of<T>(0, 0);
+        return pgi_scaled(get(i - 1), mirrored ? (T)-1 : (T)1);
+    }
+    case PGI_DCT2: {
+        const int i = 2 * (int64_t)m < n ? 2 * m : 2 * (n - m) - 1;
+        return pgi_scaled(get(i), s.sine && i % 2 ? (T)-1 : (T)1);
+    }
+    case PGI_DCT3: {
+        const pgi_complex<T> a = get(s.sine ? n - 1 - m : m);
+        if (m == 0) return a;
+        return pgi_times(pgi_conjugate(w[m]), pgi_minus_i(a, get(s.sine ? m - 1 : n - m)));
+    }
+    case PGI_DCT4: {
+        if (n % 2) {
+            int negative;
+            const int i = pgi_odd_index(n, m, &negative);
+            return pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1);
+        }
+        const int second = m >= s.length, j = m - (second ? s.length : 0);
+        const pgi_complex<T> a = get(2 * j), b = pgi_scaled(get(n - 1 - 2 * j), s.sine ? (T)-1 : (T)1);
+        return pgi_times(second ? pgi_complex_of(a.y, b.y) : pgi_complex_of(a.x, b.x), w[j]);
+    }
+    default: return get(m);
+    }
+}
+
+// The pair of columns at k, from what the complex transforms gave: at(m).
+template <class T, class At> static PGI_HD inline pgi_complex<T> pgi_after(const pgi_series &s, int k, At at)
+{
+    const int n = s.n, turned = s.sine ? n - 1 - k : k;
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T half = (T)0.5;
+    switch (s.kind) {
+    case PGI_FOURIER: {
+        const int r = n - k;
+        if (k == 0 || k == r) return at(k);
+        const pgi_complex<T> a = at(k), b = at(r);
+        return k < r ? pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y))
+                     : pgi_complex_of<T>(half * (a.y - b.y), half * (b.x - a.x));
+    }
+    case PGI_DCT1: {
+        const pgi_complex<T> a = at(s.sine ? k + 1 : k);
+        return s.sine ? pgi_complex_of<T>(-half * a.y, half * a.x) : pgi_scaled(a, half);
+    }
+    case PGI_DCT2: {
+        if (turned == 0) return at(0);
+        const pgi_complex<T> a = pgi_times(w[turned], at(turned)),
+                             b = pgi_times(pgi_conjugate(w[turned]), at(n - turned));
+        return pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y));
+    }
+    case PGI_DCT3: return pgi_scaled(at(k % 2 ? n - 1 - k / 2 : k / 2), s.sine && k % 2 ? (T)-1 : (T)1);
+    case PGI_DCT4: {
+        if (n % 2) {
+            int negative;
+            const int p = pgi_odd_place(n, turned, &negative), f = (int)(2 * (int64_t)p % n);
+            const pgi_complex<T> a = at(f), b = at(f ? n - f : 0);
+            const T root = (T)0.35355339059327376220, sign = (negative + p) % 2 ? -root : root;
+            const T c = n % 8 == 1 || n % 8 == 7 ? sign : -sign, d = n % 8 < 4 ? sign : -sign;    // of pi n / 4, halved
+            return pgi_complex_of<T>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x));
+        }
+        const int odd = turned % 2, j = odd ? (n - 1 - turned) / 2 : turned / 2;
+        const pgi_complex<T> a = pgi_times(w[j], at(j)), b = pgi_times(w[j], at(s.length + j));
+        return odd ? pgi_complex_of<T>(-a.y, -b.y) : pgi_complex_of<T>(a.x, b.x);
+    }
+    default: return at(k);
+    }
+}
+
+// Where element m of a pair lies in the buffer. DCT4 has two complex transforms a pair.
+struct pgi_spread {
+    int64_t element, transform, pair;
+    int padded;    // a gap after every eight elements, for the banks of shared memory
+};
+static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
+{
+    const int second = m >= length, e = m - (second ? length : 0);
+    return (p.padded ? e + (e >> 3) : e) * p.element + second * p.transform + pair * p.pair;
+}
+
+static PGI_HD inline int64_t pgi_offset(const int at[3], int64_t sj, int64_t sk)
+{
+    return at[0] + at[1] * sj + at[2] * sk;
+}
+
+namespace
+{    // so that member functions have no names outside
+
+// A column of the right-hand side, boundary data and mean included.
+template <class T> struct pgi_column_reader {
+    const pgi_rhs &from;
+    const pgi_state *state;
+    const T *f;
+    int64_t stride;
+    T mean;
+    int axis, n, at[3];
+    unsigned mask, touched;    // faces that have data, and those that the whole column touches
+    PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
+        : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
+    {
+        pgi_column_place(size, axis, column, at);
+        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f.sj, rhs.f.sk);
+        stride = axis == 0 ? 1 : axis == 1 ? rhs.f.sj : rhs.f.sk;
+        n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
+        mask = pgi_face_mask(rhs, state);
+        touched =
+            mask & ~(3u << 2 * axis) &
+            (pgi_end_bits(at[0], size[0]) | pgi_end_bits(at[1], size[1]) << 2 | pgi_end_bits(at[2], size[2]) << 4);
+    }
+    PGI_HD T complete(T value, int i) const
+    {
+        const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
+        if (!here) return value - mean;
+        return value - mean +
+               pgi_face_terms<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
+                                 axis == 2 ? i : at[2]);
+    }
+    PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
+};
+
+// A pair of columns of the grid, and of the buffer. Columns beyond the last one read it, and are not written. Where
+// the two lie side by side they are one word, at even addresses.
+template <class T> static PGI_HD inline int pgi_is_pair(const T *low, const T *high)
+{
+    return high == low + 1 && (uintptr_t)low % sizeof(pgi_complex<T>) == 0;
+}
+template <class T> struct pgi_pair_reader {
+    pgi_column_reader<T> low, high;
+    PGI_HD pgi_pair_reader(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int n[3], int64_t column,
+                           int64_t columns)
+        : low(b, from, axis, n, column < columns ? column : columns - 1),
+          high(b, from, axis, n, column + 1 < columns ? column + 1 : columns - 1)
+    {
+    }
+    PGI_HD pgi_complex<T> operator()(int i) const
+    {
+        const T *const p = low.f + i * low.stride, *const q = high.f + i * high.stride;
+        pgi_complex<T> v;
+        if (pgi_is_pair(p, q))
+            v = *(const pgi_complex<T> *)p;
+        else
+            v.x = *p, v.y = *q;
+        return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
+    }
+};
+template <class T> struct pgi_buffer_reader {
+    const pgi_complex<T> *buffer;
+    const pgi_spread &spread;
+    int length;
+    int64_t pair;
+    int swapped;    // real and imaginary part: an inverse transform is a forward one of swapped numbers
+    PGI_HD pgi_complex<T> operator()(int m) const
+    {
+        const pgi_complex<T> v = buffer[pgi_spread_at(spread, length, m, pair)];
+        return swapped ? pgi_complex_of(v.y, v.x) : v;
+    }
+};
+
+}    // namespace
+
+// Writes element k of a pair of columns.
+template <class T> static PGI_HD inline void pgi_write_pair(const int n[3], int axis, int64_t column, int64_t columns,
+                                                            int k, pgi_complex<T> v, T *u, int64_t sj, int64_t sk)
+{
+    const int64_t along = k * (axis == 0 ? 1 : axis == 1 ? sj : sk);
+    int low[3], high[3];
+    if (column >= columns) return;
+    pgi_column_place(n, axis, column, low);
+    T *const p = u + pgi_offset(low, sj, sk) + along;
+    if (column + 1 == columns) {
+        *p = v.x;
+        return;
+    }
+    pgi_column_place(n, axis, column + 1, high);
+    T *const q = u + pgi_offset(high, sj, sk) + along;
+    if (pgi_is_pair(p, q))
+        *(pgi_complex<T> *)p = v;
+    else
+        *p = v.x, *q = v.y;
+}
+
+// ---- elimination, for both back ends ----
+
+// Row k of a mode reads (l + v + s) x_k = l x_(k-1) + v x_(k+1) + r with l, v >= 0, and s >= 0 what does not couple:
+// reaction, alpha and the eigenvalues of the other axes. Elimination adds and multiplies such numbers only, so every
+// pivot is accurate however small s is, and s = 0 in the last one says that the mode is singular, without a tolerance.
+
+// A line is cut into parts. The last row of a part separates it from the next; eliminating the others leaves one such
+// row a part, and the first unknown of a part as x_first = y x_last + z x_before + r with y + z + s = 1. A periodic
+// line is one whose last part comes before its first.
+struct pgi_separator {
+    double l, v, s, r;
+};
+struct pgi_head_row {
+    double y, z, s, r;
+};
+
+struct pgi_column {    // of values in memory, with room for marks
+    int64_t stride, mark_stride;
+    double *marks;
+};
+
+static PGI_HD inline void pgi_mark(const pgi_column &c, int block, double a, double b)
+{
+    if (block == 0) return;    // known anyway
+    c.marks[(2 * (int64_t)block - 2) * c.mark_stride] = a;
+    c.marks[(2 * (int64_t)block - 1) * c.mark_stride] = b;
+}
+static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, double *b)
+{
+    if (block == 0) return;
+    *a = c.marks[(2 * (int64_t)block - 2) * c.mark_stride];
+    *b = c.marks[(2 * (int64_t)block - 1) * c.mark_stride];
+}
+
+// Rows first to last: eliminates down to the last one. Leaves the eliminated right-hand sides in x, and a pivot every
+// PGI_LINE_BLOCK rows in the marks. CUT: the first row couples to one before it.
+template <int CUT, class T>
+static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
+                                        double mean, T *x, const pgi_column &c, pgi_separator *own, pgi_head_row *head)
+{
+    double s = 0, z = 0, r = 0, inverse = 0;
+    pgi_head_row h = {1, 0, 0, 0};
+    for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
+        T value[PGI_LINE_BLOCK];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? x[(begin + q) * c.stride] : (T)0;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
+            const int k = begin + q;
+            if (k > last) continue;
+            const pgi_row<double> row = pgi_row_of(axis, k);
+            const double factor = k > first ? -row.lower * inverse : 0;
+            s = row.reaction + mu + factor * s;
+            if (CUT) z = k > first ? factor * z : -row.lower;
+            r = scale * (double)value[q] - mean + factor * r;
+            if (k == last) {
+                own->l = z, own->v = -row.upper, own->s = s, own->r = r;
+                continue;
+            }
+            inverse = 1 / (z + s - row.upper);
+            if (q == 0) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
+            x[k * c.stride] = (T)r;
+            if (!CUT) continue;
+            const double share = h.y * inverse;
+            h.z += share * z;
+            h.s += share * s;
+            h.r += share * r;
+            h.y = -share * row.upper;
+        }
+    }
+    *head = h;
+}
+
+// The other way, once x_last and the unknown before the first are known.
+template <int CUT, class T> static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first,
+                                                                  int last, double before, double x_last, T *x,
+                                                                  const pgi_column &c)
+{
+    double next = x_last;
+    x[last * c.stride] = (T)x_last;
+    for (int block = last > first ? (last - 1 - first) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
+        const int begin = first + block * PGI_LINE_BLOCK;
+        double s = 0, z = 0, inverse[PGI_LINE_BLOCK], to_before[PGI_LINE_BLOCK];
+        T value[PGI_LINE_BLOCK];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q < last ? x[(begin + q) * c.stride] : (T)0;
+        pgi_marked(c, block, &s, &z);
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
+            const pgi_row<double> row = pgi_row_of(axis, begin + q < last ? begin + q : last);
+            if (q > 0) {
+                const double factor = -row.lower * inverse[q - 1];
+                s = row.reaction + mu + factor * s;
+                z = factor * z;
+            } else if (block == 0) {
+                s = row.reaction + mu;
+                z = CUT ? -row.lower : 0;
+            }
+            inverse[q] = 1 / (z + s - row.upper);
+            to_before[q] = z;
+        }
+        PGI_UNROLLED
+        for (int q = PGI_LINE_BLOCK - 1; q >= 0; q--) {
+            const int k = begin + q;
+            if (k >= last) continue;
+            double sum = (double)value[q] - pgi_row_of(axis, k).upper * next;
+            if (CUT) sum += to_before[q] * before;
+            next = sum * inverse[q];
+            x[k * c.stride] = (T)next;
+        }
+    }
+}
+
+static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_head_row &next)
+{
+    const double v = own->v;
+    own->v = v * next.y;
+    own->s += v * next.s;
+    own->r += v * next.r;
+}
+
+// ---- modes that may be indefinite (alpha < 0): elimination with row exchanges ----
+
+// The number of negative eigenvalues of an open line plus mu.
+static PGI_HD inline int pgi_line_negative(const pgi_axis<double> &axis, double mu)
+{
+    int count = 0;
+    double d = 1, above = 0;
+    for (int k = 0; k < axis.n; k++) {
+        const pgi_row<double> row = pgi_row_of(axis, k);
+        d = row.reaction - row.lower - row.upper + mu - row.lower * above / d;
+        if (d == 0) d = DBL_MIN;
+        count += d < 0;
+        above = row.upper;
+    }
+    return count;
+}
+
+// A row under elimination: b x_k + c x_(k+1) = r. The next one is a x_k + e x_(k+1) + g x_(k+2); the larger of a and b
+// is the pivot.
+struct pgi_exchange {
+    double b, c, pivot, right, far, factor;
+    int swapped;
+};
+static PGI_HD inline void pgi_exchange_step(const pgi_axis<double> &axis, double mu, int k, pgi_exchange *e)
+{
+    const pgi_row<double> row = pgi_row_of(axis, k + 1);
+    const double a = row.lower, diagonal = row.reaction - row.lower - row.upper + mu, b = e->b, c = e->c;
+    e->swapped = fabs(a) > fabs(b);
+    if (e->swapped) {
+        e->pivot = a, e->right = diagonal, e->far = row.upper;
+        e->factor = b / a;
+        e->b = c - e->factor * diagonal;
+        e->c = -e->factor * row.upper;
+    } else {
+        e->pivot = b, e->right = c, e->far = 0;
+        e->factor = a / b;
+        e->b = diagonal - e->factor * c;
+        e->c = row.upper;
+    }
+}
+
+// Solves an open line plus mu in place. Returns 0, and x = 0, where an eigenvalue is 0 to round-off. scope: of the
+// numbers that were added up.
+template <class T> static PGI_HD inline int pgi_line_exchanging(const pgi_axis<double> &axis, double mu, double scope,
+                                                                double scale, T *x, const pgi_column &c)
+{
+    const int n = axis.n;
+    const double width = 8 * DBL_EPSILON * scope;
+    if (pgi_line_negative(axis, mu - width) != pgi_line_negative(axis, mu + width)) {
+        for (int k = 0; k < n; k++) x[k * c.stride] = 0;
+        return 0;
+    }
+    const pgi_row<double> top = pgi_row_of(axis, 0);
+    pgi_exchange e;
+    e.b = top.reaction - top.lower - top.upper + mu;
+    e.c = top.upper;
+    double r = scale * (double)x[0];
+    for (int k = 0; k + 1 < n; k++) {
+        const double next = scale * (double)x[(k + 1) * c.stride];
+        if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
+        pgi_exchange_step(axis, mu, k, &e);
+        x[k * c.stride] = (T)(e.swapped ? next : r);
+        r = e.swapped ? r - e.factor * next : next - e.factor * r;
+    }
+    double x1 = r / e.b, x2 = 0;
+    x[(n - 1) * c.stride] = (T)x1;
+    for (int block = n > 1 ? (n - 2) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
+        const int begin = block * PGI_LINE_BLOCK, end = begin + PGI_LINE_BLOCK < n - 1 ? begin + PGI_LINE_BLOCK : n - 1;
+        double pivot[PGI_LINE_BLOCK], right[PGI_LINE_BLOCK], far[PGI_LINE_BLOCK];
+        e.b = top.reaction - top.lower - top.upper + mu;
+        e.c = top.upper;
+        pgi_marked(c, block, &e.b, &e.c);
+        for (int k = begin; k < end; k++) {
+            pgi_exchange_step(axis, mu, k, &e);
+            pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
+        }
+        for (int k = end - 1; k >= begin; k--) {
+            const double value =
+                ((double)x[k * c.stride] - right[k - begin] * x1 - far[k - begin] * x2) / pivot[k - begin];
+            x[k * c.stride] = (T)value;
+            x2 = x1;
+            x1 = value;
+        }
+    }
+    return 1;
+}
+
+// What the other axes and alpha add to the line of a column.
+static PGI_HD inline double pgi_column_shift(const pgi_direct &d, double alpha, const int at[3])
+{
+    return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
+}
+
+// The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem.
+static PGI_HD inline double pgi_mode_inverse(const pgi_direct &d, double alpha, const int at[3], int *resonant)
+{
+    const double sum = (d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], total = sum + alpha;
+    if (alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha)) {
+        *resonant = 1;
+        return 0;
+    }
+    return total == 0 ? 0 : d.scale / total;
+}
+
+// ---- the plan, on the host ----
+
+static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
+static int pgi_can_transform(const pgi_line *l)
+{
+    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
+}
+
+// Eigenvalues are 4/h^2 sin^2(pi a/b): row k of a and b.
+static void pgi_mode_angle(const pgi_line *l, int k, double *a, double *b)
+{
+    const int low = pgi_is_dirichlet(l, 0), high = pgi_is_dirichlet(l, 1), n = l->n;
+    if (l->periodic)
+        *a = k, *b = n;
+    else if (low != high)
+        *a = 2.0 * k + 1, *b = 4.0 * n;
+    else
+        *a = k + low, *b = 2.0 * (l->node ? n - 1 + 2 * low : n);
+}
+
+// exp(-2 pi i p/q), from an angle of at most an eighth of a turn.
+static pgi_complex<double> pgi_root(int64_t p, int64_t q)
+{
+    int64_t angle = 8 * (p % q);    // of 8 q
+    const int below = angle > 4 * q;
+    if (below) angle = 8 * q - angle;
+    const int left = angle > 2 * q;
+    if (left) angle = 4 * q - angle;
+    const int steep = angle > q;
+    if (steep) angle = 2 * q - angle;
+    const double t = 2 * 3.14159265358979323846 * ((double)angle / (8.0 * (double)q)), c = cos(t), s = sin(t);
+    return pgi_complex_of((left ? -1 : 1) * (steep ? s : c), (below ? 1 : -1) * (steep ? c : s));
+}
+
+static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *scale)
+{
+    const int low = pgi_is_dirichlet(l, 0), high = pgi_is_dirichlet(l, 1), n = l->n;
+    pgi_series s;
+    memset(&s, 0, sizeof s);
+    s.n = s.length = n;
+    s.count = 1;
+    s.sine = low;
+    series[0] = series[1] = s;
+    if (n == 1) return;
+    if (l->periodic) {
+        series[0].kind = PGI_FOURIER, series[1].kind = PGI_HERMITIAN;
+        *scale /= n;
+    } else if (low != high && !l->node) {
+        series[0].kind = series[1].kind = PGI_DCT4;
+        series[0].length = series[1].length = n % 2 ? n : n / 2;
+        series[0].count = series[1].count = n % 2 ? 1 : 2;
+        *scale *= 2.0 / n;
+    } else if (low != high) {
+        series[0].kind = PGI_DCT3, series[1].kind = PGI_DCT2;
+        *scale /= n;
+    } else if (!l->node) {
+        series[0].kind = PGI_DCT2, series[1].kind = PGI_DCT3;
+        *scale /= n;
+    } else {
+        series[0].kind = series[1].kind = PGI_DCT1;
+        series[0].length = series[1].length = 2 * (n - 1 + 2 * low);
+        *scale *= 2.0 / (n - 1 + 2 * low);
+    }
+    for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
+}
+
+static int64_t pgi_columns(const pg_solver *s, int axis)
+{
+    return (int64_t)s->work.n[0] * s->work.n[1] * s->work.n[2] / s->work.n[axis];
+}
+
+// Bytes of a pair of columns in the buffer.
+static size_t pgi_pair_bytes(const pg_solver *s, int axis)
+{
+    const pgi_series *q = &s->direct.series[axis][0];
+    return (size_t)q->length * (size_t)q->count * 2 *
+           (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+}
+
+static int pgi_is_transformed(const pg_solver *s, int axis) { return s->direct.series[axis][0].kind != PGI_IDENTITY; }
+
+static void pgi_forget_direct(pg_solver *s)
+{
+#ifdef PG_USE_FFTW
+    for (int a = 0; a < 3; a++) {
+        for (int q = 0; q < 2; q++) {
+            if (!s->fftw[a][q]) continue;
+            if (s->desc.flags & (PG_F32 | PG_MIXED))
+                fftwf_destroy_plan((fftwf_plan)s->fftw[a][q]);
+            else
+                fftw_destroy_plan((fftw_plan)s->fftw[a][q]);
+        }
+    }
+#else
+    (void)s;
+#endif
+}
+
+#if PGI_GPU
+static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
+
+static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
+{
+    pgi_fail(s, e == CUFFT_ALLOC_FAILED ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+             "%s failed at line %d of poisson_gpu.cu: cuFFT's result %d", what, line, (int)e);
+}
+#define PGI_CUFFT(s, call)                                                                                             \
+    do {                                                                                                               \
+        if ((s)->failed == PG_OK) {                                                                                    \
+            const cufftResult pgi_result_ = (call);                                                                    \
+            if (pgi_result_ != CUFFT_SUCCESS) pgi_cufft_failed(s, pgi_result_, #call, __LINE__);                       \
+        }                                                                                                              \
+    } while (0)
+#endif
+
+// The CPU's buffer: a tile of columns a slot, before and after a step of its transform, or in double for elimination.
+static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const size_t grid = (size_t)(pgi_columns(s, 0) * s->work.n[0]) * pgi_element(s->desc.flags);
+    int64_t tiles = 1;
+    for (int a = 0; a < 3; a++) {
+        const size_t n = (size_t)s->work.n[a];
+        const size_t bytes = a == d->line
+                                 ? n * PGI_TILE * sizeof(double) + (n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double)
+                                 : PGI_TILE * pgi_pair_bytes(s, a);    // in and out: 2 * PGI_TILE / 2 pairs
+        if (a != d->line && !pgi_is_transformed(s, a)) continue;
+        if (bytes > d->slot_bytes) d->slot_bytes = bytes;
+        const int64_t here = (pgi_columns(s, a) + PGI_TILE - 1) / PGI_TILE;
+        if (here > tiles) tiles = here;
+    }
+    d->slot_bytes = (d->slot_bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+    d->slots = 1;
+    while (d->slots < PGI_SLOTS && d->slots < tiles && (d->slots + 1) * d->slot_bytes <= grid) d->slots++;
+    d->buffer_bytes = (size_t)d->slots * d->slot_bytes;
+#ifdef PG_USE_FFTW
+    // The planner takes an estimate, so it does not look at the arrays.
+    double *in = (double *)aligned_alloc(PGI_ALIGN, d->slot_bytes), *out = in ? in + d->slot_bytes / 16 : NULL;
+    for (int a = 0; a < 3 && in; a++) {
+        const pgi_series *q = &d->series[a][0];
+        const int width = PGI_TILE / 2;
+        for (int backward = 0; backward < 2 && pgi_is_transformed(s, a); backward++) {
+            const int sign = backward ? FFTW_BACKWARD : FFTW_FORWARD;
+            const unsigned how = FFTW_ESTIMATE | FFTW_UNALIGNED;
+            if (s->desc.flags & (PG_F32 | PG_MIXED))
+                s->fftw[a][backward] = fftwf_plan_many_dft(1, &q->length, width, (fftwf_complex *)in, NULL, width, 1,
+                                                           (fftwf_complex *)out, NULL, width, 1, sign, how);
+            else
+                s->fftw[a][backward] = fftw_plan_many_dft(1, &q->length, width, (fftw_complex *)in, NULL, width, 1,
+                                                          (fftw_complex *)out, NULL, width, 1, sign, how);
+            if (!s->fftw[a][backward])
+                return free(in), pgi_refuse(text, PG_ERROR_MEMORY, "FFTW has no plan for length %d", q->length);
+        }
+    }
+    if (!in) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory to plan the transforms");
+    free(in);
+#else
+    (void)text;
+#endif
+    return PG_OK;
+}
+
+// An elimination with row exchanges has no periodic form.
+static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
+{
+    if (alpha < 0 && s->direct.line >= 0 && s->direct.line_periodic)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
+                          "this; make the axis uniform, or alpha >= 0",
+                          alpha,
+                          pgi_axis_name[s->desc.dim == 2 && s->direct.line > 0 ? 3 - s->direct.line : s->direct.line]);
+    return PG_OK;
+}
+
+// Which axes are transformed, how, and which is left. lines: of the finest level.
+static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
+    d->line = -1;
+    d->scale = 1;
+    for (int a = 0; a < 3; a++) {
+        if (pgi_can_transform(line[a])) continue;
+        if (d->line >= 0)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
+                              "Robin face; use PG_FMG or PG_VCYCLE",
+                              name(d->line), name(a));
+        d->line = a;
+    }
+    // Elimination costs less than two transforms; last axes suit it best, as neighbouring columns are neighbours in
+    // memory.
+    for (int a = 2; a >= 0 && d->line < 0; a--)
+        if (!line[a]->periodic && line[a]->n > 1) d->line = a;
+    for (int a = 0; a < 3; a++) {
+        if (a != d->line) {
+            pgi_plan_series(d->series[a], line[a], &d->scale);
+            continue;
+        }
+        pgi_series identity;
+        memset(&identity, 0, sizeof identity);
+        identity.n = identity.length = line[a]->n;
+        identity.count = 1;
+        d->series[a][0] = d->series[a][1] = identity;
+        d->line_periodic = line[a]->periodic;
+        d->line_singular = pgi_line_singular(line[a]);
+    }
+    PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
+#if PGI_GPU
+    if (s->cuda) return pgi_plan_cufft(s, text);
+#endif
+    return pgi_plan_tiles(s, text);
+}
+
+// Twiddles and roots of unity are made in f64 and then rounded.
+template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    pgi_direct *d = &s->direct;
+    pgi_line *const *line = h->line[0];
+    for (int a = 0; a < 3; a++) {
+        const int n = line[a]->n;
+        void *host;
+        d->lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
+        for (int k = 0; k < n && host && a != d->line; k++) {
+            double row[4], p, q;
+            pgi_line_row(line[a], 0, row);
+            pgi_mode_angle(line[a], k, &p, &q);
+            const double root = 2 * sin(3.14159265358979323846 * (p / q)) / line[a]->h;
+            ((double *)host)[k] = s->work.beta * (n == 1 ? row[3] : root * root);
+        }
+        if (a == d->line) {
+            void *rows, *weights;
+            void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
+            void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+            if (!host) continue;
+            pgi_axis_fill(&d->line_axis, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
+                          weights_at);
+            d->line_norm = d->line_volume = 0;
+            for (int i = 0; i < n; i++) {
+                double row[4];
+                pgi_line_row(line[a], i, row);
+                d->line_norm = fmax(d->line_norm, 2 * s->work.beta * row[3]);
+                d->line_volume += line[a]->w[i];
+            }
+        }
+        if (!pgi_is_transformed(s, a)) continue;
+        const pgi_series *series = &d->series[a][0];
+        const int type4 = series->kind == PGI_DCT4;
+        pgi_complex<T> *w = NULL;
+        const void *twiddle = NULL;
+        if ((type4 && n % 2 == 0) || series->kind == PGI_DCT2 || series->kind == PGI_DCT3)
+            twiddle = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
+        for (int k = 0; k < series->length && w; k++) {
+            const pgi_complex<double> root = type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * n);
+            w[k].x = (T)root.x, w[k].y = (T)root.y;
+        }
+        d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
+        if (s->cuda && !d->wide[a]) continue;
+        w = NULL;
+        d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
+        for (int k = 0; k < series->length && w; k++) {
+            const pgi_complex<double> root = pgi_root(k, series->length);
+            w[k].x = (T)root.x, w[k].y = (T)root.y;
+        }
+    }
+}
+
+static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
+{
+    pgi_direct *d = &s->direct;
+    d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
+    d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
+    d->marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
+#if PGI_GPU
+    for (int a = 0; a < 3; a++)
+        if (s->has_fft[a] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[a], d->work));
+#endif
+}
+
+// A u = rhs. u is written from the first transform on.
+static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
+{
+    for (int a = 0; a < 3; a++) {
+        if (!pgi_is_transformed(s, a)) continue;
+        s->ops->transform(s, l, a, 0, rhs, u);
+        rhs = pgi_rhs_of(u);
+    }
+    s->ops->eliminate(s, l, rhs, u);
+    for (int a = 2; a >= 0; a--)
+        if (pgi_is_transformed(s, a)) s->ops->transform(s, l, a, 1, pgi_rhs_of(u), u);
+}
+
+// ---- the CPU ----
+
+// Complex transforms of `width` columns side by side, x to y or back: returns where they end. Radices are the prime
+// factors (fours first), so that a prime length is a plain matrix (Stockham's order: P. N. Swarztrauber 1984).
+template <class T> static pgi_complex<T> *pgi_cpu_fourier(const pgi_complex<T> *roots, int length, int inverse,
+                                                          int width, pgi_complex<T> *x, pgi_complex<T> *y)
+{
+    const T sign = inverse ? -1 : 1;
+    int radix = 2;
+    for (int rest = length, side = width; rest > 1;) {
+        while (rest % radix) radix = (int64_t)radix * radix > rest ? rest : radix + 1;
+        const int p = rest % 4 == 0 ? 4 : radix, m = rest / p;
+        for (int j = 0; j < m; j++) {
+            for (int k = 0; k < p; k++) {
+                pgi_complex<T> *out = y + ((int64_t)p * j + k) * side;
+                for (int r = 0; r < p; r++) {
+                    const int64_t turn = ((int64_t)j + (int64_t)m * r) * k % rest * (length / rest);
+                    const pgi_complex<T> w = {roots[turn].x, sign * roots[turn].y};
+                    const pgi_complex<T> *in = x + ((int64_t)j + (int64_t)m * r) * side;
+                    if (r == 0) {
+                        for (int q = 0; q < side; q++) out[q] = pgi_times(in[q], w);
+                        continue;
+                    }
+                    for (int q = 0; q < side; q++) {
+                        out[q].x += in[q].x * w.x - in[q].y * w.y;
+                        out[q].y += in[q].x * w.y + in[q].y * w.x;
+                    }
+                }
+            }
+        }
+        rest = m;
+        side *= p;
+        pgi_complex<T> *swap = x;
+        x = y;
+        y = swap;
+    }
+    return x;
+}
+
+#ifdef PG_USE_FFTW
+static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<double> *in, pgi_complex<double> *out)
+{
+    fftw_execute_dft((fftw_plan)s->fftw[axis][inverse], (fftw_complex *)in, (fftw_complex *)out);
+}
+static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<float> *in, pgi_complex<float> *out)
+{
+    fftwf_execute_dft((fftwf_plan)s->fftw[axis][inverse], (fftwf_complex *)in, (fftwf_complex *)out);
+}
+#endif
+
+// Calls body(slot's memory, first column) for every tile of columns along an axis.
+template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
+{
+    const pgi_direct *d = &s->direct;
+    const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int slot = 0; slot < d->slots; slot++)
+        for (int64_t tile = slot; tile < tiles; tile += d->slots)
+            body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
+    (void)l;
+}
+
+template <class T>
+static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    enum { W = PGI_TILE / 2 };
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_series &series = s->direct.series[axis][backward];
+    const int64_t columns = pgi_columns(s, axis);
+    const int total = series.length * series.count;
+    const pgi_spread spread = {W, (int64_t)series.length * W, 1, 0};
+    T *const u = pgi_data<T>(to);
+    pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
+        pgi_complex<T> *x = (pgi_complex<T> *)memory, *y = x + (int64_t)total * W, *result = x;
+        for (int w = 0; w < W; w++) {
+            const pgi_pair_reader<T> get(b, from, axis, l->n, first + 2 * w, columns);
+            for (int m = 0; m < total; m++) x[(int64_t)m * W + w] = pgi_before<T>(series, m, get);
+        }
+        for (int64_t q = 0; q < series.count; q++) {
+            const int64_t at = q * series.length * W;
+#ifdef PG_USE_FFTW
+            pgi_fftw(s, axis, series.inverse, x + at, y + at);
+            result = y;
+#else
+            result = pgi_cpu_fourier((const pgi_complex<T> *)s->direct.roots[axis], series.length, series.inverse, W,
+                                     x + at, y + at) -
+                     at;
+#endif
+        }
+        for (int k = 0; k < series.n; k++)
+            for (int w = 0; w < W && first + 2 * w < columns; w++) {
+                const pgi_buffer_reader<T> at = {result, spread, series.length, w, 0};
+                pgi_write_pair(l->n, axis, first + 2 * w, columns, k, pgi_after<T>(series, k, at), u, to.sj, to.sk);
+            }
+    });
+}
+
+// One column on one thread. mu: what pgi_column_shift says.
+static void pgi_cpu_line(const pgi_direct &d, double mu, double alpha, double *x, const pgi_column &c, int *resonant)
+{
+    const int n = d.line_axis.n;
+    if (mu < 0) {
+        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+        return;
+    }
+    const int null = d.line_singular && mu == 0;    // the constant: the weighted mean goes before and after
+    const auto mean_of = [&]() {
+        double sum = 0, volume = 0;
+        for (int k = 0; k < n; k++) {
+            const double w = pgi_weight_of(d.line_axis, k);
+            volume += w;
+            sum += w * x[k * c.stride];
+        }
+        return sum / volume;
+    };
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head;
+    pgi_line_down<1>(d.line_axis, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, x, c, &own, &head);
+    pgi_join_next(&own, head);
+    const double last = own.s == 0 ? 0 : own.r / own.s;
+    pgi_line_up<1>(d.line_axis, mu, 0, n - 1, last, last, x, c);
+    if (!null) return;
+    const double mean = mean_of();
+    for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
+}
+
+template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const double alpha = s->state->alpha;
+    T *const u = pgi_data<T>(to);
+    int resonant = 0;
+    if (d.line < 0) {
+        pgi_cpu_rows(l, [&](int j, int k) {
+            int here = 0;
+            const pgi_column_reader<T> read(b, from, 0, l->n, j + (int64_t)l->n[1] * k);
+            for (int i = 0; i < l->n[0]; i++) {
+                const int at[3] = {i, j, k};
+                const double inverse = pgi_mode_inverse(d, alpha, at, &here);
+                u[i + j * to.sj + k * to.sk] = (T)(inverse * (double)read(i));
+            }
+            if (here) {
+                PGI_OMP(omp atomic write)
+                resonant = 1;
+            }
+        });
+        if (resonant) s->state->resonant = 1;
+        return;
+    }
+    const int64_t columns = pgi_columns(s, d.line), stride = d.line == 0 ? 1 : d.line == 1 ? to.sj : to.sk;
+    const int n = l->n[d.line];
+    pgi_cpu_tiles(s, l, d.line, [&](char *memory, int64_t first) {
+        double *x = (double *)memory;
+        const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
+        const int count = columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE;
+        int place[PGI_TILE][3], here = 0;
+        for (int q = 0; q < count; q++) pgi_column_place(l->n, d.line, first + q, place[q]);
+        for (int q = 0; q < count; q++) {
+            const pgi_column_reader<T> read(b, from, d.line, l->n, first + q);
+            for (int k = 0; k < n; k++) x[(int64_t)k * PGI_TILE + q] = (double)read(k);
+        }
+        for (int q = 0; q < count; q++) pgi_cpu_line(d, pgi_column_shift(d, alpha, place[q]), alpha, x + q, c, &here);
+        for (int k = 0; k < n; k++)
+            for (int q = 0; q < count; q++)
+                u[place[q][0] + place[q][1] * to.sj + place[q][2] * to.sk + k * stride] =
+                    (T)x[(int64_t)k * PGI_TILE + q];
+        if (here) {
+            PGI_OMP(omp atomic write)
+            resonant = 1;
+        }
+    });
+    if (resonant) s->state->resonant = 1;
+}
+
+// ---- the GPU ----
+#if PGI_GPU
+
+// Transforms along x are contiguous in the buffer, others lie side by side.
+static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
+{
+    const pgi_spread side_by_side = {s.count * pairs, pairs, 1, 0},
+                     in_a_row = {1, s.length, (int64_t)s.count * s.length, 0};
+    return contiguous ? in_a_row : side_by_side;
+}
+
+// Pairs of columns, from `first` on, between the grid and the buffer. Neighbouring threads read and write neighbours.
+struct pgi_chunk {
+    int axis, contiguous;
+    unsigned pairs;
+    int64_t first, columns;
+    pgi_spread spread;
+};
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
+{
+    const unsigned total = (unsigned)(series.length * series.count), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const unsigned pair = c.contiguous ? e / total : e % c.pairs, m = c.contiguous ? e % total : e / c.pairs;
+    if (pair >= c.pairs || m >= total) return;
+    const pgi_pair_reader<T> get(b, from, c.axis, n, 2 * (c.first + pair), c.columns);
+    buffer[pgi_spread_at(c.spread, series.length, (int)m, pair)] = pgi_before<T>(series, (int)m, get);
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, const pgi_complex<T> *buffer)
+{
+    const unsigned total = (unsigned)series.n, e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const unsigned pair = c.contiguous ? e / total : e % c.pairs, k = c.contiguous ? e % total : e / c.pairs;
+    if (pair >= c.pairs || k >= total) return;
+    const pgi_buffer_reader<T> at = {buffer, c.spread, series.length, pair, 0};
+    pgi_write_pair(n, c.axis, 2 * (c.first + pair), c.columns, (int)k, pgi_after<T>(series, (int)k, at),
+                   pgi_data<T>(to), to.sj, to.sk);
+}
+
+// Where the columns of an elimination lie: column q begins at (q % row) + (q / row) * row_stride.
+struct pgi_lines {
+    int64_t first, columns;    // of all columns of the axis
+    int64_t row, row_stride, stride;
+};
+
+// A block eliminates PGI_BLOCK / parts lines, a thread one part of a line. The parts' separators are solved for by
+// cyclic reduction of all of them in parallel.
+template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_eliminate_kernel(pgi_direct d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
+{
+    __shared__ double shared[4][PGI_BLOCK];
+    const int parts = d.parts, wide = PGI_BLOCK / parts, me = (int)threadIdx.x;
+    const int lane = me % wide, part = me / wide, n = d.line_axis.n;
+    const int before = (part + parts - 1) % parts * wide + lane, after = (part + 1) % parts * wide + lane;
+    const int first = (int)((int64_t)n * part / parts), last = (int)((int64_t)n * (part + 1) / parts) - 1;
+    const int64_t local = (int64_t)blockIdx.x * wide + lane;
+    const int inside = local < lines.columns;
+    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    int at[3] = {0, 0, 0};
+    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
+    const double alpha = state->alpha, mu = pgi_column_shift(d, alpha, at);
+    T *const x = pgi_data<T>(u) + (inside ? local % lines.row + local / lines.row * lines.row_stride : 0);
+    const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    const pgi_column c = {lines.stride, lines.columns,
+                          d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
+    const int positive = inside && mu >= 0, null = positive && d.line_singular && mu == 0;
+
+    if (inside && mu < 0 && part == 0)
+        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) state->resonant = 1;
+
+    const auto share = [&]() {    // the weighted mean of the column of the null mode
+        double sum = 0;
+        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.line_axis, k) * (double)x[k * lines.stride];
+        __syncthreads();
+        shared[0][me] = sum;
+        __syncthreads();
+        sum = 0;
+        for (int q = 0; q < parts && null; q++) sum += shared[0][q * wide + lane];
+        __syncthreads();
+        return sum / d.line_volume;
+    };
+    const double mean = d.line_singular ? d.scale * share() : 0;
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
+    if (positive) pgi_line_down<CUT>(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
+    shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
+    __syncthreads();
+    const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
+    pgi_join_next(&own, next);
+    if (null && part == parts - 1) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
+    for (int step = 1; step < parts; step *= 2) {
+        const int low = (part + parts - step) % parts * wide + lane, high = (part + step) % parts * wide + lane;
+        __syncthreads();
+        shared[0][me] = own.l, shared[1][me] = own.v, shared[2][me] = own.s, shared[3][me] = own.r;
+        __syncthreads();
+        const double l = own.l / (shared[0][low] + shared[1][low] + shared[2][low]);
+        const double v = own.v / (shared[0][high] + shared[1][high] + shared[2][high]);
+        own.s += l * shared[2][low] + v * shared[2][high];
+        own.r += l * shared[3][low] + v * shared[3][high];
+        own.l = l * shared[0][low];
+        own.v = v * shared[1][high];
+    }
+    const double x_last = own.s == 0 ? 0 : own.r / own.s;
+    __syncthreads();
+    shared[0][me] = x_last;
+    __syncthreads();
+    if (positive) pgi_line_up<CUT>(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
+    if (!d.line_singular) return;
+    const double shift = share();
+    for (int k = first; k <= last && null; k++) x[k * lines.stride] = (T)((double)x[k * lines.stride] - shift);
+}
+
+template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
+                                                            pgi_state *state, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const pgi_column_reader<T> read(b, from, 2, n, t.i + (int64_t)n[0] * t.j);
+    int resonant = 0;
+    for (int k = t.k0; k < t.k1; k++) {
+        const int at[3] = {t.i, t.j, k};
+        const double inverse = pgi_mode_inverse(d, state->alpha, at, &resonant);
+        pgi_data<T>(to)[pgi_offset(at, to.sj, to.sk)] = (T)(inverse * (double)read(k));
+    }
+    if (resonant) state->resonant = 1;
+}
+
+// ---- transforms on chip: one kernel from columns to columns ----
+
+// Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory, between
+// two buffers that take turns: the grid is read and written once. Other lengths take cuFFT.
+enum { PGI_STAGES = 16, PGI_CHIP_BYTES = 74 * 1024 };    // so much leaves room for three blocks a multiprocessor
+struct pgi_chip {
+    int axis, contiguous, wide;    // pairs of columns a block takes
+    int64_t columns;
+    pgi_spread spread;
+    int half;    // numbers of one buffer
+    const void *roots;
+    int stages;
+    unsigned char radix[PGI_STAGES];
+};
+
+// cos and sin of 2 pi q/p.
+static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
+{
+    return p == 3   ? -0.5
+           : p == 5 ? (q == 1 || q == 4 ? 0.30901699437494742410 : -0.80901699437494742410)
+                    : (q == 1 || q == 6   ? 0.62348980185873353053
+                       : q == 2 || q == 5 ? -0.22252093395631440429
+                                          : -0.90096886790241912624);
+}
+static constexpr PGI_HD double pgi_odd_sine(int p, int q)
+{
+    return 2 * q > p ? -pgi_odd_sine(p, p - q)
+           : p == 3  ? 0.86602540378443864676
+           : p == 5  ? (q == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                     : (q == 1   ? 0.78183148246802980871
+                        : q == 2 ? 0.97492791218182360702
+                                 : 0.43388373911755812048);
+}
+
+template <class T> static PGI_HD inline pgi_complex<T> pgi_sum(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x + b.x, a.y + b.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_difference(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x - b.x, a.y - b.y);
+}
+
+// The forward transform of P numbers.
+template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T> (&v)[P])
+{
+    if constexpr (P == 2) {
+        const pgi_complex<T> a = v[0];
+        v[0] = pgi_sum(a, v[1]);
+        v[1] = pgi_difference(a, v[1]);
+    } else if constexpr (P == 4) {
+        const pgi_complex<T> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
+        const pgi_complex<T> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
+        v[0] = pgi_sum(a, c);
+        v[1] = pgi_minus_i(b, d);
+        v[2] = pgi_difference(a, c);
+        v[3] = pgi_plus_i(b, d);
+    } else if constexpr (P == 8) {
+        const T h = (T)0.70710678118654752440;
+        pgi_complex<T> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
+        pgi_butterfly<4>(even);
+        pgi_butterfly<4>(odd);
+        const pgi_complex<T> a = pgi_complex_of(h * (odd[1].x + odd[1].y), h * (odd[1].y - odd[1].x));
+        const pgi_complex<T> b = pgi_complex_of(h * (odd[3].y - odd[3].x), -h * (odd[3].x + odd[3].y));
+        v[0] = pgi_sum(even[0], odd[0]);
+        v[4] = pgi_difference(even[0], odd[0]);
+        v[1] = pgi_sum(even[1], a);
+        v[5] = pgi_difference(even[1], a);
+        v[2] = pgi_minus_i(even[2], odd[2]);
+        v[6] = pgi_plus_i(even[2], odd[2]);
+        v[3] = pgi_sum(even[3], b);
+        v[7] = pgi_difference(even[3], b);
+    } else {
+        const pgi_complex<T> first = v[0];
+        pgi_complex<T> sum[P / 2], difference[P / 2];
+        PGI_UNROLLED
+        for (int r = 0; r < P / 2; r++) {
+            sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
+            difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
+            v[0] = pgi_sum(v[0], sum[r]);
+        }
+        PGI_UNROLLED
+        for (int k = 1; k <= P / 2; k++) {
+            pgi_complex<T> a = first, b = pgi_complex_of<T>(0, 0);
+            PGI_UNROLLED
+            for (int r = 0; r < P / 2; r++) {
+                const int q = (r + 1) * k % P;
+                a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
+                b = pgi_sum(b, pgi_scaled(difference[r], (T)pgi_odd_sine(P, q)));
+            }
+            v[k] = pgi_minus_i(a, b);
+            v[P - k] = pgi_plus_i(a, b);
+        }
+    }
+}
+
+// One stage of the transforms of a block (Stockham's order), from x to y. side: the product of the radices before.
+template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi_chip &c, int length, int units,
+                                                                       int side, const pgi_complex<T> *x,
+                                                                       pgi_complex<T> *y)
+{
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
+    const int butterflies = length / P, unit_step = c.contiguous ? (int)c.spread.transform : 1;
+    const auto place = [&](int m, int unit) { return (c.contiguous ? m + (m >> 3) : m * units) + unit * unit_step; };
+    for (int e = (int)threadIdx.x; e < butterflies * units; e += PGI_BLOCK) {
+        const int unit = c.contiguous ? e / butterflies : e % units, at = c.contiguous ? e % butterflies : e / units;
+        const int base = at / side * side, rest = at - base;    // base: of the twiddle's angle too
+        pgi_complex<T> v[P];
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) v[r] = x[place(at + r * butterflies, unit)];
+        pgi_butterfly<P>(v);
+        PGI_UNROLLED
+        for (int k = 0; k < P; k++) {
+            if (k > 0) v[k] = pgi_times(v[k], roots[base * k]);
+            y[place(P * base + rest + k * side, unit)] = v[k];
+        }
+    }
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_chip_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c)
+{
+    PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
+    const int total = series.length * series.count, units = c.wide * series.count;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    pgi_complex<T> *x = memory, *y = memory + c.half;
+    const int64_t first = 2 * (int64_t)blockIdx.x * c.wide;
+    const int beside = c.contiguous ? 1 : c.wide, begin = (int)threadIdx.x / beside, step = PGI_BLOCK / beside;
+    for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
+        const pgi_pair_reader<T> get(b, from, c.axis, n, first + 2 * pair, c.columns);
+        for (int m = begin; m < total; m += step) {
+            const pgi_complex<T> v = pgi_before<T>(series, m, get);
+            x[pgi_spread_at(c.spread, series.length, m, pair)] = series.inverse ? pgi_complex_of(v.y, v.x) : v;
+        }
+    }
+    int side = 1;
+    for (int q = 0; q < c.stages; q++) {
+        __syncthreads();
+        switch (c.radix[q]) {
+        case 2: pgi_chip_stage<2>(c, series.length, units, side, x, y); break;
+        case 3: pgi_chip_stage<3>(c, series.length, units, side, x, y); break;
+        case 4: pgi_chip_stage<4>(c, series.length, units, side, x, y); break;
+        case 5: pgi_chip_stage<5>(c, series.length, units, side, x, y); break;
+        case 7: pgi_chip_stage<7>(c, series.length, units, side, x, y); break;
+        default: pgi_chip_stage<8>(c, series.length, units, side, x, y);
+        }
+        side *= c.radix[q];
+        pgi_complex<T> *const swap = x;
+        x = y;
+        y = swap;
+    }
+    __syncthreads();
+    for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
+        const pgi_buffer_reader<T> at = {x, c.spread, series.length, pair, series.inverse};
+        for (int k = begin; k < series.n; k += step)
+            pgi_write_pair(n, c.axis, first + 2 * pair, c.columns, k, pgi_after<T>(series, k, at), pgi_data<T>(to),
+                           to.sj, to.sk);
+    }
+}
+
+// The radices of a length, small ones first; 0: there are others.
+static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
+{
+    static const unsigned char known[] = {8, 4, 2, 7, 5, 3};
+    unsigned char found[PGI_STAGES];
+    int stages = 0;
+    for (int q = 0; q < 6; q++)
+        for (; length % known[q] == 0 && stages < PGI_STAGES; length /= known[q]) found[stages++] = known[q];
+    for (int q = 0; q < stages; q++) radix[q] = found[stages - 1 - q];
+    return length == 1 ? stages : 0;
+}
+
+static int pgi_padded(int length) { return length + length / 8 + 1; }
+
+// Pairs of columns that a block takes, 0: too long for it. Neighbouring pairs fill a sector of memory, and a block's
+// threads have enough to do.
+static int pgi_chip_wide(const pg_solver *s, int axis)
+{
+    unsigned char radix[PGI_STAGES];
+    const pgi_series &series = s->direct.series[axis][0];
+    const size_t element = pgi_pair_bytes(s, axis) / (size_t)(series.length * series.count);
+    const size_t bytes = 2 * element * (size_t)series.count * (size_t)pgi_padded(series.length);
+    const int least = axis == 0 ? 1 : (int)(32 / element);
+    int wide = 8;
+    if (!pgi_factor(series.length, radix) || bytes * (size_t)least > (size_t)s->shared_limit) return 0;
+    const int64_t pairs = (pgi_columns(s, axis) + 1) / 2;
+    while (wide > least && (bytes * (size_t)wide > PGI_CHIP_BYTES || pairs < (int64_t)wide * 2 * s->multiprocessors))
+        wide /= 2;
+    return wide;
+}
+
+static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<double> *x)
+{
+    PGI_CUFFT(s, cufftExecZ2Z(s->fft[axis], (cufftDoubleComplex *)x, (cufftDoubleComplex *)x,
+                              inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+}
+static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<float> *x)
+{
+    PGI_CUFFT(
+        s, cufftExecC2C(s->fft[axis], (cufftComplex *)x, (cufftComplex *)x, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+}
+
+static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
+
+// Takes the columns of an axis, as many at a time as the buffer holds, there and back; calls work(first column, number)
+// between.
+template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, int axis, int backward,
+                                                           int contiguous, pgi_rhs from, pgi_grid to, Work work)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_series &series = d.series[axis][backward];
+    const int64_t columns = pgi_columns(s, axis), pairs = d.pairs[axis];
+    pgi_chunk c = {axis, contiguous, (unsigned)pairs, 0, columns, pgi_spread_of(series, pairs, contiguous)};
+    pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
+    for (; 2 * c.first < columns; c.first += pairs) {
+        PGI_LAUNCH(s, pgi_blocks(pairs * series.length * series.count), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
+                   pgi_box_of(l, T()), from, c, buffer);
+        work(2 * c.first, columns - 2 * c.first < 2 * pairs ? columns - 2 * c.first : 2 * pairs);
+        PGI_LAUNCH(s, pgi_blocks(pairs * series.n), dim3(PGI_BLOCK), pgi_after_kernel<T>, series, pgi_box_of(l, T()),
+                   to, c, (const pgi_complex<T> *)buffer);
+    }
+}
+
+template <class T>
+static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    const pgi_series &series = s->direct.series[axis][backward];
+    if (s->direct.wide[axis]) {
+        pgi_chip c = {};
+        c.axis = axis;
+        c.contiguous = axis == 0;
+        c.wide = s->direct.wide[axis];
+        c.columns = pgi_columns(s, axis);
+        c.spread = pgi_spread_of(series, c.wide, c.contiguous);
+        if (c.contiguous) {
+            c.spread.transform = pgi_padded(series.length);
+            c.spread.pair = series.count * c.spread.transform;
+            c.spread.padded = 1;
+        }
+        c.half = pgi_padded(series.length) * series.count * c.wide;
+        c.roots = s->direct.roots[axis];
+        c.stages = pgi_factor(series.length, c.radix);
+        const size_t bytes = 2 * sizeof(pgi_complex<T>) * (size_t)c.half;
+        PGI_CUDA(s, cudaFuncSetAttribute(pgi_chip_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + 2 * c.wide - 1) / (2 * c.wide), dim3(PGI_BLOCK), bytes, pgi_chip_kernel<T>,
+                          series, pgi_box_of(l, T()), from, to, c);
+        return;
+    }
+    PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
+    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&](int64_t, int64_t) {
+        pgi_execute(s, axis, s->direct.series[axis][backward].inverse, (pgi_complex<T> *)s->direct.buffer);
+    });
+}
+
+// Lines along x, whose columns are no neighbours, and those that no transform has brought to u go through the buffer.
+static int pgi_is_staged(const pg_solver *s, int axis)
+{
+    return axis == s->direct.line &&
+           (axis == 0 || !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
+}
+
+template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    if (d.line < 0) {
+        const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+        PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_divide_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, h);
+        return;
+    }
+    const int wide = PGI_BLOCK / d.parts;
+    const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t row, int64_t row_stride,
+                            int64_t stride) {
+        const pgi_lines lines = {first, columns, row, row_stride, stride};
+        const auto kernel = d.parts > 1 || d.line_periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
+        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d, pgi_box_of(l, T()), u, lines, s->state);
+    };
+    if (!pgi_is_staged(s, d.line)) {
+        launch(to, 0, pgi_columns(s, d.line), l->n[0], d.line == 1 ? to.sk : to.sj, d.line == 1 ? to.sj : to.sk);
+        return;
+    }
+    const pgi_grid buffer = {d.buffer, 0, 0, 0};
+    pgi_cuda_chunks<T>(s, l, d.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
+        launch(buffer, first, columns, columns, 0, 2 * d.pairs[d.line]);
+    });
+}
+
+// cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
+static size_t pgi_make_fft(pg_solver *s, int a)
+{
+    const pgi_series &q = s->direct.series[a][0];
+    const int contiguous = a == 0, batch = (int)(s->direct.pairs[a] * q.count);
+    int length = q.length;
+    size_t bytes = 0;
+    if (s->has_fft[a]) cufftDestroy(s->fft[a]);
+    s->has_fft[a] = 0;
+    PGI_CUFFT(s, cufftCreate(&s->fft[a]));
+    s->has_fft[a] = s->failed == PG_OK;
+    PGI_CUFFT(s, cufftSetAutoAllocation(s->fft[a], 0));
+    PGI_CUFFT(s, cufftMakePlanMany(s->fft[a], 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
+                                   &length, contiguous ? 1 : batch, contiguous ? length : 1,
+                                   s->desc.flags & (PG_F32 | PG_MIXED) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
+    return bytes;
+}
+
+// How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
+// within 0.12 grids, or make up for the launches of small problems.
+static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
+                        (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    d->parts = 1;
+    if (d->line >= 0) {
+        // Enough threads for the device, but no less than eight rows for one and four neighbours among the columns.
+        const int64_t columns = pgi_columns(s, d->line), n = s->work.n[d->line];
+        while (d->parts < PGI_BLOCK && columns * d->parts < 512 * (int64_t)s->multiprocessors && n >= 16 * d->parts &&
+               (columns < PGI_BLOCK / d->parts || d->parts < PGI_BLOCK / 4))
+            d->parts *= 2;
+        const int64_t blocks = ((n - 1) / d->parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+        d->marks_bytes = (size_t)(2 * (blocks - 1) * d->parts * columns) * sizeof(double);
+    }
+    const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
+    double room = budget;
+    for (int a = 0; a < 3; a++) d->wide[a] = pgi_is_transformed(s, a) ? pgi_chip_wide(s, a) : 0;
+    for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
+        int reducible = 0;
+        d->buffer_bytes = d->work_bytes = 0;
+        for (int a = 0; a < 3; a++) {
+            if (pgi_is_transformed(s, a) ? d->wide[a] : !pgi_is_staged(s, a)) continue;
+            const size_t bytes = pgi_pair_bytes(s, a);
+            const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
+            const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
+            const int64_t most = fit < 1 ? 1 : (int64_t)fit;
+            const int64_t chunks = (pairs + most - 1) / most;
+            d->pairs[a] = (pairs + chunks - 1) / chunks;
+            reducible += d->pairs[a] > 1;
+            const size_t work = pgi_is_transformed(s, a) ? pgi_make_fft(s, a) : 0;
+            if (d->pairs[a] * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)d->pairs[a] * bytes;
+            if (work > d->work_bytes) d->work_bytes = work;
+        }
+        const double used = (double)(d->buffer_bytes + d->work_bytes);
+        if (used <= budget || !reducible) break;
+        room *= fmin(0.9, budget / used);
+    }
+    if (s->failed) snprintf(text, 512, "%s", s->error);
+    return s->failed;
+}
+
+#endif
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>smoothing
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -6210,7 +7734,10 @@ static void pgi_refine(pg_solver *s)
 {
     const pgi_level *l = &s->level[0];
     s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f);
-    pgi_cycles(s, pgi_rhs_of(l->f), 1, s->desc.inner_cycles);
+    if (s->is_direct)
+        pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
+    else
+        pgi_cycles(s, pgi_rhs_of(l->f), 1, s->desc.inner_cycles);
     s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
 }
 
@@ -6253,6 +7780,13 @@ static void pgi_step_cycle(pg_solver *s)
     s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
 }
 
+static void pgi_step_direct(pg_solver *s)
+{
+    pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+    s->ops->control(s, PGI_COUNT, 1);
+    pgi_step_check(s);
+}
+
 static void pgi_sweeps(pg_solver *s, int count)
 {
     const pgi_level *l = &s->outer;
@@ -6276,7 +7810,7 @@ static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
 
 static void pgi_step_iterate(pg_solver *s)
 {
-    if (s->multigrid) {
+    if (s->multigrid || s->is_direct) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
         if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_eight);
@@ -6299,6 +7833,7 @@ static void pgi_program(pg_solver *s)
 {
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
+    const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
     if (s->small == 0 && !s->mixed && !s->monitor) {
         s->ops->small(s, 0, s->level[0].u, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
         return;
@@ -6325,9 +7860,17 @@ static void pgi_program(pg_solver *s)
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
-    if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-    s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
-    if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    if (at_once) {
+        if (s->checked)
+            s->ops->loop(s, PGI_GO, s->monitor != NULL, pgi_step_direct);    // again: only the monitor runs
+        else
+            pgi_step_direct(s);
+        if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
+    } else {
+        if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
+        s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+        if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    }
     s->ops->control(s, PGI_END, 0);
 }
 
@@ -6359,9 +7902,14 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
-                 "%s after %d iterations: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off, or "
-                 "a weak smoother",
-                 name, r->iterations, st->best, r->rhs_norm, r->residual);
+                 "%s after %d iteration%s: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off%s",
+                 name, r->iterations, r->iterations == 1 ? "" : "s", st->best, r->rhs_norm, r->residual,
+                 s->is_direct ? "" : ", or a weak smoother");
+        break;
+    case PG_RESONANCE:
+        snprintf(r->message, sizeof r->message,
+                 "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction", name,
+                 -st->alpha);
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
@@ -6396,15 +7944,6 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
 // touched.
 // -------------------------------------------------------------------------------------------------------------------
 
-static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    pgi_print_error(text, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
 // An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in
 // C++.
 template <class E> static int pgi_number(const E &field)
@@ -6415,13 +7954,6 @@ template <class E> static int pgi_number(const E &field)
     return value;
 }
 
-#define PGI_TRY(call)                                                                                                  \
-    do {                                                                                                               \
-        const pg_status pgi_status_ = (call);                                                                          \
-        if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
-    } while (0)
-
-static const char *const pgi_axis_name[3] = {"x", "y", "z"};
 static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
 
 // At most one flag of a group; none: the default.
@@ -6437,6 +7969,7 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 
 static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
                       pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
+                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT,
                       pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV;
 
 static const char *pgi_method_name(unsigned flags)
@@ -6446,17 +7979,18 @@ static const char *pgi_method_name(unsigned flags)
            : flags & PG_SOR    ? "PG_SOR"
            : flags & PG_VCYCLE ? "PG_VCYCLE"
            : flags & PG_WCYCLE ? "PG_WCYCLE"
+           : flags & PG_DIRECT ? "PG_DIRECT"
                                : "PG_FMG";
 }
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
-    const unsigned known = pgi_precisions | pgi_sweep_methods | pgi_cycle_methods | pgi_smoothers | PG_SYMMETRIC;
+    const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC;
     if (d->flags & ~known)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
-    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_sweep_methods | pgi_cycle_methods, PG_FMG));
+    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, PG_FMG));
     if (d->flags & pgi_cycle_methods) {
         PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, PG_SMOOTH_RBGS));
         return PG_OK;
@@ -6466,9 +8000,9 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
                           d->flags & pgi_smoothers);
-    if (d->flags & PG_MIXED)
+    if ((d->flags & PG_MIXED) && !(d->flags & PG_DIRECT))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG", method);
+                          "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE, PG_FMG or PG_DIRECT", method);
     if (d->flags & PG_SYMMETRIC)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC does not go with %s; use PG_VCYCLE", method);
     return PG_OK;
@@ -6494,13 +8028,17 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
+    if ((d->flags & PG_DIRECT) && d->omega != 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_DIRECT, which has none; leave it 0",
+                          d->omega);
     if ((d->flags & PG_SMOOTH_CHEBYSHEV) && d->omega != 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
     PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
-    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2, 0));
+    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, d->flags & PG_DIRECT ? 1 : 2, 0));
+    if (d->flags & PG_DIRECT) d->inner_cycles = 1;    // a second one would find what the first one has found
     if (symmetric && d->nu_pre != d->nu_post)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
                           d->nu_pre, d->nu_post);
@@ -6630,9 +8168,12 @@ static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ?
 
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
-    const double largest = pgi_largest(d->flags);
-    if (alpha == 0 || (alpha >= 1 / largest && alpha <= largest)) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0, or %g to %g in this precision", alpha,
+    const double largest = pgi_largest(d->flags), size = fabs(alpha);
+    if (alpha < 0 && !(d->flags & PG_DIRECT))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
+                          pgi_method_name(d->flags));
+    if (alpha == 0 || (size >= 1 / largest && size <= largest)) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
 }
 
@@ -6809,16 +8350,22 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
-    if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid ? 100 : 10000;
+    if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid || s->is_direct ? 100 : 10000;
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
                           stop->max_iter);
-    if (stop->check == 0) stop->check = s->multigrid ? 1 : 10;
+    if (stop->check == 0) stop->check = s->multigrid || s->is_direct ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     if (stop->max_iter > limit) stop->max_iter = limit;
     if (stop->min_iter > limit) stop->min_iter = limit;
     if (stop->check > limit) stop->check = limit;
-    if (stop->guess == PG_GUESS_DEFAULT) stop->guess = s->desc.flags & PG_FMG ? PG_GUESS_ZERO : PG_GUESS_U;
+    if (stop->guess == PG_GUESS_DEFAULT)
+        stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) ? PG_GUESS_ZERO : PG_GUESS_U;
+    if (s->is_direct && !s->mixed) {    // exactly one solve, whatever the guess; a second one would only repeat it
+        stop->guess = PG_GUESS_ZERO;
+        stop->min_iter = stop->check = 1;
+        stop->max_iter = checked ? 2 : 1;
+    }
     return PG_OK;
 }
 
@@ -7023,6 +8570,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
+    s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
     s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
 #if PGI_GPU
@@ -7038,6 +8586,12 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
                           s->desc.n[1], s->desc.n[2]);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
+    if (s->is_direct) {
+        const int previous = pgi_make_current(s);
+        const pg_status status = pgi_plan_direct(s, (*lines)->line[0], text);
+        pgi_restore_current(s, previous);
+        if (status != PG_OK) return status;
+    }
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
@@ -7122,10 +8676,13 @@ PG_API void pg_destroy(pg_solver *s)
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
         for (int q = 0; q < 4; q++)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
-        for (int q = 0; q < 3; q++)
+        for (int q = 0; q < 3; q++) {
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
+            if (s->has_fft[q]) cufftDestroy(s->fft[q]);
+        }
     }
 #endif
+    pgi_forget_direct(s);
     pgi_release(s);
     pgi_restore_current(s, previous);
     free(s);
@@ -7167,7 +8724,7 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
     const pg_status status = pgi_prepare(desc, s, &lines, text);
     if (status == PG_OK) *bytes = s->bytes;
     pgi_hierarchy_free(lines);
-    free(s);
+    pg_destroy(s);
     return status;
 }
 
@@ -7222,8 +8779,10 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     // sweeps as the grid is wide.
     int largest = s->desc.n[0];
     for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
-    c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
-    c.progress = s->multigrid ? 0.9 : 1;
+    c.window = s->multigrid   ? 4
+               : s->is_direct ? (s->mixed ? 2 : 0)
+                              : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
+    c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
     c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
@@ -7404,6 +8963,9 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
+    if (s->is_direct)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (s->multigrid) {
@@ -7420,8 +8982,8 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_check_system(s, u, f));
     if (!s->multigrid)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or pg_smooth",
-                          pgi_method_name(s->desc.flags));
+                          "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
+                          pgi_method_name(s->desc.flags), s->is_direct ? "pg_solve" : "pg_smooth");
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
     if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
@@ -7532,6 +9094,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
 {
     PGI_TRY(pgi_begin_call(s));
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
+    if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->desc.alpha = alpha;
     if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
     return PG_OK;

@@ -5,8 +5,8 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
 
-   and link it with  nvcc main.c poisson_gpu.o -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm  (and
-   -lcudart, if nvcc made it). A whole program (samples/hello.c, word for word):
+   and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
+   (and -lcudart -lcufft, if nvcc made it). A whole program (samples/hello.c, word for word):
 
 #include <math.h>
 #include <stdio.h>
@@ -49,9 +49,9 @@ int main(void)
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       variable beta, obstacles inside the box, free-space boundaries; direct and Krylov solvers; several GPUs;
-       alpha < 0; axes whose own spacing or metric varies by more than about 3 converge slowly (spacings that differ between
-       axes do not matter); irregular meshes and complex numbers at any time.
+       variable beta, obstacles inside the box, free-space boundaries; Krylov solvers; several GPUs; alpha < 0 but with
+       PG_DIRECT; multigrid on axes whose own spacing or metric varies by more than about 3 converges slowly (spacings that
+       differ between axes do not matter); irregular meshes and complex numbers at any time.
 
    ===================================================================================================================
    CONVENTIONS
@@ -104,7 +104,15 @@ int main(void)
        PG_WCYCLE  two visits on the coarser levels (at most 32 on one level): rarely needed.
        PG_RBGS, PG_SOR, PG_JACOBI   stationary sweeps: for smoothing, teaching, or tiny grids. SOR picks Young's omega
                   (D. Young 1954) by itself; iterations grow like n for SOR, like n^2 for the others.
-       PG_MIXED   f64 answers by f32 cycles (iterative refinement): half the memory traffic. With PG_VCYCLE, PG_WCYCLE, PG_FMG.
+       PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
+                  that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
+                  One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
+                  large prime factors is fast. alpha may be negative (but not where a periodic axis has coord or a metric); if
+                  -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
+                  pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
+                  keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
+       PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
+                  PG_WCYCLE, PG_FMG, PG_DIRECT.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
                   then reports PG_STAGNATED and the floor reached.
        PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
@@ -119,6 +127,7 @@ int main(void)
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
    and odd sizes a little more), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids and the faces for
    the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
+   PG_DIRECT works in u: 0.4 grids (small ones up to 1.2), one more with PG_MIXED.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
@@ -135,6 +144,7 @@ int main(void)
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
+                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
    LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
@@ -178,6 +188,7 @@ extern "C" {
     X(PG_DIVERGED, "diverged")             /* the residual grew by 1e8                                            */ \
     X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in f, u or face data (u is untouched), or met on the way */ \
     X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */ \
+    X(PG_RESONANCE, "resonance")           /* PG_DIRECT: -alpha is an eigenvalue, to round-off                    */ \
     X(PG_RUNNING, "running")               /* only in what the monitor sees                                       */
 
 #define PG_ENUM_(name, text) name,
@@ -205,6 +216,7 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_VCYCLE = 0x80,
     PG_WCYCLE = 0x100,
     PG_FMG = 0x200,                 /*            (default) */
+    PG_DIRECT = 0x400,
     PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
@@ -244,7 +256,7 @@ typedef struct pg_desc {
     const double *weight[3];        /* metric at the unknowns, n values > 0 (best: the mean over the control length) */
     const double *conductance[3];   /* metric between them, n+1 values > 0; the two end values may be 0, if not periodic */
     pg_face face[6];
-    double alpha;                   /* >= 0 */
+    double alpha;                   /* >= 0; with PG_DIRECT of either sign */
     double beta;                    /* > 0; 0 means 1 */
     int64_t stride_u[2];            /* stride_j, stride_k in elements; 0: packed */
     int64_t stride_f[2];
@@ -253,7 +265,7 @@ typedef struct pg_desc {
     double omega;                   /* over-relaxation or weight of the smoother or sweep; 0: chosen for the method */
     int nu_pre, nu_post;            /* smoothing sweeps, at most 16 each; 0: 2 and 1 (PG_SYMMETRIC: 2 and 2; PG_NONE: none) */
     int fmg_cycles;                 /* V-cycles a level in FMG, at most 16; 0: 1 */
-    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 */
+    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 (PG_DIRECT: always 1) */
     pg_backend backend;
     int device;                     /* PG_DEVICE(k): CUDA device k; 0: the calling thread's current device */
     pg_stream stream;               /* 0: the legacy default stream */
@@ -287,7 +299,7 @@ typedef struct pg_stop {
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
-                                       inner_cycles */
+                                       inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
     int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps. FMG also checks after its pass */
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
@@ -329,7 +341,7 @@ PG_API pg_status pg_get_report(pg_solver *solver, pg_report *report);
 
 /* Between solves: new boundary data (value, array); the kinds and Robin a, b must be those of pg_create. Six faces. */
 PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
-/* Between solves: a new alpha >= 0 (a new time step, say). */
+/* Between solves: a new alpha (a new time step, say); >= 0 but with PG_DIRECT. */
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
 /* Between solves: a new stream. The caller orders it after the work still under way on the old one. */
 PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);
