@@ -7530,7 +7530,9 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
                (columns < PGI_BLOCK / d->parts || d->parts < PGI_BLOCK / 4))
             d->parts *= 2;
         const int64_t blocks = ((n - 1) / d->parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
-        d->marks_bytes = (size_t)(2 * (blocks - 1) * d->parts * columns) * sizeof(double);
+        // With alpha < 0 one thread eliminates a whole line.
+        const int64_t whole = (n - 1 + PGI_LINE_BLOCK) / PGI_LINE_BLOCK, parted = (blocks - 1) * d->parts;
+        d->marks_bytes = (size_t)(2 * (parted > whole - 1 ? parted : whole - 1) * columns) * sizeof(double);
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double room = budget;
