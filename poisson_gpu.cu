@@ -155,6 +155,7 @@ struct pgi_grid {
     void *base;    // element (0,0,0), or where its address is kept
     int indirect;
     int64_t sj, sk;
+    int64_t problem;    // from one of a batch to the next, where an operation takes several
 };
 
 // The boundary data of a level, in a table: kernels that need them are few.
@@ -192,6 +193,7 @@ struct pgi_state {
     double shift;            // to be removed from u
     double scale;            // PG_MIXED
     int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
+    int problem;             // of a batch
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
     int resonant;       // PG_DIRECT met an eigenvalue that is 0 to round-off
@@ -318,12 +320,14 @@ struct pg_solver {
     void *stage_face[6];
     double *partials;
     pgi_state *state;         // in the workspace
+    pgi_state *reported;      // the problem of a batch that fared worst; without a batch the same
     pgi_state host;           // its copy on the host
     double volume;            // sum of the weights
     pgi_spectrum spectrum;    // PG_SOR
     int choose_omega;         // PG_SOR: omega follows alpha
     pgi_direct direct;
     int is_direct;
+    int together;      // problems of a batch that the operations of PG_DIRECT take at once
     int small;         // first level that is left to the kernel of small levels, or levels
     int small_base;    // level 0 of its tables
     pgi_small_job small_job;
@@ -500,9 +504,10 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 #define PGI_RARE
 #endif
 template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st,
-                                                           unsigned touched, int i, int j, int k)
+                                                           unsigned touched, int i, int j, int k, int problem = 0)
 {
-    const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
+    const int64_t nx = faces->n[0], ny = faces->n[1], nz = faces->n[2];
+    const int64_t place[3] = {j + ny * (k + nz * problem), i + nx * (k + nz * problem), i + nx * (j + ny * problem)};
     T sum = 0;
     for (int q = 0; q < 6; q++)
         if (touched >> q & 1) sum += (T)faces->coefficient[q] * pgi_face_value<T>(faces, st, q, place[q / 2]);
@@ -923,7 +928,7 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window;
+    int window, problem;
     double progress, epsilon, unit;
 };
 
@@ -944,10 +949,11 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->progress = c.progress;
     st->epsilon = c.epsilon;
     st->unit = c.unit;
+    st->problem = c.problem;
     st->mean = 0;
 }
 
-// One step of control. argument: of PGI_COUNT the iterations just done.
+// One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
     switch (step) {
@@ -956,7 +962,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->mean = st->removed = st->shift = 0;
         st->scale = 1;
         st->valid = st->go = 1;
-        st->resonant = 0;
+        if (!argument) st->resonant = 0;
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
         st->next_check = st->inner = st->stop.max_iter;
@@ -1003,6 +1009,34 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     default: st->end_ns = now;
     }
+}
+
+// How a problem of a batch fared: the larger the worse.
+static PGI_HD inline int pgi_gravity(int outcome)
+{
+    return outcome == PG_CANCELLED      ? 7
+           : outcome == PG_NOT_A_NUMBER ? 6
+           : outcome == PG_DIVERGED     ? 5
+           : outcome == PG_RESONANCE    ? 4
+           : outcome == PG_MAX_ITER     ? 3
+           : outcome == PG_STAGNATED    ? 2
+           : outcome == PG_CONVERGED    ? 1
+                                        : 0;
+}
+static PGI_HD inline int pgi_is_worse(const pgi_state *a, const pgi_state *b)
+{
+    const int gravity = pgi_gravity(a->outcome) - pgi_gravity(b->outcome);
+    return gravity ? gravity > 0
+                   : a->last / (a->rhs_norm > 0 ? a->rhs_norm : 1) > b->last / (b->rhs_norm > 0 ? b->rhs_norm : 1);
+}
+
+// Keeps the report of the worst one. first: program of this solve.
+static PGI_HD inline void pgi_keep_worst(pgi_state *worst, const pgi_state *st, int first)
+{
+    const uint64_t start = first ? st->start_ns : worst->start_ns;
+    if (first || pgi_is_worse(st, worst)) *worst = *st;
+    worst->start_ns = start;
+    worst->end_ns = st->end_ns;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -1552,7 +1586,7 @@ static int pgi_cpu_slabs(int64_t points, int planes)
 
 static pgi_grid pgi_no_grid()
 {
-    pgi_grid g = {NULL, 0, 0, 0};
+    pgi_grid g = {NULL, 0, 0, 0, 0};
     return g;
 }
 
@@ -3824,6 +3858,10 @@ static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 }
 
 static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(st, c); }
+static __global__ void pgi_keep_worst_kernel(pgi_state *worst, const pgi_state *st, int first)
+{
+    pgi_keep_worst(worst, st, first);
+}
 
 // ---- launchers ----
 
@@ -4327,9 +4365,9 @@ static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_s
 }
 #endif
 
-static void pgi_cuda_read_state(pg_solver *s)
+static void pgi_cuda_read_state(pg_solver *s, const pgi_state *from)
 {
-    PGI_CUDA(s, cudaMemcpyAsync(&s->host, s->state, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
+    PGI_CUDA(s, cudaMemcpyAsync(&s->host, from, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
     PGI_CUDA(s, cudaStreamSynchronize(s->stream));
 }
 
@@ -4342,10 +4380,10 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 #endif
     for (;;) {
-        if (gate == PGI_GO || gate == PGI_VALID || gate == PGI_UNWRITTEN) pgi_cuda_read_state(s);
+        if (gate == PGI_GO || gate == PGI_VALID || gate == PGI_UNWRITTEN) pgi_cuda_read_state(s, s->state);
         if (gate == PGI_GO && s->monitor && s->failed == PG_OK) {
             pgi_monitor(s, &s->host);
-            pgi_cuda_read_state(s);
+            pgi_cuda_read_state(s, s->state);
         }
         if (s->failed || !pgi_gate(&s->host, gate)) return;
         body(s);
@@ -4475,7 +4513,7 @@ static void *pgi_take_table(pgi_arena *a, size_t bytes, void **host)
 static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
 {
     const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2];
-    const pgi_grid g = {pgi_take_block(a, points * element), 0, n[0], (int64_t)n[0] * n[1]};
+    const pgi_grid g = {pgi_take_block(a, points * element), 0, n[0], (int64_t)n[0] * n[1], 0};
     return g;
 }
 
@@ -4483,7 +4521,7 @@ static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
 static pgi_grid pgi_direct_grid(const pg_solver *s, const void *data, const int64_t stride[2])
 {
     const int turned = s->desc.dim == 2;
-    const pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned]};
+    const pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned], stride[2]};
     return g;
 }
 
@@ -4676,10 +4714,13 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     const size_t table_bytes = arena->used;
 
     s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
+    s->reported = d->batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
     s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (s->cuda ? PGI_REDUCE_BLOCKS : PGI_CHUNKS));
     char *const state = (char *)s->state;
-    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1]};
-    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1]};
+    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
+                                d->stride_u[2]};
+    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
+                                d->stride_f[2]};
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
     if (s->is_direct) pgi_layout_direct(s, arena);
@@ -4718,14 +4759,21 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
                          s->mixed && !outer);
     }
     if (s->staged) {
-        s->stage_u = pgi_take_grid(arena, s->outer.n, outer_element);
-        s->stage_f = pgi_take_grid(arena, s->outer.n, outer_element);
+        const int64_t points = s->outer.points;
+        pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
+        for (int q = 0; q < 2; q++) {
+            const pgi_grid g = {pgi_take_block(arena, (size_t)(d->batch * points) * outer_element), 0, s->outer.n[0],
+                                (int64_t)s->outer.n[0] * s->outer.n[1], points};
+            *stage[q] = g;
+        }
         for (int q = 0; q < 6; q++) {
             const size_t count = (size_t)s->outer.n[pgi_plane_axis(q, 0)] * (size_t)s->outer.n[pgi_plane_axis(q, 1)];
-            s->stage_face[q] = h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, count * outer_element);
+            s->stage_face[q] =
+                h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, (size_t)d->batch * count * outer_element);
         }
         s->outer.u.sj = s->outer.f.sj = s->outer.n[0];
         s->outer.u.sk = s->outer.f.sk = (int64_t)s->outer.n[0] * s->outer.n[1];
+        s->outer.u.problem = s->outer.f.problem = points;
         if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     }
     return table_bytes;
@@ -5458,7 +5506,7 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     pgi_small_store(k, l + 1, coarse.u, coarse.far_u);
-    const pgi_grid unused = {NULL, 0, coarse.far_u.sj, coarse.far_u.sk};
+    const pgi_grid unused = {NULL, 0, coarse.far_u.sj, coarse.far_u.sk, 0};
     pgi_interpolation<T> from = pgi_interpolation_of(&k.state, full ? &fine.faces : NULL, full ? &coarse.faces : NULL,
                                                      fine.n[0], coarse.box, unused);
     from.v = coarse.far_u.at;
@@ -6139,17 +6187,25 @@ static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror
 // -------------------------------------------------------------------------------------------------------------------
 
 // u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
-// columns along an axis are numbered, the lower one of the other axes first, and two neighbours make a pair: odd counts
-// of rows need no care. A transform is complex transforms of pairs, between two maps: before and after.
+// columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch, and
+// two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between two
+// maps: before and after.
 
-static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[3])
+// A place is i, j, k and the problem.
+static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[4])
 {
-    const int row = axis == 0 ? n[1] : n[0], short_way = column <= 0x7fffffff;    // 64-bit division is slow on GPUs
+    const int row = axis == 0 ? n[1] : n[0], rows = axis == 2 ? n[1] : n[2];
+    const int short_way = column <= 0x7fffffff;    // 64-bit division is slow on GPUs
     const int lower = short_way ? (int)((unsigned)column % (unsigned)row) : (int)(column % row);
-    const int upper = short_way ? (int)((unsigned)column / (unsigned)row) : (int)(column / row);
+    int64_t upper = short_way ? (int64_t)((unsigned)column / (unsigned)row) : column / row;
+    at[3] = 0;
+    if (upper >= rows) {
+        at[3] = short_way ? (int)((unsigned)upper / (unsigned)rows) : (int)(upper / rows);
+        upper -= (int64_t)at[3] * rows;
+    }
     at[0] = axis == 0 ? 0 : lower;
-    at[1] = axis == 0 ? lower : axis == 1 ? 0 : upper;
-    at[2] = axis == 2 ? 0 : upper;
+    at[1] = axis == 0 ? lower : axis == 1 ? 0 : (int)upper;
+    at[2] = axis == 2 ? 0 : (int)upper;
 }
 
 template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
@@ -6287,9 +6343,9 @@ static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int 
     return (p.padded ? e + (e >> 3) : e) * p.element + second * p.transform + pair * p.pair;
 }
 
-static PGI_HD inline int64_t pgi_offset(const int at[3], int64_t sj, int64_t sk)
+static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
 {
-    return at[0] + at[1] * sj + at[2] * sk;
+    return at[0] + at[1] * g.sj + at[2] * g.sk + at[3] * g.problem;
 }
 
 namespace
@@ -6302,13 +6358,13 @@ template <class T> struct pgi_column_reader {
     const T *f;
     int64_t stride;
     T mean;
-    int axis, n, at[3];
+    int axis, n, at[4];
     unsigned mask, touched;    // faces that have data, and those that the whole column touches
     PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
         : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
     {
         pgi_column_place(size, axis, column, at);
-        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f.sj, rhs.f.sk);
+        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f);
         stride = axis == 0 ? 1 : axis == 1 ? rhs.f.sj : rhs.f.sk;
         n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
         mask = pgi_face_mask(rhs, state);
@@ -6322,7 +6378,7 @@ template <class T> struct pgi_column_reader {
         if (!here) return value - mean;
         return value - mean +
                pgi_face_terms<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
-                                 axis == 2 ? i : at[2]);
+                                 axis == 2 ? i : at[2], at[3]);
     }
     PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
 };
@@ -6369,19 +6425,19 @@ template <class T> struct pgi_buffer_reader {
 
 // Writes element k of a pair of columns.
 template <class T> static PGI_HD inline void pgi_write_pair(const int n[3], int axis, int64_t column, int64_t columns,
-                                                            int k, pgi_complex<T> v, T *u, int64_t sj, int64_t sk)
+                                                            int k, pgi_complex<T> v, T *u, const pgi_grid &to)
 {
-    const int64_t along = k * (axis == 0 ? 1 : axis == 1 ? sj : sk);
-    int low[3], high[3];
+    const int64_t along = k * (axis == 0 ? 1 : axis == 1 ? to.sj : to.sk);
+    int low[4], high[4];
     if (column >= columns) return;
     pgi_column_place(n, axis, column, low);
-    T *const p = u + pgi_offset(low, sj, sk) + along;
+    T *const p = u + pgi_offset(low, to) + along;
     if (column + 1 == columns) {
         *p = v.x;
         return;
     }
     pgi_column_place(n, axis, column + 1, high);
-    T *const q = u + pgi_offset(high, sj, sk) + along;
+    T *const q = u + pgi_offset(high, to) + along;
     if (pgi_is_pair(p, q))
         *(pgi_complex<T> *)p = v;
     else
@@ -6597,13 +6653,13 @@ template <class T> static PGI_HD inline int pgi_line_exchanging(const pgi_axis<d
 }
 
 // What the other axes and alpha add to the line of a column.
-static PGI_HD inline double pgi_column_shift(const pgi_direct &d, double alpha, const int at[3])
+static PGI_HD inline double pgi_column_shift(const pgi_direct &d, double alpha, const int *at)
 {
     return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
 }
 
 // The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem.
-static PGI_HD inline double pgi_mode_inverse(const pgi_direct &d, double alpha, const int at[3], int *resonant)
+static PGI_HD inline double pgi_mode_inverse(const pgi_direct &d, double alpha, const int *at, int *resonant)
 {
     const double sum = (d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], total = sum + alpha;
     if (alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha)) {
@@ -6679,9 +6735,10 @@ static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *sca
     for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
 }
 
+// Columns along an axis, of all problems that are taken at once.
 static int64_t pgi_columns(const pg_solver *s, int axis)
 {
-    return (int64_t)s->work.n[0] * s->work.n[1] * s->work.n[2] / s->work.n[axis];
+    return s->together * ((int64_t)s->work.n[0] * s->work.n[1] * s->work.n[2] / s->work.n[axis]);
 }
 
 // Bytes of a pair of columns in the buffer.
@@ -6732,7 +6789,7 @@ static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int 
 static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
 {
     pgi_direct *d = &s->direct;
-    const size_t grid = (size_t)(pgi_columns(s, 0) * s->work.n[0]) * pgi_element(s->desc.flags);
+    const size_t grid = (size_t)(pgi_columns(s, 0) * s->work.n[0]) * pgi_element(s->desc.flags);    // of all problems
     int64_t tiles = 1;
     for (int a = 0; a < 3; a++) {
         const size_t n = (size_t)s->work.n[a];
@@ -6794,6 +6851,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
     d->line = -1;
     d->scale = 1;
+    s->together = s->mixed ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     for (int a = 0; a < 3; a++) {
         if (pgi_can_transform(line[a])) continue;
         if (d->line >= 0)
@@ -6960,7 +7018,7 @@ template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_le
 {
     const pgi_direct *d = &s->direct;
     const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) if (l->points * s->together > PGI_SERIAL))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
             body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
@@ -6997,7 +7055,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
         for (int k = 0; k < series.n; k++)
             for (int w = 0; w < W && first + 2 * w < columns; w++) {
                 const pgi_buffer_reader<T> at = {result, spread, series.length, w, 0};
-                pgi_write_pair(l->n, axis, first + 2 * w, columns, k, pgi_after<T>(series, k, at), u, to.sj, to.sk);
+                pgi_write_pair(l->n, axis, first + 2 * w, columns, k, pgi_after<T>(series, k, at), u, to);
             }
     });
 }
@@ -7041,11 +7099,13 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     if (d.line < 0) {
         pgi_cpu_rows(l, [&](int j, int k) {
             int here = 0;
-            const pgi_column_reader<T> read(b, from, 0, l->n, j + (int64_t)l->n[1] * k);
-            for (int i = 0; i < l->n[0]; i++) {
-                const int at[3] = {i, j, k};
-                const double inverse = pgi_mode_inverse(d, alpha, at, &here);
-                u[i + j * to.sj + k * to.sk] = (T)(inverse * (double)read(i));
+            for (int problem = 0; problem < s->together; problem++) {
+                const pgi_column_reader<T> read(b, from, 0, l->n, j + l->n[1] * (k + (int64_t)l->n[2] * problem));
+                for (int i = 0; i < l->n[0]; i++) {
+                    const int at[4] = {i, j, k, problem};
+                    const double inverse = pgi_mode_inverse(d, alpha, at, &here);
+                    u[pgi_offset(at, to)] = (T)(inverse * (double)read(i));
+                }
             }
             if (here) {
                 PGI_OMP(omp atomic write)
@@ -7061,7 +7121,7 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
         double *x = (double *)memory;
         const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
         const int count = columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE;
-        int place[PGI_TILE][3], here = 0;
+        int place[PGI_TILE][4], here = 0;
         for (int q = 0; q < count; q++) pgi_column_place(l->n, d.line, first + q, place[q]);
         for (int q = 0; q < count; q++) {
             const pgi_column_reader<T> read(b, from, d.line, l->n, first + q);
@@ -7069,9 +7129,7 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
         }
         for (int q = 0; q < count; q++) pgi_cpu_line(d, pgi_column_shift(d, alpha, place[q]), alpha, x + q, c, &here);
         for (int k = 0; k < n; k++)
-            for (int q = 0; q < count; q++)
-                u[place[q][0] + place[q][1] * to.sj + place[q][2] * to.sk + k * stride] =
-                    (T)x[(int64_t)k * PGI_TILE + q];
+            for (int q = 0; q < count; q++) u[pgi_offset(place[q], to) + k * stride] = (T)x[(int64_t)k * PGI_TILE + q];
         if (here) {
             PGI_OMP(omp atomic write)
             resonant = 1;
@@ -7119,13 +7177,14 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     if (pair >= c.pairs || k >= total) return;
     const pgi_buffer_reader<T> at = {buffer, c.spread, series.length, pair, 0};
     pgi_write_pair(n, c.axis, 2 * (c.first + pair), c.columns, (int)k, pgi_after<T>(series, (int)k, at),
-                   pgi_data<T>(to), to.sj, to.sk);
+                   pgi_data<T>(to), to);
 }
 
-// Where the columns of an elimination lie: column q begins at (q % row) + (q / row) * row_stride.
+// The columns of an elimination: in u, or side by side in the buffer.
 struct pgi_lines {
     int64_t first, columns;    // of all columns of the axis
-    int64_t row, row_stride, stride;
+    int64_t stride;
+    int staged;
 };
 
 // A block eliminates PGI_BLOCK / parts lines, a thread one part of a line. The parts' separators are solved for by
@@ -7141,10 +7200,10 @@ template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int64_t local = (int64_t)blockIdx.x * wide + lane;
     const int inside = local < lines.columns;
     const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    int at[3] = {0, 0, 0};
+    int at[4] = {0, 0, 0, 0};
     if (inside) pgi_column_place(all, d.line, lines.first + local, at);
     const double alpha = state->alpha, mu = pgi_column_shift(d, alpha, at);
-    T *const x = pgi_data<T>(u) + (inside ? local % lines.row + local / lines.row * lines.row_stride : 0);
+    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
     const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
     const pgi_column c = {lines.stride, lines.columns,
                           d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
@@ -7198,15 +7257,15 @@ template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
 template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
                                                             pgi_state *state, pgi_shape h)
 {
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
-    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const pgi_column_reader<T> read(b, from, 2, n, t.i + (int64_t)n[0] * t.j);
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks, n[2]);
+    if (t.i >= n[0] || t.j >= n[1]) return;
+    const pgi_column_reader<T> read(b, from, 2, n, t.i + n[0] * (t.j + (int64_t)n[1] * problem));
     int resonant = 0;
     for (int k = t.k0; k < t.k1; k++) {
-        const int at[3] = {t.i, t.j, k};
+        const int at[4] = {t.i, t.j, k, problem};
         const double inverse = pgi_mode_inverse(d, state->alpha, at, &resonant);
-        pgi_data<T>(to)[pgi_offset(at, to.sj, to.sk)] = (T)(inverse * (double)read(k));
+        pgi_data<T>(to)[pgi_offset(at, to)] = (T)(inverse * (double)read(k));
     }
     if (resonant) state->resonant = 1;
 }
@@ -7366,8 +7425,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
         const pgi_buffer_reader<T> at = {x, c.spread, series.length, pair, series.inverse};
         for (int k = begin; k < series.n; k += step)
-            pgi_write_pair(n, c.axis, first + 2 * pair, c.columns, k, pgi_after<T>(series, k, at), pgi_data<T>(to),
-                           to.sj, to.sk);
+            pgi_write_pair(n, c.axis, first + 2 * pair, c.columns, k, pgi_after<T>(series, k, at), pgi_data<T>(to), to);
     }
 }
 
@@ -7477,24 +7535,23 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
     const pgi_direct &d = s->direct;
     if (d.line < 0) {
         const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-        PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_divide_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, h);
+        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, d, pgi_box_of(l, T()), from, to,
+                   s->state, h);
         return;
     }
     const int wide = PGI_BLOCK / d.parts;
-    const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t row, int64_t row_stride,
-                            int64_t stride) {
-        const pgi_lines lines = {first, columns, row, row_stride, stride};
+    const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
+        const pgi_lines lines = {first, columns, stride, staged};
         const auto kernel = d.parts > 1 || d.line_periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
         PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d, pgi_box_of(l, T()), u, lines, s->state);
     };
     if (!pgi_is_staged(s, d.line)) {
-        launch(to, 0, pgi_columns(s, d.line), l->n[0], d.line == 1 ? to.sk : to.sj, d.line == 1 ? to.sj : to.sk);
+        launch(to, 0, pgi_columns(s, d.line), d.line == 1 ? to.sj : to.sk, 0);
         return;
     }
-    const pgi_grid buffer = {d.buffer, 0, 0, 0};
-    pgi_cuda_chunks<T>(s, l, d.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
-        launch(buffer, first, columns, columns, 0, 2 * d.pairs[d.line]);
-    });
+    const pgi_grid buffer = {d.buffer, 0, 0, 0, 0};
+    pgi_cuda_chunks<T>(s, l, d.line, 0, 0, from, to,
+                       [&](int64_t first, int64_t columns) { launch(buffer, first, columns, 2 * d.pairs[d.line], 1); });
 }
 
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
@@ -7784,7 +7841,7 @@ static void pgi_step_cycle(pg_solver *s)
 
 static void pgi_step_direct(pg_solver *s)
 {
-    pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+    if (s->guess_zero) pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
     s->ops->control(s, PGI_COUNT, 1);
     pgi_step_check(s);
 }
@@ -7830,18 +7887,21 @@ static void pgi_step_centre(pg_solver *s)
     s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
 }
 
-// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given.
+// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
+// batch of PG_DIRECT is solved at once, without checks, and then checked problem after problem: u as it is counts as
+// solved for then (guess_zero is 0, otherwise never with PG_DIRECT).
 static void pgi_program(pg_solver *s)
 {
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
+    s->together = at_once && !s->checked ? s->desc.batch : 1;
     if (s->small == 0 && !s->mixed && !s->monitor) {
         s->ops->small(s, 0, s->level[0].u, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
         return;
     }
-    s->ops->control(s, PGI_BEGIN, 0);
-    if (s->may_be_singular) {
+    s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
+    if (s->may_be_singular && s->together == 1) {    // else the null mode of each is left out on the way
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
@@ -7849,9 +7909,9 @@ static void pgi_program(pg_solver *s)
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_RHS, 0);
     }
-    if (s->may_be_singular && !s->guess_zero)
+    if (s->may_be_singular && !s->guess_zero && !at_once)
         s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);    // a large constant would drown the rest
-    if (s->checked && s->guess_zero) {
+    if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
@@ -7885,6 +7945,10 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->first_residual = st->first;
     r->residual = st->last;
     r->removed_mean = st->removed;
+    r->problem = st->problem;
+    if (s->is_direct && !s->mixed && s->desc.batch > 1 && s->may_be_singular && st->alpha == 0 &&
+        st->history_count == 0)
+        r->removed_mean = NAN;    // not worked out
     r->milliseconds = st->end_ns > st->start_ns ? (double)(st->end_ns - st->start_ns) * 1e-6 : 0;
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
@@ -7916,7 +7980,9 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
                  st->iterations ? "%s: the residual overflowed in iteration %d"
-                                : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
+                 : s->is_direct && !s->mixed && s->desc.batch > 1
+                     ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
+                     : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
                  name, r->iterations);
         break;
     default:
@@ -8066,29 +8132,64 @@ static pg_status pgi_check_size(pg_desc *d, char text[512])
         if (d->n[a] != 1)
             return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a,
                               d->n[a]);
+    if (d->batch == 0) d->batch = 1;
+    if (d->batch < 1 || d->batch > limit)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "batch is %d; it must be 1 to %d, or 0 for one problem", d->batch,
+                          limit);
+    points *= d->batch;
     if (points > 1e15)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d x %d x %d = %.3g unknowns; at most 1e15 can be addressed",
-                          d->n[0], d->n[1], d->n[2], points);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "n is %d x %d x %d, batch %d: %.3g unknowns; at most 1e15 can be addressed", d->n[0], d->n[1],
+                          d->n[2], d->batch, points);
     return PG_OK;
 }
 
-static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[2], char text[512])
+// The axes of a window from the smallest stride to the largest: rows, planes and problems may lie in any order.
+struct pgi_nest {
+    int64_t count[3], stride[3];
+    int levels;    // of axes that have more than one
+};
+static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
 {
-    const int64_t nx = d->n[0], ny = d->n[1], nz = d->n[2], limit = INT64_MAX / 64;
-    if (stride[0] == 0) stride[0] = nx;
-    if (stride[1] == 0) stride[1] = stride[0] < limit / ny ? stride[0] * ny : stride[0];
-    const int64_t sj = stride[0], sk = stride[1];
-    if (sj < 0 || sk < 0 || sj > limit / ny || sk > limit / nz)
+    const int64_t count[3] = {d->n[1], d->n[2], d->batch};
+    pgi_nest nest;
+    nest.levels = 0;
+    for (int a = 0; a < 3; a++) {
+        if (count[a] == 1) continue;
+        int at = nest.levels++;
+        for (; at > 0 && nest.stride[at - 1] > stride[a]; at--)
+            nest.count[at] = nest.count[at - 1], nest.stride[at] = nest.stride[at - 1];
+        nest.count[at] = count[a], nest.stride[at] = stride[a];
+    }
+    return nest;
+}
+
+static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[3], char text[512])
+{
+    const int64_t nx = d->n[0], count[3] = {d->n[1], d->n[2], d->batch}, limit = INT64_MAX / 64;
+    int64_t packed = nx;
+    int too_far = 0;
+    for (int a = 0; a < 3; a++) {
+        if (stride[a] == 0) stride[a] = packed;
+        too_far = too_far || stride[a] < 0 || stride[a] > limit / count[a];
+        if (!too_far && (a == 0 || packed < stride[a] * count[a])) packed = stride[a] * count[a];
+    }
+    char values[80];
+    snprintf(values, sizeof values, d->batch > 1 ? "{%lld, %lld, %lld}" : "{%lld, %lld}", (long long)stride[0],
+             (long long)stride[1], (long long)stride[2]);
+    if (too_far)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "%s is {%lld, %lld}; strides must be positive, and the array small enough to address", name,
-                          (long long)sj, (long long)sk);
-    const int apart_jk = (ny == 1 || sj >= nx) && (nz == 1 || sk >= (ny - 1) * sj + nx);
-    const int apart_kj = (nz == 1 || sk >= nx) && (ny == 1 || sj >= (nz - 1) * sk + nx);
-    if (!apart_jk && !apart_kj)
-        return pgi_refuse(
-            text, PG_ERROR_ARGUMENT,
-            "%s is {%lld, %lld}: rows of %lld or planes of %lld x %lld elements overlap; give larger ones", name,
-            (long long)sj, (long long)sk, (long long)nx, (long long)nx, (long long)ny);
+                          "%s is %s; strides must be positive, and the array small enough to address", name, values);
+    const pgi_nest nest = pgi_nest_of(d, stride);
+    int64_t span = nx;
+    for (int a = 0; a < nest.levels; a++) {
+        if (nest.stride[a] < span)
+            return pgi_refuse(
+                text, PG_ERROR_ARGUMENT,
+                "%s is %s: rows of %lld, planes of %lld x %lld elements or problems overlap; give larger ones", name,
+                values, (long long)nx, (long long)nx, (long long)count[0]);
+        span += nest.stride[a] * (nest.count[a] - 1);
+    }
     return PG_OK;
 }
 
@@ -8371,32 +8472,32 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     return PG_OK;
 }
 
-static int64_t pgi_extent(const pg_desc *d, const int64_t stride[2])
+// Elements from the first to behind the last one.
+static int64_t pgi_extent(const pg_desc *d, const int64_t stride[3])
 {
-    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1];
+    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1] + (d->batch - 1) * stride[2];
+}
+
+// Is the distance one between elements of two windows that are nested alike?
+static int pgi_meets(const pgi_nest &nest, int levels, int64_t nx, int64_t distance)
+{
+    if (levels == 0) return distance > -nx && distance < nx;
+    const int64_t stride = nest.stride[levels - 1], count = nest.count[levels - 1], near = distance / stride;
+    for (int64_t p = near - 1; p <= near + 1; p++)
+        if (p > -count && p < count && pgi_meets(nest, levels - 1, nx, distance - p * stride)) return 1;
+    return 0;
 }
 
 // Do two windows share an element? Windows of one array may interleave: with equal strides the distance decides.
-static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[2], const void *y, const int64_t sy[2],
+static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[3], const void *y, const int64_t sy[3],
                        size_t element)
 {
     const intptr_t bytes = (intptr_t)element, a = (intptr_t)x, b = (intptr_t)y;
     if (a + pgi_extent(d, sx) * bytes <= b || b + pgi_extent(d, sy) * bytes <= a) return 0;
-    if ((d->n[1] > 1 && sx[0] != sy[0]) || (d->n[2] > 1 && sx[1] != sy[1]) || (b - a) % bytes) return 1;
-    const int64_t far = INT64_MAX / 4;    // the stride of an axis of one does not matter
-    const int64_t j = d->n[1] > 1 ? sx[0] : far, k = d->n[2] > 1 ? sx[1] : far;
-    const int64_t large = j > k ? j : k, small = j > k ? k : j;
-    const int64_t many = j > k ? d->n[1] : d->n[2], few = j > k ? d->n[2] : d->n[1];
-    const int64_t distance = (b - a) / bytes;
-    for (int64_t p = distance / large - 1; p <= distance / large + 1; p++) {
-        if (p <= -many || p >= many) continue;
-        const int64_t rest = distance - p * large;
-        for (int64_t q = rest / small - 1; q <= rest / small + 1; q++) {
-            const int64_t i = rest - q * small;
-            if (q > -few && q < few && i > -d->n[0] && i < d->n[0]) return 1;
-        }
-    }
-    return 0;
+    const pgi_nest nest = pgi_nest_of(d, sx), other = pgi_nest_of(d, sy);
+    for (int q = 0; q < nest.levels; q++)
+        if (nest.stride[q] != other.stride[q] || nest.count[q] != other.count[q]) return 1;
+    return (b - a) % bytes || pgi_meets(nest, nest.levels, d->n[0], (b - a) / bytes);
 }
 
 // One array of a call: there, aligned to its element, and of the declared kind.
@@ -8745,7 +8846,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 #if PGI_GPU
 // Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in
 // planes, as their stride need not be a multiple of the rows'.
-static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
+static void pgi_stage_problem(pg_solver *s, void *host, const int64_t stride[3], void *device, int to_device)
 {
     const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1],
                  nz = (size_t)s->desc.n[2];
@@ -8766,14 +8867,77 @@ static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *d
 }
 #endif
 
-// Puts the arguments of a call where the operations find them; host arrays on the GPU are copied first. Any of read_u,
-// read_f says that the array's contents matter.
-static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f, const pg_stop *stop)
+// Where a problem of a batch begins.
+static char *pgi_problem_at(const pg_solver *s, const void *data, const int64_t stride[3], int problem)
+{
+    return (char *)data + problem * stride[2] * (int64_t)pgi_element(s->desc.flags);
+}
+
+// The bytes of one problem's boundary data on a face.
+static size_t pgi_face_bytes(const pg_solver *s, int q)
+{
+    return (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] *
+           pgi_element(s->desc.flags);
+}
+
+#if PGI_GPU
+static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
+{
+    return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
+}
+
+static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int to_device)
+{
+    const int *const n = s->desc.n;
+    if ((n[1] == 1 || stride[0] == n[0]) && (n[2] == 1 || stride[1] == (int64_t)n[0] * n[1]) &&
+        (s->desc.batch == 1 || stride[2] == stage.problem)) {
+        const size_t bytes = (size_t)s->desc.batch * (size_t)stage.problem * pgi_element(s->desc.flags);
+        PGI_CUDA(s, cudaMemcpyAsync(to_device ? stage.base : host, to_device ? host : stage.base, bytes,
+                                    to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, s->stream));
+        return;
+    }
+    for (int q = 0; q < s->desc.batch; q++)
+        pgi_stage_problem(s, pgi_problem_at(s, host, stride, q), stride, pgi_staged_at(s, stage, q), to_device);
+}
+#endif
+
+// Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
+// the array's contents matter.
+static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        s->stream = (cudaStream_t)s->desc.stream;
+        s->recording = pgi_capturing(s);
+        s->depth = 0;
+        if (s->recording && s->staged)
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                              "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
+        if (s->staged) {
+            if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
+            if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
+            for (int q = 0; q < 6; q++)
+                if (s->work.face[q].array)
+                    PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], s->work.face[q].array,
+                                                (size_t)s->desc.batch * pgi_face_bytes(s, q), cudaMemcpyHostToDevice,
+                                                s->stream));
+        }
+        return s->failed;
+    }
+#else
+    (void)u, (void)f, (void)read_u, (void)read_f;
+#endif
+    return s->failed;
+}
+
+// Puts the arguments of a call where the operations find them, for one problem of the batch.
+static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
     pgi_call c;
     memset(&c, 0, sizeof c);
-    c.u = (void *)u;
-    c.f = (void *)f;
+    c.u = pgi_problem_at(s, u, s->desc.stride_u, problem);
+    c.f = pgi_problem_at(s, f, s->desc.stride_f, problem);
+    c.problem = problem;
     c.alpha = s->desc.alpha;
     c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
@@ -8789,45 +8953,32 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
     for (int q = 0; q < 6; q++) {
+        const char *array = (const char *)s->work.face[q].array;
         c.face[q].value = s->work.face[q].value;
-        c.face[q].plane = s->work.face[q].array;
+#if PGI_GPU
+        if (s->staged && array) array = (const char *)s->stage_face[q];
+#endif
+        c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
     }
 #if PGI_GPU
     if (s->cuda) {
-        s->stream = (cudaStream_t)s->desc.stream;
-        s->recording = pgi_capturing(s);
-        s->depth = 0;
-        if (s->recording && s->staged)
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
         if (s->staged) {
-            c.u = s->stage_u.base;
-            c.f = s->stage_f.base;
-            if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, c.u, 1);
-            if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, c.f, 1);
-            for (int q = 0; q < 6; q++) {
-                if (!c.face[q].plane) continue;
-                const size_t count = (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)];
-                PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], c.face[q].plane, count * pgi_element(s->desc.flags),
-                                            cudaMemcpyHostToDevice, s->stream));
-                c.face[q].plane = s->stage_face[q];
-            }
+            c.u = pgi_staged_at(s, s->stage_u, problem);
+            c.f = pgi_staged_at(s, s->stage_f, problem);
         }
         PGI_LAUNCH(s, 1, dim3(1), pgi_enter_kernel, s->state, c);
-        return s->failed;
+        return;
     }
 #endif
-    (void)read_u, (void)read_f;
     pgi_enter(s->state, c);
-    return PG_OK;
 }
 
 // Ends a piece: copies results of staged calls back and waits for them.
-static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[2], pgi_grid from)
+static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from)
 {
 #if PGI_GPU
     if (s->cuda && s->staged && s->failed == PG_OK) {
-        if (result) pgi_stage(s, result, stride, from.base, 0);
+        if (result) pgi_stage(s, result, stride, from, 0);
         PGI_CUDA(s, cudaStreamSynchronize(s->stream));
     }
     s->recording = 0;
@@ -8851,7 +9002,7 @@ static pg_status pgi_begin_call(pg_solver *s)
 }
 
 static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
-                                const int64_t stride[2])
+                                const int64_t stride[3])
 {
     PGI_TRY(pgi_check_array(s, name_u, u, s->error));
     PGI_TRY(pgi_check_array(s, name_f, f, s->error));
@@ -8869,14 +9020,32 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const size_t bytes =
-            (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] * element;
+        const size_t bytes = (size_t)s->desc.batch * pgi_face_bytes(s, q);
         if (data && data < end && data + bytes > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "u (%p) and a face array (%p) overlap; give them memory of their own", u,
                               (const void *)data);
     }
     return PG_OK;
+}
+
+// Runs the program of a solve, for one problem or for a batch at once. first: of this solve.
+static void pgi_run_program(pg_solver *s, int first)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
+        if (s->recording || s->monitor || !graph)
+            pgi_program(s);
+        else
+            PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
+        if (s->desc.batch > 1)
+            PGI_LAUNCH(s, 1, dim3(1), pgi_keep_worst_kernel, s->reported, (const pgi_state *)s->state, first);
+        return;
+    }
+#endif
+    pgi_program(s);
+    if (s->desc.batch > 1) pgi_keep_worst(s->reported, s->state, first);
 }
 
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
@@ -8891,30 +9060,35 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
                               ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
                               : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
 #endif
+    const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
+    const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
-    s->checked = stop.rtol > 0 || stop.atol > 0;
-    s->monitored = 0;
-    PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1, &stop));
+    PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
-#if PGI_GPU
-    if (s->cuda) {
-        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
-        if (s->recording || stop.monitor || !graph)
-            pgi_program(s);
-        else
-            PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
-        s->recording = 0;
-        if (s->staged) {
-            pgi_cuda_read_state(s);
-            if (s->failed == PG_OK && s->host.valid) pgi_stage(s, u, s->desc.stride_u, s->stage_u.base, 0);
-            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
-        }
-        return s->failed;
+    if (at_once) {    // see pgi_program
+        s->checked = 0;
+        pgi_enter_problem(s, u, f, &stop, 0);
+        pgi_run_program(s, 1);
+        s->guess_zero = 0;
     }
+    s->checked = checked;
+    for (int q = 0; q < batch && (checked || !at_once); q++) {
+        s->monitored = 0;
+        pgi_enter_problem(s, u, f, &stop, q);
+        pgi_run_program(s, q == 0 && !at_once);
+#if PGI_GPU
+        if (s->cuda && (s->monitor || s->staged) && !at_once) {
+            pgi_cuda_read_state(s, s->state);
+            if (s->staged && s->failed == PG_OK && s->host.valid)
+                pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
+                                  pgi_staged_at(s, s->stage_u, q), 0);
+        }
+        if (s->failed) break;
 #endif
-    pgi_program(s);
-    return s->failed;
+        if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
+    }
+    return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);
 }
 
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
@@ -8926,11 +9100,11 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                               "a report waits for the stream, which is being captured; ask after the graph ran");
         s->stream = (cudaStream_t)s->desc.stream;
-        pgi_cuda_read_state(s);
+        pgi_cuda_read_state(s, s->reported);
         if (s->failed) return s->failed;
     } else
 #endif
-        s->host = *s->state;
+        s->host = *s->reported;
     pgi_fill_report(s, &s->host, report);
     return PG_OK;
 }
@@ -8969,12 +9143,14 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    if (s->multigrid) {
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, f, NULL, q);
         const pgi_level *l = &s->level[0];
-        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
-    } else {
-        pgi_sweeps(s, sweeps);
+        if (s->multigrid)
+            pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
+        else
+            pgi_sweeps(s, sweeps);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -8987,12 +9163,15 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
                           pgi_method_name(s->desc.flags), s->is_direct ? "pg_solve" : "pg_smooth");
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
-    for (int q = 0; q < cycles && s->mixed; q++) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
-        s->ops->control(s, PGI_SET_SCALE, 0);
-        pgi_refine(s);
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
+    for (int problem = 0; problem < s->desc.batch; problem++) {
+        pgi_enter_problem(s, u, f, NULL, problem);
+        if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
+        for (int q = 0; q < cycles && s->mixed; q++) {
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+            s->ops->control(s, PGI_SET_SCALE, 0);
+            pgi_refine(s);
+        }
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -9000,8 +9179,11 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
     PGI_TRY(pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f));
-    PGI_TRY(pgi_enter_call(s, u, v, 1, 0, NULL));
-    s->outer_ops->apply(s, &s->outer, s->outer.u, s->outer.f);
+    PGI_TRY(pgi_enter_call(s, u, v, 1, 0));
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, v, NULL, q);
+        s->outer_ops->apply(s, &s->outer, s->outer.u, s->outer.f);
+    }
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
 
@@ -9012,9 +9194,13 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                           "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s),
-                           s->staged ? s->outer.f : pgi_direct_grid(s, r, s->desc.stride_f));
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, f, NULL, q);
+        s->outer_ops->residual(
+            s, &s->outer, s->outer.u, pgi_outer_rhs(s),
+            s->staged ? s->outer.f : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
+    }
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
@@ -9024,28 +9210,34 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
-    pgi_grid other = pgi_no_grid();
 #if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
-    if (partner == PGI_OTHER) {
-        other = s->staged ? s->stage_f : pgi_direct_grid(s, y, s->desc.stride_u);
+    PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
 #if PGI_GPU
-        s->stream = (cudaStream_t)s->desc.stream;
-        if (s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f.base, 1);
+    if (partner == PGI_OTHER && s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 #endif
-    }
-    PGI_TRY(pgi_enter_call(s, x, x, 1, 0, NULL));
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
+    double sums[4] = {0, 0, 0, 0};
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_grid other = pgi_no_grid();
+        if (partner == PGI_OTHER)
+            other = s->staged ? s->outer.f
+                              : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);
+        pgi_enter_problem(s, x, x, NULL, q);
+        s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
 #if PGI_GPU
-    if (s->cuda) {
-        pgi_cuda_read_state(s);
-        return s->failed;
-    }
+        if (s->cuda) {
+            pgi_cuda_read_state(s, s->state);
+            if (s->failed) return s->failed;
+        } else
 #endif
-    s->host = *s->state;
+            s->host = *s->state;
+        for (int p = 0; p < 3; p++) sums[p] += s->host.sums[p];
+        sums[3] = pgi_max_nan(sums[3], s->host.sums[3]);
+    }
+    memcpy(s->host.sums, sums, sizeof sums);
     return PG_OK;
 }
 

@@ -122,11 +122,22 @@ int main(void)
    Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening).
 
    ===================================================================================================================
+   BATCHES    desc.batch problems with the same tables, alpha and boundary kinds, each with its own u, f and face arrays: problem q
+              begins at q * stride_u[2] in u, q * stride_f[2] in f, and its face data follow those of problem q - 1 at once
+              (a constant g holds for all). Rows, planes and problems may interleave as long as no two elements coincide.
+              Every method takes batches: PG_DIRECT solves all of them in the same few kernels (then, if there is a
+              tolerance, checks one after the other; with PG_MIXED or a monitor it also solves so), others solve one
+              after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest outcome, then the
+              largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the remaining problems as they
+              are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
+              problem's u NaN and no other's. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
+
+   ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
-   and odd sizes a little more), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids and the faces for
-   the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
+   and odd sizes a little more), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids (times batch) and the
+   faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
    PG_DIRECT works in u: 0.4 grids (small ones up to 1.2), one more with PG_MIXED.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
@@ -258,8 +269,9 @@ typedef struct pg_desc {
     pg_face face[6];
     double alpha;                   /* >= 0; with PG_DIRECT of either sign */
     double beta;                    /* > 0; 0 means 1 */
-    int64_t stride_u[2];            /* stride_j, stride_k in elements; 0: packed */
-    int64_t stride_f[2];
+    int batch;                      /* problems of this shape, solved in one call, see BATCHES; 0: one */
+    int64_t stride_u[3];            /* stride_j, stride_k and from problem to problem, in elements; 0: packed */
+    int64_t stride_f[3];
     pg_memory memory;               /* where u, f and face arrays live */
     unsigned flags;
     double omega;                   /* over-relaxation or weight of the smoother or sweep; 0: chosen for the method */
@@ -286,6 +298,7 @@ typedef struct pg_report {
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual */
     double history[PG_HISTORY];
     pg_backend backend;             /* PG_CUDA or PG_CPU */
+    int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
     char warning[160];              /* e.g. that the code was not compiled for this GPU; else empty */
 } pg_report;
