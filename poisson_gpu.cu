@@ -91,6 +91,7 @@ enum {
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
+    PGI_FLAT = 257,             // per axis: up to here a 2D problem is solved directly by one kernel
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
     PGI_ALIGN = 256             // bytes
 };
@@ -276,7 +277,33 @@ struct pgi_series {
     const void *twiddle;           // n complex numbers in the precision of the grids; DCT4: n/2
 };
 
+// The eigenvectors of an axis as a matrix, for products in place of fast transforms. Where both ends are alike, an
+// eigenvector is symmetric or antisymmetric: sums of mirror images have coefficients in one half of the modes,
+// differences in the other. Else the halves are those of the result, from all values. Modes of half 0 come first.
+struct pgi_fold {
+    int n, folded, periodic;
+    int half[2], first[2], length[2];    // results of each half; where its input begins and how long it is
+    int pitch;
+    const void *vectors[2][2];    // forward and backward, by half: rows by value, columns by mode
+    const double *lambda;         // by mode, as the modes are ordered here
+    const double *inverse;        // by mode: 1 over the square of the norm
+    double end[2];                // weights of values 0 and n-1
+};
+
+// A small 2D problem in one kernel, by a cluster of blocks.
+struct pgi_flat {
+    int blocks;           // of a cluster; 0: not so
+    int along, across;    // the axis of the products and that of elimination (or of further products)
+    int rows, modes;      // a block's, of all along `across`, and of those along `along`
+    int pitch, width;     // from row to row of its two arrays
+    int parts;            // of a line
+    int second, marks;    // bytes to the second array, and to the marks
+    int memory;           // bytes of a block
+    pgi_fold fold[2];     // of along and across
+};
+
 struct pgi_direct {
+    pgi_flat flat;
     pgi_series series[3][2];    // forward and backward
     const double *lambda[3];    // eigenvalues along the axes; of the line's axis zeros
     double scale;               // what forward and backward transforms together multiply with, inverted
@@ -384,6 +411,8 @@ struct pgi_ops {
     // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms
     void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
     void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
+    // All of a small 2D problem at once, with the control steps of a program around it or without; on the CPU NULL
+    void (*flat)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -2118,7 +2147,7 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
 template <class T> static void pgi_cpu_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
 template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
 
-#define PGI_OPS_TABLE(name, backend, T, small)                                                                         \
+#define PGI_OPS_TABLE(name, backend, T, small, flat)                                                                   \
     static const pgi_ops name = {pgi_##backend##_control,                                                              \
                                  pgi_##backend##_loop,                                                                 \
                                  pgi_##backend##_fill_zero<T>,                                                         \
@@ -2140,12 +2169,13 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *,
                                  small,                                                                                \
                                  pgi_##backend##_transform<T>,                                                         \
                                  pgi_##backend##_eliminate<T>,                                                         \
+                                 flat,                                                                                 \
                                  pgi_##backend##_residual_narrow,                                                      \
                                  pgi_##backend##_narrow_rhs,                                                           \
                                  pgi_##backend##_widen_add}
 
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL, NULL);
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
@@ -4394,9 +4424,10 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 // >>direct
 template <class T> static void pgi_cuda_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
 template <class T> static void pgi_cuda_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cuda_flat(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid, int);
 
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>);
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>);
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>, pgi_cuda_flat<double>);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>, pgi_cuda_flat<float>);
 
 #endif
 
@@ -6770,6 +6801,7 @@ static void pgi_forget_direct(pg_solver *s)
 
 #if PGI_GPU
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
+static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3]);
 
 static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
 {
@@ -6880,9 +6912,74 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     }
     PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
 #if PGI_GPU
-    if (s->cuda) return pgi_plan_cufft(s, text);
+    if (s->cuda) {
+        if (pgi_plan_flat(s, line)) return s->failed;
+        return pgi_plan_cufft(s, text);
+    }
 #endif
     return pgi_plan_tiles(s, text);
+}
+
+// ---- small 2D problems: their plan ----
+
+// The values whose sum and difference are number q of the inputs of half 0 and 1; equal where a value is its own image.
+static PGI_HD inline void pgi_fold_place(const pgi_fold &f, int q, int *a, int *b)
+{
+    *a = !f.folded || !f.periodic ? q : q < f.half[1] ? q + 1 : q == f.half[1] ? 0 : f.n / 2;
+    *b = f.folded && q < f.half[1] ? f.n - 1 - q : *a;
+}
+
+// Number o of the modes of a half, as pgi_mode_angle counts.
+static int pgi_fold_mode(const pgi_fold &f, int c, int o)
+{
+    if (!f.folded) return c * f.half[0] + o;
+    return f.periodic ? (c ? f.n - 1 - o : o) : 2 * o + c;
+}
+
+// Value i of eigenvector k.
+static double pgi_mode_value(const pgi_line *l, int k, int i)
+{
+    if (l->n == 1) return 1;
+    const int sine = l->periodic ? 2 * k > l->n : pgi_is_dirichlet(l, 0);
+    const int twice = l->periodic ? 2 * i : 2 * i + (l->node ? 2 * sine : 1);    // the distance from the low face
+    double a, b;
+    pgi_mode_angle(l, l->periodic && sine ? l->n - k : k, &a, &b);
+    const pgi_complex<double> root = pgi_root((int64_t)a * twice, 2 * (int64_t)b);
+    return sine ? -root.y : root.x;
+}
+
+template <class T>
+static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, const double *eigenvalue)
+{
+    void *lambda, *inverse, *vectors[2] = {NULL, NULL};
+    f->lambda = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &lambda);
+    f->inverse = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &inverse);
+    for (int c = 0; c < (f->folded ? 2 : 1); c++) {
+        const size_t count = (size_t)f->length[c] * (size_t)f->pitch + 4;    // products read to the end of a tile
+        f->vectors[0][c] = f->vectors[1][c] = pgi_take_table(arena, count * sizeof(T), &vectors[c]);
+    }
+    if (!f->folded) {
+        f->vectors[0][1] = (const T *)f->vectors[0][0] + (arena->base ? f->half[0] : 0);
+        f->vectors[1][1] = (const T *)f->vectors[0][0] + (arena->base ? f->half[0] * f->pitch : 0);
+    }
+    if (!lambda) return;
+    for (int c = 0; c < 2; c++)
+        for (int o = 0; o < f->half[c]; o++) {
+            const int k = pgi_fold_mode(*f, c, o), mode = c * f->half[0] + o;
+            double norm = 0;
+            for (int i = 0; i < f->n; i++) {
+                const double v = pgi_mode_value(l, k, i);
+                norm += (i == 0 ? f->end[0] : i == f->n - 1 ? f->end[1] : 1) * v * v;
+            }
+            ((double *)lambda)[mode] = eigenvalue[k];
+            ((double *)inverse)[mode] = 2 / rint(2 * norm);    // of half the intervals, or all of them
+            T *const v = (T *)vectors[f->folded ? c : 0] + (f->folded ? o : mode);
+            for (int q = 0; q < f->length[c]; q++) {
+                int a, b;
+                pgi_fold_place(*f, q, &a, &b);
+                v[q * f->pitch] = (T)pgi_mode_value(l, k, a);
+            }
+        }
 }
 
 // Twiddles and roots of unity are made in f64 and then rounded.
@@ -6892,7 +6989,7 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     pgi_line *const *line = h->line[0];
     for (int a = 0; a < 3; a++) {
         const int n = line[a]->n;
-        void *host;
+        void *host, *lambda;
         d->lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
         for (int k = 0; k < n && host && a != d->line; k++) {
             double row[4], p, q;
@@ -6901,6 +6998,7 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             const double root = 2 * sin(3.14159265358979323846 * (p / q)) / line[a]->h;
             ((double *)host)[k] = s->work.beta * (n == 1 ? row[3] : root * root);
         }
+        lambda = host;
         if (a == d->line) {
             void *rows, *weights;
             void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
@@ -6915,6 +7013,12 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
                 d->line_norm = fmax(d->line_norm, 2 * s->work.beta * row[3]);
                 d->line_volume += line[a]->w[i];
             }
+        }
+        if (d->flat.blocks) {
+            for (int q = 0; q < 2; q++)
+                if (a == (q ? d->flat.across : d->flat.along) && a != d->line)
+                    pgi_layout_fold<T>(arena, &d->flat.fold[q], line[a], (const double *)lambda);
+            continue;
         }
         if (!pgi_is_transformed(s, a)) continue;
         const pgi_series *series = &d->series[a][0];
@@ -6953,6 +7057,10 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 // A u = rhs. u is written from the first transform on.
 static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
 {
+    if (s->direct.flat.blocks) {
+        s->ops->flat(s, l, rhs, u, 0);
+        return;
+    }
     for (int a = 0; a < 3; a++) {
         if (!pgi_is_transformed(s, a)) continue;
         s->ops->transform(s, l, a, 0, rhs, u);
@@ -7187,34 +7295,24 @@ struct pgi_lines {
     int staged;
 };
 
-// A block eliminates PGI_BLOCK / parts lines, a thread one part of a line. The parts' separators are solved for by
-// cyclic reduction of all of them in parallel.
-template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_eliminate_kernel(pgi_direct d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
+// A block eliminates PGI_BLOCK / parts lines, a thread one part of a line: `inside` says whether of one that is there.
+// mu: what the other axes and alpha add to it. x: its values, in memory as c says. The parts' separators are solved for
+// by cyclic reduction of all of them in parallel.
+template <class T, int CUT>
+static __device__ inline void pgi_eliminate_lines(const pgi_direct &d, int parts, int inside, double mu, double alpha,
+                                                  T *x, const pgi_column &c, double shared[4][PGI_BLOCK], int *resonant)
 {
-    __shared__ double shared[4][PGI_BLOCK];
-    const int parts = d.parts, wide = PGI_BLOCK / parts, me = (int)threadIdx.x;
-    const int lane = me % wide, part = me / wide, n = d.line_axis.n;
+    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me % wide, part = me / wide, n = d.line_axis.n;
     const int before = (part + parts - 1) % parts * wide + lane, after = (part + 1) % parts * wide + lane;
     const int first = (int)((int64_t)n * part / parts), last = (int)((int64_t)n * (part + 1) / parts) - 1;
-    const int64_t local = (int64_t)blockIdx.x * wide + lane;
-    const int inside = local < lines.columns;
-    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    int at[4] = {0, 0, 0, 0};
-    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
-    const double alpha = state->alpha, mu = pgi_column_shift(d, alpha, at);
-    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
-    const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
-    const pgi_column c = {lines.stride, lines.columns,
-                          d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
     const int positive = inside && mu >= 0, null = positive && d.line_singular && mu == 0;
 
     if (inside && mu < 0 && part == 0)
-        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) state->resonant = 1;
+        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
 
     const auto share = [&]() {    // the weighted mean of the column of the null mode
         double sum = 0;
-        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.line_axis, k) * (double)x[k * lines.stride];
+        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.line_axis, k) * (double)x[k * c.stride];
         __syncthreads();
         shared[0][me] = sum;
         __syncthreads();
@@ -7251,7 +7349,25 @@ template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
     if (positive) pgi_line_up<CUT>(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
     if (!d.line_singular) return;
     const double shift = share();
-    for (int k = first; k <= last && null; k++) x[k * lines.stride] = (T)((double)x[k * lines.stride] - shift);
+    for (int k = first; k <= last && null; k++) x[k * c.stride] = (T)((double)x[k * c.stride] - shift);
+}
+
+template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_eliminate_kernel(pgi_direct d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
+{
+    __shared__ double shared[4][PGI_BLOCK];
+    const int parts = d.parts, wide = PGI_BLOCK / parts, part = (int)threadIdx.x / wide, n = d.line_axis.n;
+    const int64_t local = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
+    const int inside = local < lines.columns;
+    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    int at[4] = {0, 0, 0, 0};
+    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
+    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
+    const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    const pgi_column c = {lines.stride, lines.columns,
+                          d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
+    pgi_eliminate_lines<T, CUT>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
+                                &state->resonant);
 }
 
 template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
@@ -7458,6 +7574,326 @@ static int pgi_chip_wide(const pg_solver *s, int axis)
     while (wide > least && (bytes * (size_t)wide > PGI_CHIP_BYTES || pairs < (int64_t)wide * 2 * s->multiprocessors))
         wide /= 2;
     return wide;
+}
+
+// ---- small 2D problems: one kernel ----
+
+// Products with the eigenvectors of one axis, then elimination along the other one (or products with its eigenvectors
+// and division), and back. A block has some rows of one array, [value or mode][row], for the products, and some modes
+// of the other, [row][mode], for the elimination. What a product finds goes at once to the block that has the mode.
+
+// Adds up OUT results for two neighbouring columns of x: of modes, from the first that v points to,
+template <int OUT, class T> static __device__ inline void pgi_sums_forward(const T *v, int pitch, int length,
+                                                                           const T *x, int x_pitch,
+                                                                           pgi_complex<T> (&sum)[OUT])
+{
+#pragma unroll 4
+    for (int q = 0; q < length; q++) {
+        const pgi_complex<T> a = *(const pgi_complex<T> *)(x + q * x_pitch);
+        PGI_UNROLLED
+        for (int r = 0; r < OUT; r += 2) {
+            const pgi_complex<T> t = *(const pgi_complex<T> *)(v + q * pitch + r);
+            sum[r] = pgi_complex_of<T>(sum[r].x + t.x * a.x, sum[r].y + t.x * a.y);
+            sum[r + 1] = pgi_complex_of<T>(sum[r + 1].x + t.y * a.x, sum[r + 1].y + t.y * a.y);
+        }
+    }
+}
+
+// and of values; v has so many rows.
+template <int OUT, class T> static __device__ inline void pgi_sums_backward(const T *v, int pitch, int rows, int length,
+                                                                            const T *x, int x_pitch,
+                                                                            pgi_complex<T> (&sum)[OUT])
+{
+    const T *row[OUT];
+    PGI_UNROLLED
+    for (int r = 0; r < OUT; r++) row[r] = v + (r < rows ? r : 0) * pitch;
+#pragma unroll 2
+    for (int q = 0; q + 1 < length; q += 2) {
+        const pgi_complex<T> a = *(const pgi_complex<T> *)(x + q * x_pitch),
+                             b = *(const pgi_complex<T> *)(x + (q + 1) * x_pitch);
+        PGI_UNROLLED
+        for (int r = 0; r < OUT; r++) {
+            const pgi_complex<T> t = *(const pgi_complex<T> *)(row[r] + q);
+            sum[r].x += t.x * a.x + t.y * b.x;
+            sum[r].y += t.x * a.y + t.y * b.y;
+        }
+    }
+    if (length % 2 == 0) return;
+    const pgi_complex<T> a = *(const pgi_complex<T> *)(x + (length - 1) * x_pitch);
+    PGI_UNROLLED
+    for (int r = 0; r < OUT; r++) {
+        const T t = row[r][length - 1];
+        sum[r] = pgi_complex_of<T>(sum[r].x + t * a.x, sum[r].y + t * a.y);
+    }
+}
+
+// From values to modes or back, for all columns of x. Calls out(number of the result in its half, column, result of
+// half 0, of half 1); one of them may not exist.
+template <int BACK, class T, class Out>
+static __device__ inline void pgi_fold_product(const pgi_fold &f, const T *x, int x_pitch, int columns, Out out)
+{
+    enum { OUT = 4 };
+    const int wide = (columns + 1) / 2, most = f.half[0] > f.half[1] ? f.half[0] : f.half[1];
+    for (int e = (int)threadIdx.x; e < (most + OUT - 1) / OUT * wide; e += PGI_BLOCK) {
+        const int o = e / wide * OUT, l = e % wide * 2;
+        pgi_complex<T> sum[2][OUT];
+        PGI_UNROLLED
+        for (int c = 0; c < 2; c++) {
+            const T *const v = (const T *)f.vectors[BACK][c], *const input = x + f.first[c] * x_pitch + l;
+            for (int r = 0; r < OUT; r++) sum[c][r] = pgi_complex_of<T>(0, 0);
+            if (o >= f.half[c]) continue;
+            if constexpr (BACK)
+                pgi_sums_backward<OUT>(v + o * f.pitch, f.pitch, f.half[c] - o, f.length[c], input, x_pitch, sum[c]);
+            else
+                pgi_sums_forward<OUT>(v + o, f.pitch, f.length[c], input, x_pitch, sum[c]);
+        }
+        PGI_UNROLLED
+        for (int r = 0; r < OUT; r++) {
+            out(o + r, l, sum[0][r].x, sum[1][r].x);
+            if (l + 1 < columns) out(o + r, l + 1, sum[0][r].y, sum[1][r].y);
+        }
+    }
+}
+
+// The same, by mode: out(mode, column, value).
+template <class T, class Out>
+static __device__ inline void pgi_fold_forward(const pgi_fold &f, const T *x, int x_pitch, int columns, Out out)
+{
+    pgi_fold_product<0>(f, x, x_pitch, columns, [&](int o, int l, T first, T second) {
+        if (o < f.half[0]) out(o, l, first * (T)f.inverse[o]);
+        if (o < f.half[1]) out(f.half[0] + o, l, second * (T)f.inverse[f.half[0] + o]);
+    });
+}
+
+// And by value: out(number of the value, column, value).
+template <class T, class Out>
+static __device__ inline void pgi_fold_backward(const pgi_fold &f, const T *x, int x_pitch, int columns, Out out)
+{
+    pgi_fold_product<1>(f, x, x_pitch, columns, [&](int o, int l, T first, T second) {
+        int a, b;
+        if (!f.folded) {
+            if (o < f.half[0]) out(o, l, first);
+            if (o < f.half[1]) out(f.half[0] + o, l, second);
+        } else if (o < f.half[0]) {
+            pgi_fold_place(f, o, &a, &b);
+            out(a, l, b != a ? first + second : first);
+            if (b != a) out(b, l, first - second);
+        }
+    });
+}
+
+// Brings values to what products take: x[input][column] from value(number, column), by all threads of a block.
+template <class T, class Value> static __device__ inline void pgi_fold_inputs(const pgi_fold &f, T *x, int x_pitch,
+                                                                              int columns, int side_by_side,
+                                                                              Value value)
+{
+    const int count = f.folded ? f.half[0] : f.n;
+    for (int e = (int)threadIdx.x; e < count * columns; e += PGI_BLOCK) {
+        const int q = side_by_side ? e / columns : e % count, l = side_by_side ? e % columns : e / count;
+        int a, b;
+        pgi_fold_place(f, q, &a, &b);
+        const T low = value(a, l) * (T)(a == 0 ? f.end[0] : a == f.n - 1 ? f.end[1] : 1);
+        if (b == a) {
+            x[q * x_pitch + l] = low;
+            continue;
+        }
+        const T high = value(b, l) * (T)(b == f.n - 1 ? f.end[1] : 1);
+        x[q * x_pitch + l] = low + high;
+        x[(f.half[0] + q) * x_pitch + l] = low - high;
+    }
+}
+
+// What lies at p in another block of the cluster, at the same place of its shared memory.
+template <class T> static __device__ inline T *pgi_in_block(T *p, int blocks, int rank)
+{
+    PGI_CLUSTERS(if (blocks > 1) return (T *)__cluster_map_shared_rank(p, (unsigned)rank);)
+    (void)blocks, (void)rank;
+    return p;
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_flat_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_state *state, int controlled)
+{
+    PGI_DYNAMIC_SHARED(char, memory);
+    __shared__ double shared[4][PGI_BLOCK];
+    const pgi_flat &flat = d.flat;
+    const pgi_fold &along = flat.fold[0], &across = flat.fold[1];
+    const int rank = (int)(blockIdx.x % (unsigned)flat.blocks), problem = (int)(blockIdx.x / (unsigned)flat.blocks);
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, lines = n[flat.across], width = flat.width;
+    const int row = rank * flat.rows, mode = rank * flat.modes;    // the first of this block
+    const int rows = row + flat.rows < lines ? flat.rows : lines > row ? lines - row : 0;
+    const int modes = mode + flat.modes < along.n ? flat.modes : along.n > mode ? along.n - mode : 0;
+    T *const x = (T *)memory, *const y = (T *)(memory + flat.second);
+    const auto meet = [&]() {
+        if (flat.blocks > 1)
+            pgi_cluster_barrier();
+        else
+            __syncthreads();
+    };
+    if (controlled && blockIdx.x == 0 && threadIdx.x == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
+
+    const unsigned mask = pgi_face_mask(from, state);
+    const T mean = pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f);
+    pgi_fold_inputs(along, x, flat.pitch, rows, flat.along != 0, [&](int t, int l) {
+        const int i = flat.along == 0 ? t : row + l, k = flat.along == 0 ? row + l : t, at[4] = {i, 0, k, problem};
+        const unsigned touched = mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(k, n[2]) << 4);
+        return f[pgi_offset(at, from.f)] - mean +
+               (touched ? pgi_face_terms<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
+    });
+    meet();    // and all blocks are there
+    pgi_fold_forward(along, x, flat.pitch, rows, [&](int m, int l, T v) {
+        pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes] = v;
+    });
+    meet();
+
+    const double alpha = state->alpha;
+    if (d.line >= 0) {
+        const int wide = PGI_BLOCK / flat.parts, lane = (int)threadIdx.x % wide;
+        for (int first = 0; first < modes; first += wide) {
+            const int m = first + lane, inside = m < modes;
+            const double mu = (inside ? along.lambda[mode + m] : 0) + alpha;
+            const pgi_column c = {width, width, (double *)(memory + flat.marks) + m};
+            pgi_eliminate_lines<T, 1>(d, flat.parts, inside, mu, alpha, y + (inside ? m : 0), c, shared,
+                                      &state->resonant);
+            __syncthreads();
+        }
+    } else {
+        pgi_fold_inputs(across, x, width, modes, 1, [&](int k, int m) { return y[k * width + m]; });
+        __syncthreads();
+        pgi_fold_forward(across, x, width, modes, [&](int k, int m, T v) {
+            const double sum = along.lambda[mode + m] + across.lambda[k], total = sum + alpha;
+            const int resonant = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
+            if (resonant) state->resonant = 1;
+            y[k * width + m] = resonant || total == 0 ? (T)0 : (T)((double)v / total);
+        });
+        __syncthreads();
+        pgi_fold_backward(across, y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
+        __syncthreads();
+        for (int e = (int)threadIdx.x; e < lines * width; e += PGI_BLOCK) y[e] = x[e];
+    }
+    meet();
+
+    for (int e = (int)threadIdx.x; e < along.n * rows; e += PGI_BLOCK) {
+        const int l = e / along.n, m = e % along.n;
+        x[m * flat.pitch + l] = pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes];
+    }
+    meet();    // no block leaves before the others have read what they need of it
+    T *const u = pgi_data<T>(to);
+    pgi_fold_backward(along, x, flat.pitch, rows, [&](int t, int l, T v) {
+        const int at[4] = {flat.along == 0 ? t : row + l, 0, flat.along == 0 ? row + l : t, problem};
+        u[pgi_offset(at, to)] = v;
+    });
+    if (controlled && blockIdx.x == 0 && threadIdx.x == 0) {
+        pgi_control(state, PGI_COUNT, 1, 0);
+        pgi_control(state, PGI_END, 0, pgi_device_now());
+    }
+}
+
+static cudaLaunchConfig_t pgi_flat_config(const pg_solver *s, cudaLaunchAttribute *attribute)
+{
+    const pgi_flat &flat = s->direct.flat;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)flat.blocks * (unsigned)s->together);
+    config.blockDim = dim3(PGI_BLOCK);
+    config.dynamicSmemBytes = (size_t)flat.memory;
+    config.stream = s->stream;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = (unsigned)flat.blocks;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    config.attrs = attribute;
+    config.numAttrs = flat.blocks > 1;
+    return config;
+}
+
+template <class T>
+static void pgi_cuda_flat(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to, int controlled)
+{
+    cudaLaunchAttribute attribute;
+    const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
+    pgi_direct d = s->direct;
+    d.scale = 1;    // the products are already scaled
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, controlled));
+}
+
+static pgi_fold pgi_fold_of(const pgi_line *l)
+{
+    pgi_fold f;
+    memset(&f, 0, sizeof f);
+    const int n = f.n = l->n;
+    f.periodic = l->periodic;
+    f.folded = n > 1 && (l->periodic || pgi_is_dirichlet(l, 0) == pgi_is_dirichlet(l, 1));
+    f.half[1] = f.folded ? (n - (l->periodic ? 1 : 0)) / 2 : n < 2 ? 0 : n - ((n / 2 + 1) & ~1);
+    f.half[0] = n - f.half[1];
+    for (int c = 0; c < 2; c++) {
+        f.first[c] = f.folded && c ? f.half[0] : 0;
+        f.length[c] = f.folded ? f.half[c] : n;
+    }
+    f.pitch = (f.length[0] + 1) & ~1;    // of even length, so that pairs are words
+    for (int e = 0; e < 2; e++) f.end[e] = !l->periodic && l->node && n > 1 && !pgi_is_dirichlet(l, e) ? 0.5 : 1;
+    return f;
+}
+
+// Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs.
+static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
+{
+    const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const int lines = s->work.n[flat->across], n = s->work.n[flat->along];
+    flat->blocks = blocks;
+    flat->rows = (lines + blocks - 1) / blocks;
+    flat->modes = (n + blocks - 1) / blocks;
+    flat->pitch = (flat->rows + 1) & ~1;
+    if (flat->pitch % 4 == 0) flat->pitch += 2;    // fewer threads meet in a bank
+    flat->width = (flat->modes + 1) & ~1;
+    // As many parts as leave every mode a thread, of at least eight rows, but of 16 at most: these need no marks.
+    flat->parts = 1;
+    while (2 * flat->parts * flat->modes <= PGI_BLOCK && 16 * flat->parts <= lines) flat->parts *= 2;
+    while (flat->parts * PGI_LINE_BLOCK < lines) flat->parts *= 2;
+    const int64_t align = 16, first = element * n * flat->pitch, second = element * lines * flat->width;
+    flat->second = (int)(((first > second ? first : second) + align - 1) / align * align);
+    flat->marks = flat->second + (int)((second + align - 1) / align * align);
+    const int64_t marks = 2 * sizeof(double) * (int64_t)(lines / PGI_LINE_BLOCK + 1) * flat->width;
+    return flat->marks + marks;
+}
+
+// Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
+// many blocks as there are multiprocessors for; a large batch keeps these busy with few.
+static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
+{
+    pgi_flat *flat = &s->direct.flat;
+    const int line_axis = s->direct.line, cluster = s->clusters ? 16 : 1;
+    if (!line[1]->absent || s->work.n[0] > PGI_FLAT || s->work.n[2] > PGI_FLAT) return 0;
+    flat->along = line_axis == 0 ? 2 : 0;
+    flat->across = 2 - flat->along;
+    const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
+                                                                   : (const void *)pgi_flat_kernel<double>;
+    const int64_t room = s->shared_limit - 4 * PGI_BLOCK * (int64_t)sizeof(double);
+    int best = 0;
+    for (int blocks = 1; blocks <= cluster; blocks *= 2) {
+        const int64_t bytes = pgi_cut_flat(s, flat, blocks);
+        if (bytes > room) continue;
+        const int crowded = best && (int64_t)blocks * s->together > s->multiprocessors;
+        if (best && (flat->rows < 8 || flat->modes < 4 || (crowded && pgi_cut_flat(s, flat, best) <= PGI_CHIP_BYTES)))
+            break;
+        best = blocks;
+        if (crowded) break;
+    }
+    if (!best) return flat->blocks = 0;
+    flat->memory = (int)pgi_cut_flat(s, flat, best);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)room));
+    if (best > 8) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    for (; best > 1; best /= 2) {    // what the device can really run
+        cudaLaunchAttribute attribute;
+        int clusters = 0;
+        flat->memory = (int)pgi_cut_flat(s, flat, best);
+        if (flat->memory > room) return flat->blocks = 0;
+        const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
+        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) break;
+        cudaGetLastError();
+    }
+    if (best == 1 && (flat->memory = (int)pgi_cut_flat(s, flat, 1)) > room) return flat->blocks = 0;
+    flat->fold[0] = pgi_fold_of(line[flat->along]);
+    flat->fold[1] = pgi_fold_of(line[flat->across]);
+    return 1;
 }
 
 static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<double> *x)
@@ -7898,6 +8334,10 @@ static void pgi_program(pg_solver *s)
     s->together = at_once && !s->checked ? s->desc.batch : 1;
     if (s->small == 0 && !s->mixed && !s->monitor) {
         s->ops->small(s, 0, s->level[0].u, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
+        return;
+    }
+    if (at_once && s->direct.flat.blocks && s->guess_zero && !s->checked && !s->may_be_singular && s->desc.batch == 1) {
+        s->ops->flat(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);

@@ -107,7 +107,7 @@ int main(void)
        PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
                   that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
                   One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
-                  large prime factors is fast. alpha may be negative (but not where a periodic axis has coord or a metric); if
+                  large prime factors is fast; 2D problems to 257^2 take one kernel on GPUs with clusters. alpha may be negative (but not where a periodic axis has coord or a metric); if
                   -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
                   pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
                   keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
@@ -138,7 +138,7 @@ int main(void)
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
    and odd sizes a little more), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids (times batch) and the
    faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
-   PG_DIRECT works in u: 0.4 grids (small ones up to 1.2), one more with PG_MIXED.
+   PG_DIRECT works in u: 0.4 grids of the whole batch (small ones up to 1.2), one more with PG_MIXED.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations

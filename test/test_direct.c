@@ -285,10 +285,10 @@ static void single_and_mixed_precision(void **state)
 static void backward_error_of_large_boxes(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const int sizes[][3] = {{513, 513, 1}, {512, 300, 1}, {65, 65, 65}, {61, 72, 49}};
-    static const int small[][3] = {{65, 33, 1}, {64, 31, 1}, {17, 17, 17}, {13, 16, 11}};
+    static const int sizes[][3] = {{513, 513, 1}, {512, 300, 1}, {65, 65, 65}, {61, 72, 49}, {257, 129, 1}, {97, 211, 1}};
+    static const int small[][3] = {{65, 33, 1}, {64, 31, 1}, {17, 17, 17}, {13, 16, 11}, {129, 35, 1}, {19, 257, 1}};
     rng r = {4};
-    for (int size = 0; size < 4; size++)
+    for (int size = 0; size < 6; size++)
         for (int pair = 0; pair < 5; pair++)
             for (int cell = 0; cell < 2; cell++) {
                 const int *n = small_run() ? small[size] : sizes[size];
