@@ -91,7 +91,7 @@ enum {
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
-    PGI_FLAT = 257,             // per axis: up to here a 2D problem is solved directly by one kernel
+    PGI_FLAT = 208,             // per axis: up to here a 2D problem is solved directly by one kernel
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
     PGI_ALIGN = 256             // bytes
 };
@@ -283,11 +283,12 @@ struct pgi_series {
 struct pgi_fold {
     int n, folded, periodic;
     int half[2], first[2], length[2];    // results of each half; where its input begins and how long it is
-    int pitch;
-    const void *vectors[2][2];    // forward and backward, by half: rows by value, columns by mode
-    const double *lambda;         // by mode, as the modes are ordered here
-    const double *inverse;        // by mode: 1 over the square of the norm
-    double end[2];                // weights of values 0 and n-1
+    int pitch, elements;
+    int at[2][2];             // forward and backward, by half: where its part of the vectors begins
+    const void *vectors;      // rows by value, columns by mode
+    const double *lambda;     // by mode, as the modes are ordered here
+    const double *inverse;    // by mode: 1 over the square of the norm
+    double end[2];            // weights of values 0 and n-1
 };
 
 // A small 2D problem in one kernel, by a cluster of blocks.
@@ -298,6 +299,7 @@ struct pgi_flat {
     int pitch, width;     // from row to row of its two arrays
     int parts;            // of a line
     int second, marks;    // bytes to the second array, and to the marks
+    int table[2];         // and to the copies of the vectors; 0: there is none
     int memory;           // bytes of a block
     pgi_fold fold[2];     // of along and across
 };
@@ -6951,17 +6953,10 @@ static double pgi_mode_value(const pgi_line *l, int k, int i)
 template <class T>
 static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, const double *eigenvalue)
 {
-    void *lambda, *inverse, *vectors[2] = {NULL, NULL};
+    void *lambda, *inverse, *vectors;
     f->lambda = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &lambda);
     f->inverse = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &inverse);
-    for (int c = 0; c < (f->folded ? 2 : 1); c++) {
-        const size_t count = (size_t)f->length[c] * (size_t)f->pitch + 4;    // products read to the end of a tile
-        f->vectors[0][c] = f->vectors[1][c] = pgi_take_table(arena, count * sizeof(T), &vectors[c]);
-    }
-    if (!f->folded) {
-        f->vectors[0][1] = (const T *)f->vectors[0][0] + (arena->base ? f->half[0] : 0);
-        f->vectors[1][1] = (const T *)f->vectors[0][0] + (arena->base ? f->half[0] * f->pitch : 0);
-    }
+    f->vectors = pgi_take_table(arena, (size_t)f->elements * sizeof(T), &vectors);
     if (!lambda) return;
     for (int c = 0; c < 2; c++)
         for (int o = 0; o < f->half[c]; o++) {
@@ -6973,7 +6968,7 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, co
             }
             ((double *)lambda)[mode] = eigenvalue[k];
             ((double *)inverse)[mode] = 2 / rint(2 * norm);    // of half the intervals, or all of them
-            T *const v = (T *)vectors[f->folded ? c : 0] + (f->folded ? o : mode);
+            T *const v = (T *)vectors + f->at[0][c] + o;
             for (int q = 0; q < f->length[c]; q++) {
                 int a, b;
                 pgi_fold_place(*f, q, &a, &b);
@@ -7295,10 +7290,62 @@ struct pgi_lines {
     int staged;
 };
 
+// A part of at most PGI_SHORT rows, whose pivots stay in registers.
+enum { PGI_SHORT = 8 };
+struct pgi_short_part {
+    double inverse[PGI_SHORT], to_before[PGI_SHORT], r[PGI_SHORT];
+};
+
+template <class T> static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first,
+                                                                int last, double scale, double mean, const T *x,
+                                                                const pgi_column &c, pgi_short_part *p,
+                                                                pgi_separator *own, pgi_head_row *head)
+{
+    double s = 0, z = 0, r = 0, inverse = 0;
+    pgi_head_row h = {1, 0, 0, 0};
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_SHORT; q++) {
+        const int k = first + q;
+        if (k > last) continue;
+        const pgi_row<double> row = pgi_row_of(axis, k);
+        const double factor = q > 0 ? -row.lower * inverse : 0;
+        s = row.reaction + mu + factor * s;
+        z = q > 0 ? factor * z : -row.lower;
+        r = scale * (double)x[k * c.stride] - mean + factor * r;
+        if (k == last) {
+            own->l = z, own->v = -row.upper, own->s = s, own->r = r;
+            continue;
+        }
+        inverse = 1 / (z + s - row.upper);
+        p->inverse[q] = inverse, p->to_before[q] = z, p->r[q] = r;
+        const double share = h.y * inverse;
+        h.z += share * z;
+        h.s += share * s;
+        h.r += share * r;
+        h.y = -share * row.upper;
+    }
+    *head = h;
+}
+
+template <class T> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first, int last,
+                                                              double before, double x_last, T *x, const pgi_column &c,
+                                                              const pgi_short_part &p)
+{
+    double next = x_last;
+    x[last * c.stride] = (T)x_last;
+    PGI_UNROLLED
+    for (int q = PGI_SHORT - 2; q >= 0; q--) {
+        const int k = first + q;
+        if (k >= last) continue;
+        next = (p.r[q] - pgi_row_of(axis, k).upper * next + p.to_before[q] * before) * p.inverse[q];
+        x[k * c.stride] = (T)next;
+    }
+}
+
 // A block eliminates PGI_BLOCK / parts lines, a thread one part of a line: `inside` says whether of one that is there.
 // mu: what the other axes and alpha add to it. x: its values, in memory as c says. The parts' separators are solved for
 // by cyclic reduction of all of them in parallel.
-template <class T, int CUT>
+template <class T, int CUT, int SHORT>
 static __device__ inline void pgi_eliminate_lines(const pgi_direct &d, int parts, int inside, double mu, double alpha,
                                                   T *x, const pgi_column &c, double shared[4][PGI_BLOCK], int *resonant)
 {
@@ -7324,7 +7371,9 @@ static __device__ inline void pgi_eliminate_lines(const pgi_direct &d, int parts
     const double mean = d.line_singular ? d.scale * share() : 0;
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    if (positive) pgi_line_down<CUT>(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
+    pgi_short_part kept;
+    if (positive && SHORT) pgi_short_down(d.line_axis, mu, first, last, d.scale, mean, x, c, &kept, &own, &head);
+    if (positive && !SHORT) pgi_line_down<CUT>(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
     shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
     __syncthreads();
     const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
@@ -7346,7 +7395,8 @@ static __device__ inline void pgi_eliminate_lines(const pgi_direct &d, int parts
     __syncthreads();
     shared[0][me] = x_last;
     __syncthreads();
-    if (positive) pgi_line_up<CUT>(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
+    if (positive && SHORT) pgi_short_up(d.line_axis, first, last, shared[0][before], x_last, x, c, kept);
+    if (positive && !SHORT) pgi_line_up<CUT>(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
     if (!d.line_singular) return;
     const double shift = share();
     for (int k = first; k <= last && null; k++) x[k * c.stride] = (T)((double)x[k * c.stride] - shift);
@@ -7366,8 +7416,8 @@ template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
     const pgi_column c = {lines.stride, lines.columns,
                           d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
-    pgi_eliminate_lines<T, CUT>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
-                                &state->resonant);
+    pgi_eliminate_lines<T, CUT, 0>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
+                                   &state->resonant);
 }
 
 template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
@@ -7582,103 +7632,123 @@ static int pgi_chip_wide(const pg_solver *s, int axis)
 // and division), and back. A block has some rows of one array, [value or mode][row], for the products, and some modes
 // of the other, [row][mode], for the elimination. What a product finds goes at once to the block that has the mode.
 
-// Adds up OUT results for two neighbouring columns of x: of modes, from the first that v points to,
-template <int OUT, class T> static __device__ inline void pgi_sums_forward(const T *v, int pitch, int length,
-                                                                           const T *x, int x_pitch,
-                                                                           pgi_complex<T> (&sum)[OUT])
+// Adds up SIZE results for as many neighbouring columns of x: of modes, from the first that v points to,
+template <int SIZE, class T> static __device__ inline void pgi_sums_forward(const T *v, int pitch, int length,
+                                                                            const T *x, int x_pitch,
+                                                                            T (&sum)[SIZE][SIZE])
 {
 #pragma unroll 4
     for (int q = 0; q < length; q++) {
-        const pgi_complex<T> a = *(const pgi_complex<T> *)(x + q * x_pitch);
+        T a[SIZE], t[SIZE];
         PGI_UNROLLED
-        for (int r = 0; r < OUT; r += 2) {
-            const pgi_complex<T> t = *(const pgi_complex<T> *)(v + q * pitch + r);
-            sum[r] = pgi_complex_of<T>(sum[r].x + t.x * a.x, sum[r].y + t.x * a.y);
-            sum[r + 1] = pgi_complex_of<T>(sum[r + 1].x + t.y * a.x, sum[r + 1].y + t.y * a.y);
+        for (int r = 0; r < SIZE; r += 2) {
+            const pgi_complex<T> left = *(const pgi_complex<T> *)(x + q * x_pitch + r),
+                                 right = *(const pgi_complex<T> *)(v + q * pitch + r);
+            a[r] = left.x, a[r + 1] = left.y, t[r] = right.x, t[r + 1] = right.y;
+        }
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r++) {
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) sum[r][p] += t[r] * a[p];
         }
     }
 }
 
 // and of values; v has so many rows.
-template <int OUT, class T> static __device__ inline void pgi_sums_backward(const T *v, int pitch, int rows, int length,
-                                                                            const T *x, int x_pitch,
-                                                                            pgi_complex<T> (&sum)[OUT])
+template <int SIZE, class T> static __device__ inline void pgi_sums_backward(const T *v, int pitch, int rows,
+                                                                             int length, const T *x, int x_pitch,
+                                                                             T (&sum)[SIZE][SIZE])
 {
-    const T *row[OUT];
+    const T *row[SIZE];
     PGI_UNROLLED
-    for (int r = 0; r < OUT; r++) row[r] = v + (r < rows ? r : 0) * pitch;
+    for (int r = 0; r < SIZE; r++) row[r] = v + (r < rows ? r : 0) * pitch;
 #pragma unroll 2
-    for (int q = 0; q + 1 < length; q += 2) {
-        const pgi_complex<T> a = *(const pgi_complex<T> *)(x + q * x_pitch),
-                             b = *(const pgi_complex<T> *)(x + (q + 1) * x_pitch);
+    for (int q = 0; q < length; q += 2) {
+        const int more = q + 1 < length;
+        T a[2][SIZE];
         PGI_UNROLLED
-        for (int r = 0; r < OUT; r++) {
-            const pgi_complex<T> t = *(const pgi_complex<T> *)(row[r] + q);
-            sum[r].x += t.x * a.x + t.y * b.x;
-            sum[r].y += t.x * a.y + t.y * b.y;
+        for (int p = 0; p < SIZE; p += 2) {
+            const pgi_complex<T> low = *(const pgi_complex<T> *)(x + q * x_pitch + p),
+                                 high = *(const pgi_complex<T> *)(x + (q + more) * x_pitch + p);
+            a[0][p] = low.x, a[0][p + 1] = low.y;
+            a[1][p] = more ? high.x : (T)0, a[1][p + 1] = more ? high.y : (T)0;
         }
-    }
-    if (length % 2 == 0) return;
-    const pgi_complex<T> a = *(const pgi_complex<T> *)(x + (length - 1) * x_pitch);
-    PGI_UNROLLED
-    for (int r = 0; r < OUT; r++) {
-        const T t = row[r][length - 1];
-        sum[r] = pgi_complex_of<T>(sum[r].x + t * a.x, sum[r].y + t * a.y);
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r++) {
+            const pgi_complex<T> t = *(const pgi_complex<T> *)(row[r] + q);    // rows end with a zero where n is odd
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) sum[r][p] += t.x * a[0][p] + t.y * a[1][p];
+        }
     }
 }
 
-// From values to modes or back, for all columns of x. Calls out(number of the result in its half, column, result of
-// half 0, of half 1); one of them may not exist.
-template <int BACK, class T, class Out>
-static __device__ inline void pgi_fold_product(const pgi_fold &f, const T *x, int x_pitch, int columns, Out out)
+// From values to modes or back, for all columns of x. Two neighbouring threads have the two halves of the same results.
+// Calls out(half, number of the result in it, column, result, the other half's).
+template <int SIZE, int BACK, class T, class Out>
+static __device__ inline void pgi_fold_product(const pgi_fold &f, const T *v, const T *x, int x_pitch, int columns,
+                                               Out out)
 {
-    enum { OUT = 4 };
-    const int wide = (columns + 1) / 2, most = f.half[0] > f.half[1] ? f.half[0] : f.half[1];
-    for (int e = (int)threadIdx.x; e < (most + OUT - 1) / OUT * wide; e += PGI_BLOCK) {
-        const int o = e / wide * OUT, l = e % wide * 2;
-        pgi_complex<T> sum[2][OUT];
+    const int wide = (columns + SIZE - 1) / SIZE, most = f.half[0] > f.half[1] ? f.half[0] : f.half[1];
+    const int items = 2 * wide * ((most + SIZE - 1) / SIZE), c = (int)threadIdx.x & 1;
+    for (int e = (int)threadIdx.x; (e & ~31) < items; e += PGI_BLOCK) {
+        const int o = (e >> 1) / wide * SIZE, l = (e >> 1) % wide * SIZE, rows = e < items ? f.half[c] - o : 0;
+        T sum[SIZE][SIZE];
         PGI_UNROLLED
-        for (int c = 0; c < 2; c++) {
-            const T *const v = (const T *)f.vectors[BACK][c], *const input = x + f.first[c] * x_pitch + l;
-            for (int r = 0; r < OUT; r++) sum[c][r] = pgi_complex_of<T>(0, 0);
-            if (o >= f.half[c]) continue;
-            if constexpr (BACK)
-                pgi_sums_backward<OUT>(v + o * f.pitch, f.pitch, f.half[c] - o, f.length[c], input, x_pitch, sum[c]);
-            else
-                pgi_sums_forward<OUT>(v + o, f.pitch, f.length[c], input, x_pitch, sum[c]);
+        for (int r = 0; r < SIZE; r++) {
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) sum[r][p] = 0;
+        }
+        const T *const from = v + f.at[BACK][c] + (BACK ? o * f.pitch : o), *const input = x + f.first[c] * x_pitch + l;
+        if constexpr (BACK) {
+            if (rows > 0) pgi_sums_backward<SIZE>(from, f.pitch, rows, f.length[c], input, x_pitch, sum);
+        } else {
+            if (rows > 0) pgi_sums_forward<SIZE>(from, f.pitch, f.length[c], input, x_pitch, sum);
         }
         PGI_UNROLLED
-        for (int r = 0; r < OUT; r++) {
-            out(o + r, l, sum[0][r].x, sum[1][r].x);
-            if (l + 1 < columns) out(o + r, l + 1, sum[0][r].y, sum[1][r].y);
+        for (int r = 0; r < SIZE; r++) {
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) {
+                const T mine = r < rows ? sum[r][p] : (T)0, other = BACK ? __shfl_xor_sync(~0u, mine, 1) : (T)0;
+                if (r < rows && l + p < columns) out(c, o + r, l + p, mine, other);
+            }
         }
     }
+}
+
+// Small tiles where large ones would leave threads idle.
+template <int BACK, class T, class Out> static __device__ inline void pgi_fold_products(const pgi_fold &f, const T *v,
+                                                                                        const T *x, int x_pitch,
+                                                                                        int columns, Out out)
+{
+    if (f.n * columns >= 12 * PGI_BLOCK)
+        pgi_fold_product<4, BACK>(f, v, x, x_pitch, columns, out);
+    else
+        pgi_fold_product<2, BACK>(f, v, x, x_pitch, columns, out);
 }
 
 // The same, by mode: out(mode, column, value).
-template <class T, class Out>
-static __device__ inline void pgi_fold_forward(const pgi_fold &f, const T *x, int x_pitch, int columns, Out out)
+template <class T, class Out> static __device__ inline void pgi_fold_forward(const pgi_fold &f, const T *v, const T *x,
+                                                                             int x_pitch, int columns, Out out)
 {
-    pgi_fold_product<0>(f, x, x_pitch, columns, [&](int o, int l, T first, T second) {
-        if (o < f.half[0]) out(o, l, first * (T)f.inverse[o]);
-        if (o < f.half[1]) out(f.half[0] + o, l, second * (T)f.inverse[f.half[0] + o]);
+    pgi_fold_products<0>(f, v, x, x_pitch, columns, [&](int c, int o, int l, T mine, T) {
+        const int mode = c * f.half[0] + o;
+        out(mode, l, mine * (T)f.inverse[mode]);
     });
 }
 
 // And by value: out(number of the value, column, value).
-template <class T, class Out>
-static __device__ inline void pgi_fold_backward(const pgi_fold &f, const T *x, int x_pitch, int columns, Out out)
+template <class T, class Out> static __device__ inline void pgi_fold_backward(const pgi_fold &f, const T *v, const T *x,
+                                                                              int x_pitch, int columns, Out out)
 {
-    pgi_fold_product<1>(f, x, x_pitch, columns, [&](int o, int l, T first, T second) {
+    pgi_fold_products<1>(f, v, x, x_pitch, columns, [&](int c, int o, int l, T mine, T other) {
         int a, b;
-        if (!f.folded) {
-            if (o < f.half[0]) out(o, l, first);
-            if (o < f.half[1]) out(f.half[0] + o, l, second);
-        } else if (o < f.half[0]) {
-            pgi_fold_place(f, o, &a, &b);
-            out(a, l, b != a ? first + second : first);
-            if (b != a) out(b, l, first - second);
-        }
+        pgi_fold_place(f, o, &a, &b);
+        if (!f.folded)
+            out(c * f.half[0] + o, l, mine);
+        else if (c == 0)
+            out(a, l, b == a ? mine : mine + other);
+        else
+            out(b, l, other - mine);
     });
 }
 
@@ -7711,7 +7781,7 @@ template <class T> static __device__ inline T *pgi_in_block(T *p, int blocks, in
     return p;
 }
 
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     pgi_flat_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_state *state, int controlled)
 {
     PGI_DYNAMIC_SHARED(char, memory);
@@ -7731,6 +7801,14 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
             __syncthreads();
     };
     if (controlled && blockIdx.x == 0 && threadIdx.x == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
+    const T *vectors[2] = {(const T *)along.vectors, (const T *)across.vectors};
+    for (int q = 0; q < 2; q++) {
+        if (!flat.table[q]) continue;
+        pgi_complex<T> *const copy = (pgi_complex<T> *)(memory + flat.table[q]);
+        for (int e = (int)threadIdx.x; 2 * e < flat.fold[q].elements; e += PGI_BLOCK)
+            copy[e] = ((const pgi_complex<T> *)flat.fold[q].vectors)[e];
+        vectors[q] = (const T *)copy;
+    }
 
     const unsigned mask = pgi_face_mask(from, state);
     const T mean = pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f);
@@ -7741,7 +7819,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
                (touched ? pgi_face_terms<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
     });
     meet();    // and all blocks are there
-    pgi_fold_forward(along, x, flat.pitch, rows, [&](int m, int l, T v) {
+    pgi_fold_forward(along, vectors[0], x, flat.pitch, rows, [&](int m, int l, T v) {
         pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes] = v;
     });
     meet();
@@ -7753,21 +7831,21 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
             const int m = first + lane, inside = m < modes;
             const double mu = (inside ? along.lambda[mode + m] : 0) + alpha;
             const pgi_column c = {width, width, (double *)(memory + flat.marks) + m};
-            pgi_eliminate_lines<T, 1>(d, flat.parts, inside, mu, alpha, y + (inside ? m : 0), c, shared,
-                                      &state->resonant);
+            pgi_eliminate_lines<T, 1, 1>(d, flat.parts, inside, mu, alpha, y + (inside ? m : 0), c, shared,
+                                         &state->resonant);
             __syncthreads();
         }
     } else {
         pgi_fold_inputs(across, x, width, modes, 1, [&](int k, int m) { return y[k * width + m]; });
         __syncthreads();
-        pgi_fold_forward(across, x, width, modes, [&](int k, int m, T v) {
+        pgi_fold_forward(across, vectors[1], x, width, modes, [&](int k, int m, T v) {
             const double sum = along.lambda[mode + m] + across.lambda[k], total = sum + alpha;
             const int resonant = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
             if (resonant) state->resonant = 1;
             y[k * width + m] = resonant || total == 0 ? (T)0 : (T)((double)v / total);
         });
         __syncthreads();
-        pgi_fold_backward(across, y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
+        pgi_fold_backward(across, vectors[1], y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
         __syncthreads();
         for (int e = (int)threadIdx.x; e < lines * width; e += PGI_BLOCK) y[e] = x[e];
     }
@@ -7779,7 +7857,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     }
     meet();    // no block leaves before the others have read what they need of it
     T *const u = pgi_data<T>(to);
-    pgi_fold_backward(along, x, flat.pitch, rows, [&](int t, int l, T v) {
+    pgi_fold_backward(along, vectors[0], x, flat.pitch, rows, [&](int t, int l, T v) {
         const int at[4] = {flat.along == 0 ? t : row + l, 0, flat.along == 0 ? row + l : t, problem};
         u[pgi_offset(at, to)] = v;
     });
@@ -7828,7 +7906,10 @@ static pgi_fold pgi_fold_of(const pgi_line *l)
         f.first[c] = f.folded && c ? f.half[0] : 0;
         f.length[c] = f.folded ? f.half[c] : n;
     }
-    f.pitch = (f.length[0] + 1) & ~1;    // of even length, so that pairs are words
+    f.pitch = (f.length[0] + 1) & ~1;    // even, so that pairs are words
+    for (int back = 0; back < 2; back++)
+        f.at[back][1] = f.folded ? f.length[0] * f.pitch : back ? f.half[0] * f.pitch : f.half[0];
+    f.elements = (f.length[0] + (f.folded ? f.length[1] : 0)) * f.pitch + 4;    // products read to the end of a tile
     for (int e = 0; e < 2; e++) f.end[e] = !l->periodic && l->node && n > 1 && !pgi_is_dirichlet(l, e) ? 0.5 : 1;
     return f;
 }
@@ -7844,15 +7925,22 @@ static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
     flat->pitch = (flat->rows + 1) & ~1;
     if (flat->pitch % 4 == 0) flat->pitch += 2;    // fewer threads meet in a bank
     flat->width = (flat->modes + 1) & ~1;
-    // As many parts as leave every mode a thread, of at least eight rows, but of 16 at most: these need no marks.
+    // As many parts as leave every mode a thread, but of at least four rows; and of eight at most.
     flat->parts = 1;
-    while (2 * flat->parts * flat->modes <= PGI_BLOCK && 16 * flat->parts <= lines) flat->parts *= 2;
-    while (flat->parts * PGI_LINE_BLOCK < lines) flat->parts *= 2;
-    const int64_t align = 16, first = element * n * flat->pitch, second = element * lines * flat->width;
-    flat->second = (int)(((first > second ? first : second) + align - 1) / align * align);
-    flat->marks = flat->second + (int)((second + align - 1) / align * align);
-    const int64_t marks = 2 * sizeof(double) * (int64_t)(lines / PGI_LINE_BLOCK + 1) * flat->width;
-    return flat->marks + marks;
+    while (2 * flat->parts * flat->modes <= PGI_BLOCK && 8 * flat->parts <= lines) flat->parts *= 2;
+    while (flat->parts * PGI_SHORT < lines) flat->parts *= 2;
+    const int64_t first = element * (n * flat->pitch + 4), second = element * (lines * flat->width + 4);
+    int64_t bytes = 0;
+    const auto take = [&](int64_t more) {
+        const int64_t at = bytes;
+        bytes = (bytes + more + 15) / 16 * 16;
+        return (int)at;
+    };
+    take(first > second ? first : second);
+    flat->second = take(second);
+    flat->marks = take(2 * (int64_t)sizeof(double) * (lines / PGI_LINE_BLOCK + 1) * flat->width);
+    for (int q = 0; q < (s->direct.line < 0 ? 2 : 1); q++) flat->table[q] = take(element * flat->fold[q].elements);
+    return bytes;
 }
 
 // Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
@@ -7864,6 +7952,8 @@ static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
     if (!line[1]->absent || s->work.n[0] > PGI_FLAT || s->work.n[2] > PGI_FLAT) return 0;
     flat->along = line_axis == 0 ? 2 : 0;
     flat->across = 2 - flat->along;
+    flat->fold[0] = pgi_fold_of(line[flat->along]);
+    flat->fold[1] = pgi_fold_of(line[flat->across]);
     const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
                                                                    : (const void *)pgi_flat_kernel<double>;
     const int64_t room = s->shared_limit - 4 * PGI_BLOCK * (int64_t)sizeof(double);
@@ -7891,8 +7981,6 @@ static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
         cudaGetLastError();
     }
     if (best == 1 && (flat->memory = (int)pgi_cut_flat(s, flat, 1)) > room) return flat->blocks = 0;
-    flat->fold[0] = pgi_fold_of(line[flat->along]);
-    flat->fold[1] = pgi_fold_of(line[flat->across]);
     return 1;
 }
 
