@@ -205,6 +205,20 @@ struct pgi_state {
     uint64_t start_ns, end_ns;
 };
 
+// Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
+struct pgi_elimination {
+    int line;    // the axis, or -1
+    int periodic;
+    int singular;               // the rows' constant is an eigenvector of 0
+    double norm;                // a bound of their eigenvalues
+    double volume;              // the sum of their weights
+    const double *lambda[3];    // what the place along the other axes adds; along the axis itself zeros
+    double scale;               // of the right-hand side
+    int parts;                  // of a line, eliminated at the same time; a power of two
+    double *marks;              // GPU: pivots every PGI_LINE_BLOCK rows
+    pgi_axis<double> rows;
+};
+
 // A level. Both precisions are kept; tables exist in the one that is used.
 struct pgi_level {
     int n[3];
@@ -220,7 +234,8 @@ struct pgi_level {
     pgi_grid u, f, t;    // t: takes turns with u, or holds a residual
     void *plane[6];      // boundary data in the level's precision, where it has its own
     const pgi_faces *faces;
-    const double *eigen;    // coarsest: per axis values, vectors, weighted transposed vectors
+    const double *eigen;      // coarsest: per axis values, vectors, weighted transposed vectors
+    pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
 };
 
 enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
@@ -307,21 +322,11 @@ struct pgi_flat {
 struct pgi_direct {
     pgi_flat flat;
     pgi_series series[3][2];    // forward and backward
-    const double *lambda[3];    // eigenvalues along the axes; of the line's axis zeros
-    double scale;               // what forward and backward transforms together multiply with, inverted
-    int line;                   // the axis of elimination, or -1
-    int line_periodic;
-    int line_singular;     // its constant is an eigenvector of 0
-    double line_norm;      // a bound of its eigenvalues
-    double line_volume;    // the sum of its weights
-    pgi_axis<double> line_axis;
-    int64_t pairs[3];       // of columns, that are transformed (eliminated) along the axis at a time
-    int wide[3];            // GPU: pairs that a block transforms on chip; 0: by cuFFT
-    int parts;              // of a line, eliminated at the same time; a power of two
-    char *buffer, *work;    // GPU: pairs of columns, and what cuFFT needs
-    size_t buffer_bytes, work_bytes;
-    double *marks;    // GPU: pivots every PGI_LINE_BLOCK rows
-    size_t marks_bytes;
+    pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
+    int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
+    int wide[3];                // GPU: pairs that a block transforms on chip; 0: by cuFFT
+    char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
+    size_t buffer_bytes, work_bytes, marks_bytes;
     int slots;    // CPU: pieces of the buffer
     size_t slot_bytes;
     const void *roots[3];    // the roots of unity of the axes' complex transforms
@@ -336,6 +341,7 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
+    int by_lines;                                   // the smoother is line relaxation
     int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
 
     char *workspace;
@@ -410,6 +416,8 @@ struct pgi_ops {
     void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
     // A task of the kernel of small levels; on the CPU NULL, for there s->small is s->levels
     void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
+    // Line relaxation: the lines of a colour at a time
+    void (*relax_lines)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
     // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms
     void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
     void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
@@ -2148,6 +2156,7 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
 // >>direct
 template <class T> static void pgi_cpu_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
 template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cpu_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
 
 #define PGI_OPS_TABLE(name, backend, T, small, flat)                                                                   \
     static const pgi_ops name = {pgi_##backend##_control,                                                              \
@@ -2169,6 +2178,7 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *,
                                  pgi_##backend##_jacobi_sweeps<T>,                                                     \
                                  pgi_##backend##_restrict_residual<T>,                                                 \
                                  small,                                                                                \
+                                 pgi_##backend##_relax_lines<T>,                                                       \
                                  pgi_##backend##_transform<T>,                                                         \
                                  pgi_##backend##_eliminate<T>,                                                         \
                                  flat,                                                                                 \
@@ -4426,6 +4436,7 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 // >>direct
 template <class T> static void pgi_cuda_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
 template <class T> static void pgi_cuda_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cuda_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
 template <class T> static void pgi_cuda_flat(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid, int);
 
 PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_small<double>, pgi_cuda_flat<double>);
@@ -4440,6 +4451,7 @@ PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_small<float>, pgi_cuda_flat<
 // The lines of all levels; levels share the lines that they do not coarsen.
 struct pgi_hierarchy {
     int levels, count;
+    int along;    // the axis of line relaxation, which stays as it is; or -1
     pgi_line own[3 * PGI_MAX_LEVELS];
     pgi_line *line[PGI_MAX_LEVELS][3];
     int coarsened[PGI_MAX_LEVELS][3];
@@ -4451,20 +4463,51 @@ static void pgi_hierarchy_free(pgi_hierarchy *h)
     free(h);
 }
 
-// Which axes the next level halves: those whose coupling is at least half the strongest one's.
-static int pgi_choose_axes(pgi_line *const line[3], int chosen[3])
+// How much the spacing (or what a metric makes of it) varies along an axis: 1 where it is uniform. The rows at the ends
+// may differ by their boundary.
+static double pgi_line_variation(const pgi_line *l)
+{
+    double least = DBL_MAX, most = 0;
+    for (int i = 0; i < l->n && l->n > 2 && !l->uniform; i++) {
+        double row[4];
+        pgi_line_row(l, i, row);
+        const double coupling = (-row[0] - row[1]) * (!l->periodic && !l->node && (i == 0 || i == l->n - 1) ? 2 : 1);
+        if (coupling < least) least = coupling;
+        if (coupling > most) most = coupling;
+    }
+    return most > 0 && least > 0 ? sqrt(most / least) : 1;
+}
+
+// The axis of line relaxation: the one that varies most, if the smoother is chosen so or if point relaxation would
+// fail.
+static int pgi_choose_line_axis(const pg_desc *d, pgi_line *const line[3])
+{
+    const unsigned smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
+    const int asked = d->flags & PG_SMOOTH_LINES ? 1 : 0;
+    double most = asked ? 0 : 2;
+    int along = -1;
+    if (!asked && ((d->flags & smoothers) || d->omega != 0)) return -1;
+    for (int a = 0; a < 3; a++) {
+        const double variation = line[a]->n > 1 || (asked && a == 0) ? pgi_line_variation(line[a]) : 0;
+        if (variation > most || (asked && variation == most)) along = a, most = variation;
+    }
+    return along;
+}
+
+// Which axes the next level halves: those whose coupling is at least half the strongest one's. With line relaxation the
+// other axes alone count, and become single points.
+static int pgi_choose_axes(pgi_line *const line[3], int along, int chosen[3])
 {
     double strongest = 0, strength[3];
     int largest = 0;
     for (int a = 0; a < 3; a++) {
-        strength[a] = line[a]->n > 1 ? pgi_line_strength(line[a]) : 0;
+        strength[a] = line[a]->n > 1 && a != along ? pgi_line_strength(line[a]) : 0;
         if (strength[a] > strongest) strongest = strength[a];
-        if (line[a]->n > largest) largest = line[a]->n;
+        if (line[a]->n > largest && a != along) largest = line[a]->n;
     }
-    for (int a = 0; a < 3; a++) chosen[a] = line[a]->n > 1 && strength[a] >= 0.5 * strongest;
-    return largest > PGI_COARSEST;
+    for (int a = 0; a < 3; a++) chosen[a] = line[a]->n > 1 && a != along && strength[a] >= 0.5 * strongest;
+    return largest > (along >= 0 ? 1 : PGI_COARSEST);
 }
-
 // Operations march along the last axis, so a 2D problem is (nx, 1, ny) to them: its y is their z, its absent axis their
 // y.
 static void pgi_turn(const pg_desc *desc, pg_desc *work)
@@ -4500,7 +4543,9 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
         }
     }
     h->levels = 1;
-    for (int l = 0; pgi_choose_axes(h->line[l], h->coarsened[l]) && multigrid && l + 1 < PGI_MAX_LEVELS; l++) {
+    h->along = multigrid ? pgi_choose_line_axis(d, h->line[0]) : -1;
+    for (int l = 0; pgi_choose_axes(h->line[l], h->along, h->coarsened[l]) && multigrid && l + 1 < PGI_MAX_LEVELS;
+         l++) {
         for (int a = 0; a < 3; a++) {
             h->line[l + 1][a] = h->line[l][a];
             if (!h->coarsened[l][a]) continue;
@@ -4670,6 +4715,8 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
 template <class T>
 static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);    // >>direct
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
+static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
+static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
 
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
@@ -4716,7 +4763,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
         host_faces[l] = (pgi_faces *)host;
     }
-    if (s->multigrid) {
+    if (s->by_lines) pgi_layout_lines(s, h, arena);
+    if (s->multigrid && !s->by_lines) {
         void *host;
         s->level[h->levels - 1].eigen = (double *)pgi_take_table(arena, 3 * PGI_EIGEN_AXIS * sizeof(double), &host);
         for (int a = 0; a < 3 && host; a++) {
@@ -4727,7 +4775,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     }
     if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
     if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
-    s->small = s->small_base = s->cuda && !s->is_direct ? pgi_small_first(s) : s->levels;
+    s->small = s->small_base = s->cuda && !s->is_direct && !s->by_lines ? pgi_small_first(s) : s->levels;
     if (s->small < s->levels) {
         // Tables may take a few percent of the finest grid, unless the whole problem is small.
         const auto table_size = [&]() {
@@ -4757,6 +4805,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
     if (s->is_direct) pgi_layout_direct(s, arena);
+    if (s->by_lines) pgi_layout_line_work(s, h, arena);
     if (s->multigrid || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
         scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
     for (int q = 1; q < 3 && q < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
@@ -6498,6 +6547,17 @@ struct pgi_column {    // of values in memory, with room for marks
     double *marks;
 };
 
+namespace
+{
+// Right-hand sides and solutions in the same memory.
+template <class T> struct pgi_values {
+    T *x;
+    int64_t stride;
+    PGI_HD T operator()(int k) const { return x[k * stride]; }
+    PGI_HD void operator()(int k, double v) const { x[k * stride] = (T)v; }
+};
+}    // namespace
+
 static PGI_HD inline void pgi_mark(const pgi_column &c, int block, double a, double b)
 {
     if (block == 0) return;    // known anyway
@@ -6513,16 +6573,17 @@ static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, 
 
 // Rows first to last: eliminates down to the last one. Leaves the eliminated right-hand sides in x, and a pivot every
 // PGI_LINE_BLOCK rows in the marks. CUT: the first row couples to one before it.
-template <int CUT, class T>
+template <int CUT, class T, class Load>
 static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
-                                        double mean, T *x, const pgi_column &c, pgi_separator *own, pgi_head_row *head)
+                                        double mean, Load load, T *x, const pgi_column &c, pgi_separator *own,
+                                        pgi_head_row *head)
 {
     double s = 0, z = 0, r = 0, inverse = 0;
     pgi_head_row h = {1, 0, 0, 0};
     for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
         T value[PGI_LINE_BLOCK];
         PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? x[(begin + q) * c.stride] : (T)0;
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? load(begin + q) : (T)0;
         PGI_UNROLLED
         for (int q = 0; q < PGI_LINE_BLOCK; q++) {
             const int k = begin + q;
@@ -6550,13 +6611,13 @@ static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu,
     *head = h;
 }
 
-// The other way, once x_last and the unknown before the first are known.
-template <int CUT, class T> static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first,
-                                                                  int last, double before, double x_last, T *x,
-                                                                  const pgi_column &c)
+// The other way, once x_last and the unknown before the first are known. Calls store(row, unknown).
+template <int CUT, class T, class Store>
+static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first, int last, double before,
+                                      double x_last, const T *x, const pgi_column &c, Store store)
 {
     double next = x_last;
-    x[last * c.stride] = (T)x_last;
+    store(last, x_last);
     for (int block = last > first ? (last - 1 - first) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
         const int begin = first + block * PGI_LINE_BLOCK;
         double s = 0, z = 0, inverse[PGI_LINE_BLOCK], to_before[PGI_LINE_BLOCK];
@@ -6585,7 +6646,7 @@ template <int CUT, class T> static PGI_HD inline void pgi_line_up(const pgi_axis
             double sum = (double)value[q] - pgi_row_of(axis, k).upper * next;
             if (CUT) sum += to_before[q] * before;
             next = sum * inverse[q];
-            x[k * c.stride] = (T)next;
+            store(k, next);
         }
     }
 }
@@ -6641,8 +6702,8 @@ static PGI_HD inline void pgi_exchange_step(const pgi_axis<double> &axis, double
 
 // Solves an open line plus mu in place. Returns 0, and x = 0, where an eigenvalue is 0 to round-off. scope: of the
 // numbers that were added up.
-template <class T> static PGI_HD inline int pgi_line_exchanging(const pgi_axis<double> &axis, double mu, double scope,
-                                                                double scale, T *x, const pgi_column &c)
+template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis<double> &axis, double mu, double scope,
+                                                                  double scale, T *x, const pgi_column &c)
 {
     const int n = axis.n;
     const double width = 8 * DBL_EPSILON * scope;
@@ -6686,13 +6747,13 @@ template <class T> static PGI_HD inline int pgi_line_exchanging(const pgi_axis<d
 }
 
 // What the other axes and alpha add to the line of a column.
-static PGI_HD inline double pgi_column_shift(const pgi_direct &d, double alpha, const int *at)
+static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double alpha, const int *at)
 {
     return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
 }
 
 // The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem.
-static PGI_HD inline double pgi_mode_inverse(const pgi_direct &d, double alpha, const int *at, int *resonant)
+static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
 {
     const double sum = (d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], total = sum + alpha;
     if (alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha)) {
@@ -6827,10 +6888,10 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
     int64_t tiles = 1;
     for (int a = 0; a < 3; a++) {
         const size_t n = (size_t)s->work.n[a];
-        const size_t bytes = a == d->line
+        const size_t bytes = a == d->lines.line
                                  ? n * PGI_TILE * sizeof(double) + (n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double)
                                  : PGI_TILE * pgi_pair_bytes(s, a);    // in and out: 2 * PGI_TILE / 2 pairs
-        if (a != d->line && !pgi_is_transformed(s, a)) continue;
+        if (a != d->lines.line && !pgi_is_transformed(s, a)) continue;
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
         const int64_t here = (pgi_columns(s, a) + PGI_TILE - 1) / PGI_TILE;
         if (here > tiles) tiles = here;
@@ -6869,12 +6930,13 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
 // An elimination with row exchanges has no periodic form.
 static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
 {
-    if (alpha < 0 && s->direct.line >= 0 && s->direct.line_periodic)
+    if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
                           "this; make the axis uniform, or alpha >= 0",
                           alpha,
-                          pgi_axis_name[s->desc.dim == 2 && s->direct.line > 0 ? 3 - s->direct.line : s->direct.line]);
+                          pgi_axis_name[s->desc.dim == 2 && s->direct.lines.line > 0 ? 3 - s->direct.lines.line
+                                                                                     : s->direct.lines.line]);
     return PG_OK;
 }
 
@@ -6883,25 +6945,25 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
 {
     pgi_direct *d = &s->direct;
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
-    d->line = -1;
-    d->scale = 1;
+    d->lines.line = -1;
+    d->lines.scale = 1;
     s->together = s->mixed ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     for (int a = 0; a < 3; a++) {
         if (pgi_can_transform(line[a])) continue;
-        if (d->line >= 0)
+        if (d->lines.line >= 0)
             return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                               "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
                               "Robin face; use PG_FMG or PG_VCYCLE",
-                              name(d->line), name(a));
-        d->line = a;
+                              name(d->lines.line), name(a));
+        d->lines.line = a;
     }
     // Elimination costs less than two transforms; last axes suit it best, as neighbouring columns are neighbours in
     // memory.
-    for (int a = 2; a >= 0 && d->line < 0; a--)
-        if (!line[a]->periodic && line[a]->n > 1) d->line = a;
+    for (int a = 2; a >= 0 && d->lines.line < 0; a--)
+        if (!line[a]->periodic && line[a]->n > 1) d->lines.line = a;
     for (int a = 0; a < 3; a++) {
-        if (a != d->line) {
-            pgi_plan_series(d->series[a], line[a], &d->scale);
+        if (a != d->lines.line) {
+            pgi_plan_series(d->series[a], line[a], &d->lines.scale);
             continue;
         }
         pgi_series identity;
@@ -6909,8 +6971,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
         identity.n = identity.length = line[a]->n;
         identity.count = 1;
         d->series[a][0] = d->series[a][1] = identity;
-        d->line_periodic = line[a]->periodic;
-        d->line_singular = pgi_line_singular(line[a]);
+        d->lines.periodic = line[a]->periodic;
+        d->lines.singular = pgi_line_singular(line[a]);
     }
     PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
 #if PGI_GPU
@@ -6985,8 +7047,8 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     for (int a = 0; a < 3; a++) {
         const int n = line[a]->n;
         void *host, *lambda;
-        d->lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
-        for (int k = 0; k < n && host && a != d->line; k++) {
+        d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
+        for (int k = 0; k < n && host && a != d->lines.line; k++) {
             double row[4], p, q;
             pgi_line_row(line[a], 0, row);
             pgi_mode_angle(line[a], k, &p, &q);
@@ -6994,24 +7056,24 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             ((double *)host)[k] = s->work.beta * (n == 1 ? row[3] : root * root);
         }
         lambda = host;
-        if (a == d->line) {
+        if (a == d->lines.line) {
             void *rows, *weights;
             void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
             void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
             if (!host) continue;
-            pgi_axis_fill(&d->line_axis, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
+            pgi_axis_fill(&d->lines.rows, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
                           weights_at);
-            d->line_norm = d->line_volume = 0;
+            d->lines.norm = d->lines.volume = 0;
             for (int i = 0; i < n; i++) {
                 double row[4];
                 pgi_line_row(line[a], i, row);
-                d->line_norm = fmax(d->line_norm, 2 * s->work.beta * row[3]);
-                d->line_volume += line[a]->w[i];
+                d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
+                d->lines.volume += line[a]->w[i];
             }
         }
         if (d->flat.blocks) {
             for (int q = 0; q < 2; q++)
-                if (a == (q ? d->flat.across : d->flat.along) && a != d->line)
+                if (a == (q ? d->flat.across : d->flat.along) && a != d->lines.line)
                     pgi_layout_fold<T>(arena, &d->flat.fold[q], line[a], (const double *)lambda);
             continue;
         }
@@ -7042,7 +7104,7 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
     pgi_direct *d = &s->direct;
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
-    d->marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
+    d->lines.marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
 #if PGI_GPU
     for (int a = 0; a < 3; a++)
         if (s->has_fft[a] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[a], d->work));
@@ -7164,18 +7226,19 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
 }
 
 // One column on one thread. mu: what pgi_column_shift says.
-static void pgi_cpu_line(const pgi_direct &d, double mu, double alpha, double *x, const pgi_column &c, int *resonant)
+static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, double *x, const pgi_column &c,
+                         int *resonant)
 {
-    const int n = d.line_axis.n;
+    const int n = d.rows.n;
     if (mu < 0) {
-        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+        if (!pgi_line_exchanging(d.rows, mu, d.norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
         return;
     }
-    const int null = d.line_singular && mu == 0;    // the constant: the weighted mean goes before and after
+    const int null = d.singular && mu == 0;    // the constant: the weighted mean goes before and after
     const auto mean_of = [&]() {
         double sum = 0, volume = 0;
         for (int k = 0; k < n; k++) {
-            const double w = pgi_weight_of(d.line_axis, k);
+            const double w = pgi_weight_of(d.rows, k);
             volume += w;
             sum += w * x[k * c.stride];
         }
@@ -7183,10 +7246,11 @@ static void pgi_cpu_line(const pgi_direct &d, double mu, double alpha, double *x
     };
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head;
-    pgi_line_down<1>(d.line_axis, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, x, c, &own, &head);
+    const pgi_values<double> values = {x, c.stride};
+    pgi_line_down<1>(d.rows, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, values, x, c, &own, &head);
     pgi_join_next(&own, head);
     const double last = own.s == 0 ? 0 : own.r / own.s;
-    pgi_line_up<1>(d.line_axis, mu, 0, n - 1, last, last, x, c);
+    pgi_line_up<1>(d.rows, mu, 0, n - 1, last, last, x, c, values);
     if (!null) return;
     const double mean = mean_of();
     for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
@@ -7199,14 +7263,14 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     const double alpha = s->state->alpha;
     T *const u = pgi_data<T>(to);
     int resonant = 0;
-    if (d.line < 0) {
+    if (d.lines.line < 0) {
         pgi_cpu_rows(l, [&](int j, int k) {
             int here = 0;
             for (int problem = 0; problem < s->together; problem++) {
                 const pgi_column_reader<T> read(b, from, 0, l->n, j + l->n[1] * (k + (int64_t)l->n[2] * problem));
                 for (int i = 0; i < l->n[0]; i++) {
                     const int at[4] = {i, j, k, problem};
-                    const double inverse = pgi_mode_inverse(d, alpha, at, &here);
+                    const double inverse = pgi_mode_inverse(d.lines, alpha, at, &here);
                     u[pgi_offset(at, to)] = (T)(inverse * (double)read(i));
                 }
             }
@@ -7218,19 +7282,22 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
         if (resonant) s->state->resonant = 1;
         return;
     }
-    const int64_t columns = pgi_columns(s, d.line), stride = d.line == 0 ? 1 : d.line == 1 ? to.sj : to.sk;
-    const int n = l->n[d.line];
-    pgi_cpu_tiles(s, l, d.line, [&](char *memory, int64_t first) {
+    const int64_t columns = pgi_columns(s, d.lines.line), stride = d.lines.line == 0   ? 1
+                                                                   : d.lines.line == 1 ? to.sj
+                                                                                       : to.sk;
+    const int n = l->n[d.lines.line];
+    pgi_cpu_tiles(s, l, d.lines.line, [&](char *memory, int64_t first) {
         double *x = (double *)memory;
         const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
         const int count = columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE;
         int place[PGI_TILE][4], here = 0;
-        for (int q = 0; q < count; q++) pgi_column_place(l->n, d.line, first + q, place[q]);
+        for (int q = 0; q < count; q++) pgi_column_place(l->n, d.lines.line, first + q, place[q]);
         for (int q = 0; q < count; q++) {
-            const pgi_column_reader<T> read(b, from, d.line, l->n, first + q);
+            const pgi_column_reader<T> read(b, from, d.lines.line, l->n, first + q);
             for (int k = 0; k < n; k++) x[(int64_t)k * PGI_TILE + q] = (double)read(k);
         }
-        for (int q = 0; q < count; q++) pgi_cpu_line(d, pgi_column_shift(d, alpha, place[q]), alpha, x + q, c, &here);
+        for (int q = 0; q < count; q++)
+            pgi_cpu_line(d.lines, pgi_column_shift(d.lines, alpha, place[q]), alpha, x + q, c, &here);
         for (int k = 0; k < n; k++)
             for (int q = 0; q < count; q++) u[pgi_offset(place[q], to) + k * stride] = (T)x[(int64_t)k * PGI_TILE + q];
         if (here) {
@@ -7296,10 +7363,10 @@ struct pgi_short_part {
     double inverse[PGI_SHORT], to_before[PGI_SHORT], r[PGI_SHORT];
 };
 
-template <class T> static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first,
-                                                                int last, double scale, double mean, const T *x,
-                                                                const pgi_column &c, pgi_short_part *p,
-                                                                pgi_separator *own, pgi_head_row *head)
+template <class Load> static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first,
+                                                                   int last, double scale, double mean, Load load,
+                                                                   pgi_short_part *p, pgi_separator *own,
+                                                                   pgi_head_row *head)
 {
     double s = 0, z = 0, r = 0, inverse = 0;
     pgi_head_row h = {1, 0, 0, 0};
@@ -7311,7 +7378,7 @@ template <class T> static __device__ inline void pgi_short_down(const pgi_axis<d
         const double factor = q > 0 ? -row.lower * inverse : 0;
         s = row.reaction + mu + factor * s;
         z = q > 0 ? factor * z : -row.lower;
-        r = scale * (double)x[k * c.stride] - mean + factor * r;
+        r = scale * (double)load(k) - mean + factor * r;
         if (k == last) {
             own->l = z, own->v = -row.upper, own->s = s, own->r = r;
             continue;
@@ -7327,53 +7394,55 @@ template <class T> static __device__ inline void pgi_short_down(const pgi_axis<d
     *head = h;
 }
 
-template <class T> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first, int last,
-                                                              double before, double x_last, T *x, const pgi_column &c,
-                                                              const pgi_short_part &p)
+template <class Store> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first, int last,
+                                                                  double before, double x_last, const pgi_short_part &p,
+                                                                  Store store)
 {
     double next = x_last;
-    x[last * c.stride] = (T)x_last;
+    store(last, x_last);
     PGI_UNROLLED
     for (int q = PGI_SHORT - 2; q >= 0; q--) {
         const int k = first + q;
         if (k >= last) continue;
         next = (p.r[q] - pgi_row_of(axis, k).upper * next + p.to_before[q] * before) * p.inverse[q];
-        x[k * c.stride] = (T)next;
+        store(k, next);
     }
 }
 
 // A block eliminates PGI_BLOCK / parts lines, a thread one part of a line: `inside` says whether of one that is there.
-// mu: what the other axes and alpha add to it. x: its values, in memory as c says. The parts' separators are solved for
-// by cyclic reduction of all of them in parallel.
-template <class T, int CUT, int SHORT>
-static __device__ inline void pgi_eliminate_lines(const pgi_direct &d, int parts, int inside, double mu, double alpha,
-                                                  T *x, const pgi_column &c, double shared[4][PGI_BLOCK], int *resonant)
+// mu: what the other axes and alpha add to it. x: room for its values, in memory as c says (with mu < 0 they are
+// there). load(row) gives the right-hand side, store(row, value) takes the solution; IN_PLACE: to the same memory. The
+// parts' separators are solved for by cyclic reduction of all of them in parallel.
+template <int CUT, int SHORT, int IN_PLACE, class T, class Load, class Store>
+static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int parts, int inside, double mu,
+                                                  double alpha, T *x, const pgi_column &c, double shared[4][PGI_BLOCK],
+                                                  int *resonant, Load load, Store store)
 {
-    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me % wide, part = me / wide, n = d.line_axis.n;
+    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me % wide, part = me / wide, n = d.rows.n;
     const int before = (part + parts - 1) % parts * wide + lane, after = (part + 1) % parts * wide + lane;
     const int first = (int)((int64_t)n * part / parts), last = (int)((int64_t)n * (part + 1) / parts) - 1;
-    const int positive = inside && mu >= 0, null = positive && d.line_singular && mu == 0;
+    const int positive = inside && mu >= 0, null = positive && d.singular && mu == 0;
 
-    if (inside && mu < 0 && part == 0)
-        if (!pgi_line_exchanging(d.line_axis, mu, d.line_norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+    if (IN_PLACE && inside && mu < 0 && part == 0)
+        if (!pgi_line_exchanging(d.rows, mu, d.norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
 
-    const auto share = [&]() {    // the weighted mean of the column of the null mode
+    const auto share = [&]() {    // the weighted mean of the right-hand side of the null mode
         double sum = 0;
-        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.line_axis, k) * (double)x[k * c.stride];
+        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
         __syncthreads();
         shared[0][me] = sum;
         __syncthreads();
         sum = 0;
         for (int q = 0; q < parts && null; q++) sum += shared[0][q * wide + lane];
         __syncthreads();
-        return sum / d.line_volume;
+        return sum / d.volume;
     };
-    const double mean = d.line_singular ? d.scale * share() : 0;
+    const double mean = d.singular ? d.scale * share() : 0;
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
     pgi_short_part kept;
-    if (positive && SHORT) pgi_short_down(d.line_axis, mu, first, last, d.scale, mean, x, c, &kept, &own, &head);
-    if (positive && !SHORT) pgi_line_down<CUT>(d.line_axis, mu, first, last, d.scale, mean, x, c, &own, &head);
+    if (positive && SHORT) pgi_short_down(d.rows, mu, first, last, d.scale, mean, load, &kept, &own, &head);
+    if (positive && !SHORT) pgi_line_down<CUT>(d.rows, mu, first, last, d.scale, mean, load, x, c, &own, &head);
     shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
     __syncthreads();
     const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
@@ -7395,18 +7464,18 @@ static __device__ inline void pgi_eliminate_lines(const pgi_direct &d, int parts
     __syncthreads();
     shared[0][me] = x_last;
     __syncthreads();
-    if (positive && SHORT) pgi_short_up(d.line_axis, first, last, shared[0][before], x_last, x, c, kept);
-    if (positive && !SHORT) pgi_line_up<CUT>(d.line_axis, mu, first, last, shared[0][before], x_last, x, c);
-    if (!d.line_singular) return;
+    const double low = shared[0][before];
+    if (positive && SHORT) pgi_short_up(d.rows, first, last, low, x_last, kept, store);
+    if (positive && !SHORT) pgi_line_up<CUT>(d.rows, mu, first, last, low, x_last, x, c, store);
+    if (!d.singular || !IN_PLACE) return;
     const double shift = share();
-    for (int k = first; k <= last && null; k++) x[k * c.stride] = (T)((double)x[k * c.stride] - shift);
+    for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
 }
-
 template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_eliminate_kernel(pgi_direct d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
+    pgi_eliminate_kernel(pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
 {
     __shared__ double shared[4][PGI_BLOCK];
-    const int parts = d.parts, wide = PGI_BLOCK / parts, part = (int)threadIdx.x / wide, n = d.line_axis.n;
+    const int parts = d.parts, wide = PGI_BLOCK / parts, part = (int)threadIdx.x / wide, n = d.rows.n;
     const int64_t local = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
     const int inside = local < lines.columns;
     const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
@@ -7416,11 +7485,12 @@ template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
     const pgi_column c = {lines.stride, lines.columns,
                           d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
-    pgi_eliminate_lines<T, CUT, 0>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
-                                   &state->resonant);
+    const pgi_values<T> values = {x, c.stride};
+    pgi_eliminate_lines<CUT, 0, 1>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
+                                   &state->resonant, values, values);
 }
 
-template <class T> static __global__ void pgi_divide_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
+template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
                                                             pgi_state *state, pgi_shape h)
 {
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
@@ -7825,14 +7895,16 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     meet();
 
     const double alpha = state->alpha;
-    if (d.line >= 0) {
+    if (d.lines.line >= 0) {
         const int wide = PGI_BLOCK / flat.parts, lane = (int)threadIdx.x % wide;
         for (int first = 0; first < modes; first += wide) {
             const int m = first + lane, inside = m < modes;
             const double mu = (inside ? along.lambda[mode + m] : 0) + alpha;
             const pgi_column c = {width, width, (double *)(memory + flat.marks) + m};
-            pgi_eliminate_lines<T, 1, 1>(d, flat.parts, inside, mu, alpha, y + (inside ? m : 0), c, shared,
-                                         &state->resonant);
+            T *const column = y + (inside ? m : 0);
+            const pgi_values<T> values = {column, width};
+            pgi_eliminate_lines<1, 1, 1>(d.lines, flat.parts, inside, mu, alpha, column, c, shared, &state->resonant,
+                                         values, values);
             __syncthreads();
         }
     } else {
@@ -7889,7 +7961,7 @@ static void pgi_cuda_flat(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_gr
     cudaLaunchAttribute attribute;
     const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
     pgi_direct d = s->direct;
-    d.scale = 1;    // the products are already scaled
+    d.lines.scale = 1;    // the products are already scaled
     PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, controlled));
 }
 
@@ -7939,7 +8011,8 @@ static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
     take(first > second ? first : second);
     flat->second = take(second);
     flat->marks = take(2 * (int64_t)sizeof(double) * (lines / PGI_LINE_BLOCK + 1) * flat->width);
-    for (int q = 0; q < (s->direct.line < 0 ? 2 : 1); q++) flat->table[q] = take(element * flat->fold[q].elements);
+    for (int q = 0; q < (s->direct.lines.line < 0 ? 2 : 1); q++)
+        flat->table[q] = take(element * flat->fold[q].elements);
     return bytes;
 }
 
@@ -7948,7 +8021,7 @@ static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
 static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
 {
     pgi_flat *flat = &s->direct.flat;
-    const int line_axis = s->direct.line, cluster = s->clusters ? 16 : 1;
+    const int line_axis = s->direct.lines.line, cluster = s->clusters ? 16 : 1;
     if (!line[1]->absent || s->work.n[0] > PGI_FLAT || s->work.n[2] > PGI_FLAT) return 0;
     flat->along = line_axis == 0 ? 2 : 0;
     flat->across = 2 - flat->along;
@@ -8050,32 +8123,35 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
 // Lines along x, whose columns are no neighbours, and those that no transform has brought to u go through the buffer.
 static int pgi_is_staged(const pg_solver *s, int axis)
 {
-    return axis == s->direct.line &&
+    return axis == s->direct.lines.line &&
            (axis == 0 || !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
 }
 
 template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
-    if (d.line < 0) {
+    if (d.lines.line < 0) {
         const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, d, pgi_box_of(l, T()), from, to,
-                   s->state, h);
+        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, d.lines, pgi_box_of(l, T()), from,
+                   to, s->state, h);
         return;
     }
-    const int wide = PGI_BLOCK / d.parts;
+    const int wide = PGI_BLOCK / d.lines.parts;
     const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
         const pgi_lines lines = {first, columns, stride, staged};
-        const auto kernel = d.parts > 1 || d.line_periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
-        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d, pgi_box_of(l, T()), u, lines, s->state);
+        const auto kernel =
+            d.lines.parts > 1 || d.lines.periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
+        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d.lines, pgi_box_of(l, T()), u, lines,
+                   s->state);
     };
-    if (!pgi_is_staged(s, d.line)) {
-        launch(to, 0, pgi_columns(s, d.line), d.line == 1 ? to.sj : to.sk, 0);
+    if (!pgi_is_staged(s, d.lines.line)) {
+        launch(to, 0, pgi_columns(s, d.lines.line), d.lines.line == 1 ? to.sj : to.sk, 0);
         return;
     }
     const pgi_grid buffer = {d.buffer, 0, 0, 0, 0};
-    pgi_cuda_chunks<T>(s, l, d.line, 0, 0, from, to,
-                       [&](int64_t first, int64_t columns) { launch(buffer, first, columns, 2 * d.pairs[d.line], 1); });
+    pgi_cuda_chunks<T>(s, l, d.lines.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
+        launch(buffer, first, columns, 2 * d.pairs[d.lines.line], 1);
+    });
 }
 
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
@@ -8103,16 +8179,16 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     pgi_direct *d = &s->direct;
     const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
                         (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
-    d->parts = 1;
-    if (d->line >= 0) {
+    d->lines.parts = 1;
+    if (d->lines.line >= 0) {
         // Enough threads for the device, but no less than eight rows for one and four neighbours among the columns.
-        const int64_t columns = pgi_columns(s, d->line), n = s->work.n[d->line];
-        while (d->parts < PGI_BLOCK && columns * d->parts < 512 * (int64_t)s->multiprocessors && n >= 16 * d->parts &&
-               (columns < PGI_BLOCK / d->parts || d->parts < PGI_BLOCK / 4))
-            d->parts *= 2;
-        const int64_t blocks = ((n - 1) / d->parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+        const int64_t columns = pgi_columns(s, d->lines.line), n = s->work.n[d->lines.line];
+        while (d->lines.parts < PGI_BLOCK && columns * d->lines.parts < 512 * (int64_t)s->multiprocessors &&
+               n >= 16 * d->lines.parts && (columns < PGI_BLOCK / d->lines.parts || d->lines.parts < PGI_BLOCK / 4))
+            d->lines.parts *= 2;
+        const int64_t blocks = ((n - 1) / d->lines.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
         // With alpha < 0 one thread eliminates a whole line.
-        const int64_t whole = (n - 1 + PGI_LINE_BLOCK) / PGI_LINE_BLOCK, parted = (blocks - 1) * d->parts;
+        const int64_t whole = (n - 1 + PGI_LINE_BLOCK) / PGI_LINE_BLOCK, parted = (blocks - 1) * d->lines.parts;
         d->marks_bytes = (size_t)(2 * (parted > whole - 1 ? parted : whole - 1) * columns) * sizeof(double);
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
@@ -8144,6 +8220,221 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
 
 #endif
 
+// ---- line relaxation: zebra ----
+
+// The lines of one colour: every second one of a range of the other two axes, shifted from row to row of lines. Like
+// pgi_colour, with seams.
+struct pgi_zebra {
+    int fast, slow;    // the two axes
+    int lo[2], hi[2], parity;
+    int64_t per_row, lines;
+};
+
+static pgi_zebra pgi_zebra_of(const int n[3], const int seam[3], int line, int seams, int parity)
+{
+    pgi_zebra z;
+    z.fast = line == 0 ? 1 : 0;
+    z.slow = line == 2 ? 1 : 2;
+    z.parity = parity;
+    const int axis[2] = {z.fast, z.slow};
+    for (int q = 0; q < 2; q++) {
+        const int a = axis[q], on_seam = seams >> a & 1;
+        z.lo[q] = on_seam ? n[a] - 1 : 0;
+        z.hi[q] = on_seam ? n[a] : n[a] - seam[a];
+    }
+    z.per_row = (z.hi[0] - z.lo[0] + 1) / 2;
+    z.lines = z.per_row * (z.hi[1] - z.lo[1]);
+    return z;
+}
+
+// The first point of a line, and whether it is there: a row may have one line less of a colour.
+static PGI_HD inline int pgi_zebra_place(const pgi_zebra &z, int64_t line, int at[4])
+{
+    at[0] = at[1] = at[2] = at[3] = 0;
+    if (line >= z.lines) return 0;
+    const int slow = z.lo[1] + (int)(line / z.per_row), fast = z.lo[0] + 2 * (int)(line % z.per_row);
+    const int shifted = fast + ((fast + slow + z.parity) & 1);
+    at[z.slow] = slow;
+    at[z.fast] = shifted < z.hi[0] ? shifted : z.lo[0];
+    return shifted < z.hi[0];
+}
+
+// f + boundary terms - A u at a point.
+template <class T> static PGI_HD inline T pgi_residual_at(const pgi_box<T> &b, const pgi_rhs &rhs, const T *f, T mean,
+                                                          const T *u, const pgi_grid &gu, const int at[4])
+{
+    const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
+    const pgi_row<T> x = pgi_row_of(ax, at[0]), y = pgi_row_of(ay, at[1]), z = pgi_row_of(az, at[2]);
+    const T *p = u + at[0] + at[1] * gu.sj + at[2] * gu.sk;
+    const T right = pgi_rhs_point(b, rhs, f[at[0] + at[1] * rhs.f.sj + at[2] * rhs.f.sk], mean, at[0], at[1], at[2]);
+    return right - pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(ax, at[0])],
+                               p[pgi_above(ax, at[0])], p[pgi_below(ay, at[1]) * gu.sj],
+                               p[pgi_above(ay, at[1]) * gu.sj], p[pgi_below(az, at[2]) * gu.sk],
+                               p[pgi_above(az, at[2]) * gu.sk]);
+}
+
+// Calls body(lines of a colour) for all colours of a sweep.
+template <class Body> static void pgi_each_zebra(const pgi_level *l, const int all_seams[3], int reversed, Body body)
+{
+    int seam[3];
+    for (int a = 0; a < 3; a++) seam[a] = a != l->lines.line && all_seams[a];
+    for (int step = 0; step < 8; step++) {
+        const int seams = reversed ? 7 - step : step;
+        if (!pgi_has_seams(seam, seams)) continue;
+        for (int pass = 0; pass < 2; pass++)
+            body(pgi_zebra_of(l->n, seam, l->lines.line, seams, reversed ? 1 - pass : pass));
+    }
+}
+
+// The tables of all levels: the rows along the axis of the lines are the same on all of them.
+static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const int a = h->along, n = h->line[0][a]->n;
+    pgi_line *const along = h->line[0][a];
+    void *rows, *weights, *zeros;
+    void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
+    void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+    const double *const zeros_at = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &zeros);
+    for (int l = 0; l < h->levels; l++) {
+        pgi_elimination *e = &s->level[l].lines;
+        e->line = a;
+        e->periodic = along->periodic;
+        e->singular = pgi_line_singular(along);
+        e->scale = 1;
+        e->volume = 0;
+        for (int i = 0; i < n; i++) e->volume += along->w[i];
+        e->lambda[a] = zeros_at;
+        pgi_axis_fill(&e->rows, along, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
+        for (int q = 0; q < 3; q++) {
+            const pgi_line *other = h->line[l][q];
+            void *host;
+            if (q == a) continue;
+            e->lambda[q] = (const double *)pgi_take_table(arena, (size_t)other->n * sizeof(double), &host);
+            for (int i = 0; i < other->n && host; i++) {
+                double row[4];
+                pgi_line_row(other, i, row);
+                ((double *)host)[i] = s->work.beta * row[3];
+            }
+        }
+    }
+}
+
+// Bytes of the marks of a line of n rows, eliminated in so many parts.
+static int64_t pgi_marks_of(int n, int parts)
+{
+    return 2 * (int64_t)sizeof(double) * parts * (((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK - 1);
+}
+
+// Room for the marks of the lines of a colour on the GPU, for tiles of lines on the CPU.
+static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const int n = h->line[0][h->along]->n;
+    int64_t bytes = 0, most = 1;
+    for (int l = 0; l < h->levels; l++) {
+        pgi_elimination *e = &s->level[l].lines;
+        const int64_t lines = s->level[l].points / n / 2 + s->level[l].n[1] + s->level[l].n[2] + 1;
+        e->parts = 1;
+        while (s->cuda && e->parts < PGI_BLOCK && lines * e->parts < 512 * (int64_t)s->multiprocessors &&
+               n >= 16 * e->parts && (lines < PGI_BLOCK / e->parts || e->parts < PGI_BLOCK / 4))
+            e->parts *= 2;
+        if (lines * pgi_marks_of(n, e->parts) > bytes) bytes = lines * pgi_marks_of(n, e->parts);
+        if (lines > most) most = lines;
+    }
+    pgi_direct *d = &s->direct;
+    if (!s->cuda) {
+        d->slot_bytes = (size_t)n * PGI_TILE * sizeof(double) + (size_t)(n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double);
+        d->slot_bytes = (d->slot_bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+        for (d->slots = 1; d->slots < PGI_SLOTS && d->slots * PGI_TILE * 8 < most;) d->slots++;
+        bytes = (int64_t)(d->slots * d->slot_bytes);
+    }
+    char *const block = (char *)pgi_take_block(arena, (size_t)bytes);
+    d->buffer = block;
+    for (int l = 0; l < h->levels; l++) s->level[l].lines.marks = (double *)block;
+}
+
+// All lines of a colour are solved for, tile by tile; they do not couple, so tiles may run at the same time.
+template <class T>
+static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, int reversed)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_elimination &e = l->lines;
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, n = l->n[e.line];
+    const double alpha = b.state->alpha;
+    const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
+    T *const u = pgi_data<T>(gu);
+    const pgi_direct &d = s->direct;
+    pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
+        const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
+        PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+        for (int slot = 0; slot < d.slots; slot++)
+            for (int64_t tile = slot; tile < tiles; tile += d.slots) {
+                double *const x = (double *)(d.buffer + (size_t)slot * d.slot_bytes);
+                const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
+                int place[PGI_TILE][4], inside[PGI_TILE], resonant;
+                for (int q = 0; q < PGI_TILE; q++) inside[q] = pgi_zebra_place(z, tile * PGI_TILE + q, place[q]);
+                for (int k = 0; k < n; k++)
+                    for (int q = 0; q < PGI_TILE; q++) {
+                        place[q][e.line] = k;
+                        if (inside[q]) x[k * PGI_TILE + q] = (double)pgi_residual_at(b, rhs, f, mean, u, gu, place[q]);
+                    }
+                for (int q = 0; q < PGI_TILE; q++)
+                    if (inside[q]) {
+                        place[q][e.line] = 0;
+                        pgi_cpu_line(e, pgi_column_shift(e, alpha, place[q]), alpha, x + q, c, &resonant);
+                    }
+                for (int k = 0; k < n; k++)
+                    for (int q = 0; q < PGI_TILE; q++) {
+                        place[q][e.line] = k;
+                        if (inside[q]) u[pgi_offset(place[q], gu)] += (T)(omega * x[k * PGI_TILE + q]);
+                    }
+            }
+    });
+}
+
+#if PGI_GPU
+// The other grid of the level holds the lines under elimination: u is needed to the end.
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_relax_lines_kernel(pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room, pgi_rhs rhs, double omega,
+                           pgi_zebra z)
+{
+    __shared__ double shared[4][PGI_BLOCK];
+    const int wide = PGI_BLOCK / d.parts, part = (int)threadIdx.x / wide;
+    const int64_t line = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
+    int at[4], resonant;
+    const int inside = pgi_zebra_place(z, line, at);
+    const double mu = pgi_column_shift(d, b.state->alpha, at);
+    const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
+    T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
+    const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
+    const int blocks = ((d.rows.n - 1) / d.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    const pgi_column c = {d.line == 0   ? 1
+                          : d.line == 1 ? room.sj
+                                        : room.sk,
+                          z.lines, d.marks + (int64_t)part * 2 * (blocks - 1) * z.lines + line};
+    pgi_eliminate_lines<1, 0, 0>(
+        d, d.parts, inside, mu, b.state->alpha, x, c, shared, &resonant,
+        [&](int k) {
+            int here[4] = {at[0], at[1], at[2], 0};
+            (d.line == 0 ? here[0] : d.line == 1 ? here[1] : here[2]) = k;
+            return pgi_residual_at(b, rhs, f, mean, (const T *)u, gu, here);
+        },
+        [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
+}
+
+template <class T>
+static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, int reversed)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, wide = PGI_BLOCK / l->lines.parts;
+    const pgi_grid room = pgi_other_grid(l, u);
+    pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
+        if (z.lines > 0)
+            PGI_LAUNCH(s, (z.lines + wide - 1) / wide, dim3(PGI_BLOCK), pgi_relax_lines_kernel<T>, l->lines, b, u, room,
+                       rhs, omega, z);
+    });
+}
+#endif
+
 // -------------------------------------------------------------------------------------------------------------------
 // >>smoothing
 // -------------------------------------------------------------------------------------------------------------------
@@ -8156,8 +8447,8 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
     int dims = 0;
     for (int a = 0; a < 3; a++) dims += l->coarsened[a];
     if (dims == 0) dims = 1;
-    const double red_black[4] = {1, 1, 1.2, 1.3}, low = 1.0 / dims, high = 2;
-    l->omega = d->omega > 0 ? d->omega : red_black[dims];
+    const double red_black[4] = {1, 1, 1.2, 1.3}, lines[3] = {1, 1, 1.15}, low = 1.0 / dims, high = 2;
+    l->omega = d->omega > 0 ? d->omega : d->flags & PG_SMOOTH_LINES ? lines[dims] : red_black[dims];
     for (int post = 0; post < 2; post++) {
         const int count = post ? d->nu_post : d->nu_pre;
         double *weight = post ? l->jacobi_post : l->jacobi;
@@ -8220,6 +8511,11 @@ static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs
 {
     const unsigned flags = s->desc.flags;
     const int period = post ? s->desc.nu_post : s->desc.nu_pre;
+    if (s->by_lines) {
+        u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
+        for (int q = 0; q < count; q++) s->ops->relax_lines(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC));
+        return u;
+    }
     if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
         return s->ops->relax(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC), count, head, coarse, e);
     u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
@@ -8248,7 +8544,10 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
     }
     if (l == s->levels - 1) {
         if (from_zero) s->ops->fill_zero(s, fine, u);
-        s->ops->solve_coarsest(s, fine, u, rhs);
+        if (s->by_lines)
+            s->ops->relax_lines(s, fine, u, rhs, 1, 0);    // one line is left
+        else
+            s->ops->solve_coarsest(s, fine, u, rhs);
         return u;
     }
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
@@ -8566,7 +8865,7 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
                       pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
                       pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT,
-                      pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV;
+                      pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
 
 static const char *pgi_method_name(unsigned flags)
 {
@@ -8588,7 +8887,7 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, PG_FMG));
     if (d->flags & pgi_cycle_methods) {
-        PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, PG_SMOOTH_RBGS));
+        PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
         return PG_OK;
     }
     const char *method = pgi_method_name(d->flags);
@@ -8627,9 +8926,9 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
     if ((d->flags & PG_DIRECT) && d->omega != 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_DIRECT, which has none; leave it 0",
                           d->omega);
-    if ((d->flags & PG_SMOOTH_CHEBYSHEV) && d->omega != 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
+    if ((d->flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)) && d->omega != 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
+                          d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES" : "PG_SMOOTH_CHEBYSHEV");
     PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
@@ -9216,6 +9515,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         return pgi_refuse(text, PG_ERROR_MEMORY,
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
                           s->desc.n[1], s->desc.n[2]);
+    s->by_lines = (*lines)->along >= 0;
+    if (s->multigrid && !(flags & pgi_smoothers)) {
+        s->desc.flags |= s->by_lines ? PG_SMOOTH_LINES : PG_SMOOTH_RBGS;
+        s->work.flags = s->desc.flags;
+    }
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     if (s->is_direct) {
         const int previous = pgi_make_current(s);

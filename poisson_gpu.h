@@ -50,8 +50,8 @@ int main(void)
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
        variable beta, obstacles inside the box, free-space boundaries; Krylov solvers; several GPUs; alpha < 0 but with
-       PG_DIRECT; multigrid on axes whose own spacing or metric varies by more than about 3 converges slowly (spacings that
-       differ between axes do not matter); irregular meshes and complex numbers at any time.
+       PG_DIRECT; multigrid where the spacing or metric of two or three axes varies, each along itself, by more than about 3
+       converges slowly (one such axis, and spacings that differ between axes, do not matter); irregular meshes and complex numbers at any time.
 
    ===================================================================================================================
    CONVENTIONS
@@ -119,7 +119,9 @@ int main(void)
                   colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
                   that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
                   values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
-   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening).
+   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). Where the spacing of one
+   axis (or the couplings that a metric makes of it) varies by more than 2, multigrid solves for whole lines along that axis at
+   a time, every second one, and coarsens the other axes only: V(2,1) falls by 8 or more a cycle at every ratio.
 
    ===================================================================================================================
    BATCHES    desc.batch problems with the same tables, alpha and boundary kinds, each with its own u, f and face arrays: problem q
@@ -228,9 +230,10 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_WCYCLE = 0x100,
     PG_FMG = 0x200,                 /*            (default) */
     PG_DIRECT = 0x400,
-    PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default) */
+    PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
+    PG_SMOOTH_LINES = 0x80000,      /*            zebra lines along the axis that varies most (default where one varies by over 2) */
     PG_SYMMETRIC = 0x100000         /* option: the cycle is symmetric, to precondition CG */
 };
 

@@ -257,24 +257,29 @@ static void windows_overlap_exactly_when_they_share_an_element(void **)
     for (int q = 0; q < 20000; q++) {
         pg_desc d = {};
         for (int a = 0; a < 3; a++) d.n[a] = rng_int(&r, 1, 4);
-        int64_t s[2] = {rng_int(&r, d.n[0], 9), 0};
-        s[1] = (d.n[1] - 1) * s[0] + d.n[0] + rng_int(&r, 0, 30);
-        if (q % 2 && d.n[1] > 1) {    // planes closer than rows
-            s[1] = rng_int(&r, d.n[0], 9);
-            s[0] = (d.n[2] - 1) * s[1] + d.n[0] + rng_int(&r, 0, 30);
+        d.batch = rng_int(&r, 0, 1) ? 1 : rng_int(&r, 2, 3);
+        // Rows, planes and problems, nested in a random order
+        static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+        const int *order = orders[rng_int(&r, 0, 5)];
+        const int64_t count[3] = {d.n[1], d.n[2], d.batch};
+        int64_t s[3], span = d.n[0];
+        for (int a = 0; a < 3; a++) {
+            s[order[a]] = span + rng_int(&r, 0, a ? 20 : 5);
+            span += (count[order[a]] - 1) * s[order[a]];
         }
-        const int64_t distance = rng_int(&r, -120, 120);
+        const int64_t distance = rng_int(&r, -200, 200);
         int shared = 0;
-        for (int k = -3; k <= 3; k++)
-            for (int j = -3; j <= 3; j++)
-                for (int i = -3; i <= 3; i++)
-                    shared |=
-                        abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && i + j * s[0] + k * s[1] == distance;
+        for (int p = -2; p <= 2; p++)
+            for (int k = -3; k <= 3; k++)
+                for (int j = -3; j <= 3; j++)
+                    for (int i = -3; i <= 3; i++)
+                        shared |= abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && abs(p) < d.batch &&
+                                  i + j * s[0] + k * s[1] + p * s[2] == distance;
         double *base = (double *)(uintptr_t)0x100000;
         const int found = pgi_overlap(&d, base, s, (double *)((intptr_t)base + distance * 8), s, 8);
         if (shared != found)
-            fail_msg("%d %d %d strides %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], (long)s[0],
-                     (long)s[1], (long)distance, found, shared);
+            fail_msg("%d %d %d batch %d strides %ld %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], d.batch,
+                     (long)s[0], (long)s[1], (long)s[2], (long)distance, found, shared);
     }
 }
 
@@ -350,7 +355,8 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             const pgi_level *fine = &x->level[1], *coarse = fine + 1, *last = &x->level[x->levels - 1];
             if (step >= RESTRICT && step < COARSEST && x->levels < 3) continue;
             double dummy[2] = {0, 0};
-            assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
+            assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0), PG_OK);
+            pgi_enter_problem(x, dummy, dummy, NULL, 0);
             const pgi_rhs full = pgi_level_rhs(fine, 1);
             const pgi_grid none = pgi_no_grid();
             grid_from_host(x, fine, fine->u, sizeof(T), u);
@@ -465,7 +471,8 @@ template <class T, class RUN> static void compare_passes(const pg_desc *desc, rn
     const pgi_rhs rhs = {grid[F], rng_int(r, 0, 2) ? s->level[0].faces : NULL};
     T *result[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
     for (int passes = 0; passes < 2; passes++) {
-        assert_int_equal(pgi_enter_call(s, dummy, dummy, 0, 0, NULL), PG_OK);
+        assert_int_equal(pgi_enter_call(s, dummy, dummy, 0, 0), PG_OK);
+        pgi_enter_problem(s, dummy, dummy, NULL, 0);
         cudaDeviceSynchronize();
         assert_int_equal(cudaMemcpy(&s->state->mean, &mean, sizeof mean, cudaMemcpyHostToDevice), cudaSuccess);
         for (int g = 0; g < GRIDS; g++)
@@ -748,7 +755,8 @@ template <class T> static void compare_small_tasks(const pg_desc *desc, rng *r)
         memcpy(result, start, points * sizeof(T));
         if (small && (zero || task == PGI_SMALL_FMG))
             for (size_t q = 0; own && q < points; q++) result[q] = (T)NAN;    // never read
-        assert_int_equal(pgi_enter_call(s, result, f, 0, 0, NULL), PG_OK);
+        assert_int_equal(pgi_enter_call(s, result, f, 0, 0), PG_OK);
+        pgi_enter_problem(s, result, f, NULL, 0);
         s->state->mean = 0.25;
         s->state->scale = 0.5;
         if (own) {
@@ -832,7 +840,8 @@ template <class T> static void compare_small_solves(const pg_desc *desc, rng *r)
     pgi_state state[2];
     for (int small = 0; small < 2; small++) {
         memcpy(u[small], start, points * sizeof(T));
-        assert_int_equal(pgi_enter_call(s, u[small], f, 1, 1, &resolved), PG_OK);
+        assert_int_equal(pgi_enter_call(s, u[small], f, 1, 1), PG_OK);
+        pgi_enter_problem(s, u[small], f, &resolved, 0);
         if (small)
             run_small<T>(&x, s, 0, pgi_level_rhs(&s->level[0], 1), PGI_SMALL_SOLVE, s->guess_zero);
         else
