@@ -314,7 +314,7 @@ struct pgi_flat {
     int pitch, width;     // from row to row of its two arrays
     int parts;            // of a line
     int second, marks;    // bytes to the second array, and to the marks
-    int table[2];         // and to the copies of the vectors; 0: there is none
+    int table[2];         // and to the copies of the vectors
     int memory;           // bytes of a block
     pgi_fold fold[2];     // of along and across
 };
@@ -6940,27 +6940,39 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512
     return PG_OK;
 }
 
+// The axis that is not transformed: the one that cannot be, or the last one that is closed; elimination costs less than
+// two transforms, and last axes suit it best, as neighbouring columns are neighbours in memory. Or -1. other: a second
+// one that cannot be transformed, or -1.
+static int pgi_line_axis(pgi_line *const line[3], int *other)
+{
+    int special = -1;
+    *other = -1;
+    for (int a = 0; a < 3; a++) {
+        if (pgi_can_transform(line[a])) continue;
+        if (special >= 0)
+            *other = a;
+        else
+            special = a;
+    }
+    for (int a = 2; a >= 0 && special < 0; a--)
+        if (!line[a]->periodic && line[a]->n > 1) special = a;
+    return special;
+}
+
 // Which axes are transformed, how, and which is left. lines: of the finest level.
 static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char text[512])
 {
     pgi_direct *d = &s->direct;
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
-    d->lines.line = -1;
     d->lines.scale = 1;
     s->together = s->mixed ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
-    for (int a = 0; a < 3; a++) {
-        if (pgi_can_transform(line[a])) continue;
-        if (d->lines.line >= 0)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
-                              "Robin face; use PG_FMG or PG_VCYCLE",
-                              name(d->lines.line), name(a));
-        d->lines.line = a;
-    }
-    // Elimination costs less than two transforms; last axes suit it best, as neighbouring columns are neighbours in
-    // memory.
-    for (int a = 2; a >= 0 && d->lines.line < 0; a--)
-        if (!line[a]->periodic && line[a]->n > 1) d->lines.line = a;
+    int other;
+    d->lines.line = pgi_line_axis(line, &other);
+    if (other >= 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
+                          "Robin face; use PG_FMG or PG_VCYCLE",
+                          name(d->lines.line), name(other));
     for (int a = 0; a < 3; a++) {
         if (a != d->lines.line) {
             pgi_plan_series(d->series[a], line[a], &d->lines.scale);
@@ -7871,13 +7883,13 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
             __syncthreads();
     };
     if (controlled && blockIdx.x == 0 && threadIdx.x == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
-    const T *vectors[2] = {(const T *)along.vectors, (const T *)across.vectors};
-    for (int q = 0; q < 2; q++) {
-        if (!flat.table[q]) continue;
+    // Of `along` and `across`; where that one is eliminated, its copy does not exist
+    const T *const vectors = (const T *)(memory + flat.table[0]), *const others = (const T *)(memory + flat.table[1]);
+    for (int q = 0; q < (d.lines.line < 0 ? 2 : 1); q++) {
+        const pgi_fold &f = q ? across : along;
         pgi_complex<T> *const copy = (pgi_complex<T> *)(memory + flat.table[q]);
-        for (int e = (int)threadIdx.x; 2 * e < flat.fold[q].elements; e += PGI_BLOCK)
-            copy[e] = ((const pgi_complex<T> *)flat.fold[q].vectors)[e];
-        vectors[q] = (const T *)copy;
+        for (int e = (int)threadIdx.x; 2 * e < f.elements; e += PGI_BLOCK)
+            copy[e] = ((const pgi_complex<T> *)f.vectors)[e];
     }
 
     const unsigned mask = pgi_face_mask(from, state);
@@ -7889,7 +7901,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
                (touched ? pgi_face_terms<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
     });
     meet();    // and all blocks are there
-    pgi_fold_forward(along, vectors[0], x, flat.pitch, rows, [&](int m, int l, T v) {
+    pgi_fold_forward(along, vectors, x, flat.pitch, rows, [&](int m, int l, T v) {
         pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes] = v;
     });
     meet();
@@ -7910,14 +7922,14 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     } else {
         pgi_fold_inputs(across, x, width, modes, 1, [&](int k, int m) { return y[k * width + m]; });
         __syncthreads();
-        pgi_fold_forward(across, vectors[1], x, width, modes, [&](int k, int m, T v) {
+        pgi_fold_forward(across, others, x, width, modes, [&](int k, int m, T v) {
             const double sum = along.lambda[mode + m] + across.lambda[k], total = sum + alpha;
             const int resonant = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
             if (resonant) state->resonant = 1;
             y[k * width + m] = resonant || total == 0 ? (T)0 : (T)((double)v / total);
         });
         __syncthreads();
-        pgi_fold_backward(across, vectors[1], y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
+        pgi_fold_backward(across, others, y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
         __syncthreads();
         for (int e = (int)threadIdx.x; e < lines * width; e += PGI_BLOCK) y[e] = x[e];
     }
@@ -7929,7 +7941,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     }
     meet();    // no block leaves before the others have read what they need of it
     T *const u = pgi_data<T>(to);
-    pgi_fold_backward(along, vectors[0], x, flat.pitch, rows, [&](int t, int l, T v) {
+    pgi_fold_backward(along, vectors, x, flat.pitch, rows, [&](int t, int l, T v) {
         const int at[4] = {flat.along == 0 ? t : row + l, 0, flat.along == 0 ? row + l : t, problem};
         u[pgi_offset(at, to)] = v;
     });
@@ -8864,18 +8876,19 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 
 static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
                       pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
-                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT,
+                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST,
                       pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
 
 static const char *pgi_method_name(unsigned flags)
 {
-    return flags & PG_JACOBI   ? "PG_JACOBI"
-           : flags & PG_RBGS   ? "PG_RBGS"
-           : flags & PG_SOR    ? "PG_SOR"
-           : flags & PG_VCYCLE ? "PG_VCYCLE"
-           : flags & PG_WCYCLE ? "PG_WCYCLE"
-           : flags & PG_DIRECT ? "PG_DIRECT"
-                               : "PG_FMG";
+    return flags & PG_JACOBI    ? "PG_JACOBI"
+           : flags & PG_RBGS    ? "PG_RBGS"
+           : flags & PG_SOR     ? "PG_SOR"
+           : flags & PG_VCYCLE  ? "PG_VCYCLE"
+           : flags & PG_WCYCLE  ? "PG_WCYCLE"
+           : flags & PG_DIRECT  ? "PG_DIRECT"
+           : flags & PG_FASTEST ? "PG_FASTEST"
+                                : "PG_FMG";
 }
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
@@ -8895,7 +8908,7 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
                           d->flags & pgi_smoothers);
-    if ((d->flags & PG_MIXED) && !(d->flags & PG_DIRECT))
+    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE, PG_FMG or PG_DIRECT", method);
     if (d->flags & PG_SYMMETRIC)
@@ -8923,9 +8936,9 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
-    if ((d->flags & PG_DIRECT) && d->omega != 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_DIRECT, which has none; leave it 0",
-                          d->omega);
+    if ((d->flags & (PG_DIRECT | PG_FASTEST)) && d->omega != 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
+                          pgi_method_name(d->flags));
     if ((d->flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)) && d->omega != 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
                           d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES" : "PG_SMOOTH_CHEBYSHEV");
@@ -9099,7 +9112,7 @@ static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ?
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
     const double largest = pgi_largest(d->flags), size = fabs(alpha);
-    if (alpha < 0 && !(d->flags & PG_DIRECT))
+    if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
                           pgi_method_name(d->flags));
     if (alpha == 0 || (size >= 1 / largest && size <= largest)) return PG_OK;
@@ -9484,10 +9497,48 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
     return PG_OK;
 }
 
+// PG_FASTEST: PG_DIRECT where it can solve the problem, for wherever the bench has both, it is faster than PG_FMG to a
+// tolerance (H200: 3 to 13 times from 65^2 to 513^3); but on the CPU without FFTW not with lengths of large prime
+// factors.
+static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3])
+{
+    int other;
+    const int axis = pgi_line_axis(line, &other);
+    if (other >= 0 || (d->alpha < 0 && axis >= 0 && line[axis]->periodic)) return 0;
+#ifndef PG_USE_FFTW
+    for (int a = 0; a < 3 && d->backend == PG_CPU; a++) {
+        pgi_series series[2];
+        double scale = 1;
+        if (a == axis) continue;
+        pgi_plan_series(series, line[a], &scale);
+        int rest = series[0].length;
+        for (int p = 2; p <= 31; p++)
+            while (rest % p == 0 && rest > 1) rest /= p;
+        if (rest > 1) return 0;
+    }
+#endif
+    return 1;
+}
+
+static pg_status pgi_choose_method(pg_solver *s, char text[512])
+{
+    pg_desc *d = &s->desc, work;
+    if (!(d->flags & PG_FASTEST)) return PG_OK;
+    pgi_turn(d, &work);
+    pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
+    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
+    const int direct = pgi_direct_is_faster(&work, h->line[0]);
+    pgi_hierarchy_free(h);
+    d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
+    if (direct) d->inner_cycles = 1;
+    return pgi_check_alpha(d, d->alpha, text);
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
     PGI_TRY(pgi_resolve(desc, &s->desc, &s->device, s->warning, text));
+    PGI_TRY(pgi_choose_method(s, text));
     const unsigned flags = s->desc.flags;
     s->mixed = flags & PG_MIXED ? 1 : 0;
     s->cuda = s->desc.backend == PG_CUDA;

@@ -111,8 +111,10 @@ int main(void)
                   -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
                   pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
                   keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
+       PG_FASTEST PG_DIRECT where it can solve the problem (on the CPU without FFTW: where lengths have no large prime factors),
+                  else PG_FMG. pg_query_desc tells which. Takes no smoother and no omega.
        PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
-                  PG_WCYCLE, PG_FMG, PG_DIRECT.
+                  PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
                   then reports PG_STAGNATED and the floor reached.
        PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
@@ -230,6 +232,7 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_WCYCLE = 0x100,
     PG_FMG = 0x200,                 /*            (default) */
     PG_DIRECT = 0x400,
+    PG_FASTEST = 0x800,             /*            PG_DIRECT where it can solve the problem, else PG_FMG */
     PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */

@@ -545,6 +545,49 @@ static void what_cannot_be_solved_is_refused_by_name(void **state)
     assert_null(solver);
 }
 
+/* PG_FASTEST: directly where that is possible, else by multigrid, and it says so; alpha < 0 only directly. */
+static void the_fastest_method_is_direct_where_it_can_be(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const struct { const char *ends; int special, more, n; double alpha; unsigned flags, method; } cases[] = {
+        {"DD", 0, 0, 15, 0, 0, PG_DIRECT},     {"NN", 1, 0, 12, 0, 0, PG_DIRECT}, {"PP", 1, 1, 9, 0, 0, PG_FMG},
+        {"DN", 1, 1, 9, 2, PG_F32, PG_FMG},    {"PP", 0, 0, 16, -3.3, 0, PG_DIRECT},
+        {"DD", 1, 0, 11, -3.3, 0, PG_DIRECT},  {"DD", 0, 0, 14, 0, PG_MIXED, PG_DIRECT},
+        {"NN", 1, 1, 14, 1, PG_MIXED, PG_FMG}};
+    rng r = {13};
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        begin(backend, 2);
+        box.desc.flags = PG_FASTEST | cases[q].flags, box.desc.alpha = cases[q].alpha;
+        double coord[2][LONGEST + 1];
+        for (int axis = 0; axis < 2; axis++) {
+            box.desc.n[axis] = cases[q].n, box.desc.centring[axis] = PG_CELL;
+            set_ends(&box.desc, axis, cases[q].ends);
+            if (!(axis ? cases[q].more : cases[q].special)) continue;
+            box.desc.coord[axis] = coord[axis];
+            for (int i = 0; i <= cases[q].n; i++) coord[axis][i] = exact_bits((i + 0.2 * sin(i)) / cases[q].n);
+        }
+        pg_solver *solver = create(&box.desc);
+        pg_desc resolved;
+        OK(pg_query_desc(solver, &resolved), solver);
+        pg_destroy(solver);
+        assert_int_equal(resolved.flags & (PG_DIRECT | PG_FMG | PG_FASTEST), cases[q].method);
+        const pg_stop stop = {.rtol = cases[q].flags == PG_F32 ? 1e-4 : 1e-9};
+        const outcome result = solve(&r, &stop);
+        if (result.report.outcome != PG_CONVERGED) fail_msg("case %zu: %s", q, result.report.message);
+    }
+    box.desc.alpha = -1;                                /* both axes stretched */
+    pg_solver *solver;
+    assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_last_error(NULL), "alpha is -1"));
+    static const unsigned refused[] = {PG_FASTEST | PG_FMG, PG_FASTEST | PG_SMOOTH_RBGS, PG_FASTEST | PG_SYMMETRIC};
+    for (int q = 0; q < 3; q++) {
+        begin(backend, 1);
+        box.desc.n[0] = 9, box.desc.flags = refused[q];
+        assert_int_not_equal(pg_create(&box.desc, &solver), PG_OK);
+        assert_non_null(strstr(pg_last_error(NULL), q ? "PG_FASTEST" : "method"));
+    }
+}
+
 /* A solve is one iteration, whatever stop asks for; a tolerance that round-off forbids is told from one that holds;
    what is not a number is found before u is touched. */
 static void outcomes_of_a_solve(void **state)
@@ -728,6 +771,7 @@ int main(void)
         ON_BOTH(long_lines),
         ON_BOTH(very_long_lines),
         ON_BOTH(what_cannot_be_solved_is_refused_by_name),
+        ON_BOTH(the_fastest_method_is_direct_where_it_can_be),
         ON_BOTH(outcomes_of_a_solve),
         ON_BOTH(the_monitor_sees_guess_and_solution),
         ON_CUDA(device_arrays_and_capture),
