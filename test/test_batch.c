@@ -158,7 +158,7 @@ static void each_problem_is_solved_as_if_alone(void **state)
             OK(pg_solve(single, u_of(&b, expected, q), f_of(&b, f, q), &stop), single);
             OK(pg_get_report(single, &report), single);
             pg_destroy(single);
-            if (report.rhs_norm > 0) largest = fmax(largest, report.residual / report.rhs_norm);
+            largest = fmax(largest, report.residual / (report.rhs_norm > 0 ? report.rhs_norm : 1));
             if (q == worst.problem) same_outcome = report.outcome == worst.outcome;
             if (q == worst.problem && !(b.desc.flags & PG_DIRECT)) {
                 assert_int_equal(worst.iterations, report.iterations);
@@ -169,7 +169,7 @@ static void each_problem_is_solved_as_if_alone(void **state)
         assert_true(same_outcome);
         /* the worst: nearly so with PG_DIRECT, whose residuals are round-off */
         if (stop.rtol == 0 && worst.outcome == PG_CONVERGED && !(b.desc.flags & PG_DIRECT))
-            assert_true(worst.residual / worst.rhs_norm >= largest * (1 - 1e-12));
+            assert_true(worst.residual / (worst.rhs_norm > 0 ? worst.rhs_norm : 1) >= largest * (1 - 1e-12));
         free(f), free(u), free(expected);
     }
 }
