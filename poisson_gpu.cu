@@ -72,8 +72,14 @@
 #ifndef PGI_SMALL_BLOCKS
 #define PGI_SMALL_BLOCKS 16    // most blocks of its cluster
 #endif
+#ifndef PGI_SMALL_ALONE
+#define PGI_SMALL_ALONE 2500    // points of a level up to which each block works on all of it, without the others
+#endif
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
+#endif
+#ifndef PGI_CACHED_POINTS
+#define PGI_CACHED_POINTS 8000000    // above, the caches of a GPU do not hold what blocks of a launch share
 #endif
 
 enum {
@@ -135,6 +141,8 @@ template <class T> struct pgi_transfer {
     const T *fraction;        // nf: how far to the next one (beyond an end: in half coarse cells)
     const pgi_taps<T> *taps;    // nc, by first: the restriction of a residual; NULL: more points than fit
     int most_taps;
+    int longest, open;         // points of the longest window, residual or average; windows that a fine point lies in
+    double reach;              // windows of m coarse points in a row lie within reach + (m - 1) mf / mc fine ones
     const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
@@ -490,18 +498,24 @@ template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int 
     return i < a.n - 1 ? 1 : a.periodic ? 1 - a.n : 0;
 }
 
-// A u. Every operation sums a stencil here, so that all of them round alike.
+// A u, from what the neighbours have more than u. Every operation sums a stencil here, so that all of them round alike.
+template <class T, class ROW> static PGI_HD inline T pgi_sum(const ROW &x, const ROW &y, const ROW &z, T reaction, T u,
+                                                             T west, T east, T south, T north, T down, T up)
+{
+    T sum = reaction * u;
+    sum += x.lower * west;
+    sum += x.upper * east;
+    sum += y.lower * south;
+    sum += y.upper * north;
+    sum += z.lower * down;
+    sum += z.upper * up;
+    return sum;
+}
+
 template <class T, class ROW> static PGI_HD inline T pgi_stencil(const ROW &x, const ROW &y, const ROW &z, T reaction,
                                                                  T u, T xm, T xp, T ym, T yp, T zm, T zp)
 {
-    T sum = reaction * u;
-    sum += x.lower * (xm - u);
-    sum += x.upper * (xp - u);
-    sum += y.lower * (ym - u);
-    sum += y.upper * (yp - u);
-    sum += z.lower * (zm - u);
-    sum += z.upper * (zp - u);
-    return sum;
+    return pgi_sum(x, y, z, reaction, u, xm - u, xp - u, ym - u, yp - u, zm - u, zp - u);
 }
 
 template <class T>
@@ -751,6 +765,17 @@ template <class T> static PGI_HD inline void pgi_restriction(const pgi_transfer<
     for (int q = 0; q < out->count; q++) sum += out->w[q];
     for (int q = 0; q < out->count && average; q++) out->w[q] /= sum;
     if (average && t.kind == PGI_NODES) pgi_keep_moments(t, J, lo, out);
+}
+
+// Drops weights that are 0 at both ends of a window.
+template <class T> static PGI_HD inline void pgi_trim(pgi_window<T> *w)
+{
+    int from = 0;
+    while (w->count > 1 && w->w[w->count - 1] == 0) w->count--;
+    while (from < w->count - 1 && w->w[from] == 0) from++;
+    w->first += from;
+    w->count -= from;
+    for (int q = 0; q < w->count && from; q++) w->w[q] = w->w[from + q];
 }
 
 // Cubic interpolation: four coarse points (or a face: -1 low, -2 high) and weights; with or without the face
@@ -2256,7 +2281,7 @@ struct pgi_shape {
     int64_t blocks;
 };
 
-static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH)
+static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARCH, int least_planes = 1)
 {
     pgi_shape h;
     h.tx = ny == 1 ? (int)PGI_BLOCK : 32;
@@ -2264,9 +2289,10 @@ static pgi_shape pgi_shape_of(int nx, int ny, int nz, int most_planes = PGI_MARC
     h.ty = PGI_BLOCK / h.tx;
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
-    // Long marches reuse planes in registers; short ones give every multiprocessor several blocks: 4096 in all.
-    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 4096;
-    h.kc = (int)(kc < 1 ? 1 : kc > most_planes ? most_planes : kc);
+    // Long marches reuse planes in registers and what a thread finds out first; short ones give every multiprocessor
+    // several blocks: 1024 in all, which 128 of them hold at once or in two turns.
+    const int64_t columns = (int64_t)h.bx * h.by, kc = columns * nz / 1024;
+    h.kc = (int)(kc < least_planes ? least_planes : kc > most_planes ? most_planes : kc);
     h.blocks = columns * ((nz + h.kc - 1) / h.kc);
     return h;
 }
@@ -2342,18 +2368,18 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     }
 }
 
-// Adds factor times the boundary terms to the points of a column that have any; relaxed: times 1/diagonal too. A loop
-// of its own keeps the march free of calls.
+// Adds factor times the boundary terms to the points of a column that have any, of every step-th; relaxed: times
+// 1/diagonal too. A loop of its own keeps the march free of calls.
 template <class T, class TO> static __device__ inline void pgi_add_faces(const pgi_box<T> &b, const pgi_rhs &rhs,
                                                                          const pgi_tile &t, T factor, int relaxed,
-                                                                         TO *out, int64_t out_sk)
+                                                                         TO *out, int64_t out_sk, int step = 1)
 {
     const unsigned mask = pgi_face_mask(rhs, b.state);
     const unsigned touched_xy = mask & (pgi_end_bits(t.i, b.axis[0].n) | pgi_end_bits(t.j, b.axis[1].n) << 2);
     const int last = b.axis[2].n - 1;
     if (!touched_xy && !(mask & 16 && t.k0 == 0) && !(mask & 32 && t.k1 == last + 1)) return;
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    for (int k = t.k0; k < t.k1; k++) {
+    for (int k = t.k0; k < t.k1; k += step) {
         const unsigned touched = touched_xy | (mask & pgi_end_bits(k, last + 1) << 4);
         if (!touched) continue;
         const pgi_row<T> z = pgi_row_of(b.axis[2], k);
@@ -2405,7 +2431,7 @@ struct pgi_colour {
 
 // Computes u = u + omega (rhs - A u) / diagonal at the points of one colour   Moves 3 words a point of either colour
 // Covers every second point of a column a thread   Overlap: in place; points of one colour do not see each other
-template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
+template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
@@ -2419,32 +2445,52 @@ template <class T> static __global__ void PGI_BOUNDS(sizeof(T) == 4 ? 6 : 4)
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
     const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
-    const unsigned mask = pgi_face_mask(rhs, b.state);
-    const unsigned touched_xy = mask & (pgi_end_bits(i, b.axis[0].n) | pgi_end_bits(j, b.axis[1].n) << 2);
     const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     if (omega == 0) omega = (T)b.state->omega;
-    T *p = pgi_data<T>(gu) + i + j * sj + first * sk;
+    T *p = pgi_data<T>(gu) + i + j * sj + first * sk, *const begin = p;
     const T *f = pgi_data<T>(rhs.f) + i + j * rhs.f.sj + first * rhs.f.sk;
     pgi_row<T> z = az.row[1];
     T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
 #pragma unroll 2
     for (int k = first; k < c.lo[2] + t.k1; k += 2) {
-        unsigned touched = touched_xy;
         int64_t below = -sk, above = sk;
         if (k <= 2 || k == az.n - 1 || az.table) {    // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
             reaction = column + z.reaction;
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
-            touched |= mask & pgi_end_bits(k, az.n) << 4;
             below = pgi_below(az, k) * sk;
             above = pgi_above(az, k) * sk;
         }
-        T right = pgi_load(f) - mean;
-        if (touched) right += pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
         const T au = pgi_stencil(x, y, z, reaction, *p, p[xm], p[xp], p[ym], p[yp], p[below], p[above]);
-        *p = pgi_relaxed(*p, right - au, inverse, omega);
+        *p = pgi_relaxed(*p, pgi_load(f) - mean - au, inverse, omega);
         p += 2 * sk;
         f += 2 * rhs.f.sk;
+    }
+    const pgi_tile own = {i, j, first, c.lo[2] + t.k1};
+    pgi_add_faces(b, rhs, own, omega, 1, begin, sk, 2);
+}
+
+// Computes half a sweep from 0: u = omega rhs / diagonal at the points of one colour, 0 elsewhere   Moves 2 words a
+// point Covers a column of kc points a thread   Overlap: none
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const pgi_axis<T> &az = b.axis[2];
+    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
+    if (omega == 0) omega = (T)b.state->omega;
+    T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk, inverse = 0;
+    const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj + t.k0 * rhs.f.sk;
+    for (int k = t.k0; k < t.k1; k++, u += gu.sk, f += rhs.f.sk) {
+        if (k == t.k0 || k <= 1 || k == az.n - 1 || az.table) {
+            const pgi_row<T> z = pgi_row_of(az, k);
+            inverse = 1 / pgi_diagonal(column + z.reaction, x, y, z);
+        }
+        *u = (t.i + t.j + k + parity) & 1
+                 ? (T)0
+                 : pgi_relaxed((T)0, pgi_rhs_point(b, rhs, pgi_load(f), mean, t.i, t.j, k), inverse, omega);
     }
 }
 
@@ -2466,41 +2512,10 @@ static __device__ inline void pgi_block_sums(double sums[4])
         for (int w = 1; w < PGI_BLOCK / 32; w++) pgi_combine(sums, warp_sums[w]);
 }
 
-// Computes state.sums of v = rhs, rhs - A u or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers columns;
-// the block that ends last adds up the partial sums of all   Overlap: any
-template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_RESIDUAL ? 4 : 6)
-    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state, pgi_shape h)
+// The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
+// in a fixed order.
+static __device__ inline void pgi_finish_sums(double sums[4], double *partials, pgi_state *state)
 {
-    double sums[4] = {0, 0, 0, 0};
-    const T mean = pgi_mean_of<T>(rhs, b.state);
-    const T *x = SOURCE == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
-    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
-        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
-        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        const auto add = [&](int k, T v) {
-            const double w = wxy * pgi_weight_of(b.axis[2], k);
-            if (partner == PGI_SELF)
-                pgi_accumulate(sums, w, (double)v, (double)v);
-            else
-                pgi_accumulate(sums, w, (double)v, partner == PGI_ONE ? 1.0 : (double)y[t.i + t.j * gy.sj + k * gy.sk]);
-        };
-        if (SOURCE == PGI_RESIDUAL) {
-            pgi_march<T, true>(b, gx, rhs, t, [&](int k, T, T right, T au, T) { add(k, right - au); });
-        } else if (SOURCE == PGI_RHS) {
-            const T *f = pgi_data<T>(rhs.f) + t.i + t.j * rhs.f.sj;
-            const int faces = pgi_face_mask(rhs, b.state) != 0;
-#pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++) {
-                const T f_c = pgi_load(f + k * rhs.f.sk);
-                add(k, faces ? pgi_rhs_point(b, rhs, f_c, mean, t.i, t.j, k) : f_c - mean);
-            }
-        } else {
-#pragma unroll 4
-            for (int k = t.k0; k < t.k1; k++) add(k, pgi_load(x + t.i + t.j * gx.sj + k * gx.sk));
-        }
-    }
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     pgi_block_sums(sums);
@@ -2523,6 +2538,129 @@ template <class T, int SOURCE> static __global__ void PGI_BOUNDS(SOURCE == PGI_R
         for (int q = 0; q < 4; q++) state->sums[q] = sums[q];
 }
 
+// Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h)
+{
+    double sums[4] = {0, 0, 0, 0};
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
+            const double v = (double)(right - au);
+            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
+        });
+    }
+    pgi_finish_sums(sums, partials, state);
+}
+
+template <int VALUE> struct pgi_constant {
+    enum { value = VALUE };
+};
+
+// A position among the pieces of rows, and the distance between two of them
+struct pgi_piece {
+    int piece, j, k;
+};
+
+static __device__ inline pgi_piece pgi_piece_of(int64_t at, int pieces, int ny)
+{
+    const int64_t row = at / pieces, k = row / ny;
+    const pgi_piece p = {(int)(at - row * pieces), (int)(row - k * ny), (int)k};
+    return p;
+}
+
+static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, int pieces, int ny)
+{
+    p->piece += step.piece;
+    p->j += step.j;
+    p->k += step.k;
+    if (p->piece >= pieces) p->piece -= pieces, p->j++;
+    if (p->j >= ny) p->j -= ny, p->k++;
+}
+
+// Computes state.sums of v = rhs or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers pieces of rows, a
+// piece a warp   Overlap: any
+// What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
+template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                      pgi_state *state)
+{
+    enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
+    const pgi_axis<T> &ax = b.axis[0];
+    const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
+    const T *const x = pgi_data<T>(from), *const y = OTHER ? pgi_data<T>(gy) : NULL;
+    const T mean = SOURCE == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
+    const unsigned mask = SOURCE == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
+    const int nx = ax.n, ny = b.axis[1].n, nz = b.axis[2].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
+    const double low = ax.row_weight[0] / ax.row_weight[1], high = ax.row_weight[2] / ax.row_weight[1];
+    const int even = !ax.weight && low == 1 && high == 1;
+    const pgi_piece step = pgi_piece_of((int64_t)gridDim.x * (PGI_BLOCK / 32), pieces, ny),
+                    first = pgi_piece_of(blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y, pieces, ny);
+    double sums[4] = {0, 0, 0, 0};
+    T most = 0;
+    for (pgi_piece at = first; at.k < nz; pgi_advance(&at, step, pieces, ny)) {
+        const int begin = at.piece * PIECE;
+        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
+        const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
+        const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
+        const T *const px = x + begin + lane + at.j * from.sj + at.k * from.sk, *const py = OTHER ? y + begin + lane +
+                                                                                                        at.j * gy.sj +
+                                                                                                        at.k * gy.sk
+                                                                                                  : NULL;
+        const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
+        T v[EACH], z[EACH];
+#pragma unroll
+        for (int q = 0; q < EACH; q++) {
+            const int some = q < count && (q > 0 || begin + lane >= lo);
+            v[q] = some ? pgi_load(px + 32 * q) - mean : (T)0;
+            if (OTHER) z[q] = some ? pgi_load(py + 32 * q) : (T)0;
+        }
+        double part[3] = {0, 0, 0};
+        const auto add = [&](auto weighted) {
+#pragma unroll
+            for (int q = 0; q < EACH; q++) {
+                const int i = begin + lane + 32 * q;
+                const double e = (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
+                const T size = v[q] < 0 ? -v[q] : v[q];
+                double w = 1;
+                if (decltype(weighted)::value)
+                    w = ax.weight ? ax.weight[i < nx ? i : 0] : i == 0 ? low : i == nx - 1 ? high : 1.0;
+                part[0] += w * (e * f);
+                part[1] += e * e;
+                part[2] += w * fabs(e);
+                most = size <= most ? most : size;
+            }
+        };
+        if (even)
+            add(pgi_constant<0>());
+        else
+            add(pgi_constant<1>());
+        const double inside = ax.weight ? wyz : wyz * ax.row_weight[1];
+        sums[0] += inside * part[0];
+        sums[1] += part[1];
+        sums[2] += inside * part[2];
+    }
+    sums[3] = sums[1] == sums[1] ? (double)most : sums[1];    // NaN stays NaN
+    if (mask) {
+        for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
+             row += gridDim.x * (PGI_BLOCK / 32)) {
+            const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny);
+            const int all = (mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
+                      low_end = mask & 1 || all,
+                      count = all ? nx : (mask & 1) + (nx > 1 || !low_end ? mask >> 1 & 1 : 0);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            for (int q = lane; q < count; q += 32) {
+                const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
+                const double e = (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
+                pgi_accumulate(sums, wyz * pgi_weight_of(ax, i), e, partner == PGI_ONE ? 1.0 : e);
+            }
+        }
+    }
+    pgi_finish_sums(sums, partials, state);
+}
+
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
 
 // Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale   Moves 1 or 2 words a point
@@ -2536,12 +2674,25 @@ template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_ker
     const double factor = WHAT == PGI_NARROW ? state->scale : WHAT == PGI_WIDEN_ADD ? 1 / state->scale : 0;
     const TF *p = WHAT == PGI_FILL_ZERO || WHAT == PGI_SUBTRACT_SHIFT ? NULL : pgi_data<TF>(from) + t.i + t.j * from.sj;
     TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
-    for (int k = t.k0; k < t.k1; k++) {
-        if (WHAT == PGI_FILL_ZERO) q[k * to.sk] = 0;
-        if (WHAT == PGI_COPY) q[k * to.sk] = (TT)p[k * from.sk];
-        if (WHAT == PGI_SUBTRACT_SHIFT) q[k * to.sk] -= (TT)state->shift;
-        if (WHAT == PGI_NARROW) q[k * to.sk] = (TT)(factor * (double)p[k * from.sk]);
-        if (WHAT == PGI_WIDEN_ADD) q[k * to.sk] += (TT)(factor * (double)p[k * from.sk]);
+    enum { TOGETHER = 4 };    // planes that are on their way
+    for (int k = t.k0; k < t.k1; k += TOGETHER) {
+        TF a[TOGETHER];
+        TT b[TOGETHER];
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            const int some = k + e < t.k1;
+            a[e] = p && some ? pgi_load(p + (k + e) * from.sk) : (TF)0;
+            b[e] = (WHAT == PGI_SUBTRACT_SHIFT || WHAT == PGI_WIDEN_ADD) && some ? q[(k + e) * to.sk] : (TT)0;
+        }
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            TT value = 0;
+            if (WHAT == PGI_COPY) value = (TT)a[e];
+            if (WHAT == PGI_SUBTRACT_SHIFT) value = b[e] - (TT)state->shift;
+            if (WHAT == PGI_NARROW) value = (TT)(factor * (double)a[e]);
+            if (WHAT == PGI_WIDEN_ADD) value = b[e] + (TT)(factor * (double)a[e]);
+            if (k + e < t.k1) q[(k + e) * to.sk] = value;
+        }
     }
 }
 
@@ -2563,6 +2714,85 @@ template <class T> static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi
     const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
     for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
+}
+
+// Weight q, from registers: a loop over taps need not be unrolled.
+template <class T> static __device__ inline T pgi_tap(const pgi_taps<T> &t, int q)
+{
+    return q == 0 ? t.w[0] : q == 1 ? t.w[1] : q == 2 ? t.w[2] : t.w[3];
+}
+
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_row(const pgi_transfer<T> &t, int row)
+{
+    if (t.kind != PGI_SAME) return t.taps[row];
+    const pgi_taps<T> one = {row, row, {1}};
+    return one;
+}
+
+// Computes f = R (rhs - A u)   Moves 2 1/8 words a fine point, if caches hold what neighbours share   Covers one coarse
+// point a thread, with at most TAPS fine ones along an axis   Needs taps   Overlap: none
+// Residuals are independent, and so are their loads: that hides what a load takes.
+template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
+    pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
+{
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
+    if (t.i >= tr.axis[0].nc || t.j >= tr.axis[1].nc) return;
+    const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], t.i), ty = pgi_taps_row(tr.axis[1], t.j);
+    const T *const u = pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
+    const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const unsigned mask = pgi_face_mask(rhs, b.state);
+    pgi_row<T> x[TAPS];
+    int at[TAPS], xm[TAPS], xp[TAPS];
+#pragma unroll
+    for (int a = 0; a < TAPS; a++) {
+        at[a] = tx.first + a < nx ? tx.first + a : (tx.first + a) % nx;
+        x[a] = pgi_row_of(b.axis[0], at[a]);
+        xm[a] = pgi_below(b.axis[0], at[a]);
+        xp[a] = pgi_above(b.axis[0], at[a]);
+    }
+    for (int K = t.k0; K < t.k1; K++) {
+        const pgi_taps<T> tz = pgi_taps_row(tr.axis[2], K);
+        T sum = 0;
+#pragma unroll(TAPS == 2 ? 2 : 1)
+        for (int c = 0; c < TAPS; c++) {
+            if (c >= tr.axis[2].most_taps) continue;
+            const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
+            const pgi_row<T> z = pgi_row_of(b.axis[2], k);
+            const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
+            T plane = 0;
+#pragma unroll
+            for (int e = 0; e < TAPS; e++) {
+                if (e >= tr.axis[1].most_taps) continue;
+                const int j = ty.first + e < ny ? ty.first + e : (ty.first + e) % ny;
+                const pgi_row<T> y = pgi_row_of(b.axis[1], j);
+                const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
+                const T *const row = u + j * gu.sj + k * gu.sk, *const f_row = f + j * rhs.f.sj + k * rhs.f.sk;
+                T line = 0;
+#pragma unroll
+                for (int a = 0; a < TAPS; a++) {
+                    if (a >= tr.axis[0].most_taps) continue;
+                    const T *const p = row + at[a];
+                    const T au = pgi_stencil(x[a], y, z, pgi_reaction(alpha, x[a], y, z), pgi_load(p),
+                                             pgi_load(p + xm[a]), pgi_load(p + xp[a]), pgi_load(p + ym),
+                                             pgi_load(p + yp), pgi_load(p + zm), pgi_load(p + zp));
+                    line += tx.w[a] * (tx.w[a] != 0 ? pgi_load(f_row + at[a]) - mean - au : (T)0);
+                }
+                plane += ty.w[e] * line;
+            }
+            sum += pgi_tap(tz, c) * plane;
+        }
+        // Boundary data, where there are any: few points, and a call
+#pragma unroll 1
+        for (int q = 0; q < TAPS * TAPS * TAPS && mask; q++) {
+            const int a = q % TAPS, e = q / TAPS % TAPS, c = q / (TAPS * TAPS);
+            const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + c) % nz;
+            const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, c);
+            const unsigned touched = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
+            if (touched && weight != 0) sum += weight * pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
+        }
+        pgi_data<T>(gf)[tx.coarse + ty.coarse * gf.sj + tz.coarse * gf.sk] = sum;
+    }
 }
 
 template <class T> static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
@@ -2677,14 +2907,10 @@ template <> struct pgi_two<float> {
 };
 
 enum {
-    PGI_PASS_PREFETCH = 4,
     PGI_PASS_PLANES = 256,
-    PGI_PASS_PITCH = 66,    // of rows in shared memory: 64 columns, and one more where rows are not aligned
-    PGI_PASS_CLUSTER = 8    // most blocks side by side
-};
-
-template <int VALUE> struct pgi_constant {
-    enum { value = VALUE };
+    PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
+    PGI_PASS_CLUSTER = 8,    // most blocks side by side
+    PGI_PASS_COARSE = 5      // coarse planes in use or under way, beyond those for the planes ahead
 };
 
 template <class T> struct pgi_pass {
@@ -2698,10 +2924,9 @@ template <class T> struct pgi_pass {
     int cluster;     // blocks that share a tile, side by side along y
     int own[3];      // columns, rows and planes from tile to tile
     int tiles[3];    // their numbers
-    int last;        // planes beyond its own that a tile restricts from
-    int slots[3];    // coarse points that a block interpolates from, or restricts to
-    int meetings, inboxes, planes, coarse_rows, coarse_planes, shares, residuals;    // offsets in shared memory
-    int bytes;                                                                       // of it, for a team
+    int slots[2];    // coarse points of a plane that a block interpolates from
+    int meetings, inboxes, planes, coarse_rows, coarse_planes, corrections;    // offsets in shared memory
+    int bytes;                                                                 // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -2906,45 +3131,20 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
     return p;
 }
 
-// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
-template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
-{
-    pgi_taps<T> row;
-    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
-    row.first = row.coarse = lo + slot;
-    if (t.kind != PGI_SAME) {
-        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
-        if (at < 0) at = 0;
-        while (at < t.nc && t.taps[at].first < lo) at++;
-        if (at + slot < t.nc)
-            row = t.taps[at + slot];
-        else
-            row.first = hi;
-    }
-    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
-    return row;
-}
-
-// What plane z of residuals gives to the coarse planes of a tile: to slot and to the next one.
-template <class T> struct pgi_plane_share {
-    int slot, coarse;    // coarse: the plane in slot number (index of this entry)
-    T w0, w1;
-};
-
-// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it; by
-// the words that a pass keeps. Measured on an H200 at 512^3 cells, ms in f64 and f32: restriction 1.17, 0.76; one sweep
-// 0.97, 0.51; with a correction 1.33, 0.83; two sweeps 1.12, 0.66.
+// Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.97, 0.51; with a correction 1.33, 0.83; two sweeps
+// 1.12, 0.66.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
-    {256, 1, 4, 2}, {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
+    {256, 1, 4, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 320, 1, 4, 2 }
 #endif
-static constexpr int pgi_pass_tuning[6][4] = {PGI_TUNE};    // f64 with 0, 1, 2 sweeps, f32
+static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS> struct pgi_tuned {
     enum {
-        THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][0],
-        BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][1],
-        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][2],
-        AHEAD = pgi_pass_tuning[(sizeof(T) == 4 ? 3 : 0) + SWEEPS][3]
+        THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][0],
+        BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][1],
+        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][2],
+        AHEAD = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][3]
     };
 };
 
@@ -2955,7 +3155,7 @@ enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24 };
 static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
 struct pgi_patch {                              // a thread's share of a plane
     int first[2], lo[2], hi[2], periodic[2];    // first column and row, those that count
-    int tile, rows;
+    int tile, rows, turned;                     // turned: `odd` planes are even
 };
 template <class T>
 static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, int64_t sj, int64_t sk, int skewed)
@@ -2964,7 +3164,8 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     for (int odd = 0; odd < 2; odd++)
         for (int r = 0; r < w.rows; r++) {
             const int x = w.first[0], y = w.first[1] + r, at = pgi_wrap(y, w.hi[1], w.periodic[1]);
-            const int out = (int)(((int64_t)((size_t)base / sizeof(T)) + y * (sj & 1) + odd * (sk & 1) + w.tile) & 1);
+            const int out =
+                (int)(((int64_t)((size_t)base / sizeof(T)) + y * (sj & 1) + (odd ^ w.turned) * (sk & 1) + w.tile) & 1);
             const int s = skewed && out, i = pgi_wrap(x - s, w.hi[0], w.periodic[0]),
                       j = pgi_wrap(x + 1 - s, w.hi[0], w.periodic[0]);
             mask |= (unsigned)s << (PGI_SKEW + 2 * odd + (r & 1));
@@ -2979,14 +3180,10 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// Half-sweeps of a wavefront, those that only leave the residual of a colour included; and the halo below a tile, even
-static PGI_HD constexpr int pgi_halves(int sweeps, int tail) { return 2 * (sweeps + tail); }
-
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAIL (and no sweeps) f = R (rhs - A u) on the coarse
-// level
-// Moves 3 words a point (2 from 0; 2 with no sweeps), 1/8 more for each transfer   Covers see above   FLAT: ny = 1, a
-// warp is a team of its own   Overlap: none
-template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT>
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e
+// Moves 3 words a point (2 from 0), 1/8 more for a correction   Covers see above   FLAT: ny = 1, a warp is a team of
+// its own   Overlap: none
+template <class T, int SWEEPS, int HEAD, int FLAT>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
@@ -2995,19 +3192,16 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
-        RELAX = 2 * SWEEPS,
-        HALVES = pgi_halves(SWEEPS, TAIL),
-        LOW = HALVES,
-        ODD = !TAIL,          // parity of the first plane
-        RING = HALVES + 2,    // planes of u under way
+        HALVES = 2 * SWEEPS,    // half-sweeps, and the halo
+        RING = HALVES + 2,      // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = HALVES + AHEAD,    // and of f, AHEAD still to come
+        E_SLOTS = AHEAD + PGI_PASS_COARSE,
+        COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
+        PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
-        BOX = HALVES * 2 * TEAM,    // an inbox: what warps beside each other tell of their edges
-        LINE = 64 + PGI_TAPS,       // of residuals: a window reaches beyond a tile only with weights of 0
-        LINES = ROWS * WARPS * 32,
-        GUESTS = ROWS * 32    // restricted along x, the first rows of the next block
+        BOX = HALVES * 2 * TEAM    // an inbox: what warps beside each other tell of their edges
     };
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
@@ -3021,30 +3215,25 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
     const int nx = ax.n, ny = ay.n, nz = az.n;
     // Tiles begin at the low end of a closed axis, and the first one there has no halo.
-    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)LOW),
-              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)LOW);
+    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)HALVES),
+              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)HALVES);
     const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0]};
     const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
                           FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
     const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x_tile = x_low - LOW - a.first, y_tile = FLAT ? 0 : y_low - LOW + rank * ROWS * WARPS;
+    const int x_tile = x_low - HALVES, y_tile = FLAT ? 0 : y_low - HALVES + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
-    const int begin = k0 - LOW - ODD, end = TAIL ? k1 + a.last + HALVES + 1 : k1 - 2 + RELAX;    // steps t
+    // Steps t. The colour that is relaxed first follows from the plane that they begin with.
+    const int begin = k0 - HALVES - 1 - a.first, end = k1 - 2 + HALVES;
     const int z_table = begin - HALVES;    // the first plane that the tables have
 
     T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
     T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
     T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
-    pgi_pair<T> *const y_pairs = (pgi_pair<T> *)(shared + a.coarse_rows);
-    pgi_taps<T> *const y_taps = (pgi_taps<T> *)(shared + a.coarse_rows);
+    pgi_pair<T> *const x_pairs = (pgi_pair<T> *)(shared + a.coarse_rows), *const y_pairs = x_pairs + 64;
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
-    pgi_plane_share<T> *const shares = (pgi_plane_share<T> *)(shared + a.shares);
-    T *const residuals = (T *)(shared + a.residuals) + warp * ROWS * LINE;    // of the warp, [ROWS][LINE]
-    T *const lines = (T *)(shared + a.residuals) + ROWS * WARPS * LINE;       // [2][rows][32]: restricted along x and z
-    T *const guests = lines + 2 * LINES;                   // [3][ROWS][32], for their block may be a step ahead
-    T *const x_weights = guests + 3 * GUESTS + lane;       // [PGI_TAPS][32]
-    T *const corrections = (T *)(shared + a.residuals);    // raw coarse planes, [AHEAD + 3][slots]
+    T *const corrections = (T *)(shared + a.corrections);    // raw coarse planes, [E_SLOTS][slots]
     uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
     const int slots = a.slots[0] * a.slots[1];
 
@@ -3058,10 +3247,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (lane == 31) row[2] = row[3] = 0;
     }
     for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
-    for (int q = lane; TAIL && q < ROWS * LINE; q += 32) residuals[q] = 0;
-    for (int q = thread; TAIL && q < 2 * LINES + 3 * GUESTS; q += TEAM) lines[q] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
-    pgi_pair<T> x_pair[2];
     int e_origin[2] = {0, 0};
     const pgi_transfers<T> &tr = a.transfer;
     if (HEAD == PGI_CORRECTED) {
@@ -3087,49 +3273,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(y_tile + q, ny, ay.periodic));
         for (int q = thread; q <= end + 1 - z_table; q += TEAM)
             z_pairs[q] = pgi_level_pair_of(tr.axis[2], z_table + q, nz);
-        for (int c = 0; c < 2; c++) x_pair[c] = place(0, pgi_wrap(x + c, nx, ax.periodic));
-        for (int q = thread; q < (AHEAD + 3) * slots; q += TEAM) corrections[q] = 0;
+        for (int q = thread; q < 64; q += TEAM) x_pairs[q] = place(0, pgi_wrap(x_tile + q, nx, ax.periodic));
+        for (int q = thread; q < E_SLOTS * slots; q += TEAM) corrections[q] = 0;
     }
-    // The coarse column of the thread and its coarse rows
-    int x_coarse = -1, x_first = 0;
-    T current[ROWS], following[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) current[r] = following[r] = 0;
-    if (TAIL) {
-        const pgi_taps<T> column = pgi_taps_of(tr.axis[0], x_own[0], x_own[1], lane);
-        x_coarse = column.coarse;
-        if (x_coarse >= 0) x_first = column.first - x_tile;
-        for (int q = warp; q < PGI_TAPS; q += WARPS) x_weights[q * 32] = column.w[q];
-        const int y_end = y_tile + ROWS * WARPS, lo = y_own[0] > y_tile ? y_own[0] : y_tile,
-                  hi = y_own[1] < y_end ? y_own[1] : y_end;
-        for (int q = thread; q <= ROWS * WARPS; q += TEAM) {
-            pgi_taps<T> row = pgi_taps_of(tr.axis[1], lo, hi, q);
-            row.first = row.coarse < 0 ? 0 : row.first - y_tile;
-            y_taps[q] = row;
-        }
-        // Planes k0 + q. Those beyond the last only let the coarse ones be finished.
-        for (int q = thread; q < k1 - k0 + a.last + 4; q += TEAM) {
-            pgi_plane_share<T> share = {0, pgi_taps_of(tr.axis[2], k0, k1, q).coarse, 0, 0};
-            const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
-            for (int m = near > 0 ? near : 0; m < a.slots[2]; m++) {
-                const pgi_taps<T> row = pgi_taps_of(tr.axis[2], k0, k1, m);
-                const int at = k0 + q - row.first;
-                if (row.coarse < 0 || at < 0) break;
-                share.slot = m;
-                share.w0 = share.w1;
-                share.w1 = 0;
-                if (at >= PGI_TAPS) continue;
-                const T w = row.w[at];
-                const pgi_taps<T> next = pgi_taps_of(tr.axis[2], k0, k1, m + 1);
-                share.w0 = w;
-                if (next.coarse >= 0 && k0 + q >= next.first) share.w1 = next.w[k0 + q - next.first];
-                if (w != 0) break;
-            }
-            if (q >= k1 - k0 + a.last) share.slot += q - (k1 - k0 + a.last) + 1, share.w0 = share.w1 = 0;
-            shares[q] = share;
-        }
-    }
-
     // The thread's columns. Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
     const int x_at[2] = {pgi_wrap(x, nx, ax.periodic), pgi_wrap(x + 1, nx, ax.periodic)};
     pgi_coupling<T> xc[2] = {pgi_coupling_of(ax, x_at[0]), pgi_coupling_of(ax, x_at[1])};
@@ -3153,8 +3299,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
 
     // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
-    const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS};
-    const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS};
+    const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS, a.first};
+    const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS, a.first};
     const auto bit = [&](unsigned mask, int odd, int kind, int r) { return mask >> ((3 * odd + kind) * ROWS + r) & 1; };
     const auto skew_of = [&](unsigned mask, int odd, int r) {
         return (int)(mask >> (PGI_SKEW + 2 * odd + (r & 1)) & 1);
@@ -3227,45 +3373,44 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (j >= ty.nc) j = ty.periodic && j - ty.nc < ty.nc ? j - ty.nc : -1;
         return i < 0 || j < 0 ? -1 : (int)(i + j * a.e.sj);
     };
-    int e_at[PGI_PASS_PREFETCH];
+    int e_at[PREFETCH];
     if (HEAD == PGI_CORRECTED)
 #pragma unroll
-        for (int q = 0; q < PGI_PASS_PREFETCH; q++)
-            e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
+        for (int q = 0; q < PREFETCH; q++) e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
     const auto fetch_e = [&](int plane, int slot) {
         const T *const from = e_base + (int64_t)plane * a.e.sk;
         T *const to = corrections + slot * slots + thread;
 #pragma unroll
-        for (int q = 0; q < PGI_PASS_PREFETCH; q++)
+        for (int q = 0; q < PREFETCH; q++)
             if (e_at[q] >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + e_at[q]);
-        for (int q = PGI_PASS_PREFETCH; thread + q * TEAM < slots; q++) {    // few axes coarsened
+        for (int q = PREFETCH; thread + q * TEAM < slots; q++) {    // few axes coarsened
             const int at = e_offset(thread + q * TEAM);
             if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
     };
-    T2 *const e_lines = (T2 *)(corrections + ((AHEAD + 3) * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
-    int e_above = 1;                                                                         // of the two
+    T2 *const e_lines = (T2 *)(corrections + (E_SLOTS * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
+    int e_above = 1;                                                                     // of the two
     int e_step = 0, e_used = 1, e_asked = 0,
         e_coming = 1;    // pairs and slots of the newest planes in use and asked for
     const auto interpolate = [&](int slot, T2 *line) {
         const T *const e = corrections + slot * slots;
+        const pgi_pair<T> left = x_pairs[2 * lane], right = x_pairs[2 * lane + 1];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const pgi_pair<T> p = y_pairs[warp * ROWS + r];
+            const T *const low = e + p.j0, *const high = e + p.j1;
             T2 v;
-#pragma unroll
-            for (int c = 0; c < 2; c++) {
-                const pgi_pair<T> o = x_pair[c];
-                (c ? v.y : v.x) = p.w0 * (o.w0 * e[p.j0 + o.j0] + o.w1 * e[p.j0 + o.j1]) +
-                                  p.w1 * (o.w0 * e[p.j1 + o.j0] + o.w1 * e[p.j1 + o.j1]);
-            }
+            v.x = p.w0 * (left.w0 * low[left.j0] + left.w1 * low[left.j1]) +
+                  p.w1 * (left.w0 * high[left.j0] + left.w1 * high[left.j1]);
+            v.y = p.w0 * (right.w0 * low[right.j0] + right.w1 * low[right.j1]) +
+                  p.w1 * (right.w0 * high[right.j0] + right.w1 * high[right.j1]);
             line[r * TEAM] = v;
         }
     };
     const auto ask_for_e = [&](int z) {    // the plane above fine plane z
         if (z > end + 1 || z_pairs[z - z_table].step == e_asked) return;
         e_asked = z_pairs[z - z_table].step;
-        e_coming = e_coming < AHEAD + 2 ? e_coming + 1 : 0;
+        e_coming = e_coming < E_SLOTS - 1 ? e_coming + 1 : 0;
         fetch_e(z_pairs[z - z_table].above, e_coming);
     };
 
@@ -3295,14 +3440,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         e_step = e_asked = first.step;
         fetch_e(first.below, 0);
         fetch_e(first.above, 1);
+        ask_for_e(begin + 2);
         pgi_copy_commit();
         pgi_copy_wait<0>();
     }
     gather();
     for (int q = 0; q < AHEAD; q++) {
-        if (HEAD == PGI_CORRECTED) ask_for_e(begin + 2 + q);
-        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, (ODD + 1 + q) & 1, u_slots + q * PLANE, false);
-        fetch_f(begin + q, f_mask, (ODD + q) & 1, f_slots + q * PLANE, false);
+        if (HEAD == PGI_CORRECTED) ask_for_e(begin + 3 + q);
+        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, q & 1, u_slots + q * PLANE, false);
+        fetch_f(begin + q, f_mask, (1 + q) & 1, f_slots + q * PLANE, false);
         pgi_copy_commit();
     }
     if (FLAT)
@@ -3316,10 +3462,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
     const bool low_guest = !FLAT && warp == 0 && rank > 0,
                high_guest = !FLAT && warp == WARPS - 1 && rank < a.cluster - 1;
-    uint64_t low_box = 0, high_box = 0, low_guests = 0, far_meeting = 0;
+    uint64_t low_box = 0, high_box = 0, far_meeting = 0;
     if (low_guest) {
         low_box = pgi_place_in(inbox + 2 * TEAM - 32, rank - 1);
-        low_guests = pgi_place_in(guests + lane, rank - 1);
         far_meeting = pgi_place_in(meeting, rank - 1);
     }
     if (high_guest) {
@@ -3327,18 +3472,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         far_meeting = pgi_place_in(meeting, rank + 1);
     }
     const int told = FLAT ? 0 : ((rank > 0) + (rank < a.cluster - 1)) * (int)(HALVES * 32 * sizeof(T));
-    int guest = 0;    // of the three, the one of this step
-    char *out_plane = SWEEPS ? (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x) : NULL;
+    char *out_plane = (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x);
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
-    const unsigned out_mask = SWEEPS ? pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) : 0u;
-    int coming = 0, queue = 0;      // slots of plane t + 1 of u, and of plane t of f
-    int open = 0, finished = -1;    // the first coarse plane under way, and the last one that is complete along x and z
+    const unsigned out_mask = pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0);
+    int coming = 0, queue = 0;    // slots of plane t + 1 of u, and of plane t of f
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     const auto step = [&](int t, auto second, auto careful) {
         constexpr int SECOND = decltype(second)::value, CAREFUL = decltype(careful)::value, AT = 1 - SECOND;
-        constexpr int COLOUR =
-            (SECOND + ODD) & 1;    // of row 0: the column that is relaxed now; and the plane's parity
+        constexpr int COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now; and the plane's parity
         const auto slot_of = [&](int p) {
             const int slot = queue - p;
             return f_slots + (slot < 0 ? slot + QUEUE : slot) * PLANE;
@@ -3364,7 +3506,23 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             ring[AT][r][1] = v.y;
         }
         gather();
-        if (HEAD == PGI_CORRECTED) ask_for_e(t + 2 + AHEAD);
+        if (HEAD == PGI_CORRECTED) {
+            const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
+            if (p.step != e_step) {
+                e_step = p.step;
+                e_used = e_used < E_SLOTS - 1 ? e_used + 1 : 0;
+                e_above = 1 - e_above;
+                interpolate(e_used, e_lines + e_above * ROWS * TEAM);
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const T2 below = e_lines[((1 - e_above) * ROWS + r) * TEAM],
+                         above = e_lines[(e_above * ROWS + r) * TEAM];
+                ring[AT][r][0] += p.w0 * below.x + p.w1 * above.x;
+                ring[AT][r][1] += p.w0 * below.y + p.w1 * above.y;
+            }
+        }
+        if (HEAD == PGI_CORRECTED) ask_for_e(t + 3 + AHEAD);
         if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
         fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(HALVES), !CAREFUL);
         pgi_copy_commit();
@@ -3391,22 +3549,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             __syncwarp();
         else
             pgi_wait(meeting + SECOND, (t - begin) >> 1 & 1);
-        if (HEAD == PGI_CORRECTED) {
-            const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
-            if (p.step != e_step) {
-                e_step = p.step;
-                e_used = e_used < AHEAD + 2 ? e_used + 1 : 0;
-                e_above = 1 - e_above;
-                interpolate(e_used, e_lines + e_above * ROWS * TEAM);
-            }
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const T2 below = e_lines[((1 - e_above) * ROWS + r) * TEAM],
-                         above = e_lines[(e_above * ROWS + r) * TEAM];
-                ring[AT][r][0] += p.w0 * below.x + p.w1 * above.x;
-                ring[AT][r][1] += p.w0 * below.y + p.w1 * above.y;
-            }
-        }
         const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
             if (FLAT) return;
             const int at = AT * BOX + 2 * p * TEAM;
@@ -3426,14 +3568,12 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         listen(0);
         tell(0);
 
-        T held[ROWS] = {0};    // residuals of the second colour, of the plane whose first colour comes next
 #pragma unroll
         for (int p = 0; p < HALVES; p++) {
             const int z = t - p, here = AT + p + 1;
-            const bool relaxes = p < RELAX;
-            if (!CAREFUL || !relaxes || az.periodic || (z >= 0 && z < nz)) {
+            if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-                const bool special = CAREFUL && relaxes && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
                 const T *const f_plane = slot_of(p);
                 T fresh[ROWS];
 #pragma unroll
@@ -3448,13 +3588,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
                                        pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
-                    if (relaxes) fresh[r] = u + residual * w;
-                    if (TAIL && p == HALVES - 2) held[r] = residual;
-                    if (TAIL && p == HALVES - 1) residuals[r * LINE + 2 * lane + c] = residual;
+                    fresh[r] = u + residual * w;
                 }
-                if (relaxes)
 #pragma unroll
-                    for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+                for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
             }
             if (p + 1 < HALVES) {
                 listen(p + 1);
@@ -3462,75 +3599,25 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        int more = told;
-        if (TAIL) {
-            // The residual of plane z is complete: along x and z first, line by line
-            const int z = t - HALVES + 1, ready = finished;
-            finished = -1;
-            __syncwarp();
-            if (z >= k0 && z < k1 + a.last + 2) {
-                const pgi_plane_share<T> share = shares[z - k0];
-                if (open < share.slot) {
-                    finished = shares[open++].coarse;
-                    if (rank < a.cluster - 1) more += (int)(GUESTS * sizeof(T));
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        lines[AT * LINES + (warp * ROWS + r) * 32 + lane] = current[r];
-                        if (low_guest)
-                            pgi_tell(low_guests + (guest * GUESTS + r * 32) * sizeof(T),
-                                     far_meeting + AT * sizeof *meeting, current[r]);
-                        current[r] = following[r];
-                        following[r] = 0;
-                    }
-                }
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    T line = 0;
-#pragma unroll
-                    for (int i = 0; i < PGI_TAPS; i++)
-                        if (i < tr.axis[0].most_taps) line += x_weights[i * 32] * residuals[r * LINE + x_first + i];
-                    current[r] += share.w0 * line;
-                    following[r] += share.w1 * line;
-                }
-            }
-            __syncwarp();
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) residuals[r * LINE + 2 * lane + ((r + COLOUR) & 1)] = held[r];
-            // then along y, with the lines that the step before finished
-            for (int q = warp; ready >= 0 && q <= ROWS * WARPS; q += WARPS) {
-                const pgi_taps<T> &rows = y_taps[q];
-                if (rows.coarse < 0 || x_coarse < 0) continue;
-                const T *const beyond = guests + (guest > 0 ? guest - 1 : 2) * GUESTS + lane;
-                T v = 0;
-                for (int j = 0; j < tr.axis[1].most_taps; j++) {
-                    const int at = rows.first + j - ROWS * WARPS;
-                    v += rows.w[j] * (at < 0 ? lines[SECOND * LINES + (rows.first + j) * 32 + lane] : beyond[at * 32]);
-                }
-                pgi_data<T>(a.coarse_f)[x_coarse + rows.coarse * a.coarse_f.sj + ready * a.coarse_f.sk] = v;
-            }
-        }
-        guest = guest < 2 ? guest + 1 : 0;
-        if (!FLAT) pgi_arrive(meeting + AT, more);
+        if (!FLAT) pgi_arrive(meeting + AT, told);
 
-        if (SWEEPS) {
-            const int z = t - (RELAX - 1), here = AT + RELAX;
-            constexpr int PARITY = (COLOUR + RELAX - 1) & 1;
-            if (z >= k0 && z < k1) {
+        const int z = t - (HALVES - 1), here = AT + HALVES;
+        constexpr int PARITY = (COLOUR + HALVES - 1) & 1;
+        if (z >= k0 && z < k1) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                T2 v;
+                v.x = ring[here][r][0], v.y = ring[here][r][1];
+                if (bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+            }
+            if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
-                    T2 v;
-                    v.x = ring[here][r][0], v.y = ring[here][r][1];
-                    if (bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+                    T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
+                    if (bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
+                    if (bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
                 }
-                if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) {
-                        T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
-                        if (bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
-                        if (bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
-                    }
-                out_plane += a.out.sk * (int64_t)sizeof(T);
-            }
+            out_plane += a.out.sk * (int64_t)sizeof(T);
         }
         coming = coming + 1 < AHEAD ? coming + 1 : 0;
         queue = queue + 1 < QUEUE ? queue + 1 : 0;
@@ -3894,6 +3981,395 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     }
 }
 
+// ---- the restricted residual ----
+
+// The unknown at index i of an endless axis, or the last one before a closed end.
+template <class T> static __device__ inline int pgi_nearest(const pgi_axis<T> &a, int i)
+{
+    if (a.periodic) return i < 0 ? i + a.n : i >= a.n ? i - a.n : i;
+    return i < 0 ? 0 : i < a.n ? i : a.n - 1;
+}
+
+// Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
+template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_transfer<T> &t, int lo, int hi, int slot)
+{
+    pgi_taps<T> row;
+    for (int q = 0; q < PGI_TAPS; q++) row.w[q] = q == 0 ? (T)1 : (T)0;
+    row.first = row.coarse = lo + slot;
+    if (t.kind != PGI_SAME) {
+        int at = (int)((int64_t)lo * t.nc / t.nf) - 3;
+        if (at < 0) at = 0;
+        while (at < t.nc && t.taps[at].first < lo) at++;
+        if (at + slot < t.nc)
+            row = t.taps[at + slot];
+        else
+            row.first = hi;
+    }
+    if (row.first >= hi || row.coarse >= t.nc) row.coarse = -1;
+    return row;
+}
+
+// What a plane of residuals gives to the coarse planes of a tile: to number `slot` of them and to the next one.
+template <class T> struct pgi_plane_share {
+    int slot;
+    T w0, w1;
+};
+
+// Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
+// multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
+// at 512^3 cells: f64 0.69 ms, f32 0.49.
+#ifndef PGI_RESTRICT_TUNE
+#define PGI_RESTRICT_TUNE                                                                                              \
+    {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
+#endif
+static constexpr int pgi_restrict_tuning[3][5] = {PGI_RESTRICT_TUNE};
+template <class T, int FLAT> struct pgi_restricting {
+    enum {
+        ENTRY = FLAT ? 2 : sizeof(T) == 4,
+        WIDE = pgi_restrict_tuning[ENTRY][0],
+        HIGH = pgi_restrict_tuning[ENTRY][1],
+        ROWS = pgi_restrict_tuning[ENTRY][2],
+        AHEAD = pgi_restrict_tuning[ENTRY][3],
+        BLOCKS = pgi_restrict_tuning[ENTRY][4],
+        THREADS = WIDE * HIGH / ROWS / 2,
+        LANES = FLAT ? (int)THREADS : WIDE / 2,    // threads side by side
+        HALO = FLAT ? 0 : 1,
+        PITCH = WIDE + 4,               // of u, with a halo of 1 that keeps pairs aligned
+        SUM_PITCH = WIDE + PGI_TAPS,    // a window reaches beyond a tile only with weights of 0
+        PLANES = FLAT ? 256 : 64,       // of a slab at most
+        TABLES = (PLANES + PGI_TAPS) * (sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
+                 (WIDE + HIGH + PLANES + 2) * sizeof(pgi_taps<T>)
+    };
+};
+
+// What a tile of `high` rows keeps in shared memory: planes of u with their halo, of f, and of sums to be restricted
+template <class T, int FLAT> struct pgi_restricted_layout {
+    int plane, f_plane, sum, values;
+    PGI_HD pgi_restricted_layout(int high)
+    {
+        typedef pgi_restricting<T, FLAT> tuned;
+        plane = (high + 2 * tuned::HALO) * tuned::PITCH;
+        f_plane = high * tuned::WIDE;
+        sum = (high + PGI_TAPS) * tuned::SUM_PITCH;
+        values = (tuned::AHEAD + 2) * plane + (tuned::AHEAD + 1) * f_plane + 2 * sum;
+    }
+};
+
+template <class T> struct pgi_restricted {
+    pgi_box<T> b;
+    pgi_transfers<T> transfer;
+    pgi_grid u, coarse_f;
+    pgi_rhs rhs;
+    int own[3], tiles[3];    // points from tile to tile, and the numbers of tiles
+    int last;                // planes beyond its own that a slab restricts from
+    int wide;                // threads that share a coarse row, as a shift
+};
+
+// Copies planes of a grid to shared memory, one after the other: a thread ROWS pairs of columns.
+template <class T, int ROWS, int SETS> struct pgi_supply {
+    const char *plane;
+    unsigned row[ROWS], second[SETS];    // offsets in a plane; the second column's from the first
+    bool paired, steady;                 // all columns of this thread, of the whole tile
+    // From plane z - 1 to z; beyond a closed end the last one again.
+    __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
+    {
+        if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
+    }
+    __device__ void fetch(T *to, int pitch) const
+    {
+        if (steady) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
+            return;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            if (paired)
+                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
+            else {
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
+            }
+    }
+};
+
+// Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Covers a tile plane by plane, while
+// planes to come are on their way to shared memory; a thread has two columns of some rows. Residuals are summed along z
+// as they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none   One
+// barrier a plane
+template <class T, int FLAT>
+static __global__ void __launch_bounds__(pgi_restricting<T, FLAT>::THREADS, pgi_restricting<T, FLAT>::BLOCKS)
+    pgi_restrict_residual_tile_kernel(const pgi_restricted<T> a)
+{
+    typedef pgi_restricting<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
+    enum {
+        ROWS = tuned::ROWS,
+        WIDE = tuned::WIDE,
+        AHEAD = tuned::AHEAD,
+        PITCH = tuned::PITCH,
+        HALO = tuned::HALO,
+        PLANES = tuned::PLANES,
+        SUM_PITCH = tuned::SUM_PITCH,
+        EDGES = 2,                                     // points of the halo that a thread copies at most
+        APART = FLAT ? 2 * (int)tuned::THREADS : 0,    // columns from row to row of a thread
+        SETS = FLAT ? ROWS : 1                         // of columns of a thread
+    };
+    const int high = FLAT ? 1 : (int)blockDim.y * ROWS, threads = (int)(tuned::LANES * blockDim.y);
+    const pgi_restricted_layout<T, FLAT> size(high);
+    PGI_DYNAMIC_SHARED(T, u_slots);
+    T *const f_slots = u_slots + (AHEAD + 2) * size.plane, *const sums = f_slots + (AHEAD + 1) * size.f_plane;
+    __shared__ pgi_row<T> z_rows[PLANES + PGI_TAPS];
+    __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
+    __shared__ pgi_taps<T> x_taps[WIDE], y_taps[tuned::HIGH], z_taps[PLANES + 2];
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const int tx = 2 * (int)threadIdx.x, ty = FLAT ? 0 : (int)threadIdx.y * ROWS,
+              thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
+    const int tile_x = (int)blockIdx.x % a.tiles[0], rest = (int)blockIdx.x / a.tiles[0], tile_y = rest % a.tiles[1];
+    const int x0 = tile_x * a.own[0], x1 = tile_x < a.tiles[0] - 1 ? x0 + a.own[0] : ax.n;
+    const int y0 = tile_y * a.own[1], y1 = tile_y < a.tiles[1] - 1 ? y0 + a.own[1] : ay.n;
+    const int z0 = rest / a.tiles[1] * a.own[2], z1 = z0 + a.own[2] < az.n ? z0 + a.own[2] : az.n;
+    const int count = z1 - z0 + a.last;    // planes of residuals
+
+    // Points beyond an end stand for the last one, and count as 0.
+    const auto column_of = [&](int x) { return ax.periodic ? (x + ax.n) % ax.n : pgi_nearest(ax, x); };
+    const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(ay, y); };
+    const auto offset = [&](const pgi_grid &g, int x, int y) {
+        return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
+    };
+    pgi_supply<T, ROWS, SETS> u_supply, f_supply;
+    u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
+    f_supply.plane = (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T);
+    bool whole = true;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int x = x0 + tx + r * APART, y = y0 + ty + (FLAT ? 0 : r);
+        u_supply.row[r] = offset(a.u, x, y);
+        f_supply.row[r] = offset(a.rhs.f, x, y);
+        whole = whole && column_of(x + 1) == column_of(x) + 1 && column_of(x) % 2 == 0;
+        u_supply.second[r % SETS] = f_supply.second[r % SETS] =
+            (unsigned)((column_of(x + 1) - column_of(x)) * (int)sizeof(T));
+    }
+    const auto aligned = [&](const pgi_grid &g) {    // columns 2 i and 2 i + 1 can be copied together
+        return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % sizeof(T2) == 0;
+    };
+    const bool inside = x0 + WIDE <= ax.n;
+    u_supply.paired = whole && aligned(a.u);
+    f_supply.paired = whole && aligned(a.rhs.f);
+    u_supply.steady = inside && aligned(a.u);
+    f_supply.steady = inside && aligned(a.rhs.f);
+    // The halo without its corners
+    const int edges = 2 * HALO * WIDE + 2 * high;
+    unsigned edge[EDGES];
+    int edge_at[EDGES];    // in a plane
+#pragma unroll
+    for (int e = 0; e < EDGES; e++) {
+        const int q = thread + e * threads, side = q - 2 * HALO * WIDE;
+        const int ex = side < 0      ? q % WIDE
+                       : side < high ? -1
+                                     : (int)WIDE,
+                  ey = side >= 0  ? side % high
+                       : q < WIDE ? -1
+                                  : high;
+        edge[e] = q < edges ? offset(a.u, x0 + ex, y0 + ey) : 0;
+        edge_at[e] = q < edges ? (ey + HALO) * PITCH + ex + 2 : -1;
+    }
+    const int at = (ty + HALO) * PITCH + tx + 2, f_at = ty * WIDE + tx;    // in a plane
+    const auto fetch_u = [&](T *slot, int z) {
+        u_supply.fetch(slot + at, FLAT ? (int)APART : (int)PITCH);
+#pragma unroll
+        for (int e = 0; e < EDGES; e++)
+            if (edge_at[e] >= 0) pgi_copy_async<sizeof(T), 0>(slot + edge_at[e], u_supply.plane + edge[e]);
+        u_supply.turn(a.u, az, z + 1);
+    };
+    const auto fetch_f = [&](T *slot, int z) {
+        f_supply.fetch(slot + f_at, FLAT ? (int)APART : (int)WIDE);
+        f_supply.turn(a.rhs.f, az, z + 1);
+    };
+    T down[ROWS][2], here[ROWS][2], sum[ROWS][2], following[ROWS][2];    // down: what the plane below has more
+    const char *const before = (const char *)pgi_data<T>(a.u) + pgi_nearest(az, z0 - 1) * a.u.sk * (int64_t)sizeof(T);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const unsigned second = u_supply.row[r] + u_supply.second[r % SETS];
+        here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
+        here[r][1] = pgi_load((const T *)(u_supply.plane + second));
+        down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
+        down[r][1] = pgi_load((const T *)(before + second)) - here[r][1];
+        sum[r][0] = sum[r][1] = following[r][0] = following[r][1] = 0;
+    }
+    fetch_u(u_slots, z0);
+    for (int q = 0; q < AHEAD; q++) {
+        fetch_u(u_slots + (q + 1) * size.plane, z0 + q + 1);
+        fetch_f(f_slots + q * size.f_plane, z0 + q);
+        pgi_copy_commit();
+    }
+
+    for (int q = thread; q < WIDE; q += threads) x_taps[q] = pgi_taps_of(a.transfer.axis[0], x0, x1, q);
+    for (int q = thread; q < high; q += threads) y_taps[q] = pgi_taps_of(a.transfer.axis[1], y0, y1, q);
+    for (int q = thread; q < z1 - z0 + 2; q += threads) z_taps[q] = pgi_taps_of(a.transfer.axis[2], z0, z1, q);
+    for (int q = thread; q < count; q += threads) z_rows[q] = pgi_row_of(az, pgi_nearest(az, z0 + q));
+    for (int q = thread; q < 2 * size.sum; q += threads) sums[q] = 0;
+    __syncthreads();
+    for (int q = thread; q < count; q += threads) {
+        const int near = (int)((int64_t)q * a.transfer.axis[2].nc / a.transfer.axis[2].nf) - 3;
+        pgi_plane_share<T> share = {0, 0, 0};
+        for (int m = near > 0 ? near : 0;; m++) {
+            const int in = z0 + q - z_taps[m].first, next = z0 + q - z_taps[m + 1].first;
+            if (z_taps[m].coarse < 0 || in < 0) break;
+            share.slot = m;
+            share.w0 = in < PGI_TAPS ? z_taps[m].w[in] : (T)0;
+            share.w1 = z_taps[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z_taps[m + 1].w[next] : (T)0;
+            if (share.w0 != 0) break;
+        }
+        shares[q] = share;
+    }
+
+    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
+    T reaction[ROWS][2];
+    unsigned live = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        const int x = x0 + tx + r * APART, y = y0 + ty + (FLAT ? 0 : r);
+        const bool in = ay.periodic || FLAT || y < ay.n;
+        if (!FLAT || r == 0) yr[FLAT ? 0 : r] = pgi_row_of(ay, row_of(y));
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            pgi_row<T> &of_x = xr[FLAT ? r : 0][c];
+            if (FLAT || r == 0) of_x = pgi_row_of(ax, column_of(x + c));
+            reaction[r][c] = (alpha + yr[FLAT ? 0 : r].reaction) + of_x.reaction;
+            live |= (unsigned)(in && (ax.periodic || x + c < ax.n)) << (2 * r + c);
+        }
+    }
+    const bool cut = (!ax.periodic && x0 + WIDE > ax.n) || (!ay.periodic && !FLAT && y0 + high > ay.n);
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+    const bool touched = mask & ((x0 == 0 || x0 + WIDE >= ax.n ? 3u : 0u) | (y0 == 0 || y0 + high >= ay.n ? 12u : 0u) |
+                                 (z0 == 0 || z1 + PGI_TAPS >= az.n ? 48u : 0u));
+    int slot = 0, f_slot = 0;    // of plane z0 + q
+    int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
+    const auto finish = [&]() {
+        T *const plane = sums + (open & 1) * size.sum + ty * SUM_PITCH + tx;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            T2 v;
+            v.x = sum[r][0], v.y = sum[r][1];
+            *(T2 *)(plane + r * (FLAT ? (int)APART : (int)SUM_PITCH)) = v;
+#pragma unroll
+            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
+        }
+        ready = open++;
+    };
+    const auto restrict_plane = [&](int most) {
+        for (int q = thread; q < high << a.wide; q += threads) {
+            const pgi_taps<T> &xt = x_taps[q & ((1 << a.wide) - 1)], &yt = y_taps[q >> a.wide];
+            if (xt.coarse < 0 || yt.coarse < 0) continue;
+            const T *const from = sums + (ready & 1) * size.sum + (yt.first - y0) * SUM_PITCH + xt.first - x0;
+            T v = 0;
+#pragma unroll
+            for (int j = 0; j < PGI_TAPS; j++) {
+                if (j >= most) break;
+                T line = 0;
+#pragma unroll
+                for (int o = 0; o < PGI_TAPS; o++) {
+                    if (o >= most) break;
+                    line += xt.w[o] * from[j * SUM_PITCH + o];
+                }
+                v += yt.w[j] * line;
+            }
+            pgi_data<T>(a.coarse_f)[xt.coarse + yt.coarse * a.coarse_f.sj + z_taps[ready].coarse * a.coarse_f.sk] = v;
+        }
+        ready = -1;
+    };
+    const int most = a.transfer.axis[0].most_taps > a.transfer.axis[1].most_taps ? a.transfer.axis[0].most_taps
+                                                                                 : a.transfer.axis[1].most_taps;
+    // Beyond the last plane of residuals, what is complete is still to be restricted.
+    for (int q = 0; q < count || ready >= 0 || z_taps[open].coarse >= 0; q++) {
+        pgi_copy_wait<AHEAD - 1>();
+        __syncthreads();
+        if (ready >= 0) {
+            if (most <= 2)
+                restrict_plane(2);
+            else if (most == 3)
+                restrict_plane(3);
+            else
+                restrict_plane(PGI_TAPS);
+        }
+        if (q >= count) {
+            if (z_taps[open].coarse >= 0) finish();
+            continue;
+        }
+        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
+        fetch_u(u_slots + (slot > 0 ? slot - 1 : AHEAD + 1) * size.plane, z0 + q + AHEAD + 1);
+        fetch_f(f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * size.f_plane, z0 + q + AHEAD);
+        pgi_copy_commit();
+        const pgi_row<T> zr = z_rows[q];
+        const pgi_plane_share<T> share = shares[q];
+        if (open < share.slot) finish();
+        const T *const u = u_slots + slot * size.plane + at, *const up = u_slots + next_slot * size.plane + at;
+        const T *const f = f_slots + f_slot * size.f_plane + f_at;
+        T above[ROWS][2], residual[ROWS][2];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const T2 v = *(const T2 *)(up + r * (FLAT ? (int)APART : (int)PITCH));
+            above[r][0] = v.x, above[r][1] = v.y;
+        }
+        T south[2] = {0, 0}, north[2] = {0, 0};
+        if (!FLAT) {
+            const T2 v = *(const T2 *)(u - PITCH);
+            south[0] = v.x - here[0][0], south[1] = v.y - here[0][1];
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const T *const row = u + r * (FLAT ? (int)APART : (int)PITCH);
+            const T2 right = *(const T2 *)(f + r * (FLAT ? (int)APART : (int)WIDE));
+            const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
+            if (!FLAT && r == ROWS - 1) {
+                const T2 v = *(const T2 *)(row + PITCH);
+                north[0] = v.x - here[r][0], north[1] = v.y - here[r][1];
+            } else if (!FLAT) {
+                north[0] = here[r < ROWS - 1 ? r + 1 : 0][0] - here[r][0];
+                north[1] = here[r < ROWS - 1 ? r + 1 : 0][1] - here[r][1];
+            }
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const T up = above[r][c] - here[r][c];
+                residual[r][c] =
+                    (c ? right.y : right.x) - pgi_sum(xr[FLAT ? r : 0][c], yr[FLAT ? 0 : r], zr,
+                                                      reaction[r][c] + zr.reaction, here[r][c], c ? -middle : west,
+                                                      c ? east : middle, south[c], north[c], down[r][c], up);
+                down[r][c] = -up;
+                here[r][c] = above[r][c];
+                south[c] = -north[c];
+            }
+        }
+        if (mean != 0)
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
+        if (touched) {
+            const int k = pgi_nearest(az, z0 + q);
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++)
+                residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
+                                                       column_of(x0 + tx + e / 2 * APART + (e & 1)),
+                                                       row_of(y0 + ty + (FLAT ? 0 : e / 2)), k);
+        }
+        if (cut)
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++)
+                if (!(live >> e & 1)) residual[e / 2][e & 1] = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                sum[r][c] += share.w0 * residual[r][c];
+                following[r][c] += share.w1 * residual[r][c];
+            }
+        slot = next_slot;
+        f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
+    }
+    pgi_copy_wait<0>();
+}
+
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
     pgi_control(st, step, argument, pgi_device_now());
@@ -3903,6 +4379,720 @@ static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c) { pgi_enter(s
 static __global__ void pgi_keep_worst_kernel(pgi_state *worst, const pgi_state *st, int first)
 {
     pgi_keep_worst(worst, st, first);
+}
+
+// ---- operations of large levels, in tiles that march along z ----
+
+// Tiles are numbered along x, then y, then z, and begin `own` points after each other.
+struct pgi_tiling {
+    int own[3], tiles[3];
+};
+
+static __device__ inline void pgi_tile_begin(const pgi_tiling &h, unsigned tile, int begin[3])
+{
+    for (int a = 0; a < 3; a++) {
+        begin[a] = (int)(tile % (unsigned)h.tiles[a]) * h.own[a];
+        tile /= (unsigned)h.tiles[a];
+    }
+}
+
+// Index i of a periodic axis, or the point of a closed one that is nearest.
+static __device__ inline int pgi_nearest(int i, int n, int periodic)
+{
+    if (periodic) return (i % n + n) % n;
+    return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+// The boundary data of a level for kernels that need them often: in shared memory.
+template <class T> struct pgi_tile_faces {
+    T coefficient[6], value[6];
+    const T *plane[6];
+};
+
+template <class T>
+static __device__ inline void pgi_find_face(const pgi_faces *faces, const pgi_state *st, int q, pgi_tile_faces<T> *to)
+{
+    const void *plane = st->face[q].plane;
+    to->coefficient[q] = (T)faces->coefficient[q];
+    to->plane[q] = plane ? (const T *)(faces->plane[q] ? faces->plane[q] : plane) : NULL;
+    to->value[q] = plane ? (T)0 : pgi_face_value<T>(faces, st, q, 0);
+}
+
+template <class T> static __device__ inline T pgi_face_sum(const pgi_tile_faces<T> &faces, unsigned touched, int nx,
+                                                           int ny, int i, int j, int k)
+{
+    const int64_t place[3] = {j + (int64_t)ny * k, i + (int64_t)nx * k, i + (int64_t)nx * j};
+    T sum = 0;
+#pragma unroll
+    for (int q = 0; q < 6; q++)
+        if (touched >> q & 1)
+            sum += faces.coefficient[q] * (faces.plane[q] ? faces.plane[q][place[q / 2]] : faces.value[q]);
+    return sum;
+}
+
+// A lane has 16 bytes of a row, in columns 32 apart: so any row is as good as an aligned one.
+enum {
+    PGI_TILE_WARPS = PGI_BLOCK / 32,
+    PGI_TILE_AHEAD = 4    // planes of u in shared memory: two at work, the others on their way
+};
+
+template <class T, int ROWS> struct pgi_residual_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
+        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
+        TALL = FLAT ? 1 : HEIGHT + 2,
+        LONG = WIDTH + 2
+    };
+    T u[PGI_TILE_AHEAD][TALL][LONG];    // with the points around
+    T f[PGI_TILE_AHEAD - 1][HEIGHT][WIDTH];
+    pgi_tile_faces<T> faces;
+};
+
+// Computes r = scale (rhs - A u), or v = A u if rhs has no f; SUMS: state.sums of the residual instead   Moves 3 (2)
+// words a point   Covers tiles of columns, ROWS rows a warp; ROWS 1: there is no y, and the warps lie side by side
+// Overlap: r may be f; u with neither
+template <class T, class TO, int SUMS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_residual_tile_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, double *partials,
+                             pgi_state *state, pgi_tiling h)
+{
+    typedef pgi_residual_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
+        ALONG = FLAT ? 1 : PGI_TILE_WARPS
+    };
+    PGI_DYNAMIC_SHARED(memory, m);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int column0 = FLAT ? lane + 32 * warp : lane, row0 = FLAT ? 0 : warp;
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    const T *const u = pgi_data<T>(gu), *const f = rhs.f.base ? pgi_data<T>(rhs.f) : NULL;
+    const T sign = f ? scaled ? (T)b.state->scale : (T)1 : (T)-1, mean = pgi_mean_of<T>(rhs, b.state);
+    const unsigned mask = f ? pgi_face_mask(rhs, b.state) : 0u;
+    const unsigned tiles = (unsigned)h.tiles[0] * (unsigned)h.tiles[1] * (unsigned)h.tiles[2];
+    const T alpha = (T)b.state->alpha;
+    if (mask && lane < 6 && warp == 0) pgi_find_face(rhs.faces, b.state, lane, &m->faces);
+    double sums[4] = {0, 0, 0, 0};
+    double largest[COLUMNS] = {};
+    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+        int at[3], column[COLUMNS + 1], row[ROWS + 1], f_column[COLUMNS], f_row[ROWS];    // offsets in a plane
+        pgi_tile_begin(h, tile, at);
+        const int end = at[2] + h.own[2] < nz ? at[2] + h.own[2] : nz, i = at[0] + i0, j = at[1] + j0,
+                  width = nx - at[0] < h.own[0] ? nx - at[0] : h.own[0],
+                  height = ny - at[1] < h.own[1] ? ny - at[1] : h.own[1];
+        const int at_face = (mask & 3 && (at[0] == 0 || at[0] + h.own[0] >= nx)) ||
+                            (mask & 12 && (at[1] == 0 || at[1] + h.own[1] >= ny));
+        pgi_row<T> x[COLUMNS], y[ROWS], z = pgi_row_of(b.axis[2], at[2]);
+        double wx[COLUMNS], wy[ROWS];
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            f_column[c] = pgi_nearest(i + 32 * c, nx, 0);
+            x[c] = pgi_row_of(b.axis[0], f_column[c]);
+            wx[c] = SUMS && i0 + 32 * c < width ? pgi_weight_of(b.axis[0], f_column[c]) : 0;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int near = pgi_nearest(j + r, ny, 0);
+            f_row[r] = near * (int)rhs.f.sj;
+            y[r] = pgi_row_of(b.axis[1], near);
+            wy[r] = SUMS && j0 + r < height ? pgi_weight_of(b.axis[1], near) : 0;
+        }
+        for (int c = 0; c <= COLUMNS; c++)
+            column[c] = pgi_nearest(at[0] + column0 + ACROSS * c - 1, nx, b.axis[0].periodic);
+        for (int r = 0; r <= ROWS; r++)
+            row[r] = FLAT ? 0 : (int)gu.sj * pgi_nearest(at[1] + row0 + ALONG * r - 1, ny, b.axis[1].periodic);
+
+        // Copies plane k of u and, needed at the same time, plane k - 1 of f, to their places.
+        const auto fetch = [&](int k, int u_place, int f_place) {
+            if (k <= end) {
+                T(*const to)[memory::LONG] = m->u[u_place];
+                const T *const plane = u + pgi_nearest(k, nz, b.axis[2].periodic) * gu.sk;
+#pragma unroll
+                for (int r = 0; r <= (FLAT ? 0 : ROWS); r++) {
+                    if (row0 + ALONG * r >= (FLAT ? 1 : height + 2)) break;
+#pragma unroll
+                    for (int c = 0; c <= COLUMNS; c++) {
+                        const int place = column0 + ACROSS * c;
+                        if (c < COLUMNS || place < memory::LONG)
+                            pgi_copy_async<sizeof(T), 0>(&to[row0 + ALONG * r][place], plane + (row[r] + column[c]),
+                                                         place < width + 2 ? (int)sizeof(T) : 0);
+                    }
+                }
+            }
+            if (f && k <= end && k > at[2]) {
+                T(*const to)[memory::WIDTH] = m->f[f_place];
+                const T *const plane = f + (k - 1) * rhs.f.sk;
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++)
+                        pgi_copy_async<sizeof(T), 0>(&to[j0 + r][i0 + 32 * c], plane + (f_row[r] + f_column[c]),
+                                                     i0 + 32 * c < width && j0 + r < height ? (int)sizeof(T) : 0);
+            }
+            pgi_copy_commit();
+        };
+        __syncthreads();    // the tile before is done
+        for (int k = 0; k < PGI_TILE_AHEAD; k++) fetch(at[2] - 1 + k, k, k % (PGI_TILE_AHEAD - 1));
+        int u_place = 1, f_place = 2;    // of plane k and its right-hand side; the next ones lie one further, in turn
+        pgi_copy_wait<PGI_TILE_AHEAD - 2>();
+        __syncthreads();
+        T below[ROWS][COLUMNS], here[ROWS][COLUMNS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                below[r][c] = m->u[0][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
+                here[r][c] = m->u[1][FLAT ? 0 : j0 + r + 1][i0 + 32 * c + 1];
+            }
+        TO *out = SUMS ? NULL : pgi_data<TO>(gout) + i + j * gout.sj + at[2] * gout.sk;
+        for (int k = at[2]; k < end; k++) {
+            pgi_copy_wait<PGI_TILE_AHEAD - 3>();
+            __syncthreads();    // plane k + 1 has come, and nobody needs plane k - 1 any more
+            const int u_next = u_place + 1 < PGI_TILE_AHEAD ? u_place + 1 : 0,
+                      u_last = u_place > 0 ? u_place - 1 : PGI_TILE_AHEAD - 1,
+                      f_last = f_place > 0 ? f_place - 1 : PGI_TILE_AHEAD - 2;
+            fetch(k + PGI_TILE_AHEAD - 1, u_last, f_last);
+            T(*const right)[memory::WIDTH] = m->f[f_place];
+            const unsigned ends = mask & pgi_end_bits(k, nz) << 4;
+            for (int q = 0; q < ROWS * COLUMNS && (at_face || ends); q++) {
+                const int r = q / COLUMNS, c = 32 * (q % COLUMNS);
+                const unsigned touched = ends | (mask & (pgi_end_bits(i + c, nx) | pgi_end_bits(j + r, ny) << 2));
+                if (touched && i0 + c < width && j0 + r < height)
+                    right[j0 + r][i0 + c] += pgi_face_sum(m->faces, touched, nx, ny, i + c, j + r, k);
+            }
+            if (k <= 1 || k == nz - 1 || b.axis[2].table) z = pgi_row_of(b.axis[2], k);
+            const T(*const now)[memory::LONG] = m->u[u_place], (*const next)[memory::LONG] = m->u[u_next];
+            const double wz = SUMS ? pgi_weight_of(b.axis[2], k) : 0;
+            double part[3] = {0, 0, 0};
+            T before[COLUMNS];    // the row below
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) before[c] = FLAT ? (T)0 : now[FLAT ? 0 : j0][i0 + 32 * c + 1];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                double line[2] = {0, 0};
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int row_at = FLAT ? 0 : j0 + r + 1, place = i0 + 32 * c + 1;
+                    const T v = here[r][c], zp = next[row_at][place];
+                    const T ym = FLAT ? v : before[c], yp = FLAT           ? v
+                                                            : r + 1 < ROWS ? here[r + 1 < ROWS ? r + 1 : 0][c]
+                                                                           : now[row_at + !FLAT][place];
+                    const T reaction = ((alpha + y[r].reaction) + x[c].reaction) + z.reaction;
+                    const T au = pgi_stencil(x[c], y[r], z, reaction, v, now[row_at][place - 1], now[row_at][place + 1],
+                                             ym, yp, below[r][c], zp);
+                    const T rest = (f ? right[j0 + r][i0 + 32 * c] : (T)0) - mean - au;
+                    const int inside = i0 + 32 * c < width && j0 + r < height;
+                    before[c] = below[r][c] = v;
+                    here[r][c] = zp;
+                    if (SUMS) {
+                        const double e = inside ? (double)rest : 0.0;
+                        line[0] += wx[c] * (e * e);
+                        part[1] += e * e;
+                        line[1] += wx[c] * fabs(e);
+                        largest[c] = fabs(e) <= largest[c] ? largest[c] : fabs(e);
+                    } else if (inside) {
+                        out[32 * c + r * gout.sj] = (TO)(sign * rest);
+                    }
+                }
+                part[0] += wy[r] * line[0];
+                part[2] += wy[r] * line[1];
+            }
+            if (SUMS) {
+                sums[0] += wz * part[0];
+                sums[1] += part[1];
+                sums[2] += wz * part[2];
+            }
+            if (!SUMS) out += gout.sk;
+            u_place = u_next;
+            f_place = f_place + 1 < PGI_TILE_AHEAD - 1 ? f_place + 1 : 0;
+        }
+    }
+    for (int c = 0; c < COLUMNS; c++) sums[3] = pgi_max_nan(sums[3], largest[c]);
+    if (sums[1] != sums[1]) sums[3] = sums[1];    // NaN stays NaN
+    if (SUMS) pgi_finish_sums(sums, partials, state);
+}
+
+// ---- transfers of full multigrid on large levels, in such tiles ----
+
+enum {
+    PGI_TILE_TAPS = 6,              // of the longest window
+    PGI_TILE_OPEN = 4,              // most windows that a fine point lies in
+    PGI_TILE_PLANES = 96,           // coarse planes of a restriction's tile
+    PGI_TILE_STEPS = 208,           // and fine ones
+    PGI_INTERPOLATE_PLANES = 128    // fine planes of an interpolation's tile
+};
+
+// The windows of a tile's coarse points along an axis, their firsts counted from the tile's first fine point; weights
+// beyond a window are 0.
+template <class T, int POINTS> struct pgi_tile_windows {
+    T w[PGI_TILE_TAPS][POINTS];
+    int first[POINTS], count[POINTS];
+};
+
+// Fills them for points J0 to J0 + count, the thread every `step`th from m on.
+template <class T, int POINTS>
+static __device__ inline void pgi_find_windows(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
+                                               const pgi_axis<T> &coarse, int J0, int count, int average, int m,
+                                               int step, pgi_tile_windows<T, POINTS> *windows)
+{
+    for (; m < count; m += step) {
+        pgi_window<T> w;
+        pgi_restriction(t, fine, coarse, J0 + m, average, &w);
+        pgi_trim(&w);
+        windows->first[m] = w.first;
+        windows->count[m] = w.count;
+        for (int q = 0; q < PGI_TILE_TAPS; q++) windows->w[q][m] = q < w.count ? w.w[q] : (T)0;
+    }
+}
+
+// Counts the firsts from the least one, with a warp. Returns its index, which may lie beyond an end of a periodic axis.
+template <class T, int POINTS> static __device__ inline int pgi_align_windows(const pgi_transfer<T> &t, int count,
+                                                                              pgi_tile_windows<T, POINTS> *windows)
+{
+    const int lane = (int)threadIdx.x, origin = windows->first[0];
+    int least = 0;
+    __syncwarp();
+    for (int m = lane; m < count; m += 32) {
+        const int expected = (int)((int64_t)m * t.mf / t.mc);
+        int first = windows->first[m] - origin;
+        if (t.periodic) first += first < expected - t.nf / 2 ? t.nf : first > expected + t.nf / 2 ? -t.nf : 0;
+        windows->first[m] = first;
+        least = first < least ? first : least;
+    }
+    for (int step = 16; step > 0; step /= 2) {
+        const int other = __shfl_xor_sync(0xffffffffu, least, step);
+        least = other < least ? other : least;
+    }
+    for (int m = lane; m < count; m += 32) windows->first[m] -= least;
+    __syncwarp();
+    return origin + least;
+}
+
+// What a fine plane gives to the coarse planes that are open, and how many of them it completes.
+template <class T> struct pgi_tile_step {
+    T w[PGI_TILE_OPEN];
+    int completes;
+};
+
+template <class T, int POINTS>
+static __device__ inline pgi_tile_step<T> pgi_tile_step_of(const pgi_tile_windows<T, POINTS> &z, int count, int k)
+{
+    pgi_tile_step<T> s;
+    int complete = 0, last = 0;
+    s.completes = 0;
+    for (int m = 0; m < count; m++) {    // planes are completed in order
+        const int end = z.first[m] + z.count[m] - 1;
+        last = end > last ? end : last;
+        complete += last < k;
+        s.completes += last == k;
+    }
+    for (int a = 0; a < PGI_TILE_OPEN; a++) {
+        const int m = complete + a, q = m < count ? k - z.first[m] : -1;
+        s.w[a] = q >= 0 && q < z.count[m] ? z.w[q][m] : (T)0;
+    }
+    return s;
+}
+
+template <class T, int ROWS> struct pgi_restrict_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS,
+        ODD = WIDTH / 2 + 64 / sizeof(T),
+        HEIGHT = PGI_TILE_WARPS * ROWS
+    };
+    T complete[HEIGHT][ODD + WIDTH / 2], lines[FLAT ? 1 : HEIGHT][WIDTH];
+    pgi_tile_windows<T, WIDTH> x[FLAT ? PGI_TILE_WARPS : 1];
+    pgi_tile_windows<T, HEIGHT> y;
+    pgi_tile_windows<T, PGI_TILE_PLANES> z;
+    pgi_tile_step<T> steps[PGI_TILE_STEPS];
+    int origin[3];
+};
+
+// Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
+// fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
+// Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
+// warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
+// as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
+template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
+    pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
+                             pgi_tiling h)
+{
+    typedef pgi_restrict_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        WIDTH = memory::WIDTH,
+        ODD = memory::ODD,
+        HEIGHT = memory::HEIGHT
+    };
+    PGI_DYNAMIC_SHARED(memory, s);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+    int J[3], own[3];
+    pgi_tile_begin(h, blockIdx.x, J);
+    if (FLAT) J[0] = J[0] * PGI_TILE_WARPS + warp * h.own[0];
+    for (int a = 0; a < 3; a++) {
+        const int left = bc.axis[a].n - J[a];
+        own[a] = left < h.own[a] ? left : h.own[a];
+    }
+    const int thread = lane + 32 * warp;
+    pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
+    pgi_find_windows(tr.axis[0], bf.axis[0], bc.axis[0], J[0], own[0], average, FLAT ? lane : thread,
+                     FLAT ? 32 : (int)PGI_BLOCK, &x);
+    pgi_find_windows(tr.axis[1], bf.axis[1], bc.axis[1], J[1], own[1], average, thread ^ 128, PGI_BLOCK, &s->y);
+    pgi_find_windows(tr.axis[2], bf.axis[2], bc.axis[2], J[2], own[2], average, PGI_BLOCK - 1 - thread, PGI_BLOCK,
+                     &s->z);
+    __syncthreads();
+    int i0 = FLAT && own[0] > 0 ? pgi_align_windows(tr.axis[0], own[0], &x) : 0;
+    if (!FLAT && warp == 0) s->origin[0] = pgi_align_windows(tr.axis[0], own[0], &x);
+    if (warp == 1) s->origin[1] = pgi_align_windows(tr.axis[1], own[1], &s->y);
+    if (warp == 2) s->origin[2] = pgi_align_windows(tr.axis[2], own[2], &s->z);
+    __syncthreads();
+    if (!FLAT) i0 = s->origin[0];
+    for (int k = thread; k < PGI_TILE_STEPS; k += PGI_BLOCK) s->steps[k] = pgi_tile_step_of(s->z, own[2], k);
+    __syncthreads();
+
+    int column[COLUMNS], row[ROWS];    // offsets in a plane
+    for (int c = 0; c < COLUMNS; c++) column[c] = pgi_nearest(i0 + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
+    for (int q = 0; q < ROWS; q++)
+        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(s->origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
+    const int nz = bf.axis[2].n;
+    int k = pgi_nearest(s->origin[2], nz, bf.axis[2].periodic);
+    const T *plane = pgi_data<T>(r) + k * r.sk;
+    T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
+    T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
+    const auto load = [&](T values[ROWS][COLUMNS]) {
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) values[q][c] = pgi_load(plane + (row[q] + column[c]));
+        plane += r.sk;
+        if (++k == nz) k = 0, plane -= nz * r.sk;
+    };
+    const auto place = [](int i) { return (i & 1) * ODD + (i >> 1); };
+    const auto finish = [&]() {
+#pragma unroll
+        for (int q = 0; q < ROWS; q++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                s->complete[warp * ROWS + q][place(lane + 32 * c)] = open[0][q][c];
+#pragma unroll
+                for (int a = 0; a + 1 < OPEN; a++) open[a][q][c] = open[a + 1][q][c];
+                open[OPEN - 1][q][c] = 0;
+            }
+        __syncwarp();
+        for (int m = lane; m < own[0]; m += 32) {
+            T line[ROWS] = {};
+            const int first = x.first[m];
+#pragma unroll
+            for (int a = 0; a < TAPS; a++) {    // beyond the window the weight is 0, and any point will do
+                const T w = x.w[a][m];
+                const int at = place(first + a < WIDTH ? first + a : WIDTH - 1);
+#pragma unroll
+                for (int q = 0; q < ROWS; q++) line[q] += w * s->complete[warp * ROWS + q][at];
+            }
+            if (FLAT) out[m] = line[0];
+#pragma unroll
+            for (int q = 0; q < ROWS && !FLAT; q++) s->lines[warp * ROWS + q][m] = line[q];
+        }
+        __syncwarp();
+        if (!FLAT) {
+            __syncthreads();
+            for (int j = warp; j < own[1]; j += PGI_TILE_WARPS) {
+                const int first = s->y.first[j];
+                for (int m = lane; m < own[0]; m += 32) {
+                    T sum = 0;
+#pragma unroll
+                    for (int b = 0; b < TAPS; b++)
+                        sum += s->y.w[b][j] * s->lines[first + b < HEIGHT ? first + b : HEIGHT - 1][m];
+                    out[m + j * f.sj] = sum;
+                }
+            }
+            __syncthreads();
+        }
+        out += f.sk;
+    };
+    int planes = 0;
+    for (int m = 0; m < own[2]; m++) {
+        const int end = s->z.first[m] + s->z.count[m];
+        planes = end > planes ? end : planes;
+    }
+    load(ahead[0]);
+    if (planes > 1) load(ahead[1]);
+    for (int step = 0; step < planes; step += 2) {
+#pragma unroll
+        for (int b = 0; b < 2; b++) {
+            if (step + b >= planes) break;
+#pragma unroll
+            for (int a = 0; a < OPEN; a++) {
+                const T w = s->steps[step + b].w[a];
+#pragma unroll
+                for (int q = 0; q < ROWS; q++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) open[a][q][c] += w * ahead[b][q][c];
+            }
+            if (step + b + 2 < planes) load(ahead[b]);
+            for (int left = s->steps[step + b].completes; left > 0; left--) finish();
+        }
+    }
+}
+
+// What cubic interpolation has beyond the y end of a coarse plane: boundary data along x, at fine column i.
+template <class T> static __device__ PGI_RARE T pgi_interpolate_end(const pgi_interpolation<T> &p,
+                                                                    const pgi_transfer<T> &tx, int q, int i, int plane)
+{
+    const pgi_state *st = p.state;
+    if (!p.coarse_faces || !(p.coarse_faces->mask & st->face_mask & 1u << q)) return 0;
+    if (!st->face[q].plane) return pgi_face_value<T>(p.coarse_faces, st, q, 0);
+    pgi_cubic<T> x;
+    pgi_cubic_of(tx, i, 0, &x);
+    T line = 0;
+    for (int a = 0; a < 4; a++)
+        line += x.w[a] * pgi_face_value<T>(p.coarse_faces, st, q, x.j[a] + (int64_t)p.nx * plane);
+    return line;
+}
+
+// The first of the four coarse points that fine point i is interpolated from, which follow each other; -1: the low
+// face. Perhaps beyond the ends of a periodic axis.
+template <class T> static __device__ inline int pgi_cubic_begin(const pgi_transfer<T> &t, int i, const pgi_cubic<T> &c)
+{
+    const int expected = (int)((int64_t)i * t.nc / t.nf);
+    return c.j[0] - (t.periodic && t.kind != PGI_SAME && c.j[0] > expected + t.nc / 2 ? t.nc : 0);
+}
+
+// The weights of four coarse points that follow each other, and the first of them
+template <class T> struct pgi_tile_cubic {
+    alignas(4 * sizeof(T) < 16 ? 4 * sizeof(T) : 16) T w[4];
+    int begin;
+};
+
+template <class T> static __device__ inline pgi_tile_cubic<T> pgi_tile_cubic_of(const pgi_transfer<T> &t, int i)
+{
+    pgi_tile_cubic<T> to;
+    pgi_cubic<T> c;
+    i = i < t.nf ? i : t.nf - 1;
+    pgi_cubic_of(t, i, 1, &c);
+    to.begin = pgi_cubic_begin(t, i, c);
+    for (int q = 0; q < 4; q++) to.w[q] = c.w[q];
+    return to;
+}
+
+// The planes that a fine plane is interpolated from; the last `fresh` of them are not yet at hand.
+template <class T> struct pgi_tile_planes {
+    alignas(16) T w[4];
+    int j[4], fresh;
+};
+
+template <class T>
+static __device__ inline pgi_tile_planes<T> pgi_tile_planes_of(const pgi_transfer<T> &t, int k, int is_first)
+{
+    pgi_cubic<T> now, before;
+    pgi_cubic_of(t, k, 1, &now);
+    pgi_cubic_of(t, k > 0 ? k - 1 : 0, 1, &before);
+    pgi_tile_planes<T> p;
+    int kept = is_first ? 0 : 4;
+    for (; kept > 0; kept--) {
+        int same = 1;
+        for (int q = 0; q < kept; q++) same = same && now.j[q] == before.j[q + 4 - kept];
+        if (same) break;
+    }
+    p.fresh = 4 - kept;
+    for (int q = 0; q < 4; q++) p.j[q] = now.j[q], p.w[q] = now.w[q];
+    if (t.kind == PGI_SAME) {
+        p.fresh = 1;
+        p.w[0] = 0;
+        p.w[3] = 1;
+    }
+    return p;
+}
+
+template <class T, int ROWS> struct pgi_interpolate_memory {
+    enum {
+        FLAT = ROWS == 1,
+        COLUMNS = 16 / sizeof(T),
+        WIDTH = 32 * COLUMNS * (FLAT ? PGI_TILE_WARPS : 1),
+        HEIGHT = FLAT ? 1 : PGI_TILE_WARPS * ROWS,
+        TALL = FLAT ? 1 : HEIGHT + 4,
+        LONG = WIDTH + 4
+    };
+    T coarse[2][TALL][LONG], lines[TALL][WIDTH];
+    pgi_tile_cubic<T> y[HEIGHT];
+    pgi_tile_planes<T> planes[PGI_INTERPOLATE_PLANES];
+    int x_begin[WIDTH];
+};
+
+// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers a tile of fine columns a block,
+// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side   Overlap: none
+// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
+// y to registers, where the four planes wait that a fine one is interpolated from.
+template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff,
+                                const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    enum {
+        FLAT = memory::FLAT,
+        COLUMNS = memory::COLUMNS,
+        WIDTH = memory::WIDTH,
+        HEIGHT = memory::HEIGHT,
+        ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
+        ALONG = FLAT ? 1 : PGI_TILE_WARPS
+    };
+    PGI_DYNAMIC_SHARED(memory, s);
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, thread = lane + 32 * warp;
+    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
+    const int column0 = FLAT ? thread : lane, row0 = FLAT ? 0 : warp;
+    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
+    const int nx = bc.axis[0].n, ny = bc.axis[1].n, periodic_y = bc.axis[1].periodic;
+    const unsigned mask = ff ? fc->mask & bf.state->face_mask : 0u,
+                   fine_mask = ff ? ff->mask & bf.state->face_mask : 0u;
+    int at[3], own[3];
+    pgi_tile_begin(h, blockIdx.x, at);
+    for (int a = 0; a < 3; a++) {
+        const int left = bf.axis[a].n - at[a];
+        own[a] = left < h.own[a] ? left : h.own[a];
+    }
+    T weight[COLUMNS][4];    // along x, of coarse columns from `from` on
+    int from[COLUMNS], column[COLUMNS + 1];
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) {
+        const pgi_tile_cubic<T> x = pgi_tile_cubic_of(tr.axis[0], at[0] + i0 + 32 * c);
+        for (int q = 0; q < 4; q++) weight[c][q] = x.w[q];
+        from[c] = x.begin;
+        if (row0 == 0) s->x_begin[i0 + 32 * c] = x.begin;
+    }
+    for (int m = thread; m < HEIGHT; m += PGI_BLOCK) s->y[m] = pgi_tile_cubic_of(tr.axis[1], at[1] + m);
+    for (int m = thread; m < own[2]; m += PGI_BLOCK) s->planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
+    __syncthreads();
+    const int left = s->x_begin[0], bottom = s->y[0].begin, width = s->x_begin[own[0] - 1] + 4 - left,
+              height = FLAT ? 1 : s->y[own[1] - 1].begin + 4 - bottom;
+#pragma unroll
+    for (int c = 0; c < COLUMNS; c++) from[c] = i0 + 32 * c < own[0] ? from[c] - left : 0;
+#pragma unroll
+    for (int c = 0; c <= COLUMNS; c++) column[c] = pgi_wrap(left + column0 + ACROSS * c, nx, bc.axis[0].periodic);
+
+    // Asks for the next plane that will be needed.
+    int next_k = 0, next_q = 4 - s->planes[0].fresh;
+    const auto fetch = [&](T(*to)[memory::LONG]) {
+        if (next_k < own[2]) {
+            const int plane = s->planes[next_k].j[next_q];
+            for (int b = row0; b < height && plane >= 0; b += ALONG) {
+                const int j = pgi_wrap(bottom + b, ny, periodic_y);
+                if (j < 0) continue;
+                const T *row = p.v + j * p.sj + plane * p.sk;
+#pragma unroll
+                for (int c = 0; c <= COLUMNS; c++) {
+                    const int m = column0 + ACROSS * c, i = left + m;
+                    if (m >= width) break;
+                    if (column[c] >= 0)
+                        pgi_copy_async<sizeof(T), 0>(&to[b][m], row + column[c]);
+                    else    // beyond an end: boundary data
+                        to[b][m] =
+                            (i == -1 && mask & 1) || (i == nx && mask & 2)
+                                ? pgi_face_value<T>(p.coarse_faces, p.state, i < 0 ? 0 : 1, j + (int64_t)ny * plane)
+                                : (T)0;
+                }
+            }
+            while (next_k < own[2] && ++next_q == 4) {
+                next_k++;
+                if (next_k < own[2]) next_q = 3 - s->planes[next_k].fresh;
+            }
+        }
+        pgi_copy_commit();
+    };
+    fetch(s->coarse[0]);
+    fetch(s->coarse[1]);
+    T value[4][ROWS][COLUMNS] = {}, *out = pgi_data<T>(u) + at[0] + i0 + (at[1] + j0) * u.sj + at[2] * u.sk;
+    int turn = 0;
+    for (int k = 0; k < own[2]; k++, out += u.sk) {
+        for (int fresh = 4 - s->planes[k].fresh; fresh < 4; fresh++, turn = 1 - turn) {
+            const int plane = s->planes[k].j[fresh];
+            pgi_copy_wait<1>();
+            __syncthreads();
+            for (int b = row0; b < height && plane >= 0; b += ALONG) {
+                const T *const line = s->coarse[turn][b];
+                const int inside = pgi_wrap(bottom + b, ny, periodic_y) >= 0, q = bottom + b == -1   ? 2
+                                                                                  : bottom + b == ny ? 3
+                                                                                                     : -1;
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    T sum = 0;
+                    if (inside) {
+#pragma unroll
+                        for (int a = 0; a < 4; a++) sum += weight[c][a] * line[from[c] + a];
+                    } else if (q >= 0 && i0 + 32 * c < own[0]) {
+                        sum = pgi_interpolate_end(p, tr.axis[0], q, at[0] + i0 + 32 * c, plane);
+                    }
+                    s->lines[b][i0 + 32 * c] = sum;
+                }
+            }
+            __syncthreads();
+            fetch(s->coarse[turn]);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+#pragma unroll
+                    for (int e = 0; e < 3; e++) value[e][r][c] = value[e + 1][r][c];
+            if (plane < 0) {
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        const int i = at[0] + i0 + 32 * c, j = at[1] + j0 + r;
+                        value[3][r][c] =
+                            fine_mask >> (4 - 1 - plane) & 1 && i0 + 32 * c < own[0] && j0 + r < own[1]
+                                ? pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane, i + (int64_t)p.fine_nx * j)
+                                : (T)0;
+                    }
+            } else if (FLAT) {
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) value[3][0][c] = s->lines[0][i0 + 32 * c];
+            } else if (j0 < own[1]) {
+                int first = s->y[j0].begin;    // of four rows at hand
+                T row[4][COLUMNS];
+#pragma unroll
+                for (int b = 0; b < 4; b++)
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) row[b][c] = s->lines[first - bottom + b][i0 + 32 * c];
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const pgi_tile_cubic<T> y = s->y[j0 + r < own[1] ? j0 + r : own[1] - 1];
+                    for (; first < y.begin; first++)
+#pragma unroll
+                        for (int c = 0; c < COLUMNS; c++) {
+#pragma unroll
+                            for (int b = 0; b < 3; b++) row[b][c] = row[b + 1][c];
+                            row[3][c] = s->lines[first + 4 - bottom][i0 + 32 * c];
+                        }
+#pragma unroll
+                    for (int c = 0; c < COLUMNS; c++) {
+                        T sum = 0;
+#pragma unroll
+                        for (int b = 0; b < 4; b++) sum += y.w[b] * row[b][c];
+                        value[3][r][c] = sum;
+                    }
+                }
+            }
+        }
+        const T w0 = s->planes[k].w[0], w1 = s->planes[k].w[1], w2 = s->planes[k].w[2], w3 = s->planes[k].w[3];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                T sum = w0 * value[0][r][c];
+                sum += w1 * value[1][r][c];
+                sum += w2 * value[2][r][c];
+                sum += w3 * value[3][r][c];
+                if (i0 + 32 * c >= own[0] || j0 + r >= own[1]) continue;
+                T *const to = out + 32 * c + r * u.sj;
+                *to = add ? *to + sum : sum;
+            }
+        }
+    }
 }
 
 // ---- launchers ----
@@ -3931,7 +5121,7 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.lo[a] = on_seam ? l->n[a] - 1 : 0;
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
-        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2]);
+        const pgi_shape h = pgi_shape_of(c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2], PGI_MARCH, 2);
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
             PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, c, h);
@@ -3939,8 +5129,62 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     }
 }
 
+// Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
+// planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
+static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
+                              int most, double steps_a_plane, int steps_before, int resident)
+{
+    const int span = own[0] * side_by_side;
+    h->tiles[0] = (n[0] + span - 1) / span;
+    h->tiles[1] = (n[1] + own[1] - 1) / own[1];
+    h->own[0] = (n[0] + h->tiles[0] * side_by_side - 1) / (h->tiles[0] * side_by_side);    // as equal as can be
+    h->own[1] = (n[1] + h->tiles[1] - 1) / h->tiles[1];
+    h->own[2] = 1;
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
+    double best = 1e300;
+    for (int planes = 1; planes <= most; planes++) {
+        const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
+        const double cost = (double)((blocks + room - 1) / room) * (planes * steps_a_plane + steps_before);
+        if (cost > best) continue;
+        best = cost;
+        h->own[2] = planes;
+    }
+    h->tiles[2] = (n[2] + h->own[2] - 1) / h->own[2];
+    return columns * h->tiles[2];
+}
+
+template <class T, class TO, int SUMS, int ROWS>
+static void pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    typedef pgi_residual_memory<T, ROWS> memory;
+    enum { RESIDENT = 2 };
+    const auto kernel = pgi_residual_tile_kernel<T, TO, SUMS, ROWS>;
+    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    int64_t blocks = pgi_plan_tiles(s, &h, l->n, own, 1, l->n[2], 1, 4, RESIDENT);
+    const int64_t room =
+        RESIDENT * s->multiprocessors < PGI_REDUCE_BLOCKS ? RESIDENT * s->multiprocessors : (int)PGI_REDUCE_BLOCKS;
+    if (SUMS && blocks > room) blocks = room;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(l, T()), u, rhs, scaled, r,
+                      s->partials, s->state, h);
+}
+
+// The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large.
+template <class T, class TO, int SUMS>
+static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+{
+    const int flat = l->n[1] == 1;
+    const auto fits = [&](const pgi_grid &g) { return (l->n[1] - 1) * g.sj + l->n[0] <= INT32_MAX; };
+    const int bytes = (int)(flat ? sizeof(pgi_residual_memory<T, 1>) : sizeof(pgi_residual_memory<T, 2>));
+    if (l->points < PGI_PASS_POINTS || l->n[2] < 2 || bytes > s->shared_limit || !fits(u) || !fits(rhs.f)) return 0;
+    (flat ? pgi_launch_residual<T, TO, SUMS, 1> : pgi_launch_residual<T, TO, SUMS, 2>)(s, l, u, rhs, scaled, r);
+    return 1;
+}
+
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
+    if (pgi_cuda_residual_in_tiles<T, T, 0>(s, l, u, rhs, 0, r)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
@@ -3952,6 +5196,7 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32)
 {
+    if (pgi_cuda_residual_in_tiles<double, float, 0>(s, l, u, rhs, 1, r32)) return;
     const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u, rhs, 1,
                r32, h);
@@ -3961,12 +5206,21 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                                                pgi_grid y, pgi_rhs rhs)
 {
     if (pgi_cuda_small_reduce<T>(s, l, source, partner, x, rhs)) return;
-    const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
-    const int64_t blocks = h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS;
-    const auto kernel = source == PGI_RHS        ? pgi_reduce_kernel<T, PGI_RHS>
-                        : source == PGI_RESIDUAL ? pgi_reduce_kernel<T, PGI_RESIDUAL>
-                                                 : pgi_reduce_kernel<T, PGI_FIELD>;
-    PGI_LAUNCH(s, blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, h);
+    if (source == PGI_RESIDUAL) {    // partner: itself
+        if (pgi_cuda_residual_in_tiles<T, T, 1>(s, l, x, rhs, 0, pgi_no_grid())) return;
+        const pgi_shape h = pgi_shape_of(l->n[0], l->n[1], l->n[2]);
+        PGI_LAUNCH(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h),
+                   pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
+        return;
+    }
+    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
+    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
+                  blocks = (pieces + warps - 1) / warps;
+    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
+                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
+                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
+    PGI_LAUNCH(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), kernel,
+               pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
 }
 
 template <class TF, class TT, int WHAT>
@@ -4008,9 +5262,52 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
     }
 }
 
+// Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.
+template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const pgi_level *fine, const pgi_grid &g)
+{
+    for (int a = 0; a < 3; a++) {
+        const pgi_transfer<T> &t = tr.axis[a];
+        if (t.longest < 1 || t.longest > PGI_TILE_TAPS || t.open > PGI_TILE_OPEN) return 0;
+        if (t.kind != PGI_SAME && t.nc < 8) return 0;
+    }
+    return (fine->n[1] - 1) * g.sj + fine->n[0] <= INT32_MAX;
+}
+
+template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict(pg_solver *s, const pgi_level *fine,
+                                                                                 pgi_grid r, const pgi_level *coarse,
+                                                                                 pgi_grid f, int average)
+{
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    // coarse points whose windows lie within so many fine ones
+    const auto points_of = [](const pgi_transfer<T> &t, int within) {
+        return (int)((within - t.reach) * t.mc / t.mf + 1e-6) + 1;
+    };
+    typedef pgi_restrict_memory<T, ROWS> memory;
+    const auto kernel = pgi_restrict_tile_kernel<T, OPEN, TAPS, ROWS>;
+    const int own[2] = {points_of(tr.axis[0], memory::WIDTH), ROWS == 1 ? 1 : points_of(tr.axis[1], memory::HEIGHT)},
+              most = points_of(tr.axis[2], PGI_TILE_STEPS), bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
+                                          most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES,
+                                          (double)tr.axis[2].mf / tr.axis[2].mc, 10, ROWS == 1 ? 3 : 2);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                      pgi_box_of(coarse, T()), tr, r, f, average, h);
+}
+
 template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
+        int few = tr.axis[2].open <= 2;
+        for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
+        const auto launch = fine->n[1] == 1 ? few ? pgi_launch_restrict<T, 2, 3, 1> : pgi_launch_restrict<T, 4, 6, 1>
+                            : few ? pgi_launch_restrict<T, 2, 3, 4>
+                                            : pgi_launch_restrict<T, 4, 6, 4>;
+        launch(s, fine, r, coarse, f, average);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), r, f, average, h);
@@ -4035,9 +5332,29 @@ static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u
                fine->n[1], fine->n[2], h);
 }
 
+template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
+                                                                const pgi_level *coarse, pgi_grid v, int full, int add)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    const auto kernel = pgi_interpolate_tile_kernel<T, ROWS>;
+    const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
+    pgi_tiling h;
+    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, own, 1, PGI_INTERPOLATE_PLANES, 1, 8, 2);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                      pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), full ? fine->faces : NULL,
+                      full ? coarse->faces : NULL, u, v, add, h);
+}
+
 template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                     const pgi_level *coarse, pgi_grid v, int full, int add)
 {
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    if (pgi_fits_tiles(tr, fine, u) && (int)sizeof(pgi_interpolate_memory<T, 4>) <= s->shared_limit) {
+        const auto launch = fine->n[1] == 1 ? pgi_launch_interpolate<T, 1> : pgi_launch_interpolate<T, 4>;
+        launch(s, fine, u, coarse, v, full, add);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
@@ -4055,15 +5372,22 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
 // Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
-    if (l->points < PGI_PASS_POINTS || l->n[2] < 4 || l->n[0] < 4) return 0;
+    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
+    if (l->points < least || l->n[2] < 4 || l->n[0] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
     return 1;
 }
 
+// Whether an offset inside a plane is an int
+template <class T> static int pgi_plane_fits(const pgi_grid &g, const int n[3])
+{
+    return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
+}
+
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, tail, flat, warps, resident, rows, ahead;
+    int sweeps, head, flat, warps, resident, rows, ahead;
 };
 
 // Tiles along an axis: each covers `span` points, and begins `own` after the one before. A closed axis needs no halo
@@ -4076,44 +5400,24 @@ static int pgi_tiles_of(int n, int periodic, int span, int own)
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
-    const int halves = pgi_halves(kind.sweeps, kind.tail), low = halves, flat = kind.flat, tail = kind.tail,
-              team = flat ? 32 : 32 * kind.warps;
-    int n[3], reach[3] = {0, 0, 0};
+    const int halves = 2 * kind.sweeps, flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
+    int n[3];
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
-    for (int d = 0; d < 3 && tail; d++) {
-        const pgi_transfer<T> &t = a->transfer.axis[d];
-        if (t.kind != PGI_SAME && !t.taps) return 0;
-        reach[d] = pgi_reach(t);
-    }
-    const auto high = [&](int d) { return (2 * kind.sweeps + (tail ? 1 + reach[d] : 0) + 1) / 2 * 2; };
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
-    const auto fits = [&](const pgi_grid &g) {    // an offset inside a plane is an int
-        return ((int64_t)(n[1] - 1) * g.sj + n[0]) * (int64_t)sizeof(T) <= INT32_MAX;
-    };
-    if (!fits(a->u) || !fits(a->out) || !fits(a->rhs.f)) return 0;
+    if (!pgi_plane_fits<T>(a->u, n) || !pgi_plane_fits<T>(a->out, n) || !pgi_plane_fits<T>(a->rhs.f, n)) return 0;
     a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
     const int width = a->skewed ? 62 : 64;
-    a->own[0] = width - low - high(0) - (a->first ? 2 : 0);
-    // A lane restricts to one coarse column at most.
-    const pgi_transfer<T> &tx = a->transfer.axis[0];
-    const auto tiles_x = [&]() {
-        return pgi_tiles_of(n[0], a->b.axis[0].periodic, a->own[0] + low + high(0) + (a->first ? 1 : 0), a->own[0]);
-    };
-    const auto too_wide = [&]() {
-        const int most = a->own[0] + (low > high(0) ? low : high(0));
-        return tiles_x() == 1 ? tx.nc > 32 : ((int64_t)most * tx.nc + tx.nf - 1) / tx.nf + 1 > 32;
-    };
-    while (tail && too_wide()) a->own[0] -= 2;
-    a->tiles[0] = tiles_x();
+    a->own[0] = width - 2 * halves;
+    a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width, a->own[0]);
 
     // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
     // halo. What counts: the steps in sequence.
     double best = 1e300;
     for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
-        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - low - high(1);
-        if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + low + high(1))) continue;
+        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - 2 * halves;
+        if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + 2 * halves)) continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
         const double used =
             cluster < 3 ? 1 : (double)(16 / cluster * cluster) / 16;    // 16 or 18 processors lie together
@@ -4122,7 +5426,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
-            const double steps = planes + low + halves + 2 + reach[2],
+            const double steps = planes + 2 * halves + 2,
                          cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
             if (cost >= best) continue;
             best = cost;
@@ -4131,17 +5435,14 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         }
     }
     a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
-    a->last = reach[2];
-    const int extent[3] = {64, flat ? 1 : kind.warps * kind.rows, 0};
-    for (int d = 0; d < 3; d++) {
+    const int extent[2] = {64, flat ? 1 : kind.warps * kind.rows};
+    for (int d = 0; d < 2 && kind.head == PGI_CORRECTED; d++) {
         const pgi_transfer<T> &t = a->transfer.axis[d];
-        const int64_t points = tail ? a->own[d] : extent[d];
-        a->slots[d] =
-            kind.head == PGI_CORRECTED || tail ? (int)((points * t.nc + t.nf - 1) / t.nf) + (tail ? 2 : 6) : 0;
+        a->slots[d] = (int)(((int64_t)extent[d] * t.nc + t.nf - 1) / t.nf) + 6;
     }
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
-              planes = a->own[2] + a->last + 2 * halves + low + 4, slots = a->slots[0] * a->slots[1];
+              planes = a->own[2] + 3 * halves + 4, slots = a->slots[0] * a->slots[1];
     int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
@@ -4152,29 +5453,23 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
-    a->coarse_rows =
-        take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_pair<T>) * (flat ? 1 : kind.rows * kind.warps)
-             : tail                     ? (int64_t)sizeof(pgi_taps<T>) * ((flat ? 1 : kind.rows * kind.warps) + 1)
-                                        : 0);
-    a->coarse_planes = take(kind.head == PGI_CORRECTED ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
-    a->shares = take(tail ? (int64_t)sizeof(pgi_plane_share<T>) * (a->own[2] + a->last + 4) : 0);
-    const int all_rows = flat ? 1 : kind.rows * kind.warps;
-    a->residuals = take(
-        (int64_t)sizeof(T) *
-        (tail ? all_rows * (64 + PGI_TAPS + 2 * 32) + 32 * (3 * (flat ? 1 : kind.rows) + PGI_TAPS)
-              : (kind.ahead + 3) * slots + 2 + (kind.head == PGI_CORRECTED ? 4 * (flat ? 1 : kind.rows) * team : 0)));
+    const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
+    a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
+    a->coarse_planes = take(corrected ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
+    a->corrections =
+        take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
     a->bytes = used;
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
     return flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
 }
 
-template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
+template <class T, int SWEEPS, int HEAD, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {
-        SWEEPS, HEAD, TAIL, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, TAIL, FLAT>;
+    const pgi_pass_kind kind = {SWEEPS,      HEAD, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS,
+                                tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -4194,22 +5489,18 @@ template <class T, int SWEEPS, int HEAD, int TAIL, int FLAT> static int pgi_laun
     return 1;
 }
 
-// One pass: sweeps from u, and with `onto` the restriction of the residual. Returns 0 where there is no such pass.
+// One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega,
-                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
-                                            const pgi_level *onto)
+                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e)
 {
-#define PGI_PASS(sweeps, head, tail)                                                                                   \
+#define PGI_PASS(sweeps, head)                                                                                         \
     {                                                                                                                  \
-        pgi_launch_pass<T, sweeps, head, tail, 0>, pgi_launch_pass<T, sweeps, head, tail, 1>                           \
+        pgi_launch_pass<T, sweeps, head, 0>, pgi_launch_pass<T, sweeps, head, 1>                                       \
     }
-    int (*const launch[4][3][2])(pg_solver *, pgi_pass<T> *) = {
-        {{}, {}, {}},
-        {PGI_PASS(1, PGI_FROM_U, 0), PGI_PASS(1, PGI_FROM_ZERO, 0), PGI_PASS(1, PGI_CORRECTED, 0)},
-        {PGI_PASS(2, PGI_FROM_U, 0), PGI_PASS(2, PGI_FROM_ZERO, 0), {}},
-        {PGI_PASS(0, PGI_FROM_U, 1), {}, {}}};
+    int (*const launch[2][3][2])(pg_solver *, pgi_pass<T> *) = {
+        {PGI_PASS(1, PGI_FROM_U), PGI_PASS(1, PGI_FROM_ZERO), PGI_PASS(1, PGI_CORRECTED)},
+        {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
 #undef PGI_PASS
-    const auto go = launch[onto ? 3 : sweeps][head][l->n[1] == 1];
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
@@ -4219,9 +5510,8 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     a.u = u;
     a.out = pgi_other_grid(l, u);
     a.e = e;
-    a.coarse_f = onto ? onto->f : pgi_no_grid();
-    if (coarse || onto) a.transfer = pgi_transfers_of(l, T());
-    return go && pgi_passes(l, a.b) && go(s, &a);
+    if (coarse) a.transfer = pgi_transfers_of(l, T());
+    return pgi_passes(l, a.b) && launch[sweeps - 1][head][l->n[1] == 1](s, &a);
 }
 
 // Sweeps as passes from grid to grid of a level. Returns where u is.
@@ -4233,9 +5523,20 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
         u = pgi_other_grid(l, u);    // so that it ends in u
     while (sweeps > 0) {
         const int count = sweeps > 1 && head != PGI_CORRECTED ? 2 : 1;
-        if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, NULL)) break;
+        if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e)) break;
         u = pgi_other_grid(l, u);
         sweeps -= count;
+        head = PGI_FROM_U;
+    }
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
+        const pgi_shape all = pgi_shape_of(l->n[0], l->n[1], l->n[2]),
+                        half = pgi_shape_of(l->n[0], l->n[1], l->n[2], PGI_MARCH, 2);
+        const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
+        PGI_LAUNCH(s, all.blocks, pgi_threads(all), pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega, reversed ? 1 : 0,
+                   all);
+        PGI_LAUNCH(s, half.blocks, pgi_threads(half), pgi_red_black_kernel<T>, b, u, rhs, (T)omega, other, half);
+        sweeps--;
         head = PGI_FROM_U;
     }
     return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
@@ -4319,11 +5620,70 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
     return u;
 }
 
+template <class T, int FLAT>
+static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const pgi_level *coarse)
+{
+    typedef pgi_restricting<T, FLAT> tuned;
+    pgi_restricted<T> a;
+    memset(&a, 0, sizeof a);
+    a.b = pgi_box_of(l, T());
+    a.transfer = pgi_transfers_of(l, T());
+    a.u = u;
+    a.coarse_f = coarse->f;
+    a.rhs = rhs;
+    const auto bytes = [](int high) {
+        return (int)sizeof(T) * pgi_restricted_layout<T, FLAT>(high).values + (int)tuned::TABLES;
+    };
+    int high = tuned::HIGH;
+    while (high > 16 && bytes(high) > s->shared_limit) high /= 2;
+    if (bytes(high) > s->shared_limit) return 0;
+    const int span[2] = {tuned::WIDE, high};
+    for (int d = 0; d < 3; d++) {
+        const pgi_transfer<T> &t = a.transfer.axis[d];
+        const pgi_axis<T> &axis = a.b.axis[d];
+        if (axis.periodic && axis.n > 1 && axis.n < 32) return 0;
+        if (d == 2) break;
+        a.own[d] = FLAT && d == 1 ? 1 : (span[d] - pgi_reach(t)) & ~1;    // pairs of columns stay pairs
+        a.tiles[d] = pgi_tiles_of(axis.n, axis.periodic, span[d], a.own[d]);
+    }
+    if (!pgi_plane_fits<T>(u, l->n) || !pgi_plane_fits<T>(rhs.f, l->n)) return 0;
+    a.last = pgi_reach(a.transfer.axis[2]);
+    const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1], room = (int64_t)s->multiprocessors * tuned::BLOCKS;
+    double best = 1e300;
+    for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
+        const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
+        const double cost = (double)((tiles + room - 1) / room) * (planes + a.last + 10);
+        if (cost < best) best = cost, a.own[2] = planes;
+    }
+    a.tiles[2] = (l->n[2] + a.own[2] - 1) / a.own[2];
+    const pgi_transfer<T> &tx = a.transfer.axis[0];
+    const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
+    while (1 << a.wide < tuned::WIDE && 1 << a.wide < (most * tx.nc + tx.nf - 1) / tx.nf) a.wide++;
+    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT>;
+    const int dynamic = bytes(high) - (int)tuned::TABLES;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, dynamic));
+    PGI_LAUNCH_SHARED(s, columns * a.tiles[2], dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), dynamic,
+                      kernel, a);
+    return 1;
+}
+
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const pgi_level *coarse)
 {
-    if (!pgi_cuda_pass<T>(s, l, u, rhs, 0, 0, 0, PGI_FROM_U, NULL, u, coarse))
-        pgi_residual_then_restrict(s, l, u, rhs, coarse);
+    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
+    int taps = 1, most = 0;
+    for (int a = 0; a < 3; a++) {
+        taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
+        if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
+    }
+    if (taps && l->points < PGI_CACHED_POINTS) {
+        const pgi_shape h = pgi_shape_of(coarse->n[0], coarse->n[1], coarse->n[2]);
+        const auto kernel = most <= 2 ? pgi_restrict_residual_kernel<T, 2> : pgi_restrict_residual_kernel<T, PGI_TAPS>;
+        PGI_LAUNCH(s, h.blocks, pgi_threads(h), kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
+        return;
+    }
+    const auto launch = l->n[1] == 1 ? pgi_launch_restriction<T, 1> : pgi_launch_restriction<T, 0>;
+    if (!taps || !launch(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse);
 }
 
 template <class T> static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs)
@@ -4616,6 +5976,35 @@ template <class T> static void pgi_layout_box(pgi_arena *arena, pgi_box<T> *b, p
     }
 }
 
+// What windows need at most: see pgi_transfer.
+template <class T> static void pgi_measure_windows(pgi_transfer<T> *t, const pgi_transfer<T> &on_host,
+                                                   const pgi_axis<T> &fine, const pgi_axis<T> &coarse)
+{
+    enum { KEPT = 16 };
+    const double ratio = (double)t->mf / t->mc;
+    for (int average = 0; average < 2; average++) {
+        double low = DBL_MAX, high = -DBL_MAX;
+        int64_t last[KEPT];    // of the windows before, but not less than of those before them
+        for (int J = 0; J < t->nc; J++) {
+            pgi_window<T> w;
+            pgi_restriction(on_host, fine, coarse, J, average, &w);
+            pgi_trim(&w);
+            int64_t first = w.first;
+            if (t->periodic && first > J * ratio + t->nf / 2) first -= t->nf;
+            if (t->periodic && first < J * ratio - t->nf / 2) first += t->nf;
+            const int64_t end = first + w.count - 1, before = J > 0 ? last[(J - 1) % KEPT] : end;
+            last[J % KEPT] = end > before ? end : before;
+            int open = 1;
+            while (open < KEPT && open <= J && last[(J - open) % KEPT] >= first) open++;
+            t->open = open > t->open ? open : t->open;
+            t->longest = w.count > t->longest ? w.count : t->longest;
+            low = fmin(low, (double)first - J * ratio);
+            high = fmax(high, (double)end - J * ratio);
+        }
+        t->reach = fmax(t->reach, high - low + 1);
+    }
+}
+
 // The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
 // unless stretching is strong.
 template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
@@ -4629,26 +6018,25 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
     coarse = fine;
     fine.weight = f->w;
     coarse.weight = c->w;
+    pgi_measure_windows(t, on_host, fine, coarse);
     int turned = 0;    // rows that begin before index 0 come last
     for (int pass = 0; pass < 2; pass++) {
         for (int J = 0; J < c->n; J++) {
             pgi_window<T> w;
             pgi_restriction(on_host, fine, coarse, J, 0, &w);
-            int from = 0, to = w.count;
-            while (from < to - 1 && w.w[from] == 0) from++;
-            while (to - 1 > from && w.w[to - 1] == 0) to--;
-            const int first = (w.first + from) % t->nf;
+            pgi_trim(&w);
+            const int first = w.first % t->nf;
             const int wrapped = t->periodic && 2 * (int64_t)J < t->nc && first > t->nf / 2 && t->nf > 2 * PGI_WINDOW;
             if (pass == 0) {
                 turned += wrapped;
-                if (to - from > t->most_taps) t->most_taps = to - from;
+                if (w.count > t->most_taps) t->most_taps = w.count;
                 continue;
             }
             if (t->most_taps > PGI_TAPS) continue;
             pgi_taps<T> *const row = &rows[wrapped ? c->n - turned + J : J - turned];
             row->first = first;
             row->coarse = J;
-            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = from + q < to ? w.w[from + q] : (T)0;
+            for (int q = 0; q < PGI_TAPS; q++) row->w[q] = q < w.count ? w.w[q] : (T)0;
         }
     }
     if (t->most_taps > PGI_TAPS) t->taps = NULL;
@@ -4664,7 +6052,11 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
     t->mc = c->m;
     t->periodic = f->periodic;
     t->most_taps = 1;
-    if (f == c) return;    // PGI_SAME
+    if (f == c) {    // PGI_SAME
+        t->longest = t->open = 1;
+        t->reach = 1;
+        return;
+    }
     t->kind = c->merged ? PGI_MERGED : f->node ? PGI_NODES : PGI_CELLS;
     t->shift = t->kind == PGI_NODES && pgi_is_dirichlet(f, 0);
     t->adjoint = f->node || adjoint;
@@ -4744,8 +6136,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
         // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
         // 0.19 in 1D).
-        const int planar =
-            level->points >= PGI_PASS_POINTS && (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
+        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
         const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
         for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
             pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
@@ -4868,16 +6259,17 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // One cluster of thread blocks works through the operations of >>multigrid and >>solve, with barriers between them.
 // Levels are counted from the first one that has tables. u, f and all else that they need lie in the shared memory of
 // the blocks, and global memory is only read at the begin and written at the end. The unit of work is a line: all x at
-// one (y, z). Of a level before `alone` each block has a rectangle of lines, and reads its neighbours in the memory of
-// others; the other levels lie in block 0, which works on them alone. In a line the points with even x come first: then
-// a colour, and each kind of its neighbours, is a row of adjacent values.
+// one (y, z). Of a level before `alone` each block has a rectangle of lines, and copies of the lines around it, ghosts,
+// which others keep up to date: a write to another block is not waited for, a read is, and has a tenth of the speed of
+// one at home. The other levels are so small that a barrier of the cluster would take longer than the work that it
+// spares: every block has all of them and does the same. In a line the points with even x come first: then a colour,
+// and each kind of its neighbours, is a row of adjacent values.
 //
 // What is worked out once: positions, neighbours and coefficients of lines (pgi_small_line), 1/diagonal, and the whole
 // right-hand side with mean and boundary data, which is what f is here. A thread stays at one x in a phase and runs
 // through lines. Everything here also runs on the host with one block of one thread, for tests.
 enum {
     PGI_SMALL_POINTS = 40000,    // of the first small level: 33^3 fits
-    PGI_SMALL_ALONE = 600,       // of the first one that a block does faster than a cluster
     PGI_SMALL_SUM = 400,         // and the sum of its sizes: tables of the axes go to shared memory
     PGI_SMALL_LEVELS = 16,       // most small levels
     PGI_SMALL_WORK = (PGI_COARSEST + 1) * PGI_COARSEST * PGI_COARSEST    // of the exact solver, twice
@@ -4908,15 +6300,20 @@ typedef int64_t pgi_spot;
 typedef int32_t pgi_spot;
 #endif
 
-// A line of u. Its neighbours may be in other blocks; at a closed end it is its own, as the coefficient is 0 there.
+// A line of u. Neighbours are lines of this block or its ghosts; at a closed end the line itself, as the coefficient is
+// 0 there.
+enum { PGI_SMALL_FAR = 1 };         // in addresses of lines that may be in another block, as they are even
+enum { PGI_SMALL_GHOSTS = 256 };    // in flags, times 1, 2, 4, 8: has a ghost below in y, above, below in z, above
 template <class T> struct alignas(16) pgi_small_line {
     T lower_y, upper_y, lower_z, upper_z, reaction;
-    int u, seams;    // where it lies in the arrays; seam planes that it is on: y 2, z 4
-    pgi_spot ym, yp, zm, zp;
-    pgi_spot coarse[4];     // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
-    T weight[4];            // of y0, y1, z0, z1
-    double area;            // product of the weights of y and z
-    int j, k, unused[2];    // to an odd number of 16 bytes: neighbours do not lie in the same banks
+    int u, flags;          // where it lies in the arrays; flags: also seam planes that it is on: y 2, z 4
+    int ym, yp, zm, zp;    // where the neighbours lie
+    pgi_spot ghost[4];     // of this line, in the block below it in y, above, below in z, above; on a level that is
+                           // in every block the first is the line itself in the block that makes its f
+    pgi_spot coarse[4];    // lines of the next level's u that a correction comes from: (y0,z0), (y1,z0), (y0,z1), ...
+    T weight[4];           // of y0, y1, z0, z1
+    double area;           // product of the weights of y and z
+    int j, k;              // neighbours in memory are an odd number of 16 bytes apart: not in the same banks
 };
 
 template <class T> struct pgi_small_level {
@@ -4931,17 +6328,23 @@ template <class T> struct pgi_small_level {
     pgi_grid grid_u, grid_f;
     T *scratch;
     int rows[3], pairs[3], windows[3], averages[3], eigen;    // offsets in the tables
-    int blocks[2];                                            // how many share the lines along y and z
+    int log_blocks[2];                                        // how many share the lines along y and z
     int most[2];                                              // lines that one has at most
-    int at, lines_at;                                         // of arrays and lines in the memory of a block
+    int ghosts[4], stored;         // from u on: lines below in y, above, below in z, above; elements of u with them
+    int most_window[2];            // fine lines in y and z that a coarse one depends on
+    int at, lines_at;              // of arrays and lines in the memory of a block
+    int numbers_at, sources_at;    // there too: numbers of lines by place in the rectangle; fine lines of coarse ones
     // Found at the begin:
     int u, f, inverse;           // where they lie in the arrays of a block; inverse: on the coarsest level a residual
     pgi_view<T> far_u, far_f;    // in global memory
-    int lines[2], low[2], high[2];              // of this block: lines by the parity of y + z, which lie in this order
-    int lanes, slots, strips;                   // threads lie side by side over `lanes` x of `slots` lines at a time
-    int together;                               // all blocks work on it
-    int made[2], made_width, made_count;        // lines of the next level that this block makes f for
-    float per_lane, per_width, per_x, per_y;    // 1/lanes, 1/made_width, 1/n[0], 1/n[1]
+    int lines[2], low[2], high[2];          // of this block: lines by the parity of y + z, which lie in this order
+    int owner[2];                           // what the rows of its lines say
+    int lanes, slots, strips;               // threads lie side by side over `lanes` x of `slots` lines at a time
+    int together;                           // the blocks share it
+    int made[2], made_width, made_count;    // lines of the next level that this block makes f for
+    int window;                             // product of most_window
+    float per_lane, per_width, per_x, per_y, per_z;    // 1/lanes, 1/made_width, 1/n
+    float per_rectangle, per_wide, per_window;         // 1/(lines along y), 1/most_window[0], 1/window
 };
 
 // What a block knows; the begin of its memory. Tables, lines and arrays follow, of which t is the first: a residual, u
@@ -5034,7 +6437,7 @@ template <class T> static PGI_HD inline void pgi_small_sync(const pgi_small<T> &
 {
     if (level.together)
         pgi_cluster_barrier();
-    else if (k.block == 0)
+    else
         pgi_block_barrier(k);
 }
 
@@ -5047,28 +6450,34 @@ template <class T> static PGI_HD inline void pgi_small_meet(const pgi_small<T> &
         pgi_block_barrier(k);
 }
 
-// The element of the arrays that lies at `at` in the block `owner`.
-template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+// The element of the arrays that lies at `at`: in this block, or in the block `owner`.
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at)
 {
     const T *const p = pgi_small_arrays(k) + at;
-#if defined(PGI_SIMT)
-    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
-    return (const char *)there - (const char *)&k;
-#elif defined(__CUDA_ARCH__)
-    pgi_spot spot = (pgi_spot)__cvta_generic_to_shared(p);
-    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
-                                           : "=r"(spot)
-                                           : "r"(spot), "r"(owner));)
-    return spot;
+#ifdef __CUDA_ARCH__
+    return (pgi_spot)__cvta_generic_to_shared(p);
 #else
-    (void)owner;
     return (pgi_spot)((const char *)p - (const char *)&k);
 #endif
 }
+template <class T> static PGI_HD inline pgi_spot pgi_small_spot(const pgi_small<T> &k, int at, int owner)
+{
+#if defined(PGI_SIMT)
+    const void *const p = pgi_small_arrays(k) + at;
+    const void *const there = k.job.log_blocks ? __cluster_map_shared_rank(p, (unsigned)owner) : p;
+    return (const char *)there - (const char *)&k;
+#else
+    pgi_spot spot = pgi_small_spot(k, at);
+    PGI_CLUSTERS(if (k.job.log_blocks) asm("mapa.shared::cluster.u32 %0, %1, %2;"
+                                           : "=r"(spot)
+                                           : "r"(spot), "r"(owner));)
+    (void)owner;
+    return spot;
+#endif
+}
 
-// Reads element q from a spot on, if wanted; else 0.
-template <class T>
-static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q, bool wanted = true)
+// Reads element q from a spot on; near: one of this block, which is much faster.
+template <class T, bool NEAR = false> static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int q)
 {
 #ifdef __CUDA_ARCH__
 #if __CUDA_ARCH__ >= 900
@@ -5076,20 +6485,20 @@ static PGI_HD inline T pgi_small_read(const pgi_small<T> &k, pgi_spot spot, int 
 #else
 #define PGI_SPACE "shared"
 #endif
-    T v = 0;
+    T v;
     const pgi_spot at = spot + q * (int)sizeof(T);
-    if constexpr (sizeof(T) == 8)
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f64 %0, [%1]; }"
-                     : "+d"(v)
-                     : "r"(at), "r"((int)wanted));
+    if constexpr (sizeof(T) == 8 && NEAR)
+        asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(at));
+    else if constexpr (sizeof(T) == 8)
+        asm volatile("ld." PGI_SPACE ".f64 %0, [%1];" : "=d"(v) : "r"(at));
+    else if constexpr (NEAR)
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at));
     else
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld." PGI_SPACE ".f32 %0, [%1]; }"
-                     : "+f"(v)
-                     : "r"(at), "r"((int)wanted));
+        asm volatile("ld." PGI_SPACE ".f32 %0, [%1];" : "=f"(v) : "r"(at));
     (void)k;
     return v;
 #else
-    return wanted ? ((const T *)((const char *)&k + spot))[q] : (T)0;
+    return ((const T *)((const char *)&k + spot))[q];
 #endif
 }
 
@@ -5106,6 +6515,23 @@ template <class T> static PGI_HD inline void pgi_small_put(const pgi_small<T> &k
 #endif
 }
 
+// Writes an element of a line, and of its ghosts. at: from its first element on; flags: the line's
+template <class T> static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, T *arrays,
+                                                           const pgi_small_line<T> &line, int flags, int at, T v)
+{
+    *arrays = v;
+    if (flags < PGI_SMALL_GHOSTS) return;
+    const pgi_spot ghost[4] = {line.ghost[0], line.ghost[1], line.ghost[2], line.ghost[3]};
+    PGI_UNROLLED
+    for (int e = 0; e < 4; e++)
+        if (flags & PGI_SMALL_GHOSTS << e) pgi_small_put(k, ghost[e] + at * (int)sizeof(T), v);
+}
+template <class T>
+static PGI_HD inline void pgi_small_set(const pgi_small<T> &k, const pgi_small_line<T> &line, int at, T v)
+{
+    pgi_small_set(k, pgi_small_arrays(k) + line.u + at, line, line.flags, at, v);
+}
+
 // What member e of a thread's team of four, side by side, has; of a team of one it is the thread itself.
 template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team)
 {
@@ -5114,11 +6540,12 @@ template <class T> static PGI_HD inline T pgi_quad_value(T mine, int e, int team
     return mine;
 }
 
-// The part of n that is one of several blocks', from *low to *high.
-[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int blocks, int *low, int *high)
+// The part of n that is one of 2^log_blocks blocks', from *low to *high.
+[[maybe_unused]] static PGI_HD inline void pgi_small_cut(int n, int block, int log_blocks, int *low, int *high)
 {
-    *low = (block * n + blocks - 1) / blocks;
-    *high = ((block + 1) * n + blocks - 1) / blocks;
+    const int last = (1 << log_blocks) - 1;
+    *low = (block * n + last) >> log_blocks;
+    *high = (block * n + n + last) >> log_blocks;
 }
 
 // The x of a position in a line, and the other way round.
@@ -5178,85 +6605,100 @@ template <class T> static PGI_HD inline void pgi_small_take(const pgi_small<T> &
     }
 }
 
-// Calls body(line, place, residual, u, 1/diagonal) for the points of a strip on the sides in the set `colours`, whose
-// seam planes are in the set `seams`; u lies in array `from`. Two lines at a time, as loads take long.
-template <class T, class Body>
+// Calls body(line, place, value) for the points of a strip that have one of the colours in the set `colours`, and whose
+// seam planes are in the set `seams`; u lies in array `from`. A thread has one parity of x in a sweep, which other
+// threads of its warp need not share. LINES lines at a time, as loads take long.
+template <class T> struct pgi_small_values {
+    T f, inverse, u, xm, xp, ym, yp, zm, zp;
+    T residual;
+    int line_u, flags;
+};
+template <int LINES, class T, class Body>
 static PGI_HD inline void pgi_small_equations(const pgi_small<T> &k, const pgi_small_level<T> &level,
                                               const pgi_small_strip<T> &strip, int colours, int seams, int from,
                                               Body body)
 {
-    struct values {
-        T f, inverse, u, xm, xp, ym, yp, zm, zp;
-    };
-    const T *const arrays = pgi_small_arrays(k);
     const int to_f = level.f - level.u, to_inverse = level.inverse - level.u, shift = from - level.u;
-    const int some = level.parts > 1;    // seam planes
-    if (strip.count <= 0) return;        // most warps have none on the coarsest levels
+    const int some = level.parts > 1, step = strip.step;    // some: seam planes
+    if (strip.count <= 0) return;                           // most warps have none on the coarsest levels
     PGI_ROLLED
-    for (int side = 0; side < 2; side++) {
+    for (int pass = 0; pass <= (colours == 3); pass++) {
+        const int side = colours == 3 ? pass : (colours >> 1) ^ strip.c;
         const int seam = side ? strip.seam[1] : strip.seam[0], place = side ? strip.place[1] : strip.place[0];
-        if (!(colours >> (side ^ strip.c) & 1) || seam == 2) continue;
         const pgi_row<T> x = side ? strip.x[1] : strip.x[0];
-        const int here = shift + place, below = shift + (side ? strip.below[1] : strip.below[0]),
-                  above = shift + (side ? strip.above[1] : strip.above[0]);
-        const auto load = [&](const pgi_small_line<T> &at, values *v) {
-            const T *const u = arrays + at.u;
-            v->ym = pgi_small_read(k, at.ym, here);
-            v->yp = pgi_small_read(k, at.yp, here);
-            v->zm = pgi_small_read(k, at.zm, here);
-            v->zp = pgi_small_read(k, at.zp, here);
-            v->u = u[here];
-            v->xm = u[below];
-            v->xp = u[above];
-            v->f = u[place + to_f];
-            v->inverse = u[place + to_inverse];
+        const pgi_spot here = pgi_small_spot(k, shift + place);
+        const int below = (side ? strip.below[1] : strip.below[0]) - place,
+                  above = (side ? strip.above[1] : strip.above[0]) - place;
+        const auto load = [&](const pgi_small_line<T> &at, pgi_small_values<T> *v) {
+            const int ym = at.ym, yp = at.yp, zm = at.zm, zp = at.zp;
+            v->line_u = at.u;
+            v->flags = at.flags;
+            const pgi_spot u = here + v->line_u * (int)sizeof(T);
+            v->ym = pgi_small_read<T, true>(k, here, ym);
+            v->yp = pgi_small_read<T, true>(k, here, yp);
+            v->zm = pgi_small_read<T, true>(k, here, zm);
+            v->zp = pgi_small_read<T, true>(k, here, zp);
+            v->u = pgi_small_read<T, true>(k, u, 0);
+            v->xm = pgi_small_read<T, true>(k, u, below);
+            v->xp = pgi_small_read<T, true>(k, u, above);
+            v->f = pgi_small_read<T, true>(k, u, to_f - shift);
+            v->inverse = pgi_small_read<T, true>(k, u, to_inverse - shift);
         };
-        const auto work = [&](const pgi_small_line<T> &at, const values &v) {
+        const auto work = [&](const pgi_small_line<T> &at, pgi_small_values<T> &v) {
             const pgi_row<T> y = {at.lower_y, at.upper_y, 0}, z = {at.lower_z, at.upper_z, 0};
-            const T residual =
-                v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
-            if (!some || seams >> (at.seams | seam) & 1) body(at, place, residual, v.u, v.inverse);
+            v.residual = v.f - pgi_stencil(x, y, z, at.reaction + x.reaction, v.u, v.xm, v.xp, v.ym, v.yp, v.zm, v.zp);
+            if (!some || seams >> ((v.flags | seam) & 7) & 1) body(at, place, v);
         };
         const pgi_small_line<T> *line = strip.line;
-        values v[2];
-        int left = strip.count;
         PGI_ROLLED
-        for (; left > strip.step; left -= 2 * strip.step, line += 2 * strip.step) {
-            load(line[0], &v[0]);
-            load(line[strip.step], &v[1]);
-            work(line[0], v[0]);
-            work(line[strip.step], v[1]);
-        }
-        if (left > 0) {
-            load(line[0], &v[0]);
-            work(line[0], v[0]);
+        for (int left = seam == 2 ? 0 : strip.count; left > 0; left -= LINES * step, line += LINES * step) {
+            pgi_small_values<T> v[LINES];
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++)
+                if (left > e * step) load(line[e * step], &v[e]);
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++)
+                if (left > e * step) work(line[e * step], v[e]);
         }
     }
 }
 
-// Calls body(line, place) for all points that are this thread's: the same ones whenever it is called for a level.
-template <class T, class Body> static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Body body)
+// Calls put(line, place, get(line, place)) for all points of this block, each in some thread; several at a time, as
+// what they get can take long.
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_small_points(const pgi_small<T> &k, int l, Get get, Put put)
 {
-    pgi_small_strip<T> strip;
+    enum { BATCH = 4 };
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    const int nx = level.n[0], count = nx * (level.lines[0] + level.lines[1]), step = k.threads;
+    const float per_x = level.per_x;
+    const pgi_small_line<T> *const lines = pgi_small_lines_of(k, level);
     PGI_ROLLED
-    for (int id = 0; id < pgi_small_at(k, l).strips; id++) {
-        pgi_small_take(k, pgi_small_at(k, l), id, &strip);
-        PGI_ROLLED
-        for (int q = 0; q < strip.count; q += strip.step) PGI_ROLLED
-        for (int side = 0; side < 2; side++)
-            if ((side ? strip.seam[1] : strip.seam[0]) != 2)
-                body(strip.line[q], side ? strip.place[1] : strip.place[0]);
+    for (int first = pgi_small_thread(k); first < count; first += BATCH * step) {
+        decltype(get(lines[0], 0)) v[BATCH];
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++) {
+            const int p = first + e * step < count ? first + e * step : first, line = pgi_small_quotient(p, per_x);
+            v[e] = get(lines[line], p - line * nx);
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++) {
+            const int p = first + e * step, line = pgi_small_quotient(p, per_x);
+            if (p < count) put(lines[line], p - line * nx, v[e]);
+        }
     }
 }
 
-// Array `to` = array `from` less a shift.
-template <class T> static PGI_HD inline void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
+// Array `to` = array `from` less a shift, with ghosts.
+template <class T> static PGI_HD PGI_RARE void pgi_small_copy(const pgi_small<T> &k, int l, int from, int to, T shift)
 {
     const int u = pgi_small_at(k, l).u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        T *const at = pgi_small_arrays(k) + line.u + place;
-        at[to - u] = at[from - u] - shift;
-    });
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            return pgi_small_arrays(k)[line.u + place + from - u] - shift;
+        },
+        [&](const pgi_small_line<T> &line, int place, T v) { pgi_small_set(k, line, place + to - u, v); });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -5270,18 +6712,27 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_load(const pgi_small<T>
     const T mean = pgi_mean_of<T>(rhs, &k.state);
     const int n[3] = {level.n[0], level.n[1], level.n[2]}, to_f = level.f - level.u;
     const pgi_view<T> u = level.far_u, f = level.far_f;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        const int i = pgi_small_x(level, place), j = line.j, m = line.k;
-        T right = f.at[i + j * f.sj + m * f.sk];
-        if (full) {
-            const unsigned touched =
-                mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
-            right = right - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
-        }
-        T *const at = pgi_small_arrays(k) + line.u + place;
-        at[to_f] = right;
-        *at = guess ? u.at[i + j * u.sj + m * u.sk] : (T)0;
-    });
+    struct both {
+        T f, u;
+    };
+    pgi_small_points(
+        k, l,
+        [&](const pgi_small_line<T> &line, int place) {
+            const int i = pgi_small_x(level, place);
+            const both v = {f.at[i + line.j * f.sj + line.k * f.sk],
+                            guess ? u.at[i + line.j * u.sj + line.k * u.sk] : (T)0};
+            return v;
+        },
+        [&](const pgi_small_line<T> &line, int place, both v) {
+            if (full) {
+                const int i = pgi_small_x(level, place), j = line.j, m = line.k;
+                const unsigned touched =
+                    mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(j, n[1]) << 2 | pgi_end_bits(m, n[2]) << 4);
+                v.f = v.f - mean + (touched ? pgi_face_terms<T>(rhs.faces, &k.state, touched, i, j, m) : (T)0);
+            }
+            pgi_small_arrays(k)[line.u + place + to_f] = v.f;
+            pgi_small_set(k, line, place, v.u);
+        });
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
@@ -5290,10 +6741,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_store(const pgi_small<T
 {
     const pgi_small_level<T> &level = pgi_small_at(k, l);
     const int offset = from - level.u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] =
-            pgi_small_arrays(k)[line.u + place + offset];
-    });
+    if (level.together || k.block == 0)
+        pgi_small_points(
+            k, l,
+            [&](const pgi_small_line<T> &line, int place) { return pgi_small_arrays(k)[line.u + place + offset]; },
+            [&](const pgi_small_line<T> &line, int place, T v) {
+                to.at[pgi_small_x(level, place) + line.j * to.sj + line.k * to.sk] = v;
+            });
     pgi_small_meet(k);
 }
 
@@ -5303,57 +6757,66 @@ template <class T> static PGI_HD inline int pgi_small_early(const pgi_small<T> &
     return pgi_small_at(k, l).parts == 1 && !k.job.weighted && k.job.nu[0] > 0 && l + 1 < k.job.levels;
 }
 
+// The first u of a level at a point where f is known.
+template <class T> static PGI_HD inline T pgi_small_first_u(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                            const pgi_small_line<T> &line, int place, T f, int early)
+{
+    if (!early || (((place >= level.half) + line.j + line.k) & 1)) return 0;
+    return pgi_relaxed((T)0, f, pgi_small_arrays(k)[line.u + place + level.inverse - level.u], level.omega);
+}
+
 // f of level l + 1 from t of level l, with the weights of corrections, and a first u. Fine lines are mostly in the
-// block that has the coarse ones; what block 0 is to do alone, all who have the fine level make for it. Four threads
-// have a point, and a plane of it each. Values and weights beyond a window are 0, which changes no sum.
+// block that has the coarse ones. Of what all blocks are to work on each makes a part, and takes the others' parts.
+// Where points are few, four threads have one, and a plane of it each. Weights beyond a window are 0, which changes no
+// sum.
 template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<T> &k, int l)
 {
-    enum { TAPS = 4, LINES = 2 };    // of a window in x, lines of it in y that are loaded together
+    enum { TAPS = 4, LINES = 3 };    // of a window in x, lines of it in y that are loaded together
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
-    const pgi_small_row<T> *fine_y = pgi_small_rows(k, pgi_small_at(k, l), 1),
-                           *fine_z = pgi_small_rows(k, pgi_small_at(k, l), 2),
-                           *coarse_y = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
-                           *coarse_z = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
     const char *const tables = pgi_small_tables_of(k);
     const pgi_small_window *wx = (const pgi_small_window *)(tables + fine.windows[0]),
                            *wy = (const pgi_small_window *)(tables + fine.windows[1]),
                            *wz = (const pgi_small_window *)(tables + fine.windows[2]);
-    const int nx = fine.n[0], ny = fine.n[1], nz = fine.n[2], half = fine.half, coarse_nx = coarse.n[0];
-    const int thread = pgi_small_thread(k), team = k.threads > 1 && nz > 1 ? 4 : 1, member = thread % team;
+    const pgi_spot *const all_sources = (const pgi_spot *)(tables + fine.sources_at);
+    const int *const numbers = (const int *)(tables + coarse.numbers_at);
+    const int nx = fine.n[0], half = fine.half, coarse_nx = coarse.n[0], wide = fine.most_window[0];
+    const int share = fine.together && !coarse.together, early = pgi_small_early(k, l + 1);
+    const int points = coarse_nx * fine.made_count, thread = pgi_small_thread(k);
+    const int team = k.threads > 1 && fine.n[2] > 1 && 4 * points <= k.threads ? 4 : 1, member = thread % team;
     PGI_ROLLED
-    for (int q = thread / team; q < coarse_nx * fine.made_count; q += k.threads / team) {
-        const int line = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(line, fine.per_width);
-        const int place = q - line * coarse_nx, i = pgi_small_x(coarse, place);
-        const int j = fine.made[0] + line - row * fine.made_width, m = fine.made[1] + row;
+    for (int q = thread / team; q < points; q += k.threads / team) {
+        const int made = pgi_small_quotient(q, coarse.per_x), row = pgi_small_quotient(made, fine.per_width);
+        const int place = q - made * coarse_nx, i = pgi_small_x(coarse, place);
+        const int j = fine.made[0] + made - row * fine.made_width, m = fine.made[1] + row;
         const pgi_small_window x = wx[i], y = wy[j], z = wz[m];
         const T *const x_weight = (const T *)(tables + x.at), *const y_weight = (const T *)(tables + y.at),
                        *const z_weight = (const T *)(tables + z.at);
+        const pgi_spot *const sources = all_sources + made * fine.window;
         int at[TAPS], next = x.first;
         T weight[TAPS], sum = 0;
         PGI_UNROLLED
         for (int a = 0; a < TAPS; a++) {
-            at[a] = next / 2 + (next & 1) * half;
+            at[a] = next / 2 + (next & 1) * half - fine.u;    // in t
             weight[a] = a < x.count ? x_weight[a] : (T)0;
-            next = next + 1 < nx ? next + 1 : 0;
+            if (a + 1 < x.count || a + 1 == TAPS) next = next + 1 < nx ? next + 1 : 0;    // else stay in the window
         }
         PGI_ROLLED
         for (int c = 0; c < z.count; c += team) {
-            const int mine = c + member < z.count;
-            int fm = z.first + (mine ? c + member : 0), fj = y.first;
-            while (fm >= nz) fm -= nz;
-            const int local = fine_z[fm].local, owner = fine_z[fm].owner;
+            const pgi_spot *const source = sources + (c + member < z.count ? c + member : c) * wide;
             T plane = 0;
             PGI_ROLLED
-            for (int b = 0; b < y.count && mine; b += LINES) {
+            for (int b = 0; b < y.count; b += LINES) {
                 T value[LINES][TAPS];
                 pgi_spot from[LINES];
                 PGI_UNROLLED
+                for (int e = 0; e < LINES; e++) from[e] = source[b + e < y.count ? b + e : b];
+                PGI_UNROLLED
                 for (int e = 0; e < LINES; e++) {
-                    from[e] = pgi_small_spot(k, fine_y[fj].local + local, fine_y[fj].owner + owner);
-                    PGI_UNROLLED
-                    for (int a = 0; a < TAPS; a++)
-                        value[e][a] = pgi_small_read(k, from[e], at[a], b + e < y.count && a < x.count);
-                    fj = fj + 1 < ny ? fj + 1 : 0;
+                    const int far = (int)(from[e] & PGI_SMALL_FAR);
+                    from[e] -= far;
+                    if (!far) PGI_UNROLLED
+                    for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read<T, true>(k, from[e], at[a]);
+                    else PGI_UNROLLED for (int a = 0; a < TAPS; a++) value[e][a] = pgi_small_read(k, from[e], at[a]);
                 }
                 PGI_UNROLLED
                 for (int e = 0; e < LINES; e++) {
@@ -5362,8 +6825,8 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                     for (int a = 0; a < TAPS; a++) sum_x += weight[a] * value[e][a];
                     int far = next;
                     PGI_ROLLED
-                    for (int a = TAPS; a < x.count && b + e < y.count; a++, far = far + 1 < nx ? far + 1 : 0)
-                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half);
+                    for (int a = TAPS; a < x.count; a++, far = far + 1 < nx ? far + 1 : 0)
+                        sum_x += x_weight[a] * pgi_small_read(k, from[e], far / 2 + (far & 1) * half - fine.u);
                     plane += (b + e < y.count ? y_weight[b + e] : (T)0) * sum_x;
                 }
             }
@@ -5372,15 +6835,24 @@ template <class T> static PGI_HD inline void pgi_small_restrict(const pgi_small<
                 if (e < team) sum += (c + e < z.count ? z_weight[c + e] : (T)0) * pgi_quad_value(plane, e, team);
         }
         if (member) continue;
-        const int early = pgi_small_early(k, l + 1);
-        const pgi_spot to =
-            pgi_small_spot(k, place + coarse_y[j].local + coarse_z[m].local, coarse_y[j].owner + coarse_z[m].owner);
-        const T inverse = pgi_small_read(k, to, coarse.inverse, early);
-        pgi_small_put(k, to + coarse.f * (int)sizeof(T), sum);
-        pgi_small_put(k, to + coarse.u * (int)sizeof(T),
-                      early && !((i + j + m) & 1) ? pgi_relaxed((T)0, sum, inverse, coarse.omega) : (T)0);
+        const pgi_small_line<T> &line =
+            pgi_small_lines_of(k, coarse)[numbers[(m - coarse.low[1]) * coarse.most[0] + j - coarse.low[0]]];
+        const int f = line.u + place + coarse.f - coarse.u;
+        pgi_small_arrays(k)[f] = sum;
+        if (!share) pgi_small_set(k, line, place, pgi_small_first_u(k, coarse, line, place, sum, early));
     }
     pgi_small_sync(k, pgi_small_at(k, l));
+    if (!share) return;
+    const int to_f = coarse.f - coarse.u;
+    pgi_small_points(
+        k, l + 1,
+        [&](const pgi_small_line<T> &line, int place) { return pgi_small_read(k, line.ghost[0], place + to_f); },
+        [&](const pgi_small_line<T> &line, int place, T v) {
+            T *const u = pgi_small_arrays(k) + line.u + place;
+            u[to_f] = v;
+            *u = pgi_small_first_u(k, coarse, line, place, v, early);
+        });
+    pgi_small_sync(k, pgi_small_at(k, l + 1));
 }
 
 // u of level l gets the correction of level l + 1. Two points of a line at a time.
@@ -5388,9 +6860,7 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
     const pgi_pair<T> *pairs = (const pgi_pair<T> *)(pgi_small_tables_of(k) + fine.pairs[0]);
-    T *const arrays = pgi_small_arrays(k);
     pgi_small_strip<T> strip;
-    if (l + 1 == k.job.alone) pgi_small_sync(k, pgi_small_at(k, l));    // all see what block 0 has found
     PGI_ROLLED
     for (int id = 0; id < fine.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, l), id, &strip);
@@ -5408,76 +6878,83 @@ template <class T> static PGI_HD inline void pgi_small_prolong(const pgi_small<T
         PGI_ROLLED
         for (int q = 0; q < strip.count; q += strip.step, line += strip.step) {
             T e[2][8];
+            pgi_spot from[4];
             PGI_UNROLLED
-            for (int side = 0; side < 2; side++) PGI_UNROLLED
-            for (int c = 0; c < 8; c++) e[side][c] = pgi_small_read(k, line->coarse[c / 2], at[side][c % 2]);
+            for (int c = 0; c < 4; c++) from[c] = line->coarse[c];
+            if (!((from[0] | from[1] | from[2] | from[3]) & PGI_SMALL_FAR)) PGI_UNROLLED
+            for (int c = 0; c < 16; c++)
+                e[c / 8][c % 8] = pgi_small_read<T, true>(k, from[c / 2 % 4], at[c / 8][c % 2]);
+            else PGI_UNROLLED for (int c = 0; c < 16; c++) e[c / 8][c % 8] =
+                pgi_small_read(k, from[c / 2 % 4] & ~(pgi_spot)PGI_SMALL_FAR, at[c / 8][c % 2]);
             const T *const w = line->weight;
             PGI_UNROLLED
             for (int side = 0; side < 2; side++) {
                 const T *const v = e[side], x0 = x[side][0], x1 = x[side][1];
                 const T sum = w[2] * (w[0] * (x0 * v[0] + x1 * v[1]) + w[1] * (x0 * v[2] + x1 * v[3])) +
                               w[3] * (w[0] * (x0 * v[4] + x1 * v[5]) + w[1] * (x0 * v[6] + x1 * v[7]));
-                if (strip.seam[side] != 2) arrays[line->u + strip.place[side]] += sum;
+                if (strip.seam[side] != 2)
+                    pgi_small_set(k, *line, strip.place[side], pgi_small_arrays(k)[line->u + strip.place[side]] + sum);
             }
         }
     }
     pgi_small_sync(k, pgi_small_at(k, l));
 }
 
-// The exact solver on the coarsest level, in block 0; fresh: u is 0, else its residual is in `inverse`. A thread has
-// half of a line. The pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1,
-// is left out.
+// The exact solver on the coarsest level; fresh: u is 0, else its residual is in `inverse`. A thread has a point. The
+// pitch is odd: lines do not begin in the same banks. An absent y, whose eigenvector is exactly 1, is left out.
 template <class T> static PGI_HD inline void pgi_small_coarsest(const pgi_small<T> &k, int fresh)
 {
-    enum { SHARE = PGI_COARSEST / 2 };
     const int l = k.job.levels - 1;
     const pgi_small_level<T> &level = pgi_small_at(k, l);
     const double *eigen = (const double *)(pgi_small_tables_of(k) + level.eigen);
     const int nx = level.n[0], ny = level.n[1], nz = level.n[2], pitch = nx | 1;
     const int flat = ny == 1 && pgi_eigen_part(eigen, 1, 1)[0] == 1 && pgi_eigen_part(eigen, 1, 2)[0] == 1;
-    T *const arrays = pgi_small_arrays(k), *const residual = arrays + (fresh ? level.f : level.inverse);
+    const int to_residual = (fresh ? level.f : level.inverse) - level.u;
+    T *const arrays = pgi_small_arrays(k);
     double *in = (double *)arrays, *out = in + PGI_SMALL_WORK;
+    const int points = nx * ny * nz, thread = pgi_small_thread(k);
+    struct position {
+        int i, j, m, at, place;
+    };
+    const auto locate = [&](int p) {
+        const int line = pgi_small_quotient(p, level.per_x), m = pgi_small_quotient(line, level.per_y),
+                  i = p - line * nx;
+        const position x = {i, line - m * ny, m, i + pitch * line, level.u + line * nx + pgi_small_place(level, i)};
+        return x;
+    };
+    const position own = locate(thread);    // mostly there is no other
+    PGI_ROLLED
+    for (int p = thread; p < points; p += k.threads) {
+        const position x = p == thread ? own : locate(p);
+        in[x.at] = (double)arrays[x.place + to_residual];
+    }
+    pgi_small_sync(k, level);
     PGI_ROLLED
     for (int pass = 0; pass < 6; pass++) {
-        if (flat && pass % 3 == 1) continue;
-        const int axis = pass % 3, size = axis == 0 ? nx : axis == 1 ? ny : nz;
-        const int wide = axis == 0 ? ny : nx, lines = k.block ? 0 : wide * (axis == 2 ? ny : nz);
-        const int stride = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
-        const int stride_a = axis == 0 ? pitch : 1, stride_b = axis == 2 ? pitch : pitch * ny;
+        const int axis = pass < 3 ? pass : pass - 3;
+        if (flat && axis == 1) continue;
+        const int size = axis == 0 ? nx : axis == 1 ? ny : nz, step = axis == 0 ? 1 : axis == 1 ? pitch : pitch * ny;
         const double *const matrix = pgi_eigen_part(eigen, axis, pass < 3 ? 2 : 1);
         PGI_ROLLED
-        for (int p = pgi_small_thread(k); p < 2 * lines; p += k.threads) {
-            const int upper = p >= lines, line = upper ? p - lines : p,
-                      b = pgi_small_quotient(line, axis == 0 ? level.per_y : level.per_x), a = line - b * wide;
-            const int start = a * stride_a + b * stride_b;
-            double value[PGI_COARSEST], sum[SHARE] = {0, 0, 0, 0};
-            PGI_UNROLLED
-            for (int q = 0; q < PGI_COARSEST; q++) {    // values beyond the end are 0, which changes no sum
-                const int at = q < size ? q : 0;
-                value[q] = pass ? in[start + at * stride] : (double)residual[line * nx + pgi_small_place(level, at)];
-                if (q >= size) value[q] = 0;
-            }
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE; e++) {
-                const double *const row = matrix + (upper * SHARE + e < size ? upper * SHARE + e : 0) * size;
+        for (int p = thread; p < points; p += k.threads) {
+            const position x = p == thread ? own : locate(p);
+            const int e = axis == 0 ? x.i : axis == 1 ? x.j : x.m;
+            const double *const row = matrix + e * size, *const value = in + x.at - e * step;
+            double sum = 0;
+            if (size == PGI_COARSEST) {
                 PGI_UNROLLED
-                for (int q = 0; q < PGI_COARSEST; q++) sum[e] += row[q < size ? q : 0] * value[q];
+                for (int q = 0; q < PGI_COARSEST; q++) sum += row[q] * value[q * step];
+            } else {
+                PGI_ROLLED
+                for (int q = 0; q < size; q++) sum += row[q] * value[q * step];
             }
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE && pass == 2; e++)
-                if (upper * SHARE + e < size)
-                    sum[e] = pgi_coarsest_divide(eigen, k.state.alpha, sum[e], a, b, upper * SHARE + e);
-            PGI_UNROLLED
-            for (int e = 0; e < SHARE; e++) {
-                const int at = upper * SHARE + e;
-                if (at >= size) continue;
-                if (pass == 5)
-                    arrays[level.u + (b + ny * at) * nx + pgi_small_place(level, a)] += (T)sum[e];
-                else
-                    out[start + at * stride] = sum[e];
-            }
+            if (pass == 2) sum = pgi_coarsest_divide(eigen, k.state.alpha, sum, x.i, x.j, x.m);
+            if (pass == 5)
+                arrays[x.place] += (T)sum;
+            else
+                out[x.at] = sum;
         }
-        pgi_small_sync(k, pgi_small_at(k, l));
+        pgi_small_sync(k, level);
         double *const swap = in;
         in = out;
         out = swap;
@@ -5519,11 +6996,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
             for (int id = 0; id < level.strips; id++) {
                 if (id != strip.id) pgi_small_take(k, level, id, &strip);
                 T *const target = pgi_small_arrays(k) + (to - level.u);
-                pgi_small_equations(k, level, strip, colours, seams, from,
-                                    [&](const pgi_small_line<T> &line, int place, T residual, T u, T inverse) {
-                                        target[line.u + place] =
-                                            q < sweeps ? pgi_relaxed(u, residual, inverse, omega) : residual;
-                                    });
+                const int shift = to - level.u, relaxes = q < sweeps;
+                pgi_small_equations<2>(k, level, strip, colours, seams, from,
+                                       [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                           pgi_small_set(k, target + v.line_u + place, line, v.flags, place + shift,
+                                                         relaxes ? pgi_relaxed(v.u, v.residual, v.inverse, omega)
+                                                                 : v.residual);
+                                       });
             }
             pgi_small_sync(k, level);
             if (to == 0 && q == sweeps - 1) pgi_small_copy(k, l, 0, level.u, (T)0);
@@ -5547,6 +7026,58 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_cycle(const pgi_small<T
 
 // ---- full multigrid: its transfers go through global memory ----
 
+// pgi_restrict_point, by a team of four with a plane each or by one thread, and with some lines under way at a time:
+// loads from global memory take long.
+template <class T> static PGI_HD inline T pgi_small_average_point(const pgi_view<T> &r, const int n[3],
+                                                                  const pgi_window<T> &x, const pgi_window<T> &y,
+                                                                  const pgi_window<T> &z, int member, int team)
+{
+    enum { TAPS = 6, LINES = 3 };
+    int at[TAPS], next = x.first;
+    T weight[TAPS], sum = 0;
+    PGI_UNROLLED
+    for (int a = 0; a < TAPS; a++) {
+        at[a] = next;
+        weight[a] = a < x.count ? x.w[a] : (T)0;
+        if (a + 1 < x.count || a + 1 >= TAPS) next = next + 1 < n[0] ? next + 1 : 0;    // else stay at what is read
+    }
+    PGI_ROLLED
+    for (int c = 0; c < z.count; c += team) {
+        int m = z.first + (c + member < z.count ? c + member : c);
+        if (m >= n[2]) m %= n[2];
+        T plane = 0;
+        int j = y.first;
+        PGI_ROLLED
+        for (int b = 0; b < y.count; b += LINES) {
+            const T *from[LINES];
+            T value[LINES][TAPS];
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++) {
+                from[e] = r.at + j * r.sj + m * r.sk;
+                PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++) value[e][a] = from[e][at[a]];
+                if (b + e + 1 < y.count) j = j + 1 < n[1] ? j + 1 : 0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < LINES; e++) {
+                if (b + e >= y.count) continue;
+                T line = 0;
+                PGI_UNROLLED
+                for (int a = 0; a < TAPS; a++)
+                    if (a < x.count) line += weight[a] * value[e][a];
+                int far = next;
+                PGI_ROLLED
+                for (int a = TAPS; a < x.count; a++, far = far + 1 < n[0] ? far + 1 : 0) line += x.w[a] * from[e][far];
+                plane += y.w[b + e] * line;
+            }
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++)
+            if (e < team) sum += (c + e < z.count ? z.w[c + e] : (T)0) * pgi_quad_value(plane, e, team);
+    }
+    return sum;
+}
+
 // Raw f (or a residual) of full multigrid in global memory: that of level l + 1, with weights that average.
 template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small<T> &k, int l, pgi_view<T> from)
 {
@@ -5555,11 +7086,13 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_average(const pgi_small
                         *y = (const pgi_window<T> *)(k.job.tables + fine.averages[1]),
                         *z = (const pgi_window<T> *)(k.job.tables + fine.averages[2]);
     const pgi_view<T> to = coarse.far_f;
+    const int thread = pgi_small_thread(k) + k.block * k.threads, team = k.threads > 1 && fine.n[2] > 1 ? 4 : 1;
     PGI_ROLLED
-    for (int p = pgi_small_thread(k) + k.block * k.threads; p < coarse.points; p += k.threads << k.job.log_blocks) {
+    for (int p = thread / team; p < coarse.points; p += (k.threads << k.job.log_blocks) / team) {
         const int line = p / coarse.n[0], m = line / coarse.n[1], i = p - line * coarse.n[0],
                   j = line - m * coarse.n[1];
-        to.at[i + j * to.sj + m * to.sk] = pgi_restrict_point(from.at, from.sj, from.sk, fine.n, x[i], y[j], z[m]);
+        const T sum = pgi_small_average_point(from, fine.n, x[i], y[j], z[m], thread % team, team);
+        if (thread % team == 0) to.at[i + j * to.sj + m * to.sk] = sum;
     }
     pgi_small_meet(k);
 }
@@ -5583,7 +7116,95 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_faces(const pgi_small<T
     pgi_small_meet(k);
 }
 
-// u of level l is (add: gets) the cubic interpolant of level l + 1. A thread has a piece of a column.
+// u of level l is the cubic interpolant of level l + 1, one axis after the other: the same sums as
+// pgi_interpolate_plane's, each done once. First u and then t hold what is interpolated along x, and along x and y.
+// Returns 0 where these are too small, or where a face has an array. Not in the ghosts of u: others may be ahead.
+template <class T>
+static PGI_HD inline int pgi_small_along_axes(const pgi_small<T> &k, int l, const pgi_interpolation<T> &from)
+{
+    const pgi_small_level<T> &fine = pgi_small_at(k, l);
+    const int nx = fine.n[0], width = fine.high[0] - fine.low[0], height = fine.high[1] - fine.low[1];
+    const int thread = pgi_small_thread(k), rows = nx + width + height, room = pgi_small_at(k, k.job.first).at;
+    T *const t = pgi_small_arrays(k), *const u = t + fine.u;
+    pgi_cubic<T> *const cubic = (pgi_cubic<T> *)t;
+    const int used = rows * (int)(sizeof(pgi_cubic<T>) / sizeof(T));
+    T face[6];
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        if (from.coarse_faces && k.state.face[q].plane) return 0;
+        const pgi_faces *const faces = q < 4 ? from.coarse_faces : from.fine_faces;
+        face[q] = faces ? pgi_face_value<T>(faces, &k.state, q, 0) : (T)0;
+    }
+    if (used > room) return 0;
+    PGI_ROLLED
+    for (int p = thread; p < rows; p += k.threads) {
+        const int axis = p < nx ? 0 : p < nx + width ? 1 : 2;
+        pgi_cubic<T> row;
+        pgi_cubic_of(fine.transfer.axis[axis],
+                     axis == 0   ? p
+                     : axis == 1 ? p - nx + fine.low[0]
+                                 : p - nx - width + fine.low[1],
+                     1, &row);
+        cubic[p] = row;
+    }
+    pgi_block_barrier(k);
+    int low[2] = {INT32_MAX, INT32_MAX}, high[2] = {-1, -1};    // coarse lines that are needed
+    PGI_ROLLED
+    for (int p = nx; p < rows; p++) PGI_UNROLLED
+    for (int e = 0; e < 4; e++) {
+        const int axis = p >= nx + width, at = cubic[p].j[e];
+        if (at >= 0 && at < low[axis]) low[axis] = at;
+        if (at > high[axis]) high[axis] = at;
+    }
+    const int lines = high[0] - low[0] + 1, planes = high[1] - low[1] + 1;
+    if (high[0] < 0 || high[1] < 0 || nx * lines * planes > fine.ghosts[0] || used + nx * width * planes > room)
+        return 0;
+    const float per_lines = 1.0f / (float)lines, per_width = 1.0f / (float)width;
+    T *const flat = t + used;
+    PGI_ROLLED
+    for (int p = thread; p < nx * lines * planes; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_lines);
+        const pgi_cubic<T> &x = cubic[p - line * nx];
+        const T *const row = from.v + (low[0] + line - c * lines) * from.sj + (low[1] + c) * from.sk;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int a = 0; a < 4; a++) sum += x.w[a] * (x.j[a] >= 0 ? row[x.j[a]] : x.j[a] == -1 ? face[0] : face[1]);
+        u[p] = sum;
+    }
+    pgi_block_barrier(k);
+    PGI_ROLLED
+    for (int p = thread; p < nx * width * planes; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), c = pgi_small_quotient(line, per_width);
+        const pgi_cubic<T> &y = cubic[nx + line - c * width];
+        const int i = p - line * nx;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int b = 0; b < 4; b++)
+            if (y.w[b] != 0)
+                sum += y.w[b] * (y.j[b] >= 0    ? u[i + nx * (y.j[b] - low[0] + c * lines)]
+                                 : y.j[b] == -1 ? face[2]
+                                                : face[3]);
+        flat[p] = sum;
+    }
+    pgi_block_barrier(k);
+    PGI_ROLLED
+    for (int p = thread; p < nx * width * height; p += k.threads) {
+        const int line = pgi_small_quotient(p, fine.per_x), m = pgi_small_quotient(line, per_width);
+        const pgi_cubic<T> &z = cubic[nx + width + m];
+        const int i = p - line * nx, j = line - m * width;
+        T sum = 0;
+        PGI_UNROLLED
+        for (int c = 0; c < 4; c++)
+            if (z.w[c] != 0)
+                sum += z.w[c] * (z.j[c] >= 0    ? flat[i + nx * (j + (z.j[c] - low[1]) * width)]
+                                 : z.j[c] == -1 ? face[4]
+                                                : face[5]);
+        u[pgi_small_place(fine, i) + nx * (j + m * fine.most[0])] = sum;
+    }
+    return 1;
+}
+
+// u of level l is (add: gets) the cubic interpolant of level l + 1. Else a thread has a piece of a column.
 template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_small<T> &k, int l, int full, int add)
 {
     const pgi_small_level<T> &fine = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1);
@@ -5595,15 +7216,17 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_interpolate(const pgi_s
     const int nx = fine.n[0], columns = nx * (fine.high[0] - fine.low[0]), nz = fine.high[1] - fine.low[1];
     const int most = columns ? k.threads / columns : 0, planes = most > 1 ? (nz + most - 1) / most : nz;
     const int pieces = planes ? (nz + planes - 1) / planes : 0, pitch = nx * fine.most[0];
+    const int done = !add && pgi_small_along_axes(k, l, from);
     PGI_ROLLED
-    for (int p = pgi_small_thread(k); p < columns * pieces; p += k.threads) {
+    for (int p = pgi_small_thread(k); !done && p < columns * pieces; p += k.threads) {
         const int piece = p / columns, column = p - piece * columns, j = column / nx, i = column - j * nx;
         const int k0 = piece * planes, k1 = k0 + planes < nz ? k0 + planes : nz;
         T *const u = pgi_small_arrays(k) + fine.u + pgi_small_place(fine, i) + j * nx - (int64_t)fine.low[1] * pitch;
         pgi_interpolate_column(from, fine.transfer, i, fine.low[0] + j, fine.low[1] + k0, fine.low[1] + k1,
                                (const pgi_cubic<T> *)NULL, u, pitch, add);
     }
-    pgi_small_sync(k, pgi_small_at(k, l));
+    pgi_block_barrier(k);
+    pgi_small_copy(k, l, fine.u, fine.u, (T)0);    // to the ghosts
 }
 
 // pgi_fmg
@@ -5690,12 +7313,12 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_reduce(pgi_small<T> &k,
     PGI_ROLLED
     for (int id = 0; id < level.strips; id++) {
         pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-        pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                            [&](const pgi_small_line<T> &line, int place, T residual, T u, T) {
-                                const T f = pgi_small_arrays(k)[line.u + place + level.f - level.u];
-                                const double x = (double)(source == PGI_FIELD ? u : source == PGI_RHS ? f : residual);
-                                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
-                            });
+        pgi_small_equations<1>(
+            k, level, strip, 3, 0xff, level.u,
+            [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                const double x = (double)(source == PGI_FIELD ? v.u : source == PGI_RHS ? v.f : v.residual);
+                pgi_accumulate(sums, rows[place].weight * line.area, x, partner == PGI_SELF ? x : 1.0);
+            });
     }
     pgi_small_add_up(k, sums);
     if (step >= 0) pgi_small_control(k, step, 0);
@@ -5725,11 +7348,12 @@ template <class T> static PGI_HD PGI_RARE void pgi_small_correct(pgi_small<T> &k
         PGI_ROLLED
         for (int id = 0; id < level.strips; id++) {
             pgi_small_take(k, pgi_small_at(k, 0), id, &strip);
-            pgi_small_equations(k, level, strip, 3, 0xff, level.u,
-                                [&](const pgi_small_line<T> &line, int place, T defect, T, T) {
-                                    pgi_small_arrays(k)[line.u + place - level.u] = defect;
-                                });
+            pgi_small_equations<1>(k, level, strip, 3, 0xff, level.u,
+                                   [&](const pgi_small_line<T> &line, int place, const pgi_small_values<T> &v) {
+                                       pgi_small_arrays(k)[line.u + place - level.u] = v.residual;
+                                   });
         }
+        pgi_block_barrier(k);
         pgi_small_store(k, 0, 0, residual);
         pgi_small_average(k, 0, residual);
         pgi_small_fmg(k, 1, 0);
@@ -5803,10 +7427,9 @@ template <class T> static PGI_HD inline pgi_view<T> pgi_view_of(const pgi_grid &
     return v;
 }
 
-// How many of the first `count` lines of a rectangle, rows of width from (y, z) on, have y + z of parity c.
-[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int count, int c)
+// How many lines of a rectangle, `rows` rows of width from (y, z) on and `rest` lines more, have y + z of parity c.
+[[maybe_unused]] static PGI_HD inline int pgi_small_count(int y, int z, int width, int rows, int rest, int c)
 {
-    const int rows = count / width, rest = count - rows * width;
     const int odd = (y + z + c) & 1, last = (odd + rows) & 1;    // whether a row begins with the other parity
     return rows / 2 * width + (rows & 1) * ((width + 1 - odd) / 2) + (rest + 1 - last) / 2;
 }
@@ -5820,92 +7443,196 @@ template <class T> static PGI_HD inline void pgi_small_locate(pgi_small<T> &k, i
     l.far_f = pgi_view_of<T>(entry ? k.job.f : l.grid_f);
     l.u = l.at;
     l.together = q < k.job.alone && k.job.log_blocks;
-    l.f = l.u + size;
+    l.f = l.u + l.stored;
     l.inverse = l.f + size;
-    for (int a = 0; a < 2; a++) l.low[a] = l.high[a] = l.lines[a] = 0;
-    if (block < l.blocks[0] * l.blocks[1]) {
-        pgi_small_cut(l.n[1], block % l.blocks[0], l.blocks[0], &l.low[0], &l.high[0]);
-        pgi_small_cut(l.n[2], block / l.blocks[0], l.blocks[1], &l.low[1], &l.high[1]);
+    const int *const coarse = pgi_small_at(k, q + 1 < k.job.levels ? q + 1 : q).n;
+    int made_high[2];
+    for (int a = 0; a < 2; a++) {
+        const int y_block = block & ((1 << l.log_blocks[0]) - 1);
+        const int mine = !l.together ? 0 : a == 0 ? y_block : block >> l.log_blocks[0];
+        l.owner[a] = a == 0 ? mine : mine << l.log_blocks[0];
+        pgi_small_cut(l.n[1 + a], mine, l.log_blocks[a], &l.low[a], &l.high[a]);
+        pgi_small_cut(coarse[1 + a], mine, l.log_blocks[a], &l.made[a], &made_high[a]);
     }
-    const int width = l.high[0] - l.low[0], count = width * (l.high[1] - l.low[1]);
-    for (int c = 0; c < 2 && count; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, count, c);
+    const int width = l.high[0] - l.low[0];
+    for (int c = 0; c < 2; c++) l.lines[c] = pgi_small_count(l.low[0], l.low[1], width, l.high[1] - l.low[1], 0, c);
+    l.made_width = made_high[0] - l.made[0];
+    l.made_count = q + 1 < k.job.levels ? l.made_width * (made_high[1] - l.made[1]) : 0;
     l.lanes = l.half < k.threads ? l.half : k.threads;
     l.slots = k.threads / l.lanes;
     if (l.slots > 1) l.slots &= ~1;
     l.strips = l.slots > 1 ? 1 : 2 * ((l.half + l.lanes - 1) / l.lanes);
-    const int mine = block < l.blocks[0] * l.blocks[1] && q + 1 < k.job.levels;
-    const int *const coarse = pgi_small_at(k, mine ? q + 1 : q).n;
-    int high[2] = {0, 0};
-    l.made[0] = l.made[1] = 0;
-    if (mine) {
-        pgi_small_cut(coarse[1], block % l.blocks[0], l.blocks[0], &l.made[0], &high[0]);
-        pgi_small_cut(coarse[2], block / l.blocks[0], l.blocks[1], &l.made[1], &high[1]);
-    }
-    l.made_width = high[0] - l.made[0];
-    l.made_count = l.made_width * (high[1] - l.made[1]);
     l.per_lane = 1.0f / (float)l.lanes;
     l.per_width = 1.0f / (float)(l.made_width > 0 ? l.made_width : 1);
     l.per_x = 1.0f / (float)l.n[0];
     l.per_y = 1.0f / (float)l.n[1];
+    l.per_z = 1.0f / (float)l.n[2];
+    l.per_rectangle = 1.0f / (float)(width > 0 ? width : 1);
+    l.window = l.most_window[0] * l.most_window[1];
+    l.per_wide = 1.0f / (float)l.most_window[0];
+    l.per_window = 1.0f / (float)l.window;
 }
 
-// Makes the lines of a level, then 1/diagonal.
-template <class T> static PGI_HD inline void pgi_small_lines(const pgi_small<T> &k, int l)
+// Where in this block line (j, k) of u or its ghost lies; -1: nowhere.
+template <class T> static PGI_HD inline int pgi_small_near(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                           const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
+                                                           int j, int m)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l);
-    const pgi_small_row<T> *ys = pgi_small_rows(k, pgi_small_at(k, l), 1),
-                           *zs = pgi_small_rows(k, pgi_small_at(k, l), 2);
-    const int width = level.high[0] - level.low[0], count = width * (level.high[1] - level.low[1]);
-    const auto find = [&](int j, int m) {
-        return pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner);
-    };
+    const int nx = level.n[0], y_own = ys[j].owner == level.owner[0] || !level.together,
+              z_own = zs[m].owner == level.owner[1] || !level.together;
+    (void)k;
+    if (y_own && z_own) return level.u + ys[j].local + zs[m].local;
+    if ((!y_own && !z_own) || level.low[0] == level.high[0] || level.low[1] == level.high[1]) return -1;
+    const pgi_small_row<T> *const rows = y_own ? zs : ys;
+    const int a = y_own, here = a ? m : j, along = a ? j - level.low[0] : m - level.low[1];
+    const int above = here == rows[level.high[a] - 1].above;
+    if (!above && here != rows[level.low[a]].below) return -1;
+    return level.u + level.ghosts[2 * a + above] + along * nx;
+}
+
+// The same in any block: its own where it has one, else PGI_SMALL_FAR more than the place in another.
+template <class T> static PGI_HD inline pgi_spot pgi_small_find(const pgi_small<T> &k, const pgi_small_level<T> &level,
+                                                                const pgi_small_row<T> *ys, const pgi_small_row<T> *zs,
+                                                                int j, int m)
+{
+    const int near = pgi_small_near(k, level, ys, zs, j, m);
+    return near >= 0
+               ? pgi_small_spot(k, near)
+               : pgi_small_spot(k, level.u + ys[j].local + zs[m].local, ys[j].owner + zs[m].owner) + PGI_SMALL_FAR;
+}
+
+// Makes line q of a level, in the order of its rectangle.
+template <class T> static PGI_HD inline void pgi_small_make_line(const pgi_small<T> &k, int l, int q)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l), &coarse = pgi_small_at(k, l + 1 < k.job.levels ? l + 1 : l),
+                             &finer = pgi_small_at(k, l > 0 ? l - 1 : 0);
+    char *const tables = pgi_small_tables_of(k);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2),
+                           *cy = pgi_small_rows(k, coarse, 1), *cz = pgi_small_rows(k, coarse, 2);
+    const int width = level.high[0] - level.low[0], row = pgi_small_quotient(q, level.per_rectangle);
+    const int j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
+    const pgi_small_row<T> &y = ys[j], &z = zs[m];
+    const int before = pgi_small_count(level.low[0], level.low[1], width, row, q - row * width, c);
+    const int number = before + (c ? level.lines[0] : 0);
+    ((int *)(tables + level.numbers_at))[row * level.most[0] + q - row * width] = number;
+    pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
+    line.u = level.u + y.local + z.local;
+    line.ym = pgi_small_near(k, level, ys, zs, y.below, m);
+    line.yp = pgi_small_near(k, level, ys, zs, y.above, m);
+    line.zm = pgi_small_near(k, level, ys, zs, j, z.below);
+    line.zp = pgi_small_near(k, level, ys, zs, j, z.above);
+    line.lower_y = y.row.lower;
+    line.upper_y = y.row.upper;
+    line.lower_z = z.row.lower;
+    line.upper_z = z.row.upper;
+    line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
+    line.j = j;
+    line.k = m;
+    line.area = y.weight * z.weight;
+    int flags = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
+                (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
+    PGI_UNROLLED
+    for (int e = 0; e < 4 && level.together; e++) {
+        const int owner = e < 2 ? ys[e & 1 ? y.above : y.below].owner : zs[e & 1 ? z.above : z.below].owner;
+        if (owner == level.owner[e / 2]) continue;
+        const int along = e < 2 ? m - level.low[1] : j - level.low[0];
+        flags |= PGI_SMALL_GHOSTS << e;
+        line.ghost[e] =
+            pgi_small_spot(k, level.u + level.ghosts[e ^ 1] + along * level.n[0], owner + level.owner[1 - e / 2]);
+    }
+    line.flags = flags;
+    if (!level.together && finer.together) {
+        const int y_block = pgi_small_quotient(j << finer.log_blocks[0], level.per_y),
+                  z_block = pgi_small_quotient(m << finer.log_blocks[1], level.per_z);
+        line.ghost[0] = pgi_small_spot(k, line.u, y_block + (z_block << finer.log_blocks[0]));
+    }
+    if (&coarse == &level) return;
+    const pgi_pair<T> &py = ((const pgi_pair<T> *)(tables + level.pairs[1]))[j],
+                      &pz = ((const pgi_pair<T> *)(tables + level.pairs[2]))[m];
     PGI_ROLLED
-    for (int q = pgi_small_thread(k); q < count; q += k.threads) {
-        const int row = q / width, j = level.low[0] + q - row * width, m = level.low[1] + row, c = (j + m) & 1;
-        const pgi_small_row<T> y = ys[j], z = zs[m];
-        const int place = pgi_small_count(level.low[0], level.low[1], width, q, c) + (c ? level.lines[0] : 0);
-        pgi_small_line<T> &line = pgi_small_lines_of(k, level)[place];
-        line.u = level.u + y.local + z.local;
-        line.ym = find(j + y.below, m);
-        line.yp = find(j + y.above, m);
-        line.zm = find(j, m + z.below);
-        line.zp = find(j, m + z.above);
-        line.lower_y = y.row.lower;
-        line.upper_y = y.row.upper;
-        line.lower_z = z.row.lower;
-        line.upper_z = z.row.upper;
-        line.reaction = ((T)k.state.alpha + y.row.reaction) + z.row.reaction;
-        line.j = j;
-        line.k = m;
-        line.area = y.weight * z.weight;
-        line.seams = (level.box.axis[1].seam && j == level.n[1] - 1 ? 2 : 0) |
-                     (level.box.axis[2].seam && m == level.n[2] - 1 ? 4 : 0);
-        if (&coarse == &level) continue;
-        const pgi_small_row<T> *cy = pgi_small_rows(k, pgi_small_at(k, l + 1), 1),
-                               *cz = pgi_small_rows(k, pgi_small_at(k, l + 1), 2);
-        const pgi_pair<T> py = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[1]))[j],
-                          pz = ((const pgi_pair<T> *)(pgi_small_tables_of(k) + level.pairs[2]))[m];
-        PGI_UNROLLED
-        for (int e = 0; e < 4; e++) {
-            const pgi_small_row<T> &to_y = cy[e & 1 ? py.j1 : py.j0], &to_z = cz[e & 2 ? pz.j1 : pz.j0];
-            line.coarse[e] = pgi_small_spot(k, coarse.u + to_y.local + to_z.local, to_y.owner + to_z.owner);
+    for (int e = 0; e < 4; e++)
+        line.coarse[e] = pgi_small_find(k, coarse, cy, cz, e & 1 ? py.j1 : py.j0, e & 2 ? pz.j1 : pz.j0);
+    line.weight[0] = py.w0;
+    line.weight[1] = py.w1;
+    line.weight[2] = pz.w0;
+    line.weight[3] = pz.w1;
+}
+
+// Finds fine line q of those that the restriction from a level reads: a block of most_window for each coarse line.
+template <class T> static PGI_HD inline void pgi_small_make_source(const pgi_small<T> &k, int l, int q)
+{
+    const pgi_small_level<T> &level = pgi_small_at(k, l);
+    char *const tables = pgi_small_tables_of(k);
+    const pgi_small_row<T> *ys = pgi_small_rows(k, level, 1), *zs = pgi_small_rows(k, level, 2);
+    const int wide = level.most_window[0], made = pgi_small_quotient(q, level.per_window),
+              part = q - made * level.window, row = pgi_small_quotient(made, level.per_width),
+              c = pgi_small_quotient(part, level.per_wide), b = part - c * wide;
+    const pgi_small_window
+        &y = ((const pgi_small_window *)(tables + level.windows[1]))[level.made[0] + made - row * level.made_width],
+        &z = ((const pgi_small_window *)(tables + level.windows[2]))[level.made[1] + row];
+    if (b >= y.count || c >= z.count) return;
+    int j = y.first + b, m = z.first + c;
+    while (j >= level.n[1]) j -= level.n[1];
+    while (m >= level.n[2]) m -= level.n[2];
+    ((pgi_spot *)(tables + level.sources_at))[q] = pgi_small_find(k, level, ys, zs, j, m);
+}
+
+// Makes the lines of all levels, and what restrictions read. Threads of a warp work at lines of different levels, as
+// each takes long and there are few.
+template <class T> static PGI_HD inline void pgi_small_make_lines(const pgi_small<T> &k)
+{
+    PGI_ROLLED
+    for (int what = 0; what < 2; what++) {
+        const auto count = [&](int l) {
+            const pgi_small_level<T> &level = pgi_small_at(k, l);
+            return what ? level.window * level.made_count : level.lines[0] + level.lines[1];
+        };
+        PGI_ROLLED
+        for (int p = pgi_small_thread(k);; p += k.threads) {
+            int l = k.job.entry, q = p;
+            PGI_ROLLED
+            for (; l < k.job.levels && q >= count(l); l++) q -= count(l);
+            if (l == k.job.levels) break;
+            if (what)
+                pgi_small_make_source(k, l, q);
+            else
+                pgi_small_make_line(k, l, q);
         }
-        line.weight[0] = py.w0;
-        line.weight[1] = py.w1;
-        line.weight[2] = pz.w0;
-        line.weight[3] = pz.w1;
     }
 }
 
-template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k, int l)
+// Works out 1/diagonal on all levels.
+template <class T> static PGI_HD inline void pgi_small_invert(const pgi_small<T> &k)
 {
-    const pgi_small_level<T> &level = pgi_small_at(k, l);
-    const pgi_small_row<T> *rows = pgi_small_rows(k, pgi_small_at(k, l), 0);
-    const int to = level.inverse - level.u;
-    pgi_small_points(k, l, [&](const pgi_small_line<T> &line, int place) {
-        const pgi_row<T> x = rows[place].row, y = {line.lower_y, line.upper_y, 0}, z = {line.lower_z, line.upper_z, 0};
-        pgi_small_arrays(k)[line.u + place + to] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
-    });
+    enum { BATCH = 3 };
+    T *const arrays = pgi_small_arrays(k);
+    int first = pgi_small_thread(k), l = k.job.entry;
+    const auto count = [&]() {
+        const pgi_small_level<T> &level = pgi_small_at(k, l);
+        return level.n[0] * (level.lines[0] + level.lines[1]);
+    };
+    PGI_ROLLED
+    for (;;) {
+        T v[BATCH];
+        int at[BATCH];
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++, first += k.threads) {
+            for (; l < k.job.levels && first >= count(); l++) first -= count();
+            at[e] = -1;
+            if (l == k.job.levels) continue;
+            const pgi_small_level<T> &level = pgi_small_at(k, l);
+            const int number = pgi_small_quotient(first, level.per_x), place = first - number * level.n[0];
+            const pgi_small_line<T> &line = pgi_small_lines_of(k, level)[number];
+            const pgi_row<T> x = pgi_small_rows(k, level, 0)[place].row, y = {line.lower_y, line.upper_y, 0},
+                             z = {line.lower_z, line.upper_z, 0};
+            at[e] = line.u + place + level.inverse - level.u;
+            v[e] = 1 / pgi_diagonal(line.reaction + x.reaction, x, y, z);
+        }
+        PGI_UNROLLED
+        for (int e = 0; e < BATCH; e++)
+            if (at[e] >= 0) arrays[at[e]] = v[e];
+        if (l == k.job.levels) return;
+    }
 }
 
 // The job, as one thread does it with the others. memory: of the block, memory_bytes.
@@ -5925,9 +7652,9 @@ static PGI_HD inline void pgi_small_run(const pgi_small_job &job, char *memory, 
     PGI_THREADS(if (threads > 1) __syncthreads();)
     for (int q = job.entry + thread; q < job.levels; q += threads) pgi_small_locate(k, q);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int l = job.entry; l < job.levels; l++) pgi_small_lines(k, l);
+    pgi_small_make_lines(k);
     PGI_THREADS(if (threads > 1) __syncthreads();)
-    for (int l = job.entry; l < job.levels; l++) pgi_small_invert(k, l);
+    pgi_small_invert(k);
     pgi_small_meet(k);    // nobody reads the memory of a block that has not begun
     const pgi_small_level<T> &entry = pgi_small_at(k, job.entry);
     switch (job.task) {
@@ -6003,11 +7730,12 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     memset((void *)row, 0, sizeof *row);
                     row->row = pgi_row_of(axis, i);
                     row->weight = pgi_weight_of(axis, i);
-                    row->below = place(i + pgi_below(axis, i)) - (a ? i : 0);
-                    row->above = place(i + pgi_above(axis, i)) - (a ? i : 0);
+                    row->below = place(i + pgi_below(axis, i));
+                    row->above = place(i + pgi_above(axis, i));
                     if (coarse_n) ((pgi_pair<T> *)(host + x->pairs[a]))[i] = pgi_prolongation(t, i);
                 }
                 T *w = (T *)(host + weights);
+                if (a > 0) x->most_window[a - 1] = 1;
                 for (int i = 0; i < coarse_n; i++) {
                     pgi_window<T> window;
                     pgi_restriction(t, axis, coarse, i, 0, &window);
@@ -6016,6 +7744,7 @@ static size_t pgi_small_tables(const pg_solver *s, const pgi_hierarchy *h, char 
                     while (to - 1 > from && window.w[to - 1] == 0) to--;
                     const pgi_small_window packed = {(window.first + from) % n, to - from, (int)((char *)w - host)};
                     ((pgi_small_window *)(host + x->windows[a]))[i] = packed;
+                    if (a > 0 && x->most_window[a - 1] < packed.count) x->most_window[a - 1] = packed.count;
                     for (int e = from; e < to; e++) *w++ = window.w[e];
                 }
                 used = pgi_small_align((size_t)((char *)w - host));    // the rest of the weights is not needed
@@ -6074,8 +7803,8 @@ static int pgi_small_first(const pg_solver *s)
     return s->multigrid ? first : s->levels;
 }
 
-// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others read.
-[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int blocks[2])
+// How 2^log_blocks blocks share lines: the largest share decides, then how much of it others have ghosts of.
+[[maybe_unused]] static void pgi_small_share(const int n[3], int log_blocks, int share[2])
 {
     int64_t best = INT64_MAX;
     for (int log_y = 0; log_y <= log_blocks; log_y++) {
@@ -6084,8 +7813,8 @@ static int pgi_small_first(const pg_solver *s)
         const int64_t cost = 4 * y * z + (by > 1 ? z : 0) + (bz > 1 ? y : 0);
         if (cost >= best) continue;
         best = cost;
-        blocks[0] = by;
-        blocks[1] = bz;
+        share[0] = log_y;
+        share[1] = log_blocks - log_y;
     }
 }
 
@@ -6099,31 +7828,50 @@ template <class T> static int pgi_small_fit(pg_solver *s, char *host, int log_bl
         int64_t elements = 2 * PGI_SMALL_WORK * (int64_t)(sizeof(double) / sizeof(T));    // for the exact solver
         int64_t bytes = (int64_t)pgi_small_align(sizeof(pgi_small<T>)) + job->table_bytes;
         job->alone = log_blocks ? job->first : 0;
+        const auto take = [&](int64_t size) {
+            const int64_t at = bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>));
+            bytes += (int64_t)pgi_small_align((size_t)size);
+            return (int)at;
+        };
+        int share[2] = {0, 0};
+        pgi_small_share(level[job->first].n, log_blocks, share);
         for (int pass = 0; pass < 2; pass++)
             for (int q = job->first; q < job->levels && bytes <= limit; q++) {
                 pgi_small_level<T> *l = &level[q];
                 if (pass == 1) {
                     l->at = (int)elements;
-                    elements += 3 * l->n[0] * l->most[0] * l->most[1];
+                    elements += l->stored + 2 * l->n[0] * l->most[0] * l->most[1];
                     continue;
                 }
-                const int together = log_blocks && l->points > PGI_SMALL_ALONE;
+                const int together = log_blocks && l->points > PGI_SMALL_ALONE && q + 1 < job->levels;
                 if (together) job->alone = q + 1;
-                pgi_small_share(l->n, together ? log_blocks : 0, l->blocks);
-                for (int a = 0; a < 2; a++) l->most[a] = (l->n[1 + a] + l->blocks[a] - 1) / l->blocks[a];
+                int made = 1;
+                for (int a = 0; a < 2; a++) {
+                    l->log_blocks[a] = together ? share[a] : 0;
+                    const int last = (1 << l->log_blocks[a]) - 1;
+                    l->most[a] = (l->n[1 + a] + last) >> l->log_blocks[a];
+                    made *= q + 1 < job->levels ? (level[q + 1].n[1 + a] + last) >> l->log_blocks[a] : 0;
+                }
                 for (int a = 1; a < 3; a++)
                     for (int i = 0; i < l->n[a]; i++) {
                         pgi_small_row<T> *row = (pgi_small_row<T> *)(host + l->rows[a]) + i;
                         int low, high;
-                        row->owner = (int)((int64_t)i * l->blocks[a - 1] / l->n[a]);
-                        pgi_small_cut(l->n[a], row->owner, l->blocks[a - 1], &low, &high);
+                        row->owner = (int)(((int64_t)i << l->log_blocks[a - 1]) / l->n[a]);
+                        pgi_small_cut(l->n[a], row->owner, l->log_blocks[a - 1], &low, &high);
                         row->local = (i - low) * l->n[0] * (a == 2 ? l->most[0] : 1);
-                        row->owner *= a == 2 ? l->blocks[0] : 1;
+                        if (a == 2) row->owner <<= l->log_blocks[0];
                     }
                 const int lines = l->most[0] * l->most[1];
-                if (elements < lines * l->n[0]) elements = (lines * l->n[0] + 1) / 2 * 2;
-                l->lines_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
-                bytes += (int64_t)lines * (int)sizeof(pgi_small_line<T>);
+                l->stored = lines * l->n[0];
+                for (int e = 0; e < 4; e++) {
+                    l->ghosts[e] = l->stored;
+                    if (l->log_blocks[e / 2]) l->stored += l->most[1 - e / 2] * l->n[0];
+                }
+                if (elements < l->stored) elements = (l->stored + 1) / 2 * 2;
+                l->lines_at = take((int64_t)lines * (int)sizeof(pgi_small_line<T>));
+                l->numbers_at = take((int64_t)lines * (int)sizeof(int));
+                l->sources_at =
+                    take((int64_t)made * (made ? l->most_window[0] * l->most_window[1] : 0) * (int)sizeof(pgi_spot));
             }
         job->arrays_at = (int)(bytes - (int64_t)pgi_small_align(sizeof(pgi_small<T>)));
         bytes += elements * (int)sizeof(T);

@@ -2,7 +2,7 @@
    allows. The copy bandwidth is measured first; every time is then also given over the time that the bytes which must
    move would take at that bandwidth. README.md beside this file says how each number is made.
 
-       pg_bench [--quick] [--max N] [--backend auto|cpu|cuda] [--rows "words"] [--out FILE.json|FOLDER]
+       pg_bench [--quick] [--large] [--max N] [--backend auto|cpu|cuda] [--rows "words"] [--out FILE.json|FOLDER]
 
    Compiled with -DPG_BENCH_CUDA it times CUDA with events on device arrays; without it, the CPU back end alone. */
 
@@ -218,10 +218,20 @@ typedef struct work {
 static int sweeps(void) { return here.cuda ? SWEEPS_CUDA : SWEEPS_CPU; }
 
 static pg_status run_smooth(work *w) { return pg_smooth(w->solver, w->u, w->f, sweeps()); }
+static pg_status run_one_sweep(work *w) { return pg_smooth(w->solver, w->u, w->f, 1); }
 static pg_status run_residual(work *w) { return pg_residual(w->solver, w->u, w->f, w->r); }
 static pg_status run_apply(work *w) { return pg_apply(w->solver, w->u, w->r); }
 static pg_status run_cycle(work *w) { return pg_cycle(w->solver, w->u, w->f, 1); }
 static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
+
+/* A solve that its first check ends. */
+static pg_status run_check(work *w)
+{
+    pg_stop stop = {0};
+    stop.atol = 1e300;
+    stop.guess = PG_GUESS_U;
+    return pg_solve(w->solver, w->u, w->f, &stop);
+}
 
 static pg_status run_norm(work *w)
 {
@@ -292,9 +302,11 @@ static const operation operations[] = {
     {"jacobi sweep", PG_JACOBI, ANY, D123, run_smooth, FIXED, 3, 0},
     {"residual", PG_JACOBI, ANY, D123, run_residual, FIXED, 3, 0},
     {"apply", PG_JACOBI, ANY, D123, run_apply, FIXED, 2, 0},
+    {"residual norm", PG_JACOBI, ANY, D123, run_check, FIXED, 3, 0},
     {"norm", PG_JACOBI, ANY, D123, run_norm, FIXED, 1, 0},
     {"dot", PG_JACOBI, ANY, D123, run_dot, FIXED, 2, 0},
     {"red-black sweep", PG_RBGS, ANY, D123, run_smooth, FIXED, 3, 0},
+    {"red-black 1 sweep", PG_RBGS, ANY, D123, run_one_sweep, FIXED, 3, 0},
     {"SOR sweep", PG_SOR, ANY, D123, run_smooth, FIXED, 3, 0},
     {"V(2,1) cycle", PG_VCYCLE, ANY, D123, run_cycle, V_WORDS, 0, 0},
     {"W(2,1) cycle", PG_WCYCLE, ANY, D123, run_cycle, W_WORDS, 0, 0},
@@ -332,15 +344,18 @@ static double floor_bytes(const operation *op, unsigned precision, int dim, int 
 typedef struct shape {
     int dim, n;
     pg_centring centring;
-    int quick;                    /* also with --quick */
+    enum { ALWAYS, QUICK, LARGE, LARGE_F32 } when;   /* also with --quick; with --large, and then the FMG pass alone */
 } shape;
 
 static const shape shapes[] = {
-    {3, 64, PG_CELL, 0}, {3, 128, PG_CELL, 1}, {3, 256, PG_CELL, 0}, {3, 512, PG_CELL, 0},
-    {3, 65, PG_NODE, 0}, {3, 129, PG_NODE, 1}, {3, 255, PG_NODE, 0}, {3, 511, PG_NODE, 0},
-    {2, 129, PG_NODE, 0}, {2, 257, PG_NODE, 0}, {2, 513, PG_NODE, 1}, {2, 1025, PG_NODE, 0},
-    {2, 2049, PG_NODE, 0}, {2, 4097, PG_NODE, 0},
-    {1, 1048577, PG_NODE, 1},
+    {3, 64, PG_CELL, ALWAYS}, {3, 128, PG_CELL, QUICK}, {3, 256, PG_CELL, ALWAYS}, {3, 512, PG_CELL, ALWAYS},
+    {3, 33, PG_NODE, ALWAYS}, {3, 65, PG_NODE, ALWAYS}, {3, 129, PG_NODE, QUICK}, {3, 255, PG_NODE, ALWAYS},
+    {3, 511, PG_NODE, ALWAYS},
+    {2, 129, PG_NODE, ALWAYS}, {2, 257, PG_NODE, ALWAYS}, {2, 513, PG_NODE, QUICK}, {2, 1025, PG_NODE, ALWAYS},
+    {2, 2049, PG_NODE, ALWAYS}, {2, 4097, PG_NODE, ALWAYS},
+    {1, 1048577, PG_NODE, QUICK},
+    {3, 257, PG_NODE, LARGE}, {3, 384, PG_CELL, LARGE}, {3, 513, PG_NODE, LARGE}, {3, 768, PG_CELL, LARGE},
+    {3, 1023, PG_NODE, LARGE}, {3, 1024, PG_CELL, LARGE}, {3, 2048, PG_CELL, LARGE_F32},
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
@@ -391,7 +406,7 @@ static row rows[MAX_ROWS];
 static int row_count;
 
 static struct options {
-    int quick, max;
+    int quick, large, max;
     pg_backend backend;
     const char *rows, *out;
 } options;
@@ -454,8 +469,10 @@ static int wanted(const operation *op, const shape *s, unsigned precision)
 {
     char label[96], name[16], words[200];
     if (!(op->precisions & precision) || !(op->dims >> s->dim & 1)) return 0;
+    if (s->when >= LARGE && (!options.large || op->floor != FMG_WORDS)) return 0;
+    if (s->when == LARGE_F32 && precision != PG_F32) return 0;
     if (points_of(s) > (int64_t)options.max * options.max * options.max) return 0;
-    if (options.quick && !s->quick && bound_of(op, s, precision) == 0) return 0;
+    if (options.quick && s->when != QUICK && bound_of(op, s, precision) == 0) return 0;
     if (!options.rows) return 1;
     shape_name(s, name);
     snprintf(label, sizeof label, "%s %dD %s %s %s", op->name, s->dim, centring_name(s), name,
@@ -546,12 +563,12 @@ static void do_shape(const shape *s, unsigned precision)
             w.bytes = (size_t)points * (precision == PG_F32 ? sizeof(float) : sizeof(double));
             w.u = array_new(w.bytes);
             w.f = array_new(w.bytes);
-            w.r = array_new(w.bytes);
-            if (!w.u || !w.f || !w.r) no_arrays = "out of memory";
+            w.r = s->when < LARGE ? array_new(w.bytes) : NULL;   /* the FMG pass takes no third array */
+            if (!w.u || !w.f || (!w.r && s->when < LARGE)) no_arrays = "out of memory";
             else {
                 array_fill(w.u, points, precision);
                 array_fill(w.f, points, precision);
-                array_fill(w.r, points, precision);
+                if (w.r) array_fill(w.r, points, precision);
             }
         }
         if (!no_arrays && created != op->flags) {
@@ -724,9 +741,10 @@ static void write_json(const timing *copy, size_t copy_bytes)
 static void usage(void)
 {
     fprintf(stderr,
-            "pg_bench [--quick] [--max N] [--backend auto|cpu|cuda] [--rows \"words\"] [--out FILE.json|FOLDER]\n"
+            "pg_bench [--quick] [--large] [--max N] [--backend auto|cpu|cuda] [--rows \"words\"] [--out FILE.json|FOLDER]\n"
             "  --quick    a few sizes\n"
-            "  --max N    sizes of at most N^3 unknowns (default 512 on a GPU, 256 on a CPU)\n"
+            "  --large    also FMG passes from 257^3 to 1024^3 unknowns, and of 2048^3 in f32\n"
+            "  --max N    sizes of at most N^3 unknowns (default 512 on a GPU, 256 on a CPU; with --large 2048)\n"
             "  --rows     only rows whose name has all these words, as in \"sweep 3D cell 512^3 f64\"\n"
             "  --out      a file, or a folder (default bench/results); with --quick, --max or --rows\n"
             "             nothing is written unless --out is given\n");
@@ -739,6 +757,10 @@ static void read_options(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (!strcmp(argv[i], "--quick")) {
             options.quick = 1;
+            continue;
+        }
+        if (!strcmp(argv[i], "--large")) {
+            options.large = 1;
             continue;
         }
         if (!value) usage();
@@ -764,7 +786,7 @@ int main(int argc, char **argv)
 #endif
     if (!here.cuda && options.backend == PG_CUDA) fail("--backend cuda", "no CUDA device, or built without CUDA");
     if (!here.cuda) open_cpu();
-    if (!options.max) options.max = here.cuda ? 512 : 256;
+    if (!options.max) options.max = options.large ? 2048 : here.cuda ? 512 : 256;
 
     size_t copy_bytes;
     timing copy = measure_copy(&copy_bytes);

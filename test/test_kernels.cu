@@ -1,6 +1,7 @@
 // The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the
 // GPU against the same one of the CPU on random boxes whose sizes divide nothing.
 #define PGI_PASS_POINTS 0    // passes on the smallest grids too
+#define PGI_CACHED_POINTS 3000
 #include "../poisson_gpu.cu"
 
 #include "common.h"
@@ -521,14 +522,16 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
     });
 }
 
-// Red-black sweeps from every guess, then the restriction of the residual.
+// Red-black sweeps from every guess, then the restriction of the residual: by passes, or by what smaller levels take.
 template <class T> static void compare_red_black_passes(const pg_desc *desc, rng *r)
 {
     const int sweeps = rng_int(r, 0, 3), reversed = rng_int(r, 0, 1), head = rng_int(r, PGI_FROM_U, PGI_CORRECTED);
     const double omega = rng_uniform(r, 0.8, 1.4), limit = sizeof(T) == 4 ? 1e-5 : 1e-13;
+    const int smaller = rng_int(r, 0, 1);
     T *data[2] = {NULL, NULL};
-    compare_passes<T>(desc, r, limit, [&](pg_solver *s, const pgi_level *l, pgi_rhs rhs, int passes) {
-        pgi_level *const coarse = s->level + 1;
+    compare_passes<T>(desc, r, limit, [&](pg_solver *s, const pgi_level *level, pgi_rhs rhs, int passes) {
+        pgi_level *const coarse = s->level + 1, own = *level, *const l = &own;
+        if (smaller) l->points = -1;
         const size_t points = s->levels > 1 ? (size_t)coarse->points : 0;
         if (!points) return l->u;
         if (!data[0]) {
@@ -606,6 +609,149 @@ static void every_red_black_pass_on_the_gpu_equals_the_plain_operations(void **)
     if (!cuda_is_usable()) skip();
 #if PGI_GPU
     compare_random_passes(PG_VCYCLE);
+#endif
+}
+
+// Full multigrid's transfers between the two finest levels, residuals and sums, of grids of any pitch and alignment, on
+// the GPU against the CPU; nothing beside u may be written.
+#if PGI_GPU
+template <class T> static void compare_transfers_and_sums(const pg_desc *desc, rng *r)
+{
+    pg_solver *s[2] = {solver_with_data(desc, PG_CPU, 1), solver_with_data(desc, PG_CUDA, 1)};
+    const double limit = sizeof(T) == 4 ? 2e-5 : 2e-13;
+    const int *n = s[0]->level[0].n;
+    const size_t points = s[0]->levels > 1 ? (size_t)s[0]->level[1].points : 0;
+    double dummy[2] = {0, 0};
+    pgi_grid grid = {NULL, 0, n[0] + rng_int(r, 0, 3), 0};
+    grid.sk = grid.sj * n[1] + rng_int(r, 0, 3);
+    const size_t count = (size_t)(grid.sk * n[2]) + 8, shift = (size_t)rng_int(r, 0, 3), most = count + points;
+    T *fine = (T *)allocate(count * sizeof(T)), *coarse = (T *)allocate(points * sizeof(T)), *device;
+    T *result[2] = {(T *)allocate(most * sizeof(T)), (T *)allocate(most * sizeof(T))};
+    for (size_t q = 0; q < count; q++) fine[q] = (T)rng_uniform(r, -1, 1);
+    for (size_t q = 0; q < points; q++) coarse[q] = (T)rng_uniform(r, -1, 1);
+    assert_int_equal(cudaMalloc((void **)&device, count * sizeof(T)), cudaSuccess);
+    for (int step = 0; step < 6 && points; step++) {    // restriction and average; interpolation: full, added
+        const int to_coarse = step < 2;
+        for (int b = 0; b < 2; b++) {
+            assert_int_equal(pgi_enter_call(s[b], dummy, dummy, 0, 0, NULL), PG_OK);
+            pgi_level level = s[b]->level[0], *next = &s[b]->level[1];
+            T *const base = b ? device : (T *)allocate(count * sizeof(T));
+            grid.base = base + shift;
+            if (b)
+                assert_int_equal(cudaMemcpy(base, fine, count * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+            else
+                memcpy(base, fine, count * sizeof(T));
+            grid_from_host(s[b], next, next->u, sizeof(T), coarse);
+            s[b]->ops->restrict_faces(s[b], &level, next);
+            if (to_coarse)
+                s[b]->ops->restrict_full(s[b], &level, grid, next, next->f, step);
+            else
+                s[b]->ops->interpolate(s[b], &level, grid, next, next->u, step & 1, step >= 4);
+            assert_int_equal(s[b]->failed, PG_OK);
+            if (b) cudaDeviceSynchronize();
+            if (b)
+                assert_int_equal(cudaMemcpy(result[b], base, count * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+            else
+                memcpy(result[b], base, count * sizeof(T));
+            grid_to_host(s[b], next, next->f, sizeof(T), result[b] + count);
+            if (!b) free(base);
+        }
+        const T *const was = to_coarse ? result[0] + count : result[0],
+                       *now = to_coarse ? result[1] + count : result[1];
+        double scale = 1e-300, error = 0;
+        for (size_t q = 0; q < (to_coarse ? points : count); q++) {
+            scale = fmax(scale, fabs((double)was[q]));
+            error = pgi_max_nan(error, fabs((double)now[q] - (double)was[q]));
+            const int64_t at = (int64_t)q - (int64_t)shift;
+            const int inside =
+                at >= 0 && at / grid.sk < n[2] && at % grid.sk / grid.sj < n[1] && at % grid.sk % grid.sj < n[0];
+            if (!to_coarse && !inside && now[q] != fine[q])
+                fail_msg("something is written beside u: %s", describe(desc));
+        }
+        if (!(error <= limit * scale)) fail_msg("step %d differs by %g of %g: %s", step, error, scale, describe(desc));
+    }
+    double sums[2][5][4];    // of f, of f with its partner 1, of the residual, of u, of u with partner t
+    const size_t all = (size_t)s[0]->level[0].points;
+    const double mean = rng_int(r, 0, 1) ? 0.25 : 0;
+    for (int b = 0; b < 2 && points; b++) {
+        pg_solver *const x = s[b];
+        const pgi_level *const l = &x->level[0];
+        const pgi_grid none = pgi_no_grid();
+        assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
+        grid.base = (b ? device : fine) + shift;
+        if (b) {
+            cudaDeviceSynchronize();
+            assert_int_equal(cudaMemcpy(&x->state->mean, &mean, sizeof mean, cudaMemcpyHostToDevice), cudaSuccess);
+            assert_int_equal(cudaMemcpy(device, fine, count * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+        } else {
+            x->state->mean = mean;
+        }
+        const pgi_rhs rhs = {grid, l->faces};
+        x->ops->residual(x, l, grid, rhs, l->t);
+        assert_int_equal(x->failed, PG_OK);
+        grid_to_host(x, l, l->t, sizeof(T), result[b]);
+        for (int e = 0; e < 5; e++) {
+            x->ops->reduce(x, l,
+                           e < 2    ? PGI_RHS
+                           : e == 2 ? PGI_RESIDUAL
+                                    : PGI_FIELD,
+                           e == 1   ? PGI_ONE
+                           : e == 4 ? PGI_OTHER
+                                    : PGI_SELF,
+                           grid, e == 4 ? l->t : none, rhs);
+            assert_int_equal(x->failed, PG_OK);
+            if (b)
+                pgi_cuda_read_state(x);
+            else
+                x->host = *x->state;
+            memcpy(sums[b][e], x->host.sums, sizeof sums[b][e]);
+        }
+    }
+    double scale = 1e-300, error = 0;
+    for (size_t q = 0; q < all && points; q++) {
+        scale = fmax(scale, fabs((double)result[0][q]));
+        error = pgi_max_nan(error, fabs((double)result[0][q] - (double)result[1][q]));
+    }
+    if (!(error <= limit * scale)) fail_msg("the residual differs by %g of %g: %s", error, scale, describe(desc));
+    for (int e = 0; e < 5 && points; e++) {
+        for (int q = 0; q < 4; q++) {
+            const double of = e == 4 && q == 0 ? sums[0][4][2] * scale : sums[0][e][e == 1 && q == 0 ? 2 : q];
+            if (!(fabs(sums[0][e][q] - sums[1][e][q]) <= 10 * limit * fabs(of)))
+                fail_msg("sum %d of %d: %.17g, %.17g: %s", q, e, sums[0][e][q], sums[1][e][q], describe(desc));
+        }
+    }
+    cudaFree(device);
+    for (int b = 0; b < 2; b++) {
+        free(result[b]);
+        pg_destroy(s[b]);
+    }
+    free(fine);
+    free(coarse);
+}
+#endif
+
+static void transfers_and_sums_on_the_gpu_equal_those_on_the_cpu(void **)
+{
+    if (!cuda_is_usable()) skip();
+#if PGI_GPU
+    static double face[200 * 200];
+    static float face_single[200 * 200];
+    rng r = {13};
+    for (int q = 0; q < 200 * 200; q++) face_single[q] = (float)(face[q] = rng_uniform(&r, -1, 1));
+    for (int q = 0; q < full_or_small(600, 100); q++) {
+        problem p;
+        do random_problem(&p, &r, q % 2 ? 50 : 190, 1);
+        while (p.desc.dim == 1 || p.desc.n[0] * p.desc.n[1] * p.desc.n[2] > 80000);
+        const int single = rng_int(&r, 0, 1);
+        p.desc.flags = PG_FMG | (single ? PG_F32 : PG_F64) | (rng_int(&r, 0, 3) ? 0 : PG_SYMMETRIC);
+        for (int e = 0; e < 2 * p.desc.dim; e++)
+            if (p.desc.face[e].kind != PG_PERIODIC && rng_int(&r, 0, 1))
+                p.desc.face[e].array = single ? (void *)face_single : (void *)face;
+        if (single)
+            compare_transfers_and_sums<float>(&p.desc, &r);
+        else
+            compare_transfers_and_sums<double>(&p.desc, &r);
+    }
 #endif
 }
 
@@ -956,6 +1102,7 @@ int main(void)
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
         cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
+        cmocka_unit_test(transfers_and_sums_on_the_gpu_equal_those_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
         cmocka_unit_test(small_levels_in_one_kernel_equal_the_plain_operations),
         cmocka_unit_test(small_solves_in_one_kernel_equal_the_plain_program),
