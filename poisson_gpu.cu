@@ -294,10 +294,11 @@ template <class T> struct alignas(2 * sizeof(T)) pgi_complex {
 // Transforms along an axis. The numbers are those of the discrete cosine transforms; with `sine` the sine transform of
 // the same number. Types 2 and 3 are each other's inverse, 1 and 4 their own, but for a factor.
 enum pgi_series_kind { PGI_IDENTITY, PGI_FOURIER, PGI_HERMITIAN, PGI_DCT1, PGI_DCT2, PGI_DCT3, PGI_DCT4 };
+enum { PGI_THERE_AND_BACK = 2 };
 struct pgi_series {
     int kind, sine, n;
     int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
-    const void *twiddle;           // n complex numbers in the precision of the grids; DCT4: n/2
+    const void *twiddle;           // length + 1 complex numbers in the precision of the grids
 };
 
 // The eigenvectors of an axis as a matrix, for products in place of fast transforms. Where both ends are alike, an
@@ -332,7 +333,8 @@ struct pgi_direct {
     pgi_series series[3][2];    // forward and backward
     pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
-    int wide[3];                // GPU: pairs that a block transforms on chip; 0: by cuFFT
+    int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
+    int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
     int slots;    // CPU: pieces of the buffer
@@ -426,7 +428,8 @@ struct pgi_ops {
     void (*small)(pg_solver *, int level, pgi_grid u, pgi_rhs, int task, int zero);
     // Line relaxation: the lines of a colour at a time
     void (*relax_lines)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
-    // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms
+    // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms. backward: 0, 1, or
+    // PGI_THERE_AND_BACK with the division between
     void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
     void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
     // All of a small 2D problem at once, with the control steps of a program around it or without; on the CPU NULL
@@ -8051,6 +8054,14 @@ template <class T> static PGI_HD inline pgi_complex<T> pgi_conjugate(pgi_complex
 {
     return pgi_complex_of<T>(a.x, -a.y);
 }
+template <class T> static PGI_HD inline pgi_complex<T> pgi_sum(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x + b.x, a.y + b.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_difference(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x - b.x, a.y - b.y);
+}
 template <class T> static PGI_HD inline pgi_complex<T> pgi_plus_i(pgi_complex<T> a, pgi_complex<T> b)    // a + i b
 {
     return pgi_complex_of<T>(a.x - b.y, a.y + b.x);
@@ -8079,98 +8090,193 @@ static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
     return (int)(((m < n2 ? m : m < 2 * n2 ? 2 * n2 - m : m - 2 * n2) - 1) / 2);
 }
 
-// What the complex transforms take at m, from the pair of columns get(i). The cosine transforms of types 2 and 3: J.
-// Makhoul 1980; a sine transform is the cosine transform of the same type with signs and a reversal.
-template <class T, class Get> static PGI_HD inline pgi_complex<T> pgi_before(const pgi_series &s, int m, Get get)
+// A transform is steps, complex transforms and steps. A step before takes a few values of the pair of columns, get(i),
+// and gives the complex transforms theirs: put(transform, m, value). The cosine transforms of types 2 and 3: J. Makhoul
+// 1980; a sine transform is the cosine transform of the same type with signs and a reversal. Type 1 is a complex
+// transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones again have an even
+// number of intervals, the odd ones are of type 3 and half the length, and the even ones are cut once more.
+static PGI_HD inline int pgi_steps(const pgi_series &s)
 {
-    const int n = s.n;
+    return s.kind == PGI_DCT4 ? s.length : (s.kind == PGI_DCT1 ? s.length : s.n) / 2 + 1;
+}
+
+template <class T> static PGI_HD inline pgi_complex<T> pgi_swapped(pgi_complex<T> a)
+{
+    return pgi_complex_of<T>(a.y, a.x);
+}
+
+// What an inverse complex transform of type 3 takes at m and at r = n - m, from the values there.
+template <class T, class Put>
+static PGI_HD inline void pgi_before_type3(pgi_complex<T> a, pgi_complex<T> b, pgi_complex<T> w, int m, int r, Put put)
+{
+    if (m == 0) {
+        put(m, a);
+        return;
+    }
+    put(m, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
+    if (r > m) put(r, pgi_times(w, pgi_plus_i(a, b)));
+}
+
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_before(const pgi_series &s, int m, const Get &get, const Put &put)
+{
+    const int n = s.n, r = s.length - m, both = m > 0 && r > m;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T sign = s.sine ? (T)-1 : (T)1;
+    const auto first = [&](int at, pgi_complex<T> v) { put(0, at, v); };
     switch (s.kind) {
     case PGI_HERMITIAN: {
-        const int r = n - m;
-        if (m == 0 || m == r) return get(m);
-        return m < r ? pgi_minus_i(get(m), get(r)) : pgi_plus_i(get(r), get(m));
+        const pgi_complex<T> a = get(m), b = both ? get(r) : a;
+        put(0, m, both ? pgi_minus_i(a, b) : a);
+        if (both) put(0, r, pgi_plus_i(a, b));
+        return;
     }
     case PGI_DCT1: {
-        const int half = s.length / 2, mirrored = m > half, i = mirrored ? s.length - m : m;
-        if (!s.sine) return get(i);
-        if (i == 0 || i == half) return pgi_complex_of<T>(0, 0);
-        return pgi_scaled(get(i - 1), mirrored ? (T)-1 : (T)1);
+        const int end = s.length * (s.count - 1);
+        const auto value = [&](int i) {
+            return s.sine && (i == 0 || i == end) ? pgi_complex_of<T>(0, 0) : get(i - s.sine);
+        };
+        pgi_complex<T> a = value(m), b = value(r);
+        if (s.count == 3) {
+            const pgi_complex<T> c = pgi_scaled(value(end - m), sign), d = pgi_scaled(value(s.length + m), sign);
+            const pgi_complex<T> low = pgi_scaled(pgi_difference(a, c), (T)0.5),
+                                 high = pgi_scaled(pgi_difference(b, d), (T)0.5);
+            a = pgi_sum(a, c);
+            b = pgi_sum(b, d);
+            pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[m], m, r,
+                             [&](int at, pgi_complex<T> v) { put(2, at, pgi_swapped(v)); });
+        }
+        const pgi_complex<T> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
+        put(0, m, sum);
+        put(1, m, pgi_times(rest, w[2 * m]));
+        if (!both) return;
+        put(0, r, pgi_scaled(sum, sign));
+        put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(w[2 * m])), sign));
+        return;
     }
-    case PGI_DCT2: {
-        const int i = 2 * (int64_t)m < n ? 2 * m : 2 * (n - m) - 1;
-        return pgi_scaled(get(i), s.sine && i % 2 ? (T)-1 : (T)1);
-    }
+    case PGI_DCT2:
+        if (2 * (int64_t)m < n) put(0, m, get(2 * m));
+        if (2 * (int64_t)m + 1 < n) put(0, n - 1 - m, pgi_scaled(get(2 * m + 1), sign));
+        return;
     case PGI_DCT3: {
-        const pgi_complex<T> a = get(s.sine ? n - 1 - m : m);
-        if (m == 0) return a;
-        return pgi_times(pgi_conjugate(w[m]), pgi_minus_i(a, get(s.sine ? m - 1 : n - m)));
+        const pgi_complex<T> a = get(s.sine ? n - 1 - m : m), b = m == 0 ? a : get(s.sine ? m - 1 : r);
+        pgi_before_type3(a, b, w[m], m, r, first);
+        return;
     }
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
             const int i = pgi_odd_index(n, m, &negative);
-            return pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1);
+            put(0, m, pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
+            return;
         }
-        const int second = m >= s.length, j = m - (second ? s.length : 0);
-        const pgi_complex<T> a = get(2 * j), b = pgi_scaled(get(n - 1 - 2 * j), s.sine ? (T)-1 : (T)1);
-        return pgi_times(second ? pgi_complex_of(a.y, b.y) : pgi_complex_of(a.x, b.x), w[j]);
+        const pgi_complex<T> a = get(2 * m), b = pgi_scaled(get(n - 1 - 2 * m), sign);
+        put(0, m, pgi_times(pgi_complex_of(a.x, b.x), w[m]));
+        put(1, m, pgi_times(pgi_complex_of(a.y, b.y), w[m]));
+        return;
     }
-    default: return get(m);
+    default:
+        put(0, m, get(m));
+        if (both) put(0, r, get(r));
     }
 }
 
-// The pair of columns at k, from what the complex transforms gave: at(m).
-template <class T, class At> static PGI_HD inline pgi_complex<T> pgi_after(const pgi_series &s, int k, At at)
+// A step after: from what the complex transforms gave, at(transform, m), values of the pair of columns: put(k, value).
+template <class T, class At, class Put>
+static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, Put &put)
 {
-    const int n = s.n, turned = s.sine ? n - 1 - k : k;
+    const int n = s.n, r = s.length - m, both = m > 0 && r > m;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
-    const T half = (T)0.5;
+    const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
     switch (s.kind) {
     case PGI_FOURIER: {
-        const int r = n - k;
-        if (k == 0 || k == r) return at(k);
-        const pgi_complex<T> a = at(k), b = at(r);
-        return k < r ? pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y))
-                     : pgi_complex_of<T>(half * (a.y - b.y), half * (b.x - a.x));
+        const pgi_complex<T> a = at(0, m), b = both ? at(0, r) : a;
+        put(m, pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y)));
+        if (both) put(r, pgi_complex_of<T>(half * (b.y - a.y), half * (a.x - b.x)));
+        return;
     }
     case PGI_DCT1: {
-        const pgi_complex<T> a = at(s.sine ? k + 1 : k);
-        return s.sine ? pgi_complex_of<T>(-half * a.y, half * a.x) : pgi_scaled(a, half);
+        const int apart = s.count - 1;
+        const auto give = [&](int frequency, pgi_complex<T> v) {
+            if (frequency >= s.sine && frequency - s.sine < n) put(frequency - s.sine, v);
+        };
+        const auto turned = [&](pgi_complex<T> v) {
+            return s.sine ? pgi_complex_of<T>(-half * v.y, half * v.x) : pgi_scaled(v, half);
+        };
+        give(2 * m * apart, turned(at(0, m)));
+        give((2 * m + 1) * apart, turned(at(1, m)));
+        if (s.count < 3) return;
+        give(4 * m + 1, pgi_swapped(at(2, m)));
+        give(4 * m + 3, pgi_scaled(pgi_swapped(at(2, r - 1)), sign));
+        return;
     }
     case PGI_DCT2: {
-        if (turned == 0) return at(0);
-        const pgi_complex<T> a = pgi_times(w[turned], at(turned)),
-                             b = pgi_times(pgi_conjugate(w[turned]), at(n - turned));
-        return pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y));
+        const pgi_complex<T> a = at(0, m);
+        if (m == 0) {
+            put(s.sine ? n - 1 : 0, a);
+            return;
+        }
+        const pgi_complex<T> p = pgi_times(w[m], a), q = pgi_times(pgi_conjugate(w[m]), at(0, r));
+        put(s.sine ? n - 1 - m : m, pgi_complex_of<T>(half * (p.x + q.x), half * (p.y + q.y)));
+        if (both) put(s.sine ? m - 1 : r, pgi_complex_of<T>(half * (q.y - p.y), half * (p.x - q.x)));
+        return;
     }
-    case PGI_DCT3: return pgi_scaled(at(k % 2 ? n - 1 - k / 2 : k / 2), s.sine && k % 2 ? (T)-1 : (T)1);
+    case PGI_DCT3:
+        if (2 * (int64_t)m < n) put(2 * m, at(0, m));
+        if (2 * (int64_t)m + 1 < n) put(2 * m + 1, pgi_scaled(at(0, n - 1 - m), sign));
+        return;
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
-            const int p = pgi_odd_place(n, turned, &negative), f = (int)(2 * (int64_t)p % n);
-            const pgi_complex<T> a = at(f), b = at(f ? n - f : 0);
-            const T root = (T)0.35355339059327376220, sign = (negative + p) % 2 ? -root : root;
-            const T c = n % 8 == 1 || n % 8 == 7 ? sign : -sign, d = n % 8 < 4 ? sign : -sign;    // of pi n / 4, halved
-            return pgi_complex_of<T>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x));
+            const int p = pgi_odd_place(n, s.sine ? n - 1 - m : m, &negative), f = (int)(2 * (int64_t)p % n);
+            const pgi_complex<T> a = at(0, f), b = at(0, f ? n - f : 0);
+            const T root = (T)0.35355339059327376220, signed_root = (negative + p) % 2 ? -root : root;
+            const T c = n % 8 == 1 || n % 8 == 7 ? signed_root : -signed_root;    // of pi n / 4, halved
+            const T d = n % 8 < 4 ? signed_root : -signed_root;
+            put(m, pgi_complex_of<T>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x)));
+            return;
         }
-        const int odd = turned % 2, j = odd ? (n - 1 - turned) / 2 : turned / 2;
-        const pgi_complex<T> a = pgi_times(w[j], at(j)), b = pgi_times(w[j], at(s.length + j));
-        return odd ? pgi_complex_of<T>(-a.y, -b.y) : pgi_complex_of<T>(a.x, b.x);
+        const pgi_complex<T> a = pgi_times(w[m], at(0, m)), b = pgi_times(w[m], at(1, m));
+        put(s.sine ? n - 1 - 2 * m : 2 * m, pgi_complex_of<T>(a.x, b.x));
+        put(s.sine ? 2 * m : n - 1 - 2 * m, pgi_complex_of<T>(-a.y, -b.y));
+        return;
     }
-    default: return at(k);
+    default:
+        put(m, at(0, m));
+        if (both) put(r, at(0, r));
     }
 }
 
-// Where element m of a pair lies in the buffer. DCT4 has two complex transforms a pair.
+// Where value i waits on chip for its step before: at a place to which that very step gives something.
+static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
+{
+    const int n = s.n;
+    *transform = 0;
+    switch (s.kind) {
+    case PGI_DCT1: {
+        const int j = i + s.sine;
+        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
+        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
+    }
+    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
+    case PGI_DCT3: return s.sine ? n - 1 - i : i;
+    case PGI_DCT4: {
+        int negative;
+        if (n % 2) return pgi_odd_place(n, i, &negative);
+        *transform = i % 2;
+        return (i % 2 ? n - 1 - i : i) / 2;
+    }
+    default: return i;
+    }
+}
+
+// Where element m of a transform of a pair lies in the buffer.
 struct pgi_spread {
     int64_t element, transform, pair;
-    int padded;    // a gap after every eight elements, for the banks of shared memory
 };
-static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int length, int m, int64_t pair)
+static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int transform, int m, int64_t pair)
 {
-    const int second = m >= length, e = m - (second ? length : 0);
-    return (p.padded ? e + (e >> 3) : e) * p.element + second * p.transform + pair * p.pair;
+    return m * p.element + transform * p.transform + pair * p.pair;
 }
 
 static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
@@ -8238,41 +8344,50 @@ template <class T> struct pgi_pair_reader {
         return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
     }
 };
-template <class T> struct pgi_buffer_reader {
-    const pgi_complex<T> *buffer;
+// What the complex transforms of a pair take and give.
+template <class T> struct pgi_pair_buffer {
+    pgi_complex<T> *buffer;
     const pgi_spread &spread;
-    int length;
     int64_t pair;
-    int swapped;    // real and imaginary part: an inverse transform is a forward one of swapped numbers
-    PGI_HD pgi_complex<T> operator()(int m) const
+    PGI_HD pgi_complex<T> operator()(int transform, int m) const
     {
-        const pgi_complex<T> v = buffer[pgi_spread_at(spread, length, m, pair)];
-        return swapped ? pgi_complex_of(v.y, v.x) : v;
+        return buffer[pgi_spread_at(spread, transform, m, pair)];
+    }
+    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const
+    {
+        buffer[pgi_spread_at(spread, transform, m, pair)] = v;
+    }
+};
+template <class T> struct pgi_pair_writer {
+    T *low, *high;    // high: NULL where there is no such column, low: neither
+    int64_t stride;
+    PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
+        : low(NULL), high(NULL), stride(axis == 0   ? 1
+                                        : axis == 1 ? to.sj
+                                                    : to.sk)
+    {
+        int at[4];
+        if (column >= columns) return;
+        pgi_column_place(n, axis, column, at);
+        low = u + pgi_offset(at, to);
+        if (column + 1 >= columns) return;
+        pgi_column_place(n, axis, column + 1, at);
+        high = u + pgi_offset(at, to);
+    }
+    PGI_HD void operator()(int k, pgi_complex<T> v) const
+    {
+        T *const p = low + k * stride, *const q = high + k * stride;
+        if (!low) return;
+        if (high && pgi_is_pair(p, q)) {
+            *(pgi_complex<T> *)p = v;
+            return;
+        }
+        *p = v.x;
+        if (high) *q = v.y;
     }
 };
 
 }    // namespace
-
-// Writes element k of a pair of columns.
-template <class T> static PGI_HD inline void pgi_write_pair(const int n[3], int axis, int64_t column, int64_t columns,
-                                                            int k, pgi_complex<T> v, T *u, const pgi_grid &to)
-{
-    const int64_t along = k * (axis == 0 ? 1 : axis == 1 ? to.sj : to.sk);
-    int low[4], high[4];
-    if (column >= columns) return;
-    pgi_column_place(n, axis, column, low);
-    T *const p = u + pgi_offset(low, to) + along;
-    if (column + 1 == columns) {
-        *p = v.x;
-        return;
-    }
-    pgi_column_place(n, axis, column + 1, high);
-    T *const q = u + pgi_offset(high, to) + along;
-    if (pgi_is_pair(p, q))
-        *(pgi_complex<T> *)p = v;
-    else
-        *p = v.x, *q = v.y;
-}
 
 // ---- elimination, for both back ends ----
 
@@ -8500,15 +8615,20 @@ static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double al
     return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
 }
 
-// The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem.
-static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
+// The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem. sum: of
+// those of the axes.
+static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scale, int *resonant)
 {
-    const double sum = (d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], total = sum + alpha;
+    const double total = sum + alpha;
     if (alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha)) {
         *resonant = 1;
         return 0;
     }
-    return total == 0 ? 0 : d.scale / total;
+    return total == 0 ? 0 : scale / total;
+}
+static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
+{
+    return pgi_inverse_of((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], alpha, d.scale, resonant);
 }
 
 // ---- the plan, on the host ----
@@ -8570,9 +8690,11 @@ static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *sca
         series[0].kind = PGI_DCT2, series[1].kind = PGI_DCT3;
         *scale /= n;
     } else {
+        const int intervals = n - 1 + 2 * low, even = intervals % 2 == 0;
         series[0].kind = series[1].kind = PGI_DCT1;
-        series[0].length = series[1].length = 2 * (n - 1 + 2 * low);
-        *scale *= 2.0 / (n - 1 + 2 * low);
+        series[0].length = series[1].length = even ? intervals / 2 : intervals;
+        series[0].count = series[1].count = even ? 3 : 2;
+        *scale *= 2.0 / intervals;
     }
     for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
 }
@@ -8713,6 +8835,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     pgi_direct *d = &s->direct;
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
     d->lines.scale = 1;
+    d->fused = -1;
     s->together = s->mixed ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     int other;
     d->lines.line = pgi_line_axis(line, &other);
@@ -8842,14 +8965,15 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
         const int type4 = series->kind == PGI_DCT4;
         pgi_complex<T> *w = NULL;
         const void *twiddle = NULL;
-        if ((type4 && n % 2 == 0) || series->kind == PGI_DCT2 || series->kind == PGI_DCT3)
-            twiddle = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
-        for (int k = 0; k < series->length && w; k++) {
-            const pgi_complex<double> root = type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * n);
+        if (series->kind != PGI_FOURIER && !(type4 && n % 2))
+            twiddle = pgi_take_table(arena, ((size_t)series->length + 1) * sizeof(pgi_complex<T>), (void **)&w);
+        for (int k = 0; k <= series->length && w; k++) {
+            const pgi_complex<double> root =
+                type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)series->length);
             w[k].x = (T)root.x, w[k].y = (T)root.y;
         }
         d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
-        if (s->cuda && !d->wide[a]) continue;
+        if (s->cuda && !d->on_chip[a]) continue;
         w = NULL;
         d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
         for (int k = 0; k < series->length && w; k++) {
@@ -8878,14 +9002,18 @@ static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_
         s->ops->flat(s, l, rhs, u, 0);
         return;
     }
+    const int fused = s->direct.fused;
     for (int a = 0; a < 3; a++) {
-        if (!pgi_is_transformed(s, a)) continue;
+        if (!pgi_is_transformed(s, a) || a == fused) continue;
         s->ops->transform(s, l, a, 0, rhs, u);
         rhs = pgi_rhs_of(u);
     }
-    s->ops->eliminate(s, l, rhs, u);
+    if (fused < 0)
+        s->ops->eliminate(s, l, rhs, u);
+    else
+        s->ops->transform(s, l, fused, PGI_THERE_AND_BACK, rhs, u);
     for (int a = 2; a >= 0; a--)
-        if (pgi_is_transformed(s, a)) s->ops->transform(s, l, a, 1, pgi_rhs_of(u), u);
+        if (pgi_is_transformed(s, a) && a != fused) s->ops->transform(s, l, a, 1, pgi_rhs_of(u), u);
 }
 
 // ---- the CPU ----
@@ -8957,14 +9085,15 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
     const int64_t columns = pgi_columns(s, axis);
-    const int total = series.length * series.count;
-    const pgi_spread spread = {W, (int64_t)series.length * W, 1, 0};
+    const int total = series.length * series.count, steps = pgi_steps(series);
+    const pgi_spread spread = {W, (int64_t)series.length * W, 1};
     T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
         pgi_complex<T> *x = (pgi_complex<T> *)memory, *y = x + (int64_t)total * W, *result = x;
         for (int w = 0; w < W; w++) {
             const pgi_pair_reader<T> get(b, from, axis, l->n, first + 2 * w, columns);
-            for (int m = 0; m < total; m++) x[(int64_t)m * W + w] = pgi_before<T>(series, m, get);
+            const pgi_pair_buffer<T> put = {x, spread, w};
+            for (int m = 0; m < steps; m++) pgi_before<T>(series, m, get, put);
         }
         for (int64_t q = 0; q < series.count; q++) {
             const int64_t at = q * series.length * W;
@@ -8977,11 +9106,11 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
                      at;
 #endif
         }
-        for (int k = 0; k < series.n; k++)
-            for (int w = 0; w < W && first + 2 * w < columns; w++) {
-                const pgi_buffer_reader<T> at = {result, spread, series.length, w, 0};
-                pgi_write_pair(l->n, axis, first + 2 * w, columns, k, pgi_after<T>(series, k, at), u, to);
-            }
+        for (int w = 0; w < W && first + 2 * w < columns; w++) {
+            const pgi_pair_writer<T> put(u, to, axis, l->n, first + 2 * w, columns);
+            const pgi_pair_buffer<T> at = {result, spread, w};
+            for (int m = 0; m < steps; m++) pgi_after<T>(series, m, at, put);
+        }
     });
 }
 
@@ -9074,8 +9203,7 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
 // Transforms along x are contiguous in the buffer, others lie side by side.
 static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
 {
-    const pgi_spread side_by_side = {s.count * pairs, pairs, 1, 0},
-                     in_a_row = {1, s.length, (int64_t)s.count * s.length, 0};
+    const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
     return contiguous ? in_a_row : side_by_side;
 }
 
@@ -9090,24 +9218,25 @@ struct pgi_chunk {
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
 {
-    const unsigned total = (unsigned)(series.length * series.count), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const unsigned steps = (unsigned)pgi_steps(series), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const unsigned pair = c.contiguous ? e / total : e % c.pairs, m = c.contiguous ? e % total : e / c.pairs;
-    if (pair >= c.pairs || m >= total) return;
+    const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
+    if (pair >= c.pairs || m >= steps) return;
     const pgi_pair_reader<T> get(b, from, c.axis, n, 2 * (c.first + pair), c.columns);
-    buffer[pgi_spread_at(c.spread, series.length, (int)m, pair)] = pgi_before<T>(series, (int)m, get);
+    const pgi_pair_buffer<T> put = {buffer, c.spread, pair};
+    pgi_before<T>(series, (int)m, get, put);
 }
 
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, const pgi_complex<T> *buffer)
+    pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, pgi_complex<T> *buffer)
 {
-    const unsigned total = (unsigned)series.n, e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const unsigned steps = (unsigned)pgi_steps(series), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const unsigned pair = c.contiguous ? e / total : e % c.pairs, k = c.contiguous ? e % total : e / c.pairs;
-    if (pair >= c.pairs || k >= total) return;
-    const pgi_buffer_reader<T> at = {buffer, c.spread, series.length, pair, 0};
-    pgi_write_pair(n, c.axis, 2 * (c.first + pair), c.columns, (int)k, pgi_after<T>(series, (int)k, at),
-                   pgi_data<T>(to), to);
+    const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
+    if (pair >= c.pairs || m >= steps) return;
+    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, 2 * (c.first + pair), c.columns);
+    const pgi_pair_buffer<T> at = {buffer, c.spread, pair};
+    pgi_after<T>(series, (int)m, at, put);
 }
 
 // The columns of an elimination: in u, or side by side in the buffer.
@@ -9117,28 +9246,32 @@ struct pgi_lines {
     int staged;
 };
 
-// A part of at most PGI_SHORT rows, whose pivots stay in registers.
-enum { PGI_SHORT = 8 };
-struct pgi_short_part {
-    double inverse[PGI_SHORT], to_before[PGI_SHORT], r[PGI_SHORT];
+// A part of at most ROWS rows, whose pivots stay in registers. A flat problem's have eight, others ten: 640 rows in 64
+// parts.
+enum { PGI_SHORT = 8, PGI_KEPT = 10 };
+template <int ROWS> struct pgi_short_part {
+    double inverse[ROWS], to_before[ROWS], r[ROWS];
 };
 
-template <class Load> static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first,
-                                                                   int last, double scale, double mean, Load load,
-                                                                   pgi_short_part *p, pgi_separator *own,
-                                                                   pgi_head_row *head)
+template <int ROWS, class Load>
+static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
+                                             double mean, Load load, pgi_short_part<ROWS> *p, pgi_separator *own,
+                                             pgi_head_row *head)
 {
     double s = 0, z = 0, r = 0, inverse = 0;
     pgi_head_row h = {1, 0, 0, 0};
     PGI_UNROLLED
-    for (int q = 0; q < PGI_SHORT; q++) {
+    for (int q = 0; q < ROWS; q++)
+        p->r[q] = first + q <= last ? (double)load(first + q) : 0;    // all under way at once
+    PGI_UNROLLED
+    for (int q = 0; q < ROWS; q++) {
         const int k = first + q;
         if (k > last) continue;
         const pgi_row<double> row = pgi_row_of(axis, k);
         const double factor = q > 0 ? -row.lower * inverse : 0;
         s = row.reaction + mu + factor * s;
         z = q > 0 ? factor * z : -row.lower;
-        r = scale * (double)load(k) - mean + factor * r;
+        r = scale * p->r[q] - mean + factor * r;
         if (k == last) {
             own->l = z, own->v = -row.upper, own->s = s, own->r = r;
             continue;
@@ -9154,14 +9287,14 @@ template <class Load> static __device__ inline void pgi_short_down(const pgi_axi
     *head = h;
 }
 
-template <class Store> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first, int last,
-                                                                  double before, double x_last, const pgi_short_part &p,
-                                                                  Store store)
+template <int ROWS, class Store> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first,
+                                                                            int last, double before, double x_last,
+                                                                            const pgi_short_part<ROWS> &p, Store store)
 {
     double next = x_last;
     store(last, x_last);
     PGI_UNROLLED
-    for (int q = PGI_SHORT - 2; q >= 0; q--) {
+    for (int q = ROWS - 2; q >= 0; q--) {
         const int k = first + q;
         if (k >= last) continue;
         next = (p.r[q] - pgi_row_of(axis, k).upper * next + p.to_before[q] * before) * p.inverse[q];
@@ -9172,8 +9305,9 @@ template <class Store> static __device__ inline void pgi_short_up(const pgi_axis
 // A block eliminates PGI_BLOCK / parts lines, a thread one part of a line: `inside` says whether of one that is there.
 // mu: what the other axes and alpha add to it. x: room for its values, in memory as c says (with mu < 0 they are
 // there). load(row) gives the right-hand side, store(row, value) takes the solution; IN_PLACE: to the same memory. The
-// parts' separators are solved for by cyclic reduction of all of them in parallel.
-template <int CUT, int SHORT, int IN_PLACE, class T, class Load, class Store>
+// parts' separators are solved for by cyclic reduction of all of them in parallel. SHORT: the most rows of a part, that
+// are kept in registers; 0: any number, in memory.
+template <int SHORT, int IN_PLACE, class T, class Load, class Store>
 static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int parts, int inside, double mu,
                                                   double alpha, T *x, const pgi_column &c, double shared[4][PGI_BLOCK],
                                                   int *resonant, Load load, Store store)
@@ -9200,9 +9334,9 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
     const double mean = d.singular ? d.scale * share() : 0;
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    pgi_short_part kept;
+    pgi_short_part<SHORT ? SHORT : 1> kept;
     if (positive && SHORT) pgi_short_down(d.rows, mu, first, last, d.scale, mean, load, &kept, &own, &head);
-    if (positive && !SHORT) pgi_line_down<CUT>(d.rows, mu, first, last, d.scale, mean, load, x, c, &own, &head);
+    if (positive && !SHORT) pgi_line_down<1>(d.rows, mu, first, last, d.scale, mean, load, x, c, &own, &head);
     shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
     __syncthreads();
     const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
@@ -9226,12 +9360,12 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
     __syncthreads();
     const double low = shared[0][before];
     if (positive && SHORT) pgi_short_up(d.rows, first, last, low, x_last, kept, store);
-    if (positive && !SHORT) pgi_line_up<CUT>(d.rows, mu, first, last, low, x_last, x, c, store);
+    if (positive && !SHORT) pgi_line_up<1>(d.rows, mu, first, last, low, x_last, x, c, store);
     if (!d.singular || !IN_PLACE) return;
     const double shift = share();
     for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
 }
-template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
+template <class T, int SHORT> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_eliminate_kernel(pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
 {
     __shared__ double shared[4][PGI_BLOCK];
@@ -9246,8 +9380,8 @@ template <class T, int CUT> static __global__ void __launch_bounds__(PGI_BLOCK)
     const pgi_column c = {lines.stride, lines.columns,
                           d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
     const pgi_values<T> values = {x, c.stride};
-    pgi_eliminate_lines<CUT, 0, 1>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
-                                   &state->resonant, values, values);
+    pgi_eliminate_lines<SHORT, 1>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
+                                  &state->resonant, values, values);
 }
 
 template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
@@ -9268,16 +9402,20 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
 
 // ---- transforms on chip: one kernel from columns to columns ----
 
-// Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory, between
-// two buffers that take turns: the grid is read and written once. Other lengths take cuFFT.
-enum { PGI_STAGES = 16, PGI_CHIP_BYTES = 74 * 1024 };    // so much leaves room for three blocks a multiprocessor
+// Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory: the
+// grid is read and written once. Every thread takes up to PGI_CHIP_VALUES values at a stage, so that all are read
+// before the first is written. Other lengths take cuFFT.
+enum { PGI_STAGES = 16, PGI_CHIP_VALUES = 8, PGI_CHIP_BYTES = 100 * 1024 };    // so much leaves room for two blocks
+template <class T> static constexpr int pgi_chip_threads() { return sizeof(T) == sizeof(double) ? 384 : 512; }
 struct pgi_chip {
-    int axis, contiguous, wide;    // pairs of columns a block takes
+    int axis, log_wide;    // pairs of columns a block takes
     int64_t columns;
-    pgi_spread spread;
-    int half;    // numbers of one buffer
+    int lanes;        // threads that make one transform
+    int transform;    // from one transform of a pair to the next
     const void *roots;
     int stages;
+    int step[PGI_STAGES];    // the length over the radix: from the loop's count, lest its addresses be kept for all
+    unsigned inverse[PGI_STAGES];    // 2^32 over the product of the radices before, rounded up
     unsigned char radix[PGI_STAGES];
 };
 
@@ -9298,15 +9436,6 @@ static constexpr PGI_HD double pgi_odd_sine(int p, int q)
                      : (q == 1   ? 0.78183148246802980871
                         : q == 2 ? 0.97492791218182360702
                                  : 0.43388373911755812048);
-}
-
-template <class T> static PGI_HD inline pgi_complex<T> pgi_sum(pgi_complex<T> a, pgi_complex<T> b)
-{
-    return pgi_complex_of<T>(a.x + b.x, a.y + b.y);
-}
-template <class T> static PGI_HD inline pgi_complex<T> pgi_difference(pgi_complex<T> a, pgi_complex<T> b)
-{
-    return pgi_complex_of<T>(a.x - b.x, a.y - b.y);
 }
 
 // The forward transform of P numbers.
@@ -9362,98 +9491,242 @@ template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T>
     }
 }
 
-// One stage of the transforms of a block (Stockham's order), from x to y. side: the product of the radices before.
-template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi_chip &c, int length, int units,
-                                                                       int side, const pgi_complex<T> *x,
-                                                                       pgi_complex<T> *y)
-{
-    const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
-    const int butterflies = length / P, unit_step = c.contiguous ? (int)c.spread.transform : 1;
-    const auto place = [&](int m, int unit) { return (c.contiguous ? m + (m >> 3) : m * units) + unit * unit_step; };
-    for (int e = (int)threadIdx.x; e < butterflies * units; e += PGI_BLOCK) {
-        const int unit = c.contiguous ? e / butterflies : e % units, at = c.contiguous ? e % butterflies : e / units;
-        const int base = at / side * side, rest = at - base;    // base: of the twiddle's angle too
-        pgi_complex<T> v[P];
-        PGI_UNROLLED
-        for (int r = 0; r < P; r++) v[r] = x[place(at + r * butterflies, unit)];
-        pgi_butterfly<P>(v);
-        PGI_UNROLLED
-        for (int k = 0; k < P; k++) {
-            if (k > 0) v[k] = pgi_times(v[k], roots[base * k]);
-            y[place(P * base + rest + k * side, unit)] = v[k];
-        }
-    }
-}
+static PGI_HD inline int pgi_padded(int m) { return m + (m >> 3); }    // gaps, for the banks of shared memory
 
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_chip_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c)
+// One stage of the transforms of a block (Stockham's order), in place. side: the product of the radices before. x: the
+// transform of this thread, which takes butterflies from `own` on; beyond the length: none.
+template <int P, class T>
+static __device__ inline void pgi_chip_stage(const pgi_chip &c, int stage, int side, int own, pgi_complex<T> *x)
 {
-    PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
-    const int total = series.length * series.count, units = c.wide * series.count;
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    pgi_complex<T> *x = memory, *y = memory + c.half;
-    const int64_t first = 2 * (int64_t)blockIdx.x * c.wide;
-    const int beside = c.contiguous ? 1 : c.wide, begin = (int)threadIdx.x / beside, step = PGI_BLOCK / beside;
-    for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
-        const pgi_pair_reader<T> get(b, from, c.axis, n, first + 2 * pair, c.columns);
-        for (int m = begin; m < total; m += step) {
-            const pgi_complex<T> v = pgi_before<T>(series, m, get);
-            x[pgi_spread_at(c.spread, series.length, m, pair)] = series.inverse ? pgi_complex_of(v.y, v.x) : v;
-        }
-    }
-    int side = 1;
-    for (int q = 0; q < c.stages; q++) {
-        __syncthreads();
-        switch (c.radix[q]) {
-        case 2: pgi_chip_stage<2>(c, series.length, units, side, x, y); break;
-        case 3: pgi_chip_stage<3>(c, series.length, units, side, x, y); break;
-        case 4: pgi_chip_stage<4>(c, series.length, units, side, x, y); break;
-        case 5: pgi_chip_stage<5>(c, series.length, units, side, x, y); break;
-        case 7: pgi_chip_stage<7>(c, series.length, units, side, x, y); break;
-        default: pgi_chip_stage<8>(c, series.length, units, side, x, y);
-        }
-        side *= c.radix[q];
-        pgi_complex<T> *const swap = x;
-        x = y;
-        y = swap;
+    enum { COUNT = P > 4 ? 1 : P == 3 ? 2 : PGI_CHIP_VALUES / P };
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
+    const int step = c.step[stage], lanes = c.lanes, log_wide = c.log_wide;
+    const unsigned inverse = c.inverse[stage];
+    pgi_complex<T> v[COUNT][P];
+    PGI_UNROLLED
+    for (int q = 0; q < COUNT; q++) {
+        const int at = own + q * lanes < step ? own + q * lanes : 0;    // those beyond work in vain
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) v[q][r] = x[pgi_padded(at + r * step) << log_wide];
     }
     __syncthreads();
-    for (int pair = (int)threadIdx.x % beside; pair < c.wide; pair += beside) {
-        const pgi_buffer_reader<T> at = {x, c.spread, series.length, pair, series.inverse};
-        for (int k = begin; k < series.n; k += step)
-            pgi_write_pair(n, c.axis, first + 2 * pair, c.columns, k, pgi_after<T>(series, k, at), pgi_data<T>(to), to);
+    PGI_UNROLLED
+    for (int q = 0; q < COUNT; q++) {
+        const int at = own + q * lanes < step ? own + q * lanes : 0;
+        const int base = side == 1 ? at : (int)((uint64_t)(unsigned)at * inverse >> 32) * side;    // at / side * side
+        const int to = P * base + (at - base);
+        pgi_butterfly<P>(v[q]);
+        if (stage + 1 < c.stages) {
+            pgi_complex<T> w[P];
+            PGI_UNROLLED
+            for (int k = 1; k < P; k++) {    // eight: three from memory, the others as products of two
+                const int low = k & -k;
+                w[k] = P == 8 && low != k ? pgi_times(w[low], w[k - low]) : roots[base * k];
+                v[q][k] = pgi_times(v[q][k], w[k]);
+            }
+        }
+        if (own + q * lanes >= step) continue;
+        PGI_UNROLLED
+        for (int k = 0; k < P; k++) x[pgi_padded(to + k * side) << log_wide] = v[q][k];
+    }
+    __syncthreads();
+}
+
+namespace
+{
+// The transforms of a pair on chip. An inverse transform is a forward one of numbers whose real and imaginary parts
+// change places.
+template <class T> struct pgi_chip_pair {
+    pgi_complex<T> *pair;
+    int transform, log_wide, swapped;
+    PGI_HD pgi_complex<T> *place(int which, int m) const
+    {
+        return pair + (which * transform + (pgi_padded(m) << log_wide));
+    }
+    PGI_HD pgi_complex<T> operator()(int which, int m) const
+    {
+        const pgi_complex<T> v = pair[which * transform + (pgi_padded(m) << log_wide)];
+        return swapped ? pgi_swapped(v) : v;
+    }
+    PGI_HD void operator()(int which, int m, pgi_complex<T> v) const
+    {
+        pair[which * transform + (pgi_padded(m) << log_wide)] = swapped ? pgi_swapped(v) : v;
+    }
+};
+// The values that wait on chip for their steps before.
+template <class T> struct pgi_chip_waiting {
+    const pgi_series &series;
+    pgi_chip_pair<T> pair;    // not swapped
+    PGI_HD pgi_complex<T> operator()(int i) const
+    {
+        int transform;
+        const int m = pgi_slot(series, i, &transform);
+        return pair(transform, m);
+    }
+};
+// The two coefficients of a step after, divided by their eigenvalues, for a step before.
+template <class T> struct pgi_chip_quotients {
+    const double *lambda;
+    double others[2], alpha, scale;    // others: eigenvalues of the other axes, for either column
+    int m, resonant;
+    pgi_complex<T> low, high;
+    PGI_HD void operator()(int k, pgi_complex<T> value)
+    {
+        const double own = lambda[k];
+        pgi_complex<T> v;
+        v.x = (T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x);
+        v.y = (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y);
+        if (k == m)
+            low = v;
+        else
+            high = v;
+    }
+    PGI_HD pgi_complex<T> operator()(int k) const { return k == m ? low : high; }
+};
+}    // namespace
+
+// Brings pairs of columns of the right-hand side to where their steps before look for them.
+template <class T> static __device__ inline void pgi_chip_fetch(const pgi_series &series, const pgi_chip &c,
+                                                                const pgi_box<T> &b, const pgi_rhs &from,
+                                                                const int n[3], int64_t column, int begin, int step,
+                                                                const pgi_chip_pair<T> &pair)
+{
+    const pgi_pair_reader<T> read(b, from, c.axis, n, column, c.columns);
+    const auto slot_of = [&](int i) {
+        int transform;
+        const int m = pgi_slot(series, i, &transform);
+        return pair.place(transform, m);
+    };
+    PGI_ROLLED
+    for (int i = begin; i < series.n; i += step) {
+        pgi_complex<T> *const slot = slot_of(i);
+        const T *const p = read.low.f + i * read.low.stride, *const q = read.high.f + i * read.high.stride;
+        if (pgi_is_pair(p, q)) {
+            pgi_copy_async<2 * sizeof(T), 1>(slot, p);
+        } else {
+            pgi_copy_async<sizeof(T), 0>(&slot->x, p);
+            pgi_copy_async<sizeof(T), 0>(&slot->y, q);
+        }
+    }
+    pgi_copy_commit();
+    pgi_copy_wait<0>();
+    if (!read.low.mask && read.low.mean == 0) return;
+    PGI_ROLLED
+    for (int i = begin; i < series.n; i += step) {
+        pgi_complex<T> *const slot = slot_of(i);
+        slot->x = read.low.complete(slot->x, i);
+        slot->y = read.high.complete(slot->y, i);
     }
 }
 
-// The radices of a length, small ones first; 0: there are others.
-static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
+template <class T> static __device__ inline void pgi_chip_stages(const pgi_chip &c, int own, pgi_complex<T> *x)
 {
-    static const unsigned char known[] = {8, 4, 2, 7, 5, 3};
-    unsigned char found[PGI_STAGES];
-    int stages = 0;
-    for (int q = 0; q < 6; q++)
-        for (; length % known[q] == 0 && stages < PGI_STAGES; length /= known[q]) found[stages++] = known[q];
-    for (int q = 0; q < stages; q++) radix[q] = found[stages - 1 - q];
-    return length == 1 ? stages : 0;
+    int side = 1;
+    PGI_ROLLED
+    for (int q = 0; q < c.stages; q++) {
+        switch (c.radix[q]) {
+        case 2: pgi_chip_stage<2>(c, q, side, own, x); break;
+        case 3: pgi_chip_stage<3>(c, q, side, own, x); break;
+        case 4: pgi_chip_stage<4>(c, q, side, own, x); break;
+        case 5: pgi_chip_stage<5>(c, q, side, own, x); break;
+        case 7: pgi_chip_stage<7>(c, q, side, own, x); break;
+        default: pgi_chip_stage<8>(c, q, side, own, x);
+        }
+        side *= c.radix[q];
+    }
 }
 
-static int pgi_padded(int length) { return length + length / 8 + 1; }
-
-// Pairs of columns that a block takes, 0: too long for it. Neighbouring pairs fill a sector of memory, and a block's
-// threads have enough to do.
-static int pgi_chip_wide(const pg_solver *s, int axis)
+// From columns to columns: one transform, or with BOTH there and back along a periodic axis, and the division between.
+template <class T, int BOTH> static __global__ void __launch_bounds__(pgi_chip_threads<T>(), 2)
+    pgi_chip_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c, pgi_elimination d,
+                    pgi_state *state)
 {
-    unsigned char radix[PGI_STAGES];
+    PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x;
+    const int lane = me & ((1 << c.log_wide) - 1), begin = me >> c.log_wide, step = (int)blockDim.x >> c.log_wide;
+    const int64_t column = 2 * (((int64_t)blockIdx.x << c.log_wide) + lane);
+    if (BOTH) series.kind = PGI_FOURIER;
+    const int steps = pgi_steps(series);
+    pgi_chip_pair<T> pair = {memory + lane, c.transform, c.log_wide, 0};
+    pgi_chip_fetch<T>(series, c, b, from, n, column, begin, step, pair);
+    __syncthreads();
+    if (!BOTH) {    // else it changes nothing
+        const pgi_chip_waiting<T> get = {series, pair};
+        pair.swapped = series.inverse;
+        PGI_ROLLED
+        for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, get, pair);
+        __syncthreads();
+    }
+    const int which = begin / c.lanes, own = which < series.count ? begin % c.lanes : series.length;
+    pgi_complex<T> *const x = pair.place(which < series.count ? which : 0, 0);
+    pgi_chip_stages<T>(c, own, x);
+    if (BOTH) {
+        pgi_chip_quotients<T> quotients = {d.lambda[c.axis], {0, 0}, state->alpha, d.scale, 0, 0, {}, {}};
+        for (int q = 0; q < 2; q++) {
+            int at[4];
+            pgi_column_place(n, c.axis, column + q < c.columns ? column + q : c.columns - 1, at);
+            for (int a = 0; a < 3; a++) quotients.others[q] += a == c.axis ? 0 : d.lambda[a][at[a]];
+        }
+        const pgi_chip_pair<T> given = pair;
+        pair.swapped = 1;
+        PGI_ROLLED
+        for (int m = begin; m < steps; m += step) {    // both steps take the same two places
+            quotients.m = m;
+            series.kind = PGI_FOURIER;
+            pgi_after<T>(series, m, given, quotients);
+            series.kind = PGI_HERMITIAN;
+            pgi_before<T>(series, m, quotients, pair);
+        }
+        if (quotients.resonant) state->resonant = 1;
+        __syncthreads();
+        pgi_chip_stages<T>(c, own, x);
+    }
+    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, column, c.columns);
+    PGI_ROLLED
+    for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, put);
+}
+
+// The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
+static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
+{
+    static const unsigned char known[] = {8, 7, 5, 4, 3, 2};
+    int stages = 0;
+    for (int q = 0; q < 6; q++)
+        for (; length % known[q] == 0 && stages < PGI_STAGES; length /= known[q]) radix[stages++] = known[q];
+    return length == 1 ? stages : -1;
+}
+
+// How a block transforms along an axis. c->lanes: 0: the length is not for it.
+static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
+{
     const pgi_series &series = s->direct.series[axis][0];
-    const size_t element = pgi_pair_bytes(s, axis) / (size_t)(series.length * series.count);
-    const size_t bytes = 2 * element * (size_t)series.count * (size_t)pgi_padded(series.length);
-    const int least = axis == 0 ? 1 : (int)(32 / element);
-    int wide = 8;
-    if (!pgi_factor(series.length, radix) || bytes * (size_t)least > (size_t)s->shared_limit) return 0;
-    const int64_t pairs = (pgi_columns(s, axis) + 1) / 2;
-    while (wide > least && (bytes * (size_t)wide > PGI_CHIP_BYTES || pairs < (int64_t)wide * 2 * s->multiprocessors))
-        wide /= 2;
-    return wide;
+    const int single = (s->desc.flags & (PG_F32 | PG_MIXED)) != 0;
+    const int element = 2 * (int)(single ? sizeof(float) : sizeof(double)), padded = pgi_padded(series.length) + 1;
+    const int threads = single ? pgi_chip_threads<float>() : pgi_chip_threads<double>();
+    memset(c, 0, sizeof *c);
+    c->axis = axis;
+    c->columns = pgi_columns(s, axis);
+    c->stages = pgi_factor(series.length, c->radix);
+    c->lanes = 1;
+    for (int q = 0, side = 1; q < c->stages; q++) {
+        const int p = c->radix[q], count = p > 4 ? 1 : p == 3 ? 2 : PGI_CHIP_VALUES / p;
+        const int lanes = (series.length / p + count - 1) / count;
+        c->step[q] = series.length / p;
+        c->inverse[q] = side == 1 ? 0 : (unsigned)(0xffffffffu / (unsigned)side + 1);
+        side *= p;
+        if (lanes > c->lanes) c->lanes = lanes;
+    }
+    // Neighbouring pairs fill a sector of memory or two, and a small problem keeps all multiprocessors busy.
+    for (c->log_wide = axis == 0 || !single ? 2 : 3; c->log_wide > 0; c->log_wide--) {
+        const int64_t wide = (int64_t)1 << c->log_wide;
+        if (wide * c->lanes * series.count <= threads && wide * series.count * padded * element <= PGI_CHIP_BYTES &&
+            c->columns / 2 >= 2 * wide * s->multiprocessors)
+            break;
+    }
+    c->transform = padded << c->log_wide;
+    const int64_t bytes = (int64_t)element * series.count * c->transform;
+    if (c->stages < 0 || ((int64_t)c->lanes * series.count << c->log_wide) > threads || bytes > s->shared_limit)
+        c->lanes = 0;
 }
 
 // ---- small 2D problems: one kernel ----
@@ -9663,8 +9936,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
             const pgi_column c = {width, width, (double *)(memory + flat.marks) + m};
             T *const column = y + (inside ? m : 0);
             const pgi_values<T> values = {column, width};
-            pgi_eliminate_lines<1, 1, 1>(d.lines, flat.parts, inside, mu, alpha, column, c, shared, &state->resonant,
-                                         values, values);
+            pgi_eliminate_lines<PGI_SHORT, 1>(d.lines, flat.parts, inside, mu, alpha, column, c, shared,
+                                              &state->resonant, values, values);
             __syncthreads();
         }
     } else {
@@ -9841,37 +10114,28 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
     pgi_chunk c = {axis, contiguous, (unsigned)pairs, 0, columns, pgi_spread_of(series, pairs, contiguous)};
     pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
     for (; 2 * c.first < columns; c.first += pairs) {
-        PGI_LAUNCH(s, pgi_blocks(pairs * series.length * series.count), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
+        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
         work(2 * c.first, columns - 2 * c.first < 2 * pairs ? columns - 2 * c.first : 2 * pairs);
-        PGI_LAUNCH(s, pgi_blocks(pairs * series.n), dim3(PGI_BLOCK), pgi_after_kernel<T>, series, pgi_box_of(l, T()),
-                   to, c, (const pgi_complex<T> *)buffer);
+        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
+                   pgi_box_of(l, T()), to, c, buffer);
     }
 }
 
 template <class T>
 static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
-    const pgi_series &series = s->direct.series[axis][backward];
-    if (s->direct.wide[axis]) {
-        pgi_chip c = {};
-        c.axis = axis;
-        c.contiguous = axis == 0;
-        c.wide = s->direct.wide[axis];
-        c.columns = pgi_columns(s, axis);
-        c.spread = pgi_spread_of(series, c.wide, c.contiguous);
-        if (c.contiguous) {
-            c.spread.transform = pgi_padded(series.length);
-            c.spread.pair = series.count * c.spread.transform;
-            c.spread.padded = 1;
-        }
-        c.half = pgi_padded(series.length) * series.count * c.wide;
+    const pgi_series &series = s->direct.series[axis][backward % PGI_THERE_AND_BACK];
+    if (s->direct.on_chip[axis]) {
+        pgi_chip c;
+        pgi_cut_chip(s, axis, &c);
         c.roots = s->direct.roots[axis];
-        c.stages = pgi_factor(series.length, c.radix);
-        const size_t bytes = 2 * sizeof(pgi_complex<T>) * (size_t)c.half;
-        PGI_CUDA(s, cudaFuncSetAttribute(pgi_chip_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-        PGI_LAUNCH_SHARED(s, (c.columns + 2 * c.wide - 1) / (2 * c.wide), dim3(PGI_BLOCK), bytes, pgi_chip_kernel<T>,
-                          series, pgi_box_of(l, T()), from, to, c);
+        const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
+        const size_t bytes = 2 * sizeof(T) * (size_t)(series.count * c.transform);
+        const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), bytes,
+                          kernel, series, pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
         return;
     }
     PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
@@ -9899,8 +10163,8 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
     const int wide = PGI_BLOCK / d.lines.parts;
     const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
         const pgi_lines lines = {first, columns, stride, staged};
-        const auto kernel =
-            d.lines.parts > 1 || d.lines.periodic ? pgi_eliminate_kernel<T, 1> : pgi_eliminate_kernel<T, 0>;
+        const auto kernel = l->n[d.lines.line] <= PGI_KEPT * d.lines.parts ? pgi_eliminate_kernel<T, PGI_KEPT>
+                                                                           : pgi_eliminate_kernel<T, 0>;
         PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d.lines, pgi_box_of(l, T()), u, lines,
                    s->state);
     };
@@ -9946,6 +10210,10 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         while (d->lines.parts < PGI_BLOCK && columns * d->lines.parts < 512 * (int64_t)s->multiprocessors &&
                n >= 16 * d->lines.parts && (columns < PGI_BLOCK / d->lines.parts || d->lines.parts < PGI_BLOCK / 4))
             d->lines.parts *= 2;
+        // Parts that registers hold read and write memory once.
+        int64_t parts = d->lines.parts;
+        while (parts * PGI_KEPT < n) parts *= 2;
+        if (parts <= PGI_BLOCK / 2) d->lines.parts = (int)parts;
         const int64_t blocks = ((n - 1) / d->lines.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
         // With alpha < 0 one thread eliminates a whole line.
         const int64_t whole = (n - 1 + PGI_LINE_BLOCK) / PGI_LINE_BLOCK, parted = (blocks - 1) * d->lines.parts;
@@ -9953,12 +10221,17 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double room = budget;
-    for (int a = 0; a < 3; a++) d->wide[a] = pgi_is_transformed(s, a) ? pgi_chip_wide(s, a) : 0;
+    for (int a = 0; a < 3; a++) {
+        pgi_chip c;
+        pgi_cut_chip(s, a, &c);
+        d->on_chip[a] = pgi_is_transformed(s, a) && c.lanes > 0;
+        if (d->on_chip[a] && d->lines.line < 0) d->fused = a;    // the last one
+    }
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
         int reducible = 0;
         d->buffer_bytes = d->work_bytes = 0;
         for (int a = 0; a < 3; a++) {
-            if (pgi_is_transformed(s, a) ? d->wide[a] : !pgi_is_staged(s, a)) continue;
+            if (pgi_is_transformed(s, a) ? d->on_chip[a] : !pgi_is_staged(s, a)) continue;
             const size_t bytes = pgi_pair_bytes(s, a);
             const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
             const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
@@ -10171,7 +10444,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
                           : d.line == 1 ? room.sj
                                         : room.sk,
                           z.lines, d.marks + (int64_t)part * 2 * (blocks - 1) * z.lines + line};
-    pgi_eliminate_lines<1, 0, 0>(
+    pgi_eliminate_lines<0, 0>(
         d, d.parts, inside, mu, b.state->alpha, x, c, shared, &resonant,
         [&](int k) {
             int here[4] = {at[0], at[1], at[2], 0};
