@@ -8247,29 +8247,6 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, Pu
     }
 }
 
-// Where value i waits on chip for its step before: at a place to which that very step gives something.
-static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
-{
-    const int n = s.n;
-    *transform = 0;
-    switch (s.kind) {
-    case PGI_DCT1: {
-        const int j = i + s.sine;
-        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
-        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
-    }
-    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
-    case PGI_DCT3: return s.sine ? n - 1 - i : i;
-    case PGI_DCT4: {
-        int negative;
-        if (n % 2) return pgi_odd_place(n, i, &negative);
-        *transform = i % 2;
-        return (i % 2 ? n - 1 - i : i) / 2;
-    }
-    default: return i;
-    }
-}
-
 // Where element m of a transform of a pair lies in the buffer.
 struct pgi_spread {
     int64_t element, transform, pair;
@@ -8361,6 +8338,10 @@ template <class T> struct pgi_pair_buffer {
 template <class T> struct pgi_pair_writer {
     T *low, *high;    // high: NULL where there is no such column, low: neither
     int64_t stride;
+    PGI_HD pgi_pair_writer(T *first, T *second, int64_t from_row_to_row)
+        : low(first), high(second), stride(from_row_to_row)
+    {
+    }
     PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
         : low(NULL), high(NULL), stride(axis == 0   ? 1
                                         : axis == 1 ? to.sj
@@ -8735,6 +8716,7 @@ static void pgi_forget_direct(pg_solver *s)
 #if PGI_GPU
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
 static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3]);
+static int pgi_is_on_chip(const pg_solver *s, int axis);
 
 static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
 {
@@ -8844,6 +8826,14 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
                           "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
                           "Robin face; use PG_FMG or PG_VCYCLE",
                           name(d->lines.line), name(other));
+#if PGI_GPU
+    // In 3D, one kernel that transforms there and back costs less than elimination.
+    if (s->cuda && !line[1]->absent && d->lines.line >= 0 && pgi_can_transform(line[d->lines.line])) {
+        double scale = 1;
+        pgi_plan_series(d->series[d->lines.line], line[d->lines.line], &scale);
+        if (pgi_is_on_chip(s, d->lines.line)) d->lines.line = -1;
+    }
+#endif
     for (int a = 0; a < 3; a++) {
         if (a != d->lines.line) {
             pgi_plan_series(d->series[a], line[a], &d->lines.scale);
@@ -9405,13 +9395,15 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
 // Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory: the
 // grid is read and written once. Every thread takes up to PGI_CHIP_VALUES values at a stage, so that all are read
 // before the first is written. Other lengths take cuFFT.
-enum { PGI_STAGES = 16, PGI_CHIP_VALUES = 8, PGI_CHIP_BYTES = 100 * 1024 };    // so much leaves room for two blocks
+enum { PGI_STAGES = 16, PGI_CHIP_VALUES = 8, PGI_CHIP_WIDE = 8, PGI_CHIP_BYTES = 112 * 1024 };
 template <class T> static constexpr int pgi_chip_threads() { return sizeof(T) == sizeof(double) ? 384 : 512; }
 struct pgi_chip {
     int axis, log_wide;    // pairs of columns a block takes
     int64_t columns;
-    int lanes;        // threads that make one transform
-    int transform;    // from one transform of a pair to the next
+    pgi_series series[2];    // the second: there and back
+    int bytes;               // of shared memory
+    int lanes;               // threads that make one transform
+    int transform;           // from one transform of a pair to the next
     const void *roots;
     int stages;
     int step[PGI_STAGES];    // the length over the radix: from the loop's count, lest its addresses be kept for all
@@ -9553,71 +9545,28 @@ template <class T> struct pgi_chip_pair {
         pair[which * transform + (pgi_padded(m) << log_wide)] = swapped ? pgi_swapped(v) : v;
     }
 };
-// The values that wait on chip for their steps before.
-template <class T> struct pgi_chip_waiting {
-    const pgi_series &series;
-    pgi_chip_pair<T> pair;    // not swapped
-    PGI_HD pgi_complex<T> operator()(int i) const
-    {
-        int transform;
-        const int m = pgi_slot(series, i, &transform);
-        return pair(transform, m);
-    }
+// The values of a pair on chip, between its transforms and the grid.
+template <class T> struct pgi_chip_values {
+    pgi_complex<T> *pair;
+    int log_wide;
+    PGI_HD pgi_complex<T> *place(int i) const { return pair + (i << log_wide); }
+    PGI_HD pgi_complex<T> operator()(int i) const { return *place(i); }
 };
-// The two coefficients of a step after, divided by their eigenvalues, for a step before.
+// Coefficients go there divided by their eigenvalues.
 template <class T> struct pgi_chip_quotients {
+    pgi_chip_values<T> values;
     const double *lambda;
     double others[2], alpha, scale;    // others: eigenvalues of the other axes, for either column
-    int m, resonant;
-    pgi_complex<T> low, high;
+    int resonant;
     PGI_HD void operator()(int k, pgi_complex<T> value)
     {
         const double own = lambda[k];
-        pgi_complex<T> v;
-        v.x = (T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x);
-        v.y = (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y);
-        if (k == m)
-            low = v;
-        else
-            high = v;
+        *values.place(k) =
+            pgi_complex_of((T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x),
+                           (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y));
     }
-    PGI_HD pgi_complex<T> operator()(int k) const { return k == m ? low : high; }
 };
 }    // namespace
-
-// Brings pairs of columns of the right-hand side to where their steps before look for them.
-template <class T> static __device__ inline void pgi_chip_fetch(const pgi_series &series, const pgi_chip &c,
-                                                                const pgi_box<T> &b, const pgi_rhs &from,
-                                                                const int n[3], int64_t column, int begin, int step,
-                                                                const pgi_chip_pair<T> &pair)
-{
-    const pgi_pair_reader<T> read(b, from, c.axis, n, column, c.columns);
-    const auto slot_of = [&](int i) {
-        int transform;
-        const int m = pgi_slot(series, i, &transform);
-        return pair.place(transform, m);
-    };
-    PGI_ROLLED
-    for (int i = begin; i < series.n; i += step) {
-        pgi_complex<T> *const slot = slot_of(i);
-        const T *const p = read.low.f + i * read.low.stride, *const q = read.high.f + i * read.high.stride;
-        if (pgi_is_pair(p, q)) {
-            pgi_copy_async<2 * sizeof(T), 1>(slot, p);
-        } else {
-            pgi_copy_async<sizeof(T), 0>(&slot->x, p);
-            pgi_copy_async<sizeof(T), 0>(&slot->y, q);
-        }
-    }
-    pgi_copy_commit();
-    pgi_copy_wait<0>();
-    if (!read.low.mask && read.low.mean == 0) return;
-    PGI_ROLLED
-    for (int i = begin; i < series.n; i += step) {
-        pgi_complex<T> *const slot = slot_of(i);
-        slot->x = read.low.complete(slot->x, i);
-        slot->y = read.high.complete(slot->y, i);
-    }
-}
 
 template <class T> static __device__ inline void pgi_chip_stages(const pgi_chip &c, int own, pgi_complex<T> *x)
 {
@@ -9636,54 +9585,84 @@ template <class T> static __device__ inline void pgi_chip_stages(const pgi_chip 
     }
 }
 
-// From columns to columns: one transform, or with BOTH there and back along a periodic axis, and the division between.
+// From columns to columns: one transform, or with BOTH there and back, and the division between.
 template <class T, int BOTH> static __global__ void __launch_bounds__(pgi_chip_threads<T>(), 2)
-    pgi_chip_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c, pgi_elimination d,
-                    pgi_state *state)
+    pgi_chip_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c, pgi_elimination d, pgi_state *state)
 {
     PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x;
+    __shared__ int64_t source[2 * PGI_CHIP_WIDE], target[2 * PGI_CHIP_WIDE];    // of the columns
+    __shared__ double others[2 * PGI_CHIP_WIDE];
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x, length = c.series[0].n;
     const int lane = me & ((1 << c.log_wide) - 1), begin = me >> c.log_wide, step = (int)blockDim.x >> c.log_wide;
-    const int64_t column = 2 * (((int64_t)blockIdx.x << c.log_wide) + lane);
-    if (BOTH) series.kind = PGI_FOURIER;
-    const int steps = pgi_steps(series);
-    pgi_chip_pair<T> pair = {memory + lane, c.transform, c.log_wide, 0};
-    pgi_chip_fetch<T>(series, c, b, from, n, column, begin, step, pair);
+    const int64_t block = (int64_t)blockIdx.x << (1 + c.log_wide), column = block + 2 * lane;
+    if (me < 2 << c.log_wide) {    // one thread a column, as divisions are slow
+        int at[4];
+        pgi_column_place(n, c.axis, block + me < c.columns ? block + me : c.columns - 1, at);
+        source[me] = pgi_offset(at, from.f);
+        target[me] = pgi_offset(at, to);
+        double sum = 0;
+        for (int a = 0; a < 3 && BOTH; a++) sum += a == c.axis ? 0 : d.lambda[a][at[a]];
+        others[me] = sum;
+    }
     __syncthreads();
-    if (!BOTH) {    // else it changes nothing
-        const pgi_chip_waiting<T> get = {series, pair};
+    const pgi_chip_values<T> values = {memory + c.series[0].count * c.transform + lane, c.log_wide};
+    {
+        const int64_t stride = c.axis == 0 ? 1 : c.axis == 1 ? from.f.sj : from.f.sk;
+        const T *const f = pgi_data<T>(from.f), *p = f + source[2 * lane] + begin * stride;
+        const int64_t apart = source[2 * lane + 1] - source[2 * lane];
+        PGI_ROLLED
+        for (int i = begin; i < length; i += step, p += step * stride) {
+            pgi_complex<T> *const value = values.place(i);
+            if (pgi_is_pair(p, p + apart)) {
+                pgi_copy_async<2 * sizeof(T), 1>(value, p);
+            } else {
+                pgi_copy_async<sizeof(T), 0>(&value->x, p);
+                pgi_copy_async<sizeof(T), 0>(&value->y, p + apart);
+            }
+        }
+    }
+    pgi_copy_commit();
+    pgi_copy_wait<0>();
+    if (pgi_face_mask(from, b.state) || pgi_mean_of<T>(from, b.state) != 0) {
+        const pgi_pair_reader<T> read(b, from, c.axis, n, column, c.columns);
+        PGI_ROLLED
+        for (int i = begin; i < length; i += step) {
+            pgi_complex<T> *const value = values.place(i);
+            value->x = read.low.complete(value->x, i);
+            value->y = read.high.complete(value->y, i);
+        }
+    }
+    __syncthreads();
+    const int which = begin / c.lanes, own = which < c.series[0].count ? begin % c.lanes : c.series[0].length;
+    pgi_chip_pair<T> pair = {memory + lane, c.transform, c.log_wide, 0};
+    pgi_complex<T> *const x = pair.place(which < c.series[0].count ? which : 0, 0);
+    PGI_ROLLED
+    for (int pass = 0; pass <= BOTH; pass++) {
+        const pgi_series &series = c.series[pass];
+        const int steps = pgi_steps(series);
         pair.swapped = series.inverse;
         PGI_ROLLED
-        for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, get, pair);
-        __syncthreads();
-    }
-    const int which = begin / c.lanes, own = which < series.count ? begin % c.lanes : series.length;
-    pgi_complex<T> *const x = pair.place(which < series.count ? which : 0, 0);
-    pgi_chip_stages<T>(c, own, x);
-    if (BOTH) {
-        pgi_chip_quotients<T> quotients = {d.lambda[c.axis], {0, 0}, state->alpha, d.scale, 0, 0, {}, {}};
-        for (int q = 0; q < 2; q++) {
-            int at[4];
-            pgi_column_place(n, c.axis, column + q < c.columns ? column + q : c.columns - 1, at);
-            for (int a = 0; a < 3; a++) quotients.others[q] += a == c.axis ? 0 : d.lambda[a][at[a]];
-        }
-        const pgi_chip_pair<T> given = pair;
-        pair.swapped = 1;
-        PGI_ROLLED
-        for (int m = begin; m < steps; m += step) {    // both steps take the same two places
-            quotients.m = m;
-            series.kind = PGI_FOURIER;
-            pgi_after<T>(series, m, given, quotients);
-            series.kind = PGI_HERMITIAN;
-            pgi_before<T>(series, m, quotients, pair);
-        }
-        if (quotients.resonant) state->resonant = 1;
+        for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, values, pair);
         __syncthreads();
         pgi_chip_stages<T>(c, own, x);
+        if (pass < BOTH) {
+            pgi_chip_quotients<T> quotients = {values,       d.lambda[c.axis], {others[2 * lane], others[2 * lane + 1]},
+                                               state->alpha, d.scale,          0};
+            PGI_ROLLED
+            for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, quotients);
+            if (quotients.resonant) state->resonant = 1;
+            __syncthreads();
+            continue;
+        }
+        T *const u = pgi_data<T>(to);
+        const pgi_pair_writer<T> put(column < c.columns ? u + target[2 * lane] : NULL,
+                                     column + 1 < c.columns ? u + target[2 * lane + 1] : NULL,
+                                     c.axis == 0   ? 1
+                                     : c.axis == 1 ? to.sj
+                                                   : to.sk);
+        PGI_ROLLED
+        for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, put);
     }
-    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, column, c.columns);
-    PGI_ROLLED
-    for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, put);
 }
 
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
@@ -9716,17 +9695,26 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
         side *= p;
         if (lanes > c->lanes) c->lanes = lanes;
     }
-    // Neighbouring pairs fill a sector of memory or two, and a small problem keeps all multiprocessors busy.
-    for (c->log_wide = axis == 0 || !single ? 2 : 3; c->log_wide > 0; c->log_wide--) {
-        const int64_t wide = (int64_t)1 << c->log_wide;
-        if (wide * c->lanes * series.count <= threads && wide * series.count * padded * element <= PGI_CHIP_BYTES &&
-            c->columns / 2 >= 2 * wide * s->multiprocessors)
-            break;
-    }
+    // Neighbouring pairs fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
+    // multiprocessors busy.
+    const int64_t numbers = (int64_t)series.count * padded + series.n;    // of a pair: its transforms and its values
+    const auto fits = [&](int64_t bytes) {
+        return ((int64_t)c->lanes * series.count << c->log_wide) <= threads &&
+               (numbers * element << c->log_wide) <= bytes;
+    };
+    c->log_wide = axis == 0 || !single ? 2 : 3;
+    while (c->log_wide > 0 && !(fits(PGI_CHIP_BYTES) && c->columns >= (int64_t)4 * s->multiprocessors << c->log_wide))
+        c->log_wide--;
     c->transform = padded << c->log_wide;
-    const int64_t bytes = (int64_t)element * series.count * c->transform;
-    if (c->stages < 0 || ((int64_t)c->lanes * series.count << c->log_wide) > threads || bytes > s->shared_limit)
-        c->lanes = 0;
+    c->bytes = (int)(numbers * element << c->log_wide);
+    if (c->stages < 0 || !fits(s->shared_limit - 4 * PGI_CHIP_WIDE * (int)sizeof(double) * 2)) c->lanes = 0;
+}
+
+static int pgi_is_on_chip(const pg_solver *s, int axis)
+{
+    pgi_chip c;
+    pgi_cut_chip(s, axis, &c);
+    return c.lanes > 0;
 }
 
 // ---- small 2D problems: one kernel ----
@@ -10129,13 +10117,14 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
     if (s->direct.on_chip[axis]) {
         pgi_chip c;
         pgi_cut_chip(s, axis, &c);
+        c.series[0] = series;
+        c.series[1] = s->direct.series[axis][1];
         c.roots = s->direct.roots[axis];
         const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
-        const size_t bytes = 2 * sizeof(T) * (size_t)(series.count * c.transform);
         const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
-        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), bytes,
-                          kernel, series, pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, c.bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), c.bytes,
+                          kernel, pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
         return;
     }
     PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
@@ -10222,9 +10211,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double room = budget;
     for (int a = 0; a < 3; a++) {
-        pgi_chip c;
-        pgi_cut_chip(s, a, &c);
-        d->on_chip[a] = pgi_is_transformed(s, a) && c.lanes > 0;
+        d->on_chip[a] = pgi_is_transformed(s, a) && pgi_is_on_chip(s, a);
         if (d->on_chip[a] && d->lines.line < 0) d->fused = a;    // the last one
     }
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
