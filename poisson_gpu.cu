@@ -8247,6 +8247,35 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, Pu
     }
 }
 
+// Where value i waits on chip for its step before: at a place to which that very step gives something.
+static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
+{
+    const int n = s.n;
+    *transform = 0;
+    switch (s.kind) {
+    case PGI_DCT1: {
+        const int j = i + s.sine;
+        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
+        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
+    }
+    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
+    case PGI_DCT3: return s.sine ? n - 1 - i : i;
+    case PGI_DCT4: {
+        int negative;
+        if (n % 2) return pgi_odd_place(n, i, &negative);
+        *transform = i % 2;
+        return (i % 2 ? n - 1 - i : i) / 2;
+    }
+    default: return i;
+    }
+}
+
+// Whether steps before change nothing, but for where values lie.
+static PGI_HD inline int pgi_is_plain_before(const pgi_series &s)
+{
+    return s.kind == PGI_FOURIER || (s.kind == PGI_DCT2 && !s.sine);
+}
+
 // Where element m of a transform of a pair lies in the buffer.
 struct pgi_spread {
     int64_t element, transform, pair;
@@ -9401,9 +9430,10 @@ struct pgi_chip {
     int axis, log_wide;    // pairs of columns a block takes
     int64_t columns;
     pgi_series series[2];    // the second: there and back
-    int bytes;               // of shared memory
+    size_t bytes;            // of shared memory, there and back
     int lanes;               // threads that make one transform
     int transform;           // from one transform of a pair to the next
+    int natural;             // coefficients wait in their own order, behind the transforms
     const void *roots;
     int stages;
     int step[PGI_STAGES];    // the length over the radix: from the loop's count, lest its addresses be kept for all
@@ -9545,11 +9575,19 @@ template <class T> struct pgi_chip_pair {
         pair[which * transform + (pgi_padded(m) << log_wide)] = swapped ? pgi_swapped(v) : v;
     }
 };
-// The values of a pair on chip, between its transforms and the grid.
+// The values of a pair that wait on chip for their steps before: among its transforms, each where its own step writes.
+// natural: in their own order, elsewhere, because the steps after that bring them take others together.
 template <class T> struct pgi_chip_values {
+    const pgi_series &series;
     pgi_complex<T> *pair;
-    int log_wide;
-    PGI_HD pgi_complex<T> *place(int i) const { return pair + (i << log_wide); }
+    int transform, log_wide, natural;
+    PGI_HD pgi_complex<T> *place(int i) const
+    {
+        if (natural) return pair + (i << log_wide);
+        int which;
+        const int m = pgi_slot(series, i, &which);
+        return pair + (which * transform + (pgi_padded(m) << log_wide));
+    }
     PGI_HD pgi_complex<T> operator()(int i) const { return *place(i); }
 };
 // Coefficients go there divided by their eigenvalues.
@@ -9561,9 +9599,9 @@ template <class T> struct pgi_chip_quotients {
     PGI_HD void operator()(int k, pgi_complex<T> value)
     {
         const double own = lambda[k];
-        *values.place(k) =
-            pgi_complex_of((T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x),
-                           (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y));
+        value.x = (T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x);
+        value.y = (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y);
+        *values.place(k) = value;
     }
 };
 }    // namespace
@@ -9605,14 +9643,15 @@ template <class T, int BOTH> static __global__ void __launch_bounds__(pgi_chip_t
         others[me] = sum;
     }
     __syncthreads();
-    const pgi_chip_values<T> values = {memory + c.series[0].count * c.transform + lane, c.log_wide};
+    pgi_complex<T> *const mine = memory + lane;
+    const pgi_chip_values<T> raw = {c.series[0], mine, c.transform, c.log_wide, 0};
     {
         const int64_t stride = c.axis == 0 ? 1 : c.axis == 1 ? from.f.sj : from.f.sk;
         const T *const f = pgi_data<T>(from.f), *p = f + source[2 * lane] + begin * stride;
         const int64_t apart = source[2 * lane + 1] - source[2 * lane];
         PGI_ROLLED
         for (int i = begin; i < length; i += step, p += step * stride) {
-            pgi_complex<T> *const value = values.place(i);
+            pgi_complex<T> *const value = raw.place(i);
             if (pgi_is_pair(p, p + apart)) {
                 pgi_copy_async<2 * sizeof(T), 1>(value, p);
             } else {
@@ -9623,29 +9662,44 @@ template <class T, int BOTH> static __global__ void __launch_bounds__(pgi_chip_t
     }
     pgi_copy_commit();
     pgi_copy_wait<0>();
-    if (pgi_face_mask(from, b.state) || pgi_mean_of<T>(from, b.state) != 0) {
+    const T mean = pgi_mean_of<T>(from, b.state);
+    if (pgi_face_mask(from, b.state)) {
         const pgi_pair_reader<T> read(b, from, c.axis, n, column, c.columns);
         PGI_ROLLED
         for (int i = begin; i < length; i += step) {
-            pgi_complex<T> *const value = values.place(i);
+            pgi_complex<T> *const value = raw.place(i);
             value->x = read.low.complete(value->x, i);
             value->y = read.high.complete(value->y, i);
+        }
+    } else if (mean != 0) {
+        PGI_ROLLED
+        for (int i = begin; i < length; i += step) {
+            pgi_complex<T> *const value = raw.place(i);
+            value->x -= mean;
+            value->y -= mean;
         }
     }
     __syncthreads();
     const int which = begin / c.lanes, own = which < c.series[0].count ? begin % c.lanes : c.series[0].length;
-    pgi_chip_pair<T> pair = {memory + lane, c.transform, c.log_wide, 0};
+    pgi_chip_pair<T> pair = {mine, c.transform, c.log_wide, 0};
     pgi_complex<T> *const x = pair.place(which < c.series[0].count ? which : 0, 0);
     PGI_ROLLED
     for (int pass = 0; pass <= BOTH; pass++) {
         const pgi_series &series = c.series[pass];
         const int steps = pgi_steps(series);
+        const int natural = pass > 0 && c.natural;
         pair.swapped = series.inverse;
-        PGI_ROLLED
-        for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, values, pair);
-        __syncthreads();
+        if (natural || !pgi_is_plain_before(series)) {
+            const pgi_chip_values<T> values = {series, natural ? mine + series.count * c.transform : mine, c.transform,
+                                               c.log_wide, natural};
+            PGI_ROLLED
+            for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, values, pair);
+            __syncthreads();
+        }
         pgi_chip_stages<T>(c, own, x);
         if (pass < BOTH) {
+            const pgi_chip_values<T> values = {c.series[1], c.natural ? mine + series.count * c.transform : mine,
+                                               c.transform, c.log_wide, c.natural};
             pgi_chip_quotients<T> quotients = {values,       d.lambda[c.axis], {others[2 * lane], others[2 * lane + 1]},
                                                state->alpha, d.scale,          0};
             PGI_ROLLED
@@ -9697,7 +9751,8 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     }
     // Neighbouring pairs fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
     // multiprocessors busy.
-    const int64_t numbers = (int64_t)series.count * padded + series.n;    // of a pair: its transforms and its values
+    c->natural = series.kind == PGI_DCT1 || (series.kind == PGI_DCT4 && series.n % 2);
+    const int64_t numbers = (int64_t)series.count * padded + (c->natural ? series.n : 0);    // of a pair
     const auto fits = [&](int64_t bytes) {
         return ((int64_t)c->lanes * series.count << c->log_wide) <= threads &&
                (numbers * element << c->log_wide) <= bytes;
@@ -9706,7 +9761,7 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     while (c->log_wide > 0 && !(fits(PGI_CHIP_BYTES) && c->columns >= (int64_t)4 * s->multiprocessors << c->log_wide))
         c->log_wide--;
     c->transform = padded << c->log_wide;
-    c->bytes = (int)(numbers * element << c->log_wide);
+    c->bytes = (size_t)(numbers * element << c->log_wide);
     if (c->stages < 0 || !fits(s->shared_limit - 4 * PGI_CHIP_WIDE * (int)sizeof(double) * 2)) c->lanes = 0;
 }
 
@@ -10122,8 +10177,9 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
         c.roots = s->direct.roots[axis];
         const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
         const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
-        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, c.bytes));
-        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), c.bytes,
+        const size_t bytes = backward == PGI_THERE_AND_BACK ? c.bytes : 2 * sizeof(T) * series.count * c.transform;
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), bytes,
                           kernel, pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
         return;
     }
