@@ -9331,9 +9331,12 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
                                                   double alpha, T *x, const pgi_column &c, double shared[4][PGI_BLOCK],
                                                   int *resonant, Load load, Store store)
 {
-    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me % wide, part = me / wide, n = d.rows.n;
-    const int before = (part + parts - 1) % parts * wide + lane, after = (part + 1) % parts * wide + lane;
-    const int first = (int)((int64_t)n * part / parts), last = (int)((int64_t)n * (part + 1) / parts) - 1;
+    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me & (wide - 1), n = d.rows.n;
+    const int part = (int)(threadIdx.x / (unsigned)wide), ring = parts - 1;    // powers of two
+    const int before = ((part - 1) & ring) * wide + lane, after = ((part + 1) & ring) * wide + lane;
+    const int share_of = n / parts, longer = n % parts;    // parts that have a row more
+    const int first = part * share_of + (part < longer ? part : longer),
+              last = first + share_of - (part < longer ? 0 : 1);
     const int positive = inside && mu >= 0, null = positive && d.singular && mu == 0;
 
     if (IN_PLACE && inside && mu < 0 && part == 0)
@@ -9362,7 +9365,7 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
     pgi_join_next(&own, next);
     if (null && part == parts - 1) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
     for (int step = 1; step < parts; step *= 2) {
-        const int low = (part + parts - step) % parts * wide + lane, high = (part + step) % parts * wide + lane;
+        const int low = ((part - step) & ring) * wide + lane, high = ((part + step) & ring) * wide + lane;
         __syncthreads();
         shared[0][me] = own.l, shared[1][me] = own.v, shared[2][me] = own.s, shared[3][me] = own.r;
         __syncthreads();
@@ -9385,7 +9388,8 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
     for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
 }
 template <class T, int SHORT> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_eliminate_kernel(pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines, pgi_state *state)
+    pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
+                         pgi_state *state)
 {
     __shared__ double shared[4][PGI_BLOCK];
     const int parts = d.parts, wide = PGI_BLOCK / parts, part = (int)threadIdx.x / wide, n = d.rows.n;
@@ -9424,7 +9428,7 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
 // Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory: the
 // grid is read and written once. Every thread takes up to PGI_CHIP_VALUES values at a stage, so that all are read
 // before the first is written. Other lengths take cuFFT.
-enum { PGI_STAGES = 16, PGI_CHIP_VALUES = 8, PGI_CHIP_WIDE = 8, PGI_CHIP_BYTES = 112 * 1024 };
+enum { PGI_STAGES = 16, PGI_CHIP_VALUES = 10, PGI_CHIP_WIDE = 8, PGI_CHIP_BYTES = 112 * 1024 };
 template <class T> static constexpr int pgi_chip_threads() { return sizeof(T) == sizeof(double) ? 384 : 512; }
 struct pgi_chip {
     int axis, log_wide;    // pairs of columns a block takes
@@ -9520,7 +9524,7 @@ static PGI_HD inline int pgi_padded(int m) { return m + (m >> 3); }    // gaps, 
 template <int P, class T>
 static __device__ inline void pgi_chip_stage(const pgi_chip &c, int stage, int side, int own, pgi_complex<T> *x)
 {
-    enum { COUNT = P > 4 ? 1 : P == 3 ? 2 : PGI_CHIP_VALUES / P };
+    enum { COUNT = P > 5 ? 1 : PGI_CHIP_VALUES / P };
     const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
     const int step = c.step[stage], lanes = c.lanes, log_wide = c.log_wide;
     const unsigned inverse = c.inverse[stage];
@@ -9742,7 +9746,7 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     c->stages = pgi_factor(series.length, c->radix);
     c->lanes = 1;
     for (int q = 0, side = 1; q < c->stages; q++) {
-        const int p = c->radix[q], count = p > 4 ? 1 : p == 3 ? 2 : PGI_CHIP_VALUES / p;
+        const int p = c->radix[q], count = p > 5 ? 1 : PGI_CHIP_VALUES / p;
         const int lanes = (series.length / p + count - 1) / count;
         c->step[q] = series.length / p;
         c->inverse[q] = side == 1 ? 0 : (unsigned)(0xffffffffu / (unsigned)side + 1);
@@ -10470,8 +10474,8 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
 #if PGI_GPU
 // The other grid of the level holds the lines under elimination: u is needed to the end.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_relax_lines_kernel(pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room, pgi_rhs rhs, double omega,
-                           pgi_zebra z)
+    pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
+                           pgi_rhs rhs, double omega, pgi_zebra z)
 {
     __shared__ double shared[4][PGI_BLOCK];
     const int wide = PGI_BLOCK / d.parts, part = (int)threadIdx.x / wide;
