@@ -8021,8 +8021,8 @@ static void pgi_small_prepare(pg_solver *s, const pgi_hierarchy *h, char *mirror
 
 // u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
 // columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch, and
-// two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between two
-// maps: before and after.
+// two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between
+// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once.
 
 // A place is i, j, k and the problem.
 static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[4])
@@ -8245,35 +8245,6 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, Pu
         put(m, at(0, m));
         if (both) put(r, at(0, r));
     }
-}
-
-// Where value i waits on chip for its step before: at a place to which that very step gives something.
-static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
-{
-    const int n = s.n;
-    *transform = 0;
-    switch (s.kind) {
-    case PGI_DCT1: {
-        const int j = i + s.sine;
-        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
-        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
-    }
-    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
-    case PGI_DCT3: return s.sine ? n - 1 - i : i;
-    case PGI_DCT4: {
-        int negative;
-        if (n % 2) return pgi_odd_place(n, i, &negative);
-        *transform = i % 2;
-        return (i % 2 ? n - 1 - i : i) / 2;
-    }
-    default: return i;
-    }
-}
-
-// Whether steps before change nothing, but for where values lie.
-static PGI_HD inline int pgi_is_plain_before(const pgi_series &s)
-{
-    return s.kind == PGI_FOURIER || (s.kind == PGI_DCT2 && !s.sine);
 }
 
 // Where element m of a transform of a pair lies in the buffer.
@@ -9428,8 +9399,13 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
 // Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory: the
 // grid is read and written once. Every thread takes up to PGI_CHIP_VALUES values at a stage, so that all are read
 // before the first is written. Other lengths take cuFFT.
-enum { PGI_STAGES = 16, PGI_CHIP_VALUES = 10, PGI_CHIP_WIDE = 8, PGI_CHIP_BYTES = 112 * 1024 };
-template <class T> static constexpr int pgi_chip_threads() { return sizeof(T) == sizeof(double) ? 384 : 512; }
+enum {
+    PGI_STAGES = 16,
+    PGI_CHIP_VALUES = 10,
+    PGI_CHIP_THREADS = 512,
+    PGI_CHIP_WIDE = 8,            // most pairs of columns a block takes
+    PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
+};
 struct pgi_chip {
     int axis, log_wide;    // pairs of columns a block takes
     int64_t columns;
@@ -9515,6 +9491,35 @@ template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T>
             v[P - k] = pgi_plus_i(a, b);
         }
     }
+}
+
+// Where value i waits on chip for its step before: at a place to which that very step gives something.
+static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
+{
+    const int n = s.n;
+    *transform = 0;
+    switch (s.kind) {
+    case PGI_DCT1: {
+        const int j = i + s.sine;
+        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
+        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
+    }
+    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
+    case PGI_DCT3: return s.sine ? n - 1 - i : i;
+    case PGI_DCT4: {
+        int negative;
+        if (n % 2) return pgi_odd_place(n, i, &negative);
+        *transform = i % 2;
+        return (i % 2 ? n - 1 - i : i) / 2;
+    }
+    default: return i;
+    }
+}
+
+// Whether steps before change nothing, but for where values lie.
+static PGI_HD inline int pgi_is_plain_before(const pgi_series &s)
+{
+    return s.kind == PGI_FOURIER || (s.kind == PGI_DCT2 && !s.sine);
 }
 
 static PGI_HD inline int pgi_padded(int m) { return m + (m >> 3); }    // gaps, for the banks of shared memory
@@ -9628,7 +9633,7 @@ template <class T> static __device__ inline void pgi_chip_stages(const pgi_chip 
 }
 
 // From columns to columns: one transform, or with BOTH there and back, and the division between.
-template <class T, int BOTH> static __global__ void __launch_bounds__(pgi_chip_threads<T>(), 2)
+template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_THREADS, 2)
     pgi_chip_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c, pgi_elimination d, pgi_state *state)
 {
     PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
@@ -9739,7 +9744,6 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     const pgi_series &series = s->direct.series[axis][0];
     const int single = (s->desc.flags & (PG_F32 | PG_MIXED)) != 0;
     const int element = 2 * (int)(single ? sizeof(float) : sizeof(double)), padded = pgi_padded(series.length) + 1;
-    const int threads = single ? pgi_chip_threads<float>() : pgi_chip_threads<double>();
     memset(c, 0, sizeof *c);
     c->axis = axis;
     c->columns = pgi_columns(s, axis);
@@ -9758,7 +9762,7 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     c->natural = series.kind == PGI_DCT1 || (series.kind == PGI_DCT4 && series.n % 2);
     const int64_t numbers = (int64_t)series.count * padded + (c->natural ? series.n : 0);    // of a pair
     const auto fits = [&](int64_t bytes) {
-        return ((int64_t)c->lanes * series.count << c->log_wide) <= threads &&
+        return ((int64_t)c->lanes * series.count << c->log_wide) <= PGI_CHIP_THREADS &&
                (numbers * element << c->log_wide) <= bytes;
     };
     c->log_wide = axis == 0 || !single ? 2 : 3;
