@@ -9,6 +9,7 @@
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
 //     >>levels      the hierarchy and the layout of the workspace
+//     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>smoothing   sweeps and smoothers
 //     >>multigrid   V, W and FMG cycles
 //     >>solve       the whole solve as one program, written once for all methods and back ends
@@ -37,6 +38,7 @@
 #if defined(__CUDACC__) || defined(PGI_SIMT)
 #define PGI_GPU 1    // the GPU back end: for GPUs, or with PGI_SIMT for the CPU (test/simt)
 #include <cuda_runtime.h>
+#include <cufft.h>
 #ifdef PGI_SIMT
 #include <cuda_pipeline_primitives.h>
 #endif
@@ -45,6 +47,9 @@
 #define PGI_GPU 0
 #define PGI_HD
 #endif
+#ifdef PG_USE_FFTW
+#include <fftw3.h>
+#endif
 
 #ifndef PGI_CONDITIONAL    // 1: graphs that loop on the device
 #if PGI_GPU && CUDART_VERSION >= 12040
@@ -52,6 +57,19 @@
 #else
 #define PGI_CONDITIONAL 0
 #endif
+#endif
+
+#ifdef __CUDA_ARCH__
+#define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_UNROLLED _Pragma("unroll")
+#else
+#define PGI_ROLLED
+#define PGI_UNROLLED
+#endif
+#if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
+#define PGI_CLUSTERS(code) code
+#else
+#define PGI_CLUSTERS(code)
 #endif
 
 #ifdef _OPENMP
@@ -89,6 +107,10 @@ enum {
     PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
     PGI_SHARED_SURE = 49152,    // bytes of shared memory that every block can have
+    PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
+    PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
+    PGI_FLAT = 208,             // per axis: up to here a 2D problem is solved directly by one kernel
+    PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
     PGI_ALIGN = 256             // bytes
 };
 
@@ -161,6 +183,7 @@ struct pgi_grid {
     void *base;    // element (0,0,0), or where its address is kept
     int indirect;
     int64_t sj, sk;
+    int64_t problem;    // from one of a batch to the next, where an operation takes several
 };
 
 // The boundary data of a level, in a table: kernels that need them are few.
@@ -198,13 +221,29 @@ struct pgi_state {
     double shift;            // to be removed from u
     double scale;            // PG_MIXED
     int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
+    int problem;             // of a batch
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
+    int resonant;       // PG_DIRECT met an eigenvalue that is 0 to round-off
     double sums[4];     // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
     unsigned ticket;    // blocks of a reduction that are done
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
+};
+
+// Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
+struct pgi_elimination {
+    int line;    // the axis, or -1
+    int periodic;
+    int singular;               // the rows' constant is an eigenvector of 0
+    double norm;                // a bound of their eigenvalues
+    double volume;              // the sum of their weights
+    const double *lambda[3];    // what the place along the other axes adds; along the axis itself zeros
+    double scale;               // of the right-hand side
+    int parts;                  // of a line, eliminated at the same time; a power of two
+    double *marks;              // GPU: pivots every PGI_LINE_BLOCK rows
+    pgi_axis<double> rows;
 };
 
 // A level. Both precisions are kept; tables exist in the one that is used.
@@ -224,6 +263,7 @@ struct pgi_level {
     const pgi_faces *faces;
     pgi_modes<double> modes64;    // of the coarsest one
     pgi_modes<float> modes32;
+    pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
 };
 
 enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
@@ -247,6 +287,64 @@ struct pgi_spectrum {
     double smallest, next, diagonal;
 };
 
+// ---- of >>direct ----
+
+// Two real columns side by side: every transform here is linear over the reals, so it acts on both at once.
+template <class T> struct alignas(2 * sizeof(T)) pgi_complex {
+    T x, y;
+};
+
+// Transforms along an axis. The numbers are those of the discrete cosine transforms; with `sine` the sine transform of
+// the same number. Types 2 and 3 are each other's inverse, 1 and 4 their own, but for a factor.
+enum pgi_series_kind { PGI_IDENTITY, PGI_FOURIER, PGI_HERMITIAN, PGI_DCT1, PGI_DCT2, PGI_DCT3, PGI_DCT4 };
+enum { PGI_THERE_AND_BACK = 2 };
+struct pgi_series {
+    int kind, sine, n;
+    int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
+    const void *twiddle;           // length + 1 complex numbers in the precision of the grids
+};
+
+// The eigenvectors of an axis as a matrix, for products in place of fast transforms. Where both ends are alike, an
+// eigenvector is symmetric or antisymmetric: sums of mirror images have coefficients in one half of the modes,
+// differences in the other. Else the halves are those of the result, from all values. Modes of half 0 come first.
+struct pgi_fold {
+    int n, folded, periodic;
+    int half[2], first[2], length[2];    // results of each half; where its input begins and how long it is
+    int pitch, elements;
+    int at[2][2];             // forward and backward, by half: where its part of the vectors begins
+    const void *vectors;      // rows by value, columns by mode
+    const double *lambda;     // by mode, as the modes are ordered here
+    const double *inverse;    // by mode: 1 over the square of the norm
+    double end[2];            // weights of values 0 and n-1
+};
+
+// A small 2D problem in one kernel, by a cluster of blocks.
+struct pgi_flat {
+    int blocks;           // of a cluster; 0: not so
+    int along, across;    // the axis of the products and that of elimination (or of further products)
+    int rows, modes;      // a block's, of all along `across`, and of those along `along`
+    int pitch, width;     // from row to row of its two arrays
+    int parts;            // of a line
+    int second, marks;    // bytes to the second array, and to the marks
+    int table[2];         // and to the copies of the vectors
+    int memory;           // bytes of a block
+    pgi_fold fold[2];     // of along and across
+};
+
+struct pgi_direct {
+    pgi_flat flat;
+    pgi_series series[3][2];    // forward and backward
+    pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
+    int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
+    int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
+    int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
+    char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
+    size_t buffer_bytes, work_bytes, marks_bytes;
+    int slots;    // CPU: pieces of the buffer
+    size_t slot_bytes;
+    const void *roots[3];    // the roots of unity of the axes' complex transforms
+};
+
 struct pgi_ops;
 
 struct pg_solver {
@@ -256,6 +354,7 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
+    int by_lines;                                   // the smoother is line relaxation
     int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
 
     char *workspace;
@@ -269,10 +368,14 @@ struct pg_solver {
     void *stage_face[6];
     double *partials;
     pgi_state *state;         // in the workspace
+    pgi_state *reported;      // the problem of a batch that fared worst; without a batch the same
     pgi_state host;           // its copy on the host
     double volume;            // sum of the weights
     pgi_spectrum spectrum;    // PG_SOR
     int choose_omega;         // PG_SOR: omega follows alpha
+    pgi_direct direct;
+    int is_direct;
+    int together;    // problems of a batch that the operations of PG_DIRECT take at once
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
@@ -286,6 +389,11 @@ struct pg_solver {
     cudaStream_t stream, side[3];    // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[4];    // by guess_zero and checked
+    cufftHandle fft[3];          // by axis
+    int has_fft[3];
+#endif
+#ifdef PG_USE_FFTW
+    void *fftw[3][2];    // plans, by axis and direction
 #endif
 };
 
@@ -317,6 +425,14 @@ struct pgi_ops {
     pgi_grid (*jacobi_sweeps)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, const double *weight, int period,
                               int sweeps);
     void (*restrict_residual)(pg_solver *, const pgi_level *fine, pgi_grid u, pgi_rhs, const pgi_level *coarse);
+    // Line relaxation: the lines of a colour at a time
+    void (*relax_lines)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, double omega, int reversed);
+    // PG_DIRECT: a transform along an axis, and the elimination (or division) between transforms. backward: 0, 1, or
+    // PGI_THERE_AND_BACK with the division between
+    void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
+    void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
+    // All of a small 2D problem at once, with the control steps of a program around it or without; on the CPU NULL
+    void (*flat)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -329,6 +445,23 @@ static void pgi_print_error(char text[512], const char *format, va_list argument
 {
     vsnprintf(text, 512, format, arguments);
 }
+
+static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+#define PGI_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        const pg_status pgi_status_ = (call);                                                                          \
+        if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
+    } while (0)
+
+static const char *const pgi_axis_name[3] = {"x", "y", "z"};
 
 static inline const pgi_box<double> &pgi_box_of(const pgi_level *l, double) { return l->box64; }
 static inline const pgi_box<float> &pgi_box_of(const pgi_level *l, float) { return l->box32; }
@@ -428,9 +561,10 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 #define PGI_RARE
 #endif
 template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st,
-                                                           unsigned touched, int i, int j, int k)
+                                                           unsigned touched, int i, int j, int k, int problem = 0)
 {
-    const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
+    const int64_t nx = faces->n[0], ny = faces->n[1], nz = faces->n[2];
+    const int64_t place[3] = {j + ny * (k + nz * problem), i + nx * (k + nz * problem), i + nx * (j + ny * problem)};
     T sum = 0;
     for (int q = 0; q < 6; q++)
         if (touched >> q & 1) sum += (T)faces->coefficient[q] * pgi_face_value<T>(faces, st, q, place[q / 2]);
@@ -862,7 +996,7 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window;
+    int window, problem;
     double progress, epsilon, unit;
 };
 
@@ -883,10 +1017,11 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->progress = c.progress;
     st->epsilon = c.epsilon;
     st->unit = c.unit;
+    st->problem = c.problem;
     st->mean = 0;
 }
 
-// One step of control. argument: of PGI_COUNT the iterations just done.
+// One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
     switch (step) {
@@ -895,6 +1030,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->mean = st->removed = st->shift = 0;
         st->scale = 1;
         st->valid = st->go = 1;
+        if (!argument) st->resonant = 0;
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
         st->next_check = st->inner = st->stop.max_iter;
@@ -921,11 +1057,15 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
-    case PGI_CHECK: pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm)); break;
+    case PGI_CHECK:
+        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
+        break;
     case PGI_COUNT:
         st->iterations += argument;
         st->inner = st->next_check - st->iterations;
         if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
+        if (st->resonant && st->history_count == 0) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
@@ -937,6 +1077,34 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     default: st->end_ns = now;
     }
+}
+
+// How a problem of a batch fared: the larger the worse.
+static PGI_HD inline int pgi_gravity(int outcome)
+{
+    return outcome == PG_CANCELLED      ? 7
+           : outcome == PG_NOT_A_NUMBER ? 6
+           : outcome == PG_DIVERGED     ? 5
+           : outcome == PG_RESONANCE    ? 4
+           : outcome == PG_MAX_ITER     ? 3
+           : outcome == PG_STAGNATED    ? 2
+           : outcome == PG_CONVERGED    ? 1
+                                        : 0;
+}
+static PGI_HD inline int pgi_is_worse(const pgi_state *a, const pgi_state *b)
+{
+    const int gravity = pgi_gravity(a->outcome) - pgi_gravity(b->outcome);
+    return gravity ? gravity > 0
+                   : a->last / (a->rhs_norm > 0 ? a->rhs_norm : 1) > b->last / (b->rhs_norm > 0 ? b->rhs_norm : 1);
+}
+
+// Keeps the report of the worst one. first: program of this solve.
+static PGI_HD inline void pgi_keep_worst(pgi_state *worst, const pgi_state *st, int first)
+{
+    const uint64_t start = first ? st->start_ns : worst->start_ns;
+    if (first || pgi_is_worse(st, worst)) *worst = *st;
+    worst->start_ns = start;
+    worst->end_ns = st->end_ns;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -1561,7 +1729,7 @@ static int pgi_cpu_slabs(int64_t points, int planes)
 
 static pgi_grid pgi_no_grid()
 {
-    pgi_grid g = {NULL, 0, 0, 0};
+    pgi_grid g = {NULL, 0, 0, 0, 0};
     return g;
 }
 
@@ -1982,7 +2150,7 @@ template <class T> static PGI_HD inline T pgi_residual_point(const pgi_box<T> &b
 }
 
 // Lines along an axis become their products with a matrix [in][out], in place, some lines at a time.
-template <class T> static void pgi_cpu_transform(const pgi_level *l, T *t, int axis, const T *matrix)
+template <class T> static void pgi_cpu_modes_product(const pgi_level *l, T *t, int axis, const T *matrix)
 {
     enum { LINES = 8 };
     const int n = l->n[axis], step = axis == 0 ? 1 : axis == 1 ? l->n[0] : l->n[0] * l->n[1];
@@ -2020,12 +2188,12 @@ static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu
         for (int i = 0; i < nx; i++)
             t[i + j * work.sj + k * work.sk] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, j, k);
     });
-    for (int a = 0; a < 3; a++) pgi_cpu_transform(l, t, a, m.to[a]);
+    for (int a = 0; a < 3; a++) pgi_cpu_modes_product(l, t, a, m.to[a]);
     pgi_cpu_rows(l, [&](int j, int k) {
         T *const row = t + j * work.sj + k * work.sk;
         for (int i = 0; i < nx; i++) row[i] = pgi_mode_divide(m, s->state->alpha, row[i], i, j, k);
     });
-    for (int a = 2; a >= 0; a--) pgi_cpu_transform(l, t, a, m.from[a]);
+    for (int a = 2; a >= 0; a--) pgi_cpu_modes_product(l, t, a, m.from[a]);
     if (work.base == gu.base) return;
     pgi_cpu_rows(l, [&](int j, int k) {
         T *const u = pgi_data<T>(gu) + j * gu.sj + k * gu.sk;
@@ -2101,7 +2269,12 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
     }
 }
 
-#define PGI_OPS_TABLE(name, backend, T)                                                                                \
+// >>direct
+template <class T> static void pgi_cpu_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cpu_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
+
+#define PGI_OPS_TABLE(name, backend, T, flat)                                                                          \
     static const pgi_ops name = {pgi_##backend##_control,           pgi_##backend##_loop,                              \
                                  pgi_##backend##_fill_zero<T>,      pgi_##backend##_copy<T>,                           \
                                  pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>,                         \
@@ -2111,11 +2284,13 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
                                  pgi_##backend##_prolong_add<T>,    pgi_##backend##_interpolate<T>,                    \
                                  pgi_##backend##_solve_coarsest<T>, pgi_##backend##_relax<T>,                          \
                                  pgi_##backend##_jacobi_sweeps<T>,  pgi_##backend##_restrict_residual<T>,              \
+                                 pgi_##backend##_relax_lines<T>,    pgi_##backend##_transform<T>,                      \
+                                 pgi_##backend##_eliminate<T>,      flat,                                              \
                                  pgi_##backend##_residual_narrow,   pgi_##backend##_narrow_rhs,                        \
                                  pgi_##backend##_widen_add}
 
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double);
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float);
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
@@ -2836,7 +3011,7 @@ static __device__ inline void pgi_modes_fetch(const T *matrix, int in, int pitch
 #endif
 }
 
-template <class T> struct alignas(16) pgi_columns {
+template <class T> struct alignas(16) pgi_abreast {
     T v[PGI_COLUMNS];
 };
 template <class T, class Emit> static __device__ inline void pgi_modes_product(const T *matrix, int in, int pitch_out,
@@ -2854,18 +3029,18 @@ template <class T, class Emit> static __device__ inline void pgi_modes_product(c
         const int part = pgi_small_quotient(thread, per_now), tile = begin + thread - part * now;
         const int each = pgi_small_quotient(in + parts - 1, pgi_inverse_of(parts)), from = part * each;
         const int terms = in - from < each ? in - from : each;
-        pgi_columns<T> sum = {{0, 0, 0, 0}};
+        pgi_abreast<T> sum = {{0, 0, 0, 0}};
         if (part < parts) {
             const int c = pgi_small_quotient(tile, per_out), out = tile - c * outs;
             const T *m = matrix + from * pitch_out + first + out, *v = columns + from * pitch + c * PGI_COLUMNS;
 #pragma unroll 8
             for (int q = 0; q < terms; q++, m += pitch_out, v += pitch) {
                 const T weight = pgi_load(m);
-                const pgi_columns<T> value = *(const pgi_columns<T> *)v;
+                const pgi_abreast<T> value = *(const pgi_abreast<T> *)v;
 #pragma unroll
                 for (int e = 0; e < PGI_COLUMNS; e++) sum.v[e] += weight * value.v[e];
             }
-            ((pgi_columns<T> *)partial)[thread] = sum;
+            ((pgi_abreast<T> *)partial)[thread] = sum;
         }
         __syncthreads();
         for (int p = thread; p < now * PGI_COLUMNS; p += threads) {
@@ -4110,6 +4285,11 @@ static __global__ void pgi_enter_kernel(pgi_state *st, pgi_call c)
 {
     pgi_await();
     pgi_enter(st, c);
+}
+
+static __global__ void pgi_keep_worst_kernel(pgi_state *worst, const pgi_state *st, int first)
+{
+    pgi_keep_worst(worst, st, first);
 }
 
 // ---- >>tiles: residuals and transfers of large levels, in tiles that march along z ----
@@ -5840,9 +6020,9 @@ static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_s
 }
 #endif
 
-static void pgi_cuda_read_state(pg_solver *s)
+static void pgi_cuda_read_state(pg_solver *s, const pgi_state *from)
 {
-    PGI_CUDA(s, cudaMemcpyAsync(&s->host, s->state, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
+    PGI_CUDA(s, cudaMemcpyAsync(&s->host, from, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
     PGI_CUDA(s, cudaStreamSynchronize(s->stream));
 }
 
@@ -5855,10 +6035,10 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 #endif
     for (;;) {
-        if (gate == PGI_GO || gate == PGI_VALID || gate == PGI_UNWRITTEN) pgi_cuda_read_state(s);
+        if (gate == PGI_GO || gate == PGI_VALID || gate == PGI_UNWRITTEN) pgi_cuda_read_state(s, s->state);
         if (gate == PGI_GO && s->monitor && s->failed == PG_OK) {
             pgi_monitor(s, &s->host);
-            pgi_cuda_read_state(s);
+            pgi_cuda_read_state(s, s->state);
         }
         if (s->failed || !pgi_gate(&s->host, gate)) return;
         body(s);
@@ -5866,8 +6046,14 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 }
 
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double);
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float);
+// >>direct
+template <class T> static void pgi_cuda_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cuda_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
+template <class T> static void pgi_cuda_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
+template <class T> static void pgi_cuda_flat(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid, int);
+
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_flat<double>);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_flat<float>);
 
 #endif
 
@@ -5878,6 +6064,7 @@ PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float);
 // The lines of all levels; levels share the lines that they do not coarsen.
 struct pgi_hierarchy {
     int levels, count;
+    int along;    // the axis of line relaxation, which stays as it is; or -1
     pgi_line own[3 * PGI_MAX_LEVELS];
     pgi_line *line[PGI_MAX_LEVELS][3];
     int coarsened[PGI_MAX_LEVELS][3];
@@ -5891,28 +6078,61 @@ static void pgi_hierarchy_free(pgi_hierarchy *h)
     free(h);
 }
 
-// Which axes the next level halves: those whose coupling is at least half the strongest one's.
-static void pgi_choose_axes(pgi_line *const line[3], int chosen[3])
+// How much the spacing (or what a metric makes of it) varies along an axis: 1 where it is uniform. The rows at the ends
+// may differ by their boundary.
+static double pgi_line_variation(const pgi_line *l)
+{
+    double least = DBL_MAX, most = 0;
+    for (int i = 0; i < l->n && l->n > 2 && !l->uniform; i++) {
+        double row[4];
+        pgi_line_row(l, i, row);
+        const double coupling = (-row[0] - row[1]) * (!l->periodic && !l->node && (i == 0 || i == l->n - 1) ? 2 : 1);
+        if (coupling < least) least = coupling;
+        if (coupling > most) most = coupling;
+    }
+    return most > 0 && least > 0 ? sqrt(most / least) : 1;
+}
+
+// The axis of line relaxation: the one that varies most, if the smoother is chosen so or if point relaxation would
+// fail.
+static int pgi_choose_line_axis(const pg_desc *d, pgi_line *const line[3])
+{
+    const unsigned smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
+    const int asked = d->flags & PG_SMOOTH_LINES ? 1 : 0;
+    double most = asked ? 0 : 2;
+    int along = -1;
+    if (!asked && ((d->flags & smoothers) || d->omega != 0)) return -1;
+    for (int a = 0; a < 3; a++) {
+        const double variation = line[a]->n > 1 || (asked && a == 0) ? pgi_line_variation(line[a]) : 0;
+        if (variation > most || (asked && variation == most)) along = a, most = variation;
+    }
+    return along;
+}
+
+// Which axes the next level halves: those whose coupling is at least half the strongest one's. With line relaxation the
+// other axes alone count, and become single points.
+static void pgi_choose_axes(pgi_line *const line[3], int along, int chosen[3])
 {
     double strongest = 0, strength[3];
     for (int a = 0; a < 3; a++) {
-        strength[a] = line[a]->n > 1 ? pgi_line_strength(line[a]) : 0;
+        strength[a] = line[a]->n > 1 && a != along ? pgi_line_strength(line[a]) : 0;
         if (strength[a] > strongest) strongest = strength[a];
     }
-    for (int a = 0; a < 3; a++) chosen[a] = line[a]->n > 1 && strength[a] >= 0.5 * strongest;
+    for (int a = 0; a < 3; a++) chosen[a] = line[a]->n > 1 && a != along && strength[a] >= 0.5 * strongest;
 }
 
 // Whether a level is solved exactly. That is a few dense products, faster than a cycle as long as there are few points.
-static int pgi_is_coarsest(pgi_line *const line[3], int most)
+// With line relaxation a single line is.
+static int pgi_is_coarsest(pgi_line *const line[3], int along, int most)
 {
     const int64_t nx = line[0]->n, ny = line[1]->n, nz = line[2]->n;
+    if (along >= 0) return nx * ny * nz == line[along]->n;
     int64_t largest = nx > ny ? nx : ny;
     if (nz > largest) largest = nz;
     if (largest <= PGI_MODES_LEAST) return 1;
     return largest <= most && nx * ny * nz * (nx + ny + nz) <= PGI_MODES_WORK &&
            (ny == 1 || nx * ny <= PGI_MODES_PLANE);
 }
-
 // Operations march along the last axis, so a 2D problem is (nx, 1, ny) to them: its y is their z, its absent axis their
 // y.
 static void pgi_turn(const pg_desc *desc, pg_desc *work)
@@ -5948,9 +6168,12 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
         }
     }
     h->levels = 1;
+    h->along = -1;
+    if (multigrid && ((d->flags & PG_SMOOTH_LINES) || !pgi_is_coarsest(h->line[0], -1, d->coarsest)))
+        h->along = pgi_choose_line_axis(d, h->line[0]);
     for (int l = 0;; l++) {
-        pgi_choose_axes(h->line[l], h->coarsened[l]);
-        if (!multigrid || pgi_is_coarsest(h->line[l], d->coarsest) || l + 1 == PGI_MAX_LEVELS) break;
+        pgi_choose_axes(h->line[l], h->along, h->coarsened[l]);
+        if (!multigrid || pgi_is_coarsest(h->line[l], h->along, d->coarsest) || l + 1 == PGI_MAX_LEVELS) break;
         for (int a = 0; a < 3; a++) {
             h->line[l + 1][a] = h->line[l][a];
             if (!h->coarsened[l][a]) continue;
@@ -5965,7 +6188,7 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
     int longest = 1;
     for (int a = 0; a < 3; a++)
         longest = h->line[h->levels - 1][a]->n > longest ? h->line[h->levels - 1][a]->n : longest;
-    if (multigrid && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
+    if (multigrid && h->along < 0 && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
         pgi_hierarchy_free(h);
         return NULL;
     }
@@ -6003,7 +6226,7 @@ static void *pgi_take_table(pgi_arena *a, size_t bytes, void **host)
 static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
 {
     const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2];
-    const pgi_grid g = {pgi_take_block(a, points * element), 0, n[0], (int64_t)n[0] * n[1]};
+    const pgi_grid g = {pgi_take_block(a, points * element), 0, n[0], (int64_t)n[0] * n[1], 0};
     return g;
 }
 
@@ -6011,7 +6234,7 @@ static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
 static pgi_grid pgi_direct_grid(const pg_solver *s, const void *data, const int64_t stride[2])
 {
     const int turned = s->desc.dim == 2;
-    const pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned]};
+    const pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned], stride[2]};
     return g;
 }
 
@@ -6178,6 +6401,12 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
     }
 }
 
+template <class T>
+static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);    // >>direct
+static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
+static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
+static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
+
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
@@ -6222,20 +6451,29 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
         host_faces[l] = (pgi_faces *)host;
     }
-    if (s->multigrid && single)
+    if (s->by_lines) pgi_layout_lines(s, h, arena);
+    if (s->multigrid && !s->by_lines && single)
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes32);
-    else if (s->multigrid)
+    else if (s->multigrid && !s->by_lines)
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
+    if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
+    if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
     const size_t table_bytes = arena->used;
 
     s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
+    s->reported = d->batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
     s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (s->cuda ? PGI_REDUCE_BLOCKS : PGI_CHUNKS));
     char *const state = (char *)s->state;
-    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1]};
-    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1]};
+    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
+                                d->stride_u[2]};
+    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
+                                d->stride_f[2]};
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
-    if (s->multigrid || (d->flags & PG_JACOBI) || s->cuda) scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
+    if (s->is_direct) pgi_layout_direct(s, arena);
+    if (s->by_lines) pgi_layout_line_work(s, h, arena);
+    if (s->multigrid || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
+        scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
     for (int q = 1; q < 3 && q + 1 < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
@@ -6269,18 +6507,2529 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
                          s->mixed && !outer);
     }
     if (s->staged) {
-        s->stage_u = pgi_take_grid(arena, s->outer.n, outer_element);
-        s->stage_f = pgi_take_grid(arena, s->outer.n, outer_element);
+        const int64_t points = s->outer.points;
+        pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
+        for (int q = 0; q < 2; q++) {
+            const pgi_grid g = {pgi_take_block(arena, (size_t)(d->batch * points) * outer_element), 0, s->outer.n[0],
+                                (int64_t)s->outer.n[0] * s->outer.n[1], points};
+            *stage[q] = g;
+        }
         for (int q = 0; q < 6; q++) {
             const size_t count = (size_t)s->outer.n[pgi_plane_axis(q, 0)] * (size_t)s->outer.n[pgi_plane_axis(q, 1)];
-            s->stage_face[q] = h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, count * outer_element);
+            s->stage_face[q] =
+                h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, (size_t)d->batch * count * outer_element);
         }
         s->outer.u.sj = s->outer.f.sj = s->outer.n[0];
         s->outer.u.sk = s->outer.f.sk = (int64_t)s->outer.n[0] * s->outer.n[1];
+        s->outer.u.problem = s->outer.f.problem = points;
         if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     }
     return table_bytes;
 }
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>direct  Transforms along the uniform axes, elimination along the one that remains (P. N. Swarztrauber 1977).
+// -------------------------------------------------------------------------------------------------------------------
+
+// u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
+// columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch, and
+// two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between
+// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once.
+
+// A place is i, j, k and the problem.
+static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[4])
+{
+    const int row = axis == 0 ? n[1] : n[0], rows = axis == 2 ? n[1] : n[2];
+    const int short_way = column <= 0x7fffffff;    // 64-bit division is slow on GPUs
+    const int lower = short_way ? (int)((unsigned)column % (unsigned)row) : (int)(column % row);
+    int64_t upper = short_way ? (int64_t)((unsigned)column / (unsigned)row) : column / row;
+    at[3] = 0;
+    if (upper >= rows) {
+        at[3] = short_way ? (int)((unsigned)upper / (unsigned)rows) : (int)(upper / rows);
+        upper -= (int64_t)at[3] * rows;
+    }
+    at[0] = axis == 0 ? 0 : lower;
+    at[1] = axis == 0 ? lower : axis == 1 ? 0 : (int)upper;
+    at[2] = axis == 2 ? 0 : (int)upper;
+}
+
+template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
+{
+    const pgi_complex<T> z = {x, y};
+    return z;
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_times(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_conjugate(pgi_complex<T> a)
+{
+    return pgi_complex_of<T>(a.x, -a.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_sum(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x + b.x, a.y + b.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_difference(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x - b.x, a.y - b.y);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_plus_i(pgi_complex<T> a, pgi_complex<T> b)    // a + i b
+{
+    return pgi_complex_of<T>(a.x - b.y, a.y + b.x);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_minus_i(pgi_complex<T> a, pgi_complex<T> b)
+{
+    return pgi_complex_of<T>(a.x + b.y, a.y - b.x);
+}
+template <class T> static PGI_HD inline pgi_complex<T> pgi_scaled(pgi_complex<T> a, T factor)
+{
+    return pgi_complex_of<T>(factor * a.x, factor * a.y);
+}
+
+// Odd n: 2i + 1 or its negative is n + 4p modulo 8n. Index i to p, and p to i, with the sign that the cosine of
+// pi (2i+1) (odd number) / 4n takes (M. T. Heideman 1992).
+static PGI_HD inline int pgi_odd_place(int n, int i, int *negative)
+{
+    const int m = 2 * i + 1, alike = (m - n) % 4 == 0;
+    *negative = !alike || m < n;
+    return (int)(((alike ? (m < n ? m + 4 * (int64_t)n : m) : 4 * (int64_t)n - m) - n) / 4);
+}
+static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
+{
+    const int64_t m = n + 4 * (int64_t)p, n2 = 2 * (int64_t)n;
+    *negative = m >= n2;
+    return (int)(((m < n2 ? m : m < 2 * n2 ? 2 * n2 - m : m - 2 * n2) - 1) / 2);
+}
+
+// A transform is steps, complex transforms and steps. A step before takes a few values of the pair of columns, get(i),
+// and gives the complex transforms theirs: put(transform, m, value). The cosine transforms of types 2 and 3: J. Makhoul
+// 1980; a sine transform is the cosine transform of the same type with signs and a reversal. Type 1 is a complex
+// transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones again have an even
+// number of intervals, the odd ones are of type 3 and half the length, and the even ones are cut once more.
+static PGI_HD inline int pgi_steps(const pgi_series &s)
+{
+    return s.kind == PGI_DCT4 ? s.length : (s.kind == PGI_DCT1 ? s.length : s.n) / 2 + 1;
+}
+
+template <class T> static PGI_HD inline pgi_complex<T> pgi_swapped(pgi_complex<T> a)
+{
+    return pgi_complex_of<T>(a.y, a.x);
+}
+
+// What an inverse complex transform of type 3 takes at m and at r = n - m, from the values there.
+template <class T, class Put>
+static PGI_HD inline void pgi_before_type3(pgi_complex<T> a, pgi_complex<T> b, pgi_complex<T> w, int m, int r, Put put)
+{
+    if (m == 0) {
+        put(m, a);
+        return;
+    }
+    put(m, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
+    if (r > m) put(r, pgi_times(w, pgi_plus_i(a, b)));
+}
+
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_before(const pgi_series &s, int m, const Get &get, const Put &put)
+{
+    const int n = s.n, r = s.length - m, both = m > 0 && r > m;
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T sign = s.sine ? (T)-1 : (T)1;
+    const auto first = [&](int at, pgi_complex<T> v) { put(0, at, v); };
+    switch (s.kind) {
+    case PGI_HERMITIAN: {
+        const pgi_complex<T> a = get(m), b = both ? get(r) : a;
+        put(0, m, both ? pgi_minus_i(a, b) : a);
+        if (both) put(0, r, pgi_plus_i(a, b));
+        return;
+    }
+    case PGI_DCT1: {
+        const int end = s.length * (s.count - 1);
+        const auto value = [&](int i) {
+            return s.sine && (i == 0 || i == end) ? pgi_complex_of<T>(0, 0) : get(i - s.sine);
+        };
+        pgi_complex<T> a = value(m), b = value(r);
+        if (s.count == 3) {
+            const pgi_complex<T> c = pgi_scaled(value(end - m), sign), d = pgi_scaled(value(s.length + m), sign);
+            const pgi_complex<T> low = pgi_scaled(pgi_difference(a, c), (T)0.5),
+                                 high = pgi_scaled(pgi_difference(b, d), (T)0.5);
+            a = pgi_sum(a, c);
+            b = pgi_sum(b, d);
+            pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[m], m, r,
+                             [&](int at, pgi_complex<T> v) { put(2, at, pgi_swapped(v)); });
+        }
+        const pgi_complex<T> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
+        put(0, m, sum);
+        put(1, m, pgi_times(rest, w[2 * m]));
+        if (!both) return;
+        put(0, r, pgi_scaled(sum, sign));
+        put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(w[2 * m])), sign));
+        return;
+    }
+    case PGI_DCT2:
+        if (2 * (int64_t)m < n) put(0, m, get(2 * m));
+        if (2 * (int64_t)m + 1 < n) put(0, n - 1 - m, pgi_scaled(get(2 * m + 1), sign));
+        return;
+    case PGI_DCT3: {
+        const pgi_complex<T> a = get(s.sine ? n - 1 - m : m), b = m == 0 ? a : get(s.sine ? m - 1 : r);
+        pgi_before_type3(a, b, w[m], m, r, first);
+        return;
+    }
+    case PGI_DCT4: {
+        if (n % 2) {
+            int negative;
+            const int i = pgi_odd_index(n, m, &negative);
+            put(0, m, pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
+            return;
+        }
+        const pgi_complex<T> a = get(2 * m), b = pgi_scaled(get(n - 1 - 2 * m), sign);
+        put(0, m, pgi_times(pgi_complex_of(a.x, b.x), w[m]));
+        put(1, m, pgi_times(pgi_complex_of(a.y, b.y), w[m]));
+        return;
+    }
+    default:
+        put(0, m, get(m));
+        if (both) put(0, r, get(r));
+    }
+}
+
+// A step after: from what the complex transforms gave, at(transform, m), values of the pair of columns: put(k, value).
+template <class T, class At, class Put>
+static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, Put &put)
+{
+    const int n = s.n, r = s.length - m, both = m > 0 && r > m;
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
+    switch (s.kind) {
+    case PGI_FOURIER: {
+        const pgi_complex<T> a = at(0, m), b = both ? at(0, r) : a;
+        put(m, pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y)));
+        if (both) put(r, pgi_complex_of<T>(half * (b.y - a.y), half * (a.x - b.x)));
+        return;
+    }
+    case PGI_DCT1: {
+        const int apart = s.count - 1;
+        const auto give = [&](int frequency, pgi_complex<T> v) {
+            if (frequency >= s.sine && frequency - s.sine < n) put(frequency - s.sine, v);
+        };
+        const auto turned = [&](pgi_complex<T> v) {
+            return s.sine ? pgi_complex_of<T>(-half * v.y, half * v.x) : pgi_scaled(v, half);
+        };
+        give(2 * m * apart, turned(at(0, m)));
+        give((2 * m + 1) * apart, turned(at(1, m)));
+        if (s.count < 3) return;
+        give(4 * m + 1, pgi_swapped(at(2, m)));
+        give(4 * m + 3, pgi_scaled(pgi_swapped(at(2, r - 1)), sign));
+        return;
+    }
+    case PGI_DCT2: {
+        const pgi_complex<T> a = at(0, m);
+        if (m == 0) {
+            put(s.sine ? n - 1 : 0, a);
+            return;
+        }
+        const pgi_complex<T> p = pgi_times(w[m], a), q = pgi_times(pgi_conjugate(w[m]), at(0, r));
+        put(s.sine ? n - 1 - m : m, pgi_complex_of<T>(half * (p.x + q.x), half * (p.y + q.y)));
+        if (both) put(s.sine ? m - 1 : r, pgi_complex_of<T>(half * (q.y - p.y), half * (p.x - q.x)));
+        return;
+    }
+    case PGI_DCT3:
+        if (2 * (int64_t)m < n) put(2 * m, at(0, m));
+        if (2 * (int64_t)m + 1 < n) put(2 * m + 1, pgi_scaled(at(0, n - 1 - m), sign));
+        return;
+    case PGI_DCT4: {
+        if (n % 2) {
+            int negative;
+            const int p = pgi_odd_place(n, s.sine ? n - 1 - m : m, &negative), f = (int)(2 * (int64_t)p % n);
+            const pgi_complex<T> a = at(0, f), b = at(0, f ? n - f : 0);
+            const T root = (T)0.35355339059327376220, signed_root = (negative + p) % 2 ? -root : root;
+            const T c = n % 8 == 1 || n % 8 == 7 ? signed_root : -signed_root;    // of pi n / 4, halved
+            const T d = n % 8 < 4 ? signed_root : -signed_root;
+            put(m, pgi_complex_of<T>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x)));
+            return;
+        }
+        const pgi_complex<T> a = pgi_times(w[m], at(0, m)), b = pgi_times(w[m], at(1, m));
+        put(s.sine ? n - 1 - 2 * m : 2 * m, pgi_complex_of<T>(a.x, b.x));
+        put(s.sine ? 2 * m : n - 1 - 2 * m, pgi_complex_of<T>(-a.y, -b.y));
+        return;
+    }
+    default:
+        put(m, at(0, m));
+        if (both) put(r, at(0, r));
+    }
+}
+
+// Where element m of a transform of a pair lies in the buffer.
+struct pgi_spread {
+    int64_t element, transform, pair;
+};
+static PGI_HD inline int64_t pgi_spread_at(const pgi_spread &p, int transform, int m, int64_t pair)
+{
+    return m * p.element + transform * p.transform + pair * p.pair;
+}
+
+static PGI_HD inline int64_t pgi_offset(const int at[4], const pgi_grid &g)
+{
+    return at[0] + at[1] * g.sj + at[2] * g.sk + at[3] * g.problem;
+}
+
+namespace
+{    // so that member functions have no names outside
+
+// A column of the right-hand side, boundary data and mean included.
+template <class T> struct pgi_column_reader {
+    const pgi_rhs &from;
+    const pgi_state *state;
+    const T *f;
+    int64_t stride;
+    T mean;
+    int axis, n, at[4];
+    unsigned mask, touched;    // faces that have data, and those that the whole column touches
+    PGI_HD pgi_column_reader(const pgi_box<T> &b, const pgi_rhs &rhs, int along, const int size[3], int64_t column)
+        : from(rhs), state(b.state), mean(pgi_mean_of<T>(rhs, b.state)), axis(along)
+    {
+        pgi_column_place(size, axis, column, at);
+        f = pgi_data<T>(rhs.f) + pgi_offset(at, rhs.f);
+        stride = axis == 0 ? 1 : axis == 1 ? rhs.f.sj : rhs.f.sk;
+        n = axis == 0 ? size[0] : axis == 1 ? size[1] : size[2];
+        mask = pgi_face_mask(rhs, state);
+        touched =
+            mask & ~(3u << 2 * axis) &
+            (pgi_end_bits(at[0], size[0]) | pgi_end_bits(at[1], size[1]) << 2 | pgi_end_bits(at[2], size[2]) << 4);
+    }
+    PGI_HD T complete(T value, int i) const
+    {
+        const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
+        if (!here) return value - mean;
+        return value - mean +
+               pgi_face_terms<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
+                                 axis == 2 ? i : at[2], at[3]);
+    }
+    PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
+};
+
+// A pair of columns of the grid, and of the buffer. Columns beyond the last one read it, and are not written. Where
+// the two lie side by side they are one word, at even addresses.
+template <class T> static PGI_HD inline int pgi_is_pair(const T *low, const T *high)
+{
+    return high == low + 1 && (uintptr_t)low % sizeof(pgi_complex<T>) == 0;
+}
+template <class T> struct pgi_pair_reader {
+    pgi_column_reader<T> low, high;
+    PGI_HD pgi_pair_reader(const pgi_box<T> &b, const pgi_rhs &from, int axis, const int n[3], int64_t column,
+                           int64_t columns)
+        : low(b, from, axis, n, column < columns ? column : columns - 1),
+          high(b, from, axis, n, column + 1 < columns ? column + 1 : columns - 1)
+    {
+    }
+    PGI_HD pgi_complex<T> operator()(int i) const
+    {
+        const T *const p = low.f + i * low.stride, *const q = high.f + i * high.stride;
+        pgi_complex<T> v;
+        if (pgi_is_pair(p, q))
+            v = *(const pgi_complex<T> *)p;
+        else
+            v.x = *p, v.y = *q;
+        return pgi_complex_of(low.complete(v.x, i), high.complete(v.y, i));
+    }
+};
+// What the complex transforms of a pair take and give.
+template <class T> struct pgi_pair_buffer {
+    pgi_complex<T> *buffer;
+    const pgi_spread &spread;
+    int64_t pair;
+    PGI_HD pgi_complex<T> operator()(int transform, int m) const
+    {
+        return buffer[pgi_spread_at(spread, transform, m, pair)];
+    }
+    PGI_HD void operator()(int transform, int m, pgi_complex<T> v) const
+    {
+        buffer[pgi_spread_at(spread, transform, m, pair)] = v;
+    }
+};
+template <class T> struct pgi_pair_writer {
+    T *low, *high;    // high: NULL where there is no such column, low: neither
+    int64_t stride;
+    PGI_HD pgi_pair_writer(T *first, T *second, int64_t from_row_to_row)
+        : low(first), high(second), stride(from_row_to_row)
+    {
+    }
+    PGI_HD pgi_pair_writer(T *u, const pgi_grid &to, int axis, const int n[3], int64_t column, int64_t columns)
+        : low(NULL), high(NULL), stride(axis == 0   ? 1
+                                        : axis == 1 ? to.sj
+                                                    : to.sk)
+    {
+        int at[4];
+        if (column >= columns) return;
+        pgi_column_place(n, axis, column, at);
+        low = u + pgi_offset(at, to);
+        if (column + 1 >= columns) return;
+        pgi_column_place(n, axis, column + 1, at);
+        high = u + pgi_offset(at, to);
+    }
+    PGI_HD void operator()(int k, pgi_complex<T> v) const
+    {
+        T *const p = low + k * stride, *const q = high + k * stride;
+        if (!low) return;
+        if (high && pgi_is_pair(p, q)) {
+            *(pgi_complex<T> *)p = v;
+            return;
+        }
+        *p = v.x;
+        if (high) *q = v.y;
+    }
+};
+
+}    // namespace
+
+// ---- elimination, for both back ends ----
+
+// Row k of a mode reads (l + v + s) x_k = l x_(k-1) + v x_(k+1) + r with l, v >= 0, and s >= 0 what does not couple:
+// reaction, alpha and the eigenvalues of the other axes. Elimination adds and multiplies such numbers only, so every
+// pivot is accurate however small s is, and s = 0 in the last one says that the mode is singular, without a tolerance.
+
+// A line is cut into parts. The last row of a part separates it from the next; eliminating the others leaves one such
+// row a part, and the first unknown of a part as x_first = y x_last + z x_before + r with y + z + s = 1. A periodic
+// line is one whose last part comes before its first.
+struct pgi_separator {
+    double l, v, s, r;
+};
+struct pgi_head_row {
+    double y, z, s, r;
+};
+
+struct pgi_column {    // of values in memory, with room for marks
+    int64_t stride, mark_stride;
+    double *marks;
+};
+
+namespace
+{
+// Right-hand sides and solutions in the same memory.
+template <class T> struct pgi_values {
+    T *x;
+    int64_t stride;
+    PGI_HD T operator()(int k) const { return x[k * stride]; }
+    PGI_HD void operator()(int k, double v) const { x[k * stride] = (T)v; }
+};
+}    // namespace
+
+static PGI_HD inline void pgi_mark(const pgi_column &c, int block, double a, double b)
+{
+    if (block == 0) return;    // known anyway
+    c.marks[(2 * (int64_t)block - 2) * c.mark_stride] = a;
+    c.marks[(2 * (int64_t)block - 1) * c.mark_stride] = b;
+}
+static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, double *b)
+{
+    if (block == 0) return;
+    *a = c.marks[(2 * (int64_t)block - 2) * c.mark_stride];
+    *b = c.marks[(2 * (int64_t)block - 1) * c.mark_stride];
+}
+
+// Rows first to last: eliminates down to the last one. Leaves the eliminated right-hand sides in x, and a pivot every
+// PGI_LINE_BLOCK rows in the marks. CUT: the first row couples to one before it.
+template <int CUT, class T, class Load>
+static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
+                                        double mean, Load load, T *x, const pgi_column &c, pgi_separator *own,
+                                        pgi_head_row *head)
+{
+    double s = 0, z = 0, r = 0, inverse = 0;
+    pgi_head_row h = {1, 0, 0, 0};
+    for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
+        T value[PGI_LINE_BLOCK];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? load(begin + q) : (T)0;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
+            const int k = begin + q;
+            if (k > last) continue;
+            const pgi_row<double> row = pgi_row_of(axis, k);
+            const double factor = k > first ? -row.lower * inverse : 0;
+            s = row.reaction + mu + factor * s;
+            if (CUT) z = k > first ? factor * z : -row.lower;
+            r = scale * (double)value[q] - mean + factor * r;
+            if (k == last) {
+                own->l = z, own->v = -row.upper, own->s = s, own->r = r;
+                continue;
+            }
+            inverse = 1 / (z + s - row.upper);
+            if (q == 0) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
+            x[k * c.stride] = (T)r;
+            if (!CUT) continue;
+            const double share = h.y * inverse;
+            h.z += share * z;
+            h.s += share * s;
+            h.r += share * r;
+            h.y = -share * row.upper;
+        }
+    }
+    *head = h;
+}
+
+// The other way, once x_last and the unknown before the first are known. Calls store(row, unknown).
+template <int CUT, class T, class Store>
+static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, int first, int last, double before,
+                                      double x_last, const T *x, const pgi_column &c, Store store)
+{
+    double next = x_last;
+    store(last, x_last);
+    for (int block = last > first ? (last - 1 - first) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
+        const int begin = first + block * PGI_LINE_BLOCK;
+        double s = 0, z = 0, inverse[PGI_LINE_BLOCK], to_before[PGI_LINE_BLOCK];
+        T value[PGI_LINE_BLOCK];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q < last ? x[(begin + q) * c.stride] : (T)0;
+        pgi_marked(c, block, &s, &z);
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) {
+            const pgi_row<double> row = pgi_row_of(axis, begin + q < last ? begin + q : last);
+            if (q > 0) {
+                const double factor = -row.lower * inverse[q - 1];
+                s = row.reaction + mu + factor * s;
+                z = factor * z;
+            } else if (block == 0) {
+                s = row.reaction + mu;
+                z = CUT ? -row.lower : 0;
+            }
+            inverse[q] = 1 / (z + s - row.upper);
+            to_before[q] = z;
+        }
+        PGI_UNROLLED
+        for (int q = PGI_LINE_BLOCK - 1; q >= 0; q--) {
+            const int k = begin + q;
+            if (k >= last) continue;
+            double sum = (double)value[q] - pgi_row_of(axis, k).upper * next;
+            if (CUT) sum += to_before[q] * before;
+            next = sum * inverse[q];
+            store(k, next);
+        }
+    }
+}
+
+static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_head_row &next)
+{
+    const double v = own->v;
+    own->v = v * next.y;
+    own->s += v * next.s;
+    own->r += v * next.r;
+}
+
+// ---- modes that may be indefinite (alpha < 0): elimination with row exchanges ----
+
+// The number of negative eigenvalues of an open line plus mu.
+static PGI_HD inline int pgi_line_negative(const pgi_axis<double> &axis, double mu)
+{
+    int count = 0;
+    double d = 1, above = 0;
+    for (int k = 0; k < axis.n; k++) {
+        const pgi_row<double> row = pgi_row_of(axis, k);
+        d = row.reaction - row.lower - row.upper + mu - row.lower * above / d;
+        if (d == 0) d = DBL_MIN;
+        count += d < 0;
+        above = row.upper;
+    }
+    return count;
+}
+
+// A row under elimination: b x_k + c x_(k+1) = r. The next one is a x_k + e x_(k+1) + g x_(k+2); the larger of a and b
+// is the pivot.
+struct pgi_exchange {
+    double b, c, pivot, right, far, factor;
+    int swapped;
+};
+static PGI_HD inline void pgi_exchange_step(const pgi_axis<double> &axis, double mu, int k, pgi_exchange *e)
+{
+    const pgi_row<double> row = pgi_row_of(axis, k + 1);
+    const double a = row.lower, diagonal = row.reaction - row.lower - row.upper + mu, b = e->b, c = e->c;
+    e->swapped = fabs(a) > fabs(b);
+    if (e->swapped) {
+        e->pivot = a, e->right = diagonal, e->far = row.upper;
+        e->factor = b / a;
+        e->b = c - e->factor * diagonal;
+        e->c = -e->factor * row.upper;
+    } else {
+        e->pivot = b, e->right = c, e->far = 0;
+        e->factor = a / b;
+        e->b = diagonal - e->factor * c;
+        e->c = row.upper;
+    }
+}
+
+// Solves an open line plus mu in place. Returns 0, and x = 0, where an eigenvalue is 0 to round-off. scope: of the
+// numbers that were added up.
+template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis<double> &axis, double mu, double scope,
+                                                                  double scale, T *x, const pgi_column &c)
+{
+    const int n = axis.n;
+    const double width = 8 * DBL_EPSILON * scope;
+    if (pgi_line_negative(axis, mu - width) != pgi_line_negative(axis, mu + width)) {
+        for (int k = 0; k < n; k++) x[k * c.stride] = 0;
+        return 0;
+    }
+    const pgi_row<double> top = pgi_row_of(axis, 0);
+    pgi_exchange e;
+    e.b = top.reaction - top.lower - top.upper + mu;
+    e.c = top.upper;
+    double r = scale * (double)x[0];
+    for (int k = 0; k + 1 < n; k++) {
+        const double next = scale * (double)x[(k + 1) * c.stride];
+        if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
+        pgi_exchange_step(axis, mu, k, &e);
+        x[k * c.stride] = (T)(e.swapped ? next : r);
+        r = e.swapped ? r - e.factor * next : next - e.factor * r;
+    }
+    double x1 = r / e.b, x2 = 0;
+    x[(n - 1) * c.stride] = (T)x1;
+    for (int block = n > 1 ? (n - 2) / PGI_LINE_BLOCK : -1; block >= 0; block--) {
+        const int begin = block * PGI_LINE_BLOCK, end = begin + PGI_LINE_BLOCK < n - 1 ? begin + PGI_LINE_BLOCK : n - 1;
+        double pivot[PGI_LINE_BLOCK], right[PGI_LINE_BLOCK], far[PGI_LINE_BLOCK];
+        e.b = top.reaction - top.lower - top.upper + mu;
+        e.c = top.upper;
+        pgi_marked(c, block, &e.b, &e.c);
+        for (int k = begin; k < end; k++) {
+            pgi_exchange_step(axis, mu, k, &e);
+            pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
+        }
+        for (int k = end - 1; k >= begin; k--) {
+            const double value =
+                ((double)x[k * c.stride] - right[k - begin] * x1 - far[k - begin] * x2) / pivot[k - begin];
+            x[k * c.stride] = (T)value;
+            x2 = x1;
+            x1 = value;
+        }
+    }
+    return 1;
+}
+
+// What the other axes and alpha add to the line of a column.
+static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double alpha, const int *at)
+{
+    return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
+}
+
+// The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem. sum: of
+// those of the axes.
+static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scale, int *resonant)
+{
+    const double total = sum + alpha;
+    if (alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha)) {
+        *resonant = 1;
+        return 0;
+    }
+    return total == 0 ? 0 : scale / total;
+}
+static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
+{
+    return pgi_inverse_of((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], alpha, d.scale, resonant);
+}
+
+// ---- the plan, on the host ----
+
+static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
+static int pgi_can_transform(const pgi_line *l)
+{
+    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
+}
+
+// Eigenvalues are 4/h^2 sin^2(pi a/b): row k of a and b.
+static void pgi_mode_angle(const pgi_line *l, int k, double *a, double *b)
+{
+    const int low = pgi_is_dirichlet(l, 0), high = pgi_is_dirichlet(l, 1), n = l->n;
+    if (l->periodic)
+        *a = k, *b = n;
+    else if (low != high)
+        *a = 2.0 * k + 1, *b = 4.0 * n;
+    else
+        *a = k + low, *b = 2.0 * (l->node ? n - 1 + 2 * low : n);
+}
+
+// exp(-2 pi i p/q), from an angle of at most an eighth of a turn.
+static pgi_complex<double> pgi_root(int64_t p, int64_t q)
+{
+    int64_t angle = 8 * (p % q);    // of 8 q
+    const int below = angle > 4 * q;
+    if (below) angle = 8 * q - angle;
+    const int left = angle > 2 * q;
+    if (left) angle = 4 * q - angle;
+    const int steep = angle > q;
+    if (steep) angle = 2 * q - angle;
+    const double t = 2 * 3.14159265358979323846 * ((double)angle / (8.0 * (double)q)), c = cos(t), s = sin(t);
+    return pgi_complex_of((left ? -1 : 1) * (steep ? s : c), (below ? 1 : -1) * (steep ? c : s));
+}
+
+static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *scale)
+{
+    const int low = pgi_is_dirichlet(l, 0), high = pgi_is_dirichlet(l, 1), n = l->n;
+    pgi_series s;
+    memset(&s, 0, sizeof s);
+    s.n = s.length = n;
+    s.count = 1;
+    s.sine = low;
+    series[0] = series[1] = s;
+    if (n == 1) return;
+    if (l->periodic) {
+        series[0].kind = PGI_FOURIER, series[1].kind = PGI_HERMITIAN;
+        *scale /= n;
+    } else if (low != high && !l->node) {
+        series[0].kind = series[1].kind = PGI_DCT4;
+        series[0].length = series[1].length = n % 2 ? n : n / 2;
+        series[0].count = series[1].count = n % 2 ? 1 : 2;
+        *scale *= 2.0 / n;
+    } else if (low != high) {
+        series[0].kind = PGI_DCT3, series[1].kind = PGI_DCT2;
+        *scale /= n;
+    } else if (!l->node) {
+        series[0].kind = PGI_DCT2, series[1].kind = PGI_DCT3;
+        *scale /= n;
+    } else {
+        const int intervals = n - 1 + 2 * low, even = intervals % 2 == 0;
+        series[0].kind = series[1].kind = PGI_DCT1;
+        series[0].length = series[1].length = even ? intervals / 2 : intervals;
+        series[0].count = series[1].count = even ? 3 : 2;
+        *scale *= 2.0 / intervals;
+    }
+    for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
+}
+
+// Columns along an axis, of all problems that are taken at once.
+static int64_t pgi_columns(const pg_solver *s, int axis)
+{
+    return s->together * ((int64_t)s->work.n[0] * s->work.n[1] * s->work.n[2] / s->work.n[axis]);
+}
+
+// Bytes of a pair of columns in the buffer.
+static size_t pgi_pair_bytes(const pg_solver *s, int axis)
+{
+    const pgi_series *q = &s->direct.series[axis][0];
+    return (size_t)q->length * (size_t)q->count * 2 *
+           (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+}
+
+static int pgi_is_transformed(const pg_solver *s, int axis) { return s->direct.series[axis][0].kind != PGI_IDENTITY; }
+
+static void pgi_forget_direct(pg_solver *s)
+{
+#ifdef PG_USE_FFTW
+    for (int a = 0; a < 3; a++) {
+        for (int q = 0; q < 2; q++) {
+            if (!s->fftw[a][q]) continue;
+            if (s->desc.flags & (PG_F32 | PG_MIXED))
+                fftwf_destroy_plan((fftwf_plan)s->fftw[a][q]);
+            else
+                fftw_destroy_plan((fftw_plan)s->fftw[a][q]);
+        }
+    }
+#else
+    (void)s;
+#endif
+}
+
+#if PGI_GPU
+static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
+static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3]);
+static int pgi_is_on_chip(const pg_solver *s, int axis);
+
+static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
+{
+    pgi_fail(s, e == CUFFT_ALLOC_FAILED ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+             "%s failed at line %d of poisson_gpu.cu: cuFFT's result %d", what, line, (int)e);
+}
+#define PGI_CUFFT(s, call)                                                                                             \
+    do {                                                                                                               \
+        if ((s)->failed == PG_OK) {                                                                                    \
+            const cufftResult pgi_result_ = (call);                                                                    \
+            if (pgi_result_ != CUFFT_SUCCESS) pgi_cufft_failed(s, pgi_result_, #call, __LINE__);                       \
+        }                                                                                                              \
+    } while (0)
+#endif
+
+// The CPU's buffer: a tile of columns a slot, before and after a step of its transform, or in double for elimination.
+static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const size_t grid = (size_t)(pgi_columns(s, 0) * s->work.n[0]) * pgi_element(s->desc.flags);    // of all problems
+    int64_t tiles = 1;
+    for (int a = 0; a < 3; a++) {
+        const size_t n = (size_t)s->work.n[a];
+        const size_t bytes = a == d->lines.line
+                                 ? n * PGI_TILE * sizeof(double) + (n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double)
+                                 : PGI_TILE * pgi_pair_bytes(s, a);    // in and out: 2 * PGI_TILE / 2 pairs
+        if (a != d->lines.line && !pgi_is_transformed(s, a)) continue;
+        if (bytes > d->slot_bytes) d->slot_bytes = bytes;
+        const int64_t here = (pgi_columns(s, a) + PGI_TILE - 1) / PGI_TILE;
+        if (here > tiles) tiles = here;
+    }
+    d->slot_bytes = (d->slot_bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+    d->slots = 1;
+    while (d->slots < PGI_SLOTS && d->slots < tiles && (d->slots + 1) * d->slot_bytes <= grid) d->slots++;
+    d->buffer_bytes = (size_t)d->slots * d->slot_bytes;
+#ifdef PG_USE_FFTW
+    // The planner takes an estimate, so it does not look at the arrays.
+    double *in = (double *)aligned_alloc(PGI_ALIGN, d->slot_bytes), *out = in ? in + d->slot_bytes / 16 : NULL;
+    for (int a = 0; a < 3 && in; a++) {
+        const pgi_series *q = &d->series[a][0];
+        const int width = PGI_TILE / 2;
+        for (int backward = 0; backward < 2 && pgi_is_transformed(s, a); backward++) {
+            const int sign = backward ? FFTW_BACKWARD : FFTW_FORWARD;
+            const unsigned how = FFTW_ESTIMATE | FFTW_UNALIGNED;
+            if (s->desc.flags & (PG_F32 | PG_MIXED))
+                s->fftw[a][backward] = fftwf_plan_many_dft(1, &q->length, width, (fftwf_complex *)in, NULL, width, 1,
+                                                           (fftwf_complex *)out, NULL, width, 1, sign, how);
+            else
+                s->fftw[a][backward] = fftw_plan_many_dft(1, &q->length, width, (fftw_complex *)in, NULL, width, 1,
+                                                          (fftw_complex *)out, NULL, width, 1, sign, how);
+            if (!s->fftw[a][backward])
+                return free(in), pgi_refuse(text, PG_ERROR_MEMORY, "FFTW has no plan for length %d", q->length);
+        }
+    }
+    if (!in) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory to plan the transforms");
+    free(in);
+#else
+    (void)text;
+#endif
+    return PG_OK;
+}
+
+// An elimination with row exchanges has no periodic form.
+static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
+{
+    if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
+                          "this; make the axis uniform, or alpha >= 0",
+                          alpha,
+                          pgi_axis_name[s->desc.dim == 2 && s->direct.lines.line > 0 ? 3 - s->direct.lines.line
+                                                                                     : s->direct.lines.line]);
+    return PG_OK;
+}
+
+// The axis that is not transformed: the one that cannot be, or the last one that is closed; elimination costs less than
+// two transforms, and last axes suit it best, as neighbouring columns are neighbours in memory. Or -1. other: a second
+// one that cannot be transformed, or -1.
+static int pgi_line_axis(pgi_line *const line[3], int *other)
+{
+    int special = -1;
+    *other = -1;
+    for (int a = 0; a < 3; a++) {
+        if (pgi_can_transform(line[a])) continue;
+        if (special >= 0)
+            *other = a;
+        else
+            special = a;
+    }
+    for (int a = 2; a >= 0 && special < 0; a--)
+        if (!line[a]->periodic && line[a]->n > 1) special = a;
+    return special;
+}
+
+// Which axes are transformed, how, and which is left. lines: of the finest level.
+static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
+    d->lines.scale = 1;
+    d->fused = -1;
+    s->together = s->mixed ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
+    int other;
+    d->lines.line = pgi_line_axis(line, &other);
+    if (other >= 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
+                          "Robin face; use PG_FMG or PG_VCYCLE",
+                          name(d->lines.line), name(other));
+#if PGI_GPU
+    // In 3D, one kernel that transforms there and back costs less than elimination.
+    if (s->cuda && !line[1]->absent && d->lines.line >= 0 && pgi_can_transform(line[d->lines.line])) {
+        double scale = 1;
+        pgi_plan_series(d->series[d->lines.line], line[d->lines.line], &scale);
+        if (pgi_is_on_chip(s, d->lines.line)) d->lines.line = -1;
+    }
+#endif
+    for (int a = 0; a < 3; a++) {
+        if (a != d->lines.line) {
+            pgi_plan_series(d->series[a], line[a], &d->lines.scale);
+            continue;
+        }
+        pgi_series identity;
+        memset(&identity, 0, sizeof identity);
+        identity.n = identity.length = line[a]->n;
+        identity.count = 1;
+        d->series[a][0] = d->series[a][1] = identity;
+        d->lines.periodic = line[a]->periodic;
+        d->lines.singular = pgi_line_singular(line[a]);
+    }
+    PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
+#if PGI_GPU
+    if (s->cuda) {
+        if (pgi_plan_flat(s, line)) return s->failed;
+        return pgi_plan_cufft(s, text);
+    }
+#endif
+    return pgi_plan_tiles(s, text);
+}
+
+// ---- small 2D problems: their plan ----
+
+// The values whose sum and difference are number q of the inputs of half 0 and 1; equal where a value is its own image.
+static PGI_HD inline void pgi_fold_place(const pgi_fold &f, int q, int *a, int *b)
+{
+    *a = !f.folded || !f.periodic ? q : q < f.half[1] ? q + 1 : q == f.half[1] ? 0 : f.n / 2;
+    *b = f.folded && q < f.half[1] ? f.n - 1 - q : *a;
+}
+
+// Number o of the modes of a half, as pgi_mode_angle counts.
+static int pgi_fold_mode(const pgi_fold &f, int c, int o)
+{
+    if (!f.folded) return c * f.half[0] + o;
+    return f.periodic ? (c ? f.n - 1 - o : o) : 2 * o + c;
+}
+
+// Value i of eigenvector k.
+static double pgi_mode_value(const pgi_line *l, int k, int i)
+{
+    if (l->n == 1) return 1;
+    const int sine = l->periodic ? 2 * k > l->n : pgi_is_dirichlet(l, 0);
+    const int twice = l->periodic ? 2 * i : 2 * i + (l->node ? 2 * sine : 1);    // the distance from the low face
+    double a, b;
+    pgi_mode_angle(l, l->periodic && sine ? l->n - k : k, &a, &b);
+    const pgi_complex<double> root = pgi_root((int64_t)a * twice, 2 * (int64_t)b);
+    return sine ? -root.y : root.x;
+}
+
+template <class T>
+static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, const double *eigenvalue)
+{
+    void *lambda, *inverse, *vectors;
+    f->lambda = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &lambda);
+    f->inverse = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &inverse);
+    f->vectors = pgi_take_table(arena, (size_t)f->elements * sizeof(T), &vectors);
+    if (!lambda) return;
+    for (int c = 0; c < 2; c++)
+        for (int o = 0; o < f->half[c]; o++) {
+            const int k = pgi_fold_mode(*f, c, o), mode = c * f->half[0] + o;
+            double norm = 0;
+            for (int i = 0; i < f->n; i++) {
+                const double v = pgi_mode_value(l, k, i);
+                norm += (i == 0 ? f->end[0] : i == f->n - 1 ? f->end[1] : 1) * v * v;
+            }
+            ((double *)lambda)[mode] = eigenvalue[k];
+            ((double *)inverse)[mode] = 2 / rint(2 * norm);    // of half the intervals, or all of them
+            T *const v = (T *)vectors + f->at[0][c] + o;
+            for (int q = 0; q < f->length[c]; q++) {
+                int a, b;
+                pgi_fold_place(*f, q, &a, &b);
+                v[q * f->pitch] = (T)pgi_mode_value(l, k, a);
+            }
+        }
+}
+
+// Twiddles and roots of unity are made in f64 and then rounded.
+template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    pgi_direct *d = &s->direct;
+    pgi_line *const *line = h->line[0];
+    for (int a = 0; a < 3; a++) {
+        const int n = line[a]->n;
+        void *host, *lambda;
+        d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
+        for (int k = 0; k < n && host && a != d->lines.line; k++) {
+            double row[4], p, q;
+            pgi_line_row(line[a], 0, row);
+            pgi_mode_angle(line[a], k, &p, &q);
+            const double root = 2 * sin(3.14159265358979323846 * (p / q)) / line[a]->h;
+            ((double *)host)[k] = s->work.beta * (n == 1 ? row[3] : root * root);
+        }
+        lambda = host;
+        if (a == d->lines.line) {
+            void *rows, *weights;
+            void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
+            void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+            if (!host) continue;
+            pgi_axis_fill(&d->lines.rows, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
+                          weights_at);
+            d->lines.norm = d->lines.volume = 0;
+            for (int i = 0; i < n; i++) {
+                double row[4];
+                pgi_line_row(line[a], i, row);
+                d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
+                d->lines.volume += line[a]->w[i];
+            }
+        }
+        if (d->flat.blocks) {
+            for (int q = 0; q < 2; q++)
+                if (a == (q ? d->flat.across : d->flat.along) && a != d->lines.line)
+                    pgi_layout_fold<T>(arena, &d->flat.fold[q], line[a], (const double *)lambda);
+            continue;
+        }
+        if (!pgi_is_transformed(s, a)) continue;
+        const pgi_series *series = &d->series[a][0];
+        const int type4 = series->kind == PGI_DCT4;
+        pgi_complex<T> *w = NULL;
+        const void *twiddle = NULL;
+        if (series->kind != PGI_FOURIER && !(type4 && n % 2))
+            twiddle = pgi_take_table(arena, ((size_t)series->length + 1) * sizeof(pgi_complex<T>), (void **)&w);
+        for (int k = 0; k <= series->length && w; k++) {
+            const pgi_complex<double> root =
+                type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)series->length);
+            w[k].x = (T)root.x, w[k].y = (T)root.y;
+        }
+        d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
+        if (s->cuda && !d->on_chip[a]) continue;
+        w = NULL;
+        d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
+        for (int k = 0; k < series->length && w; k++) {
+            const pgi_complex<double> root = pgi_root(k, series->length);
+            w[k].x = (T)root.x, w[k].y = (T)root.y;
+        }
+    }
+}
+
+static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
+{
+    pgi_direct *d = &s->direct;
+    d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
+    d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
+    d->lines.marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
+#if PGI_GPU
+    for (int a = 0; a < 3; a++)
+        if (s->has_fft[a] && d->work) PGI_CUFFT(s, cufftSetWorkArea(s->fft[a], d->work));
+#endif
+}
+
+// A u = rhs. u is written from the first transform on.
+static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
+{
+    if (s->direct.flat.blocks) {
+        s->ops->flat(s, l, rhs, u, 0);
+        return;
+    }
+    const int fused = s->direct.fused;
+    for (int a = 0; a < 3; a++) {
+        if (!pgi_is_transformed(s, a) || a == fused) continue;
+        s->ops->transform(s, l, a, 0, rhs, u);
+        rhs = pgi_rhs_of(u);
+    }
+    if (fused < 0)
+        s->ops->eliminate(s, l, rhs, u);
+    else
+        s->ops->transform(s, l, fused, PGI_THERE_AND_BACK, rhs, u);
+    for (int a = 2; a >= 0; a--)
+        if (pgi_is_transformed(s, a) && a != fused) s->ops->transform(s, l, a, 1, pgi_rhs_of(u), u);
+}
+
+// ---- the CPU ----
+
+// Complex transforms of `width` columns side by side, x to y or back: returns where they end. Radices are the prime
+// factors (fours first), so that a prime length is a plain matrix (Stockham's order: P. N. Swarztrauber 1984).
+template <class T> static pgi_complex<T> *pgi_cpu_fourier(const pgi_complex<T> *roots, int length, int inverse,
+                                                          int width, pgi_complex<T> *x, pgi_complex<T> *y)
+{
+    const T sign = inverse ? -1 : 1;
+    int radix = 2;
+    for (int rest = length, side = width; rest > 1;) {
+        while (rest % radix) radix = (int64_t)radix * radix > rest ? rest : radix + 1;
+        const int p = rest % 4 == 0 ? 4 : radix, m = rest / p;
+        for (int j = 0; j < m; j++) {
+            for (int k = 0; k < p; k++) {
+                pgi_complex<T> *out = y + ((int64_t)p * j + k) * side;
+                for (int r = 0; r < p; r++) {
+                    const int64_t turn = ((int64_t)j + (int64_t)m * r) * k % rest * (length / rest);
+                    const pgi_complex<T> w = {roots[turn].x, sign * roots[turn].y};
+                    const pgi_complex<T> *in = x + ((int64_t)j + (int64_t)m * r) * side;
+                    if (r == 0) {
+                        for (int q = 0; q < side; q++) out[q] = pgi_times(in[q], w);
+                        continue;
+                    }
+                    for (int q = 0; q < side; q++) {
+                        out[q].x += in[q].x * w.x - in[q].y * w.y;
+                        out[q].y += in[q].x * w.y + in[q].y * w.x;
+                    }
+                }
+            }
+        }
+        rest = m;
+        side *= p;
+        pgi_complex<T> *swap = x;
+        x = y;
+        y = swap;
+    }
+    return x;
+}
+
+#ifdef PG_USE_FFTW
+static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<double> *in, pgi_complex<double> *out)
+{
+    fftw_execute_dft((fftw_plan)s->fftw[axis][inverse], (fftw_complex *)in, (fftw_complex *)out);
+}
+static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<float> *in, pgi_complex<float> *out)
+{
+    fftwf_execute_dft((fftwf_plan)s->fftw[axis][inverse], (fftwf_complex *)in, (fftwf_complex *)out);
+}
+#endif
+
+// Calls body(slot's memory, first column) for every tile of columns along an axis.
+template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
+{
+    const pgi_direct *d = &s->direct;
+    const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
+    PGI_OMP(omp parallel for schedule(static) if (l->points * s->together > PGI_SERIAL))
+    for (int slot = 0; slot < d->slots; slot++)
+        for (int64_t tile = slot; tile < tiles; tile += d->slots)
+            body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
+    (void)l;
+}
+
+template <class T>
+static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    enum { W = PGI_TILE / 2 };
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_series &series = s->direct.series[axis][backward];
+    const int64_t columns = pgi_columns(s, axis);
+    const int total = series.length * series.count, steps = pgi_steps(series);
+    const pgi_spread spread = {W, (int64_t)series.length * W, 1};
+    T *const u = pgi_data<T>(to);
+    pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
+        pgi_complex<T> *x = (pgi_complex<T> *)memory, *y = x + (int64_t)total * W, *result = x;
+        for (int w = 0; w < W; w++) {
+            const pgi_pair_reader<T> get(b, from, axis, l->n, first + 2 * w, columns);
+            const pgi_pair_buffer<T> put = {x, spread, w};
+            for (int m = 0; m < steps; m++) pgi_before<T>(series, m, get, put);
+        }
+        for (int64_t q = 0; q < series.count; q++) {
+            const int64_t at = q * series.length * W;
+#ifdef PG_USE_FFTW
+            pgi_fftw(s, axis, series.inverse, x + at, y + at);
+            result = y;
+#else
+            result = pgi_cpu_fourier((const pgi_complex<T> *)s->direct.roots[axis], series.length, series.inverse, W,
+                                     x + at, y + at) -
+                     at;
+#endif
+        }
+        for (int w = 0; w < W && first + 2 * w < columns; w++) {
+            const pgi_pair_writer<T> put(u, to, axis, l->n, first + 2 * w, columns);
+            const pgi_pair_buffer<T> at = {result, spread, w};
+            for (int m = 0; m < steps; m++) pgi_after<T>(series, m, at, put);
+        }
+    });
+}
+
+// One column on one thread. mu: what pgi_column_shift says.
+static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, double *x, const pgi_column &c,
+                         int *resonant)
+{
+    const int n = d.rows.n;
+    if (mu < 0) {
+        if (!pgi_line_exchanging(d.rows, mu, d.norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+        return;
+    }
+    const int null = d.singular && mu == 0;    // the constant: the weighted mean goes before and after
+    const auto mean_of = [&]() {
+        double sum = 0, volume = 0;
+        for (int k = 0; k < n; k++) {
+            const double w = pgi_weight_of(d.rows, k);
+            volume += w;
+            sum += w * x[k * c.stride];
+        }
+        return sum / volume;
+    };
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head;
+    const pgi_values<double> values = {x, c.stride};
+    pgi_line_down<1>(d.rows, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, values, x, c, &own, &head);
+    pgi_join_next(&own, head);
+    const double last = own.s == 0 ? 0 : own.r / own.s;
+    pgi_line_up<1>(d.rows, mu, 0, n - 1, last, last, x, c, values);
+    if (!null) return;
+    const double mean = mean_of();
+    for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
+}
+
+template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const double alpha = s->state->alpha;
+    T *const u = pgi_data<T>(to);
+    int resonant = 0;
+    if (d.lines.line < 0) {
+        pgi_cpu_rows(l, [&](int j, int k) {
+            int here = 0;
+            for (int problem = 0; problem < s->together; problem++) {
+                const pgi_column_reader<T> read(b, from, 0, l->n, j + l->n[1] * (k + (int64_t)l->n[2] * problem));
+                for (int i = 0; i < l->n[0]; i++) {
+                    const int at[4] = {i, j, k, problem};
+                    const double inverse = pgi_mode_inverse(d.lines, alpha, at, &here);
+                    u[pgi_offset(at, to)] = (T)(inverse * (double)read(i));
+                }
+            }
+            if (here) {
+                PGI_OMP(omp atomic write)
+                resonant = 1;
+            }
+        });
+        if (resonant) s->state->resonant = 1;
+        return;
+    }
+    const int64_t columns = pgi_columns(s, d.lines.line), stride = d.lines.line == 0   ? 1
+                                                                   : d.lines.line == 1 ? to.sj
+                                                                                       : to.sk;
+    const int n = l->n[d.lines.line];
+    pgi_cpu_tiles(s, l, d.lines.line, [&](char *memory, int64_t first) {
+        double *x = (double *)memory;
+        const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
+        const int count = columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE;
+        int place[PGI_TILE][4], here = 0;
+        for (int q = 0; q < count; q++) pgi_column_place(l->n, d.lines.line, first + q, place[q]);
+        for (int q = 0; q < count; q++) {
+            const pgi_column_reader<T> read(b, from, d.lines.line, l->n, first + q);
+            for (int k = 0; k < n; k++) x[(int64_t)k * PGI_TILE + q] = (double)read(k);
+        }
+        for (int q = 0; q < count; q++)
+            pgi_cpu_line(d.lines, pgi_column_shift(d.lines, alpha, place[q]), alpha, x + q, c, &here);
+        for (int k = 0; k < n; k++)
+            for (int q = 0; q < count; q++) u[pgi_offset(place[q], to) + k * stride] = (T)x[(int64_t)k * PGI_TILE + q];
+        if (here) {
+            PGI_OMP(omp atomic write)
+            resonant = 1;
+        }
+    });
+    if (resonant) s->state->resonant = 1;
+}
+
+// ---- the GPU ----
+#if PGI_GPU
+
+// Transforms along x are contiguous in the buffer, others lie side by side.
+static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguous)
+{
+    const pgi_spread side_by_side = {s.count * pairs, pairs, 1}, in_a_row = {1, s.length, (int64_t)s.count * s.length};
+    return contiguous ? in_a_row : side_by_side;
+}
+
+// Pairs of columns, from `first` on, between the grid and the buffer. Neighbouring threads read and write neighbours.
+struct pgi_chunk {
+    int axis, contiguous;
+    unsigned pairs;
+    int64_t first, columns;
+    pgi_spread spread;
+};
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
+{
+    const unsigned steps = (unsigned)pgi_steps(series), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
+    if (pair >= c.pairs || m >= steps) return;
+    const pgi_pair_reader<T> get(b, from, c.axis, n, 2 * (c.first + pair), c.columns);
+    const pgi_pair_buffer<T> put = {buffer, c.spread, pair};
+    pgi_before<T>(series, (int)m, get, put);
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, pgi_complex<T> *buffer)
+{
+    const unsigned steps = (unsigned)pgi_steps(series), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
+    if (pair >= c.pairs || m >= steps) return;
+    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, 2 * (c.first + pair), c.columns);
+    const pgi_pair_buffer<T> at = {buffer, c.spread, pair};
+    pgi_after<T>(series, (int)m, at, put);
+}
+
+// The columns of an elimination: in u, or side by side in the buffer.
+struct pgi_lines {
+    int64_t first, columns;    // of all columns of the axis
+    int64_t stride;
+    int staged;
+};
+
+// A part of at most ROWS rows, whose pivots stay in registers. A flat problem's have eight, others ten: 640 rows in 64
+// parts.
+enum { PGI_SHORT = 8, PGI_KEPT = 10 };
+template <int ROWS> struct pgi_short_part {
+    double inverse[ROWS], to_before[ROWS], r[ROWS];
+};
+
+template <int ROWS, class Load>
+static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
+                                             double mean, Load load, pgi_short_part<ROWS> *p, pgi_separator *own,
+                                             pgi_head_row *head)
+{
+    double s = 0, z = 0, r = 0, inverse = 0;
+    pgi_head_row h = {1, 0, 0, 0};
+    PGI_UNROLLED
+    for (int q = 0; q < ROWS; q++)
+        p->r[q] = first + q <= last ? (double)load(first + q) : 0;    // all under way at once
+    PGI_UNROLLED
+    for (int q = 0; q < ROWS; q++) {
+        const int k = first + q;
+        if (k > last) continue;
+        const pgi_row<double> row = pgi_row_of(axis, k);
+        const double factor = q > 0 ? -row.lower * inverse : 0;
+        s = row.reaction + mu + factor * s;
+        z = q > 0 ? factor * z : -row.lower;
+        r = scale * p->r[q] - mean + factor * r;
+        if (k == last) {
+            own->l = z, own->v = -row.upper, own->s = s, own->r = r;
+            continue;
+        }
+        inverse = 1 / (z + s - row.upper);
+        p->inverse[q] = inverse, p->to_before[q] = z, p->r[q] = r;
+        const double share = h.y * inverse;
+        h.z += share * z;
+        h.s += share * s;
+        h.r += share * r;
+        h.y = -share * row.upper;
+    }
+    *head = h;
+}
+
+template <int ROWS, class Store> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first,
+                                                                            int last, double before, double x_last,
+                                                                            const pgi_short_part<ROWS> &p, Store store)
+{
+    double next = x_last;
+    store(last, x_last);
+    PGI_UNROLLED
+    for (int q = ROWS - 2; q >= 0; q--) {
+        const int k = first + q;
+        if (k >= last) continue;
+        next = (p.r[q] - pgi_row_of(axis, k).upper * next + p.to_before[q] * before) * p.inverse[q];
+        store(k, next);
+    }
+}
+
+// A block eliminates PGI_BLOCK / parts lines, a thread one part of a line: `inside` says whether of one that is there.
+// mu: what the other axes and alpha add to it. x: room for its values, in memory as c says (with mu < 0 they are
+// there). load(row) gives the right-hand side, store(row, value) takes the solution; IN_PLACE: to the same memory. The
+// parts' separators are solved for by cyclic reduction of all of them in parallel. SHORT: the most rows of a part, that
+// are kept in registers; 0: any number, in memory.
+template <int SHORT, int IN_PLACE, class T, class Load, class Store>
+static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int parts, int inside, double mu,
+                                                  double alpha, T *x, const pgi_column &c, double shared[4][PGI_BLOCK],
+                                                  int *resonant, Load load, Store store)
+{
+    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me & (wide - 1), n = d.rows.n;
+    const int part = (int)(threadIdx.x / (unsigned)wide), ring = parts - 1;    // powers of two
+    const int before = ((part - 1) & ring) * wide + lane, after = ((part + 1) & ring) * wide + lane;
+    const int share_of = n / parts, longer = n % parts;    // parts that have a row more
+    const int first = part * share_of + (part < longer ? part : longer),
+              last = first + share_of - (part < longer ? 0 : 1);
+    const int positive = inside && mu >= 0, null = positive && d.singular && mu == 0;
+
+    if (IN_PLACE && inside && mu < 0 && part == 0)
+        if (!pgi_line_exchanging(d.rows, mu, d.norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+
+    const auto share = [&]() {    // the weighted mean of the right-hand side of the null mode
+        double sum = 0;
+        for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
+        __syncthreads();
+        shared[0][me] = sum;
+        __syncthreads();
+        sum = 0;
+        for (int q = 0; q < parts && null; q++) sum += shared[0][q * wide + lane];
+        __syncthreads();
+        return sum / d.volume;
+    };
+    const double mean = d.singular ? d.scale * share() : 0;
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
+    pgi_short_part<SHORT ? SHORT : 1> kept;
+    if (positive && SHORT) pgi_short_down(d.rows, mu, first, last, d.scale, mean, load, &kept, &own, &head);
+    if (positive && !SHORT) pgi_line_down<1>(d.rows, mu, first, last, d.scale, mean, load, x, c, &own, &head);
+    shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
+    __syncthreads();
+    const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
+    pgi_join_next(&own, next);
+    if (null && part == parts - 1) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
+    for (int step = 1; step < parts; step *= 2) {
+        const int low = ((part - step) & ring) * wide + lane, high = ((part + step) & ring) * wide + lane;
+        __syncthreads();
+        shared[0][me] = own.l, shared[1][me] = own.v, shared[2][me] = own.s, shared[3][me] = own.r;
+        __syncthreads();
+        const double l = own.l / (shared[0][low] + shared[1][low] + shared[2][low]);
+        const double v = own.v / (shared[0][high] + shared[1][high] + shared[2][high]);
+        own.s += l * shared[2][low] + v * shared[2][high];
+        own.r += l * shared[3][low] + v * shared[3][high];
+        own.l = l * shared[0][low];
+        own.v = v * shared[1][high];
+    }
+    const double x_last = own.s == 0 ? 0 : own.r / own.s;
+    __syncthreads();
+    shared[0][me] = x_last;
+    __syncthreads();
+    const double low = shared[0][before];
+    if (positive && SHORT) pgi_short_up(d.rows, first, last, low, x_last, kept, store);
+    if (positive && !SHORT) pgi_line_up<1>(d.rows, mu, first, last, low, x_last, x, c, store);
+    if (!d.singular || !IN_PLACE) return;
+    const double shift = share();
+    for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
+}
+template <class T, int SHORT> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
+                         pgi_state *state)
+{
+    __shared__ double shared[4][PGI_BLOCK];
+    const int parts = d.parts, wide = PGI_BLOCK / parts, part = (int)threadIdx.x / wide, n = d.rows.n;
+    const int64_t local = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
+    const int inside = local < lines.columns;
+    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    int at[4] = {0, 0, 0, 0};
+    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
+    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
+    const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    const pgi_column c = {lines.stride, lines.columns,
+                          d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
+    const pgi_values<T> values = {x, c.stride};
+    pgi_eliminate_lines<SHORT, 1>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
+                                  &state->resonant, values, values);
+}
+
+template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
+                                                            pgi_state *state, pgi_shape h)
+{
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks, n[2]);
+    if (t.i >= n[0] || t.j >= n[1]) return;
+    const pgi_column_reader<T> read(b, from, 2, n, t.i + n[0] * (t.j + (int64_t)n[1] * problem));
+    int resonant = 0;
+    for (int k = t.k0; k < t.k1; k++) {
+        const int at[4] = {t.i, t.j, k, problem};
+        const double inverse = pgi_mode_inverse(d, state->alpha, at, &resonant);
+        pgi_data<T>(to)[pgi_offset(at, to)] = (T)(inverse * (double)read(k));
+    }
+    if (resonant) state->resonant = 1;
+}
+
+// ---- transforms on chip: one kernel from columns to columns ----
+
+// Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory: the
+// grid is read and written once. Every thread takes up to PGI_CHIP_VALUES values at a stage, so that all are read
+// before the first is written. Other lengths take cuFFT.
+enum {
+    PGI_STAGES = 16,
+    PGI_CHIP_VALUES = 10,
+    PGI_CHIP_THREADS = 512,
+    PGI_CHIP_WIDE = 8,            // most pairs of columns a block takes
+    PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
+};
+struct pgi_chip {
+    int axis, log_wide;    // pairs of columns a block takes
+    int64_t columns;
+    pgi_series series[2];    // the second: there and back
+    size_t bytes;            // of shared memory, there and back
+    int lanes;               // threads that make one transform
+    int transform;           // from one transform of a pair to the next
+    int natural;             // coefficients wait in their own order, behind the transforms
+    const void *roots;
+    int stages;
+    int step[PGI_STAGES];    // the length over the radix: from the loop's count, lest its addresses be kept for all
+    unsigned inverse[PGI_STAGES];    // 2^32 over the product of the radices before, rounded up
+    unsigned char radix[PGI_STAGES];
+};
+
+// cos and sin of 2 pi q/p.
+static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
+{
+    return p == 3   ? -0.5
+           : p == 5 ? (q == 1 || q == 4 ? 0.30901699437494742410 : -0.80901699437494742410)
+                    : (q == 1 || q == 6   ? 0.62348980185873353053
+                       : q == 2 || q == 5 ? -0.22252093395631440429
+                                          : -0.90096886790241912624);
+}
+static constexpr PGI_HD double pgi_odd_sine(int p, int q)
+{
+    return 2 * q > p ? -pgi_odd_sine(p, p - q)
+           : p == 3  ? 0.86602540378443864676
+           : p == 5  ? (q == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                     : (q == 1   ? 0.78183148246802980871
+                        : q == 2 ? 0.97492791218182360702
+                                 : 0.43388373911755812048);
+}
+
+// The forward transform of P numbers.
+template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T> (&v)[P])
+{
+    if constexpr (P == 2) {
+        const pgi_complex<T> a = v[0];
+        v[0] = pgi_sum(a, v[1]);
+        v[1] = pgi_difference(a, v[1]);
+    } else if constexpr (P == 4) {
+        const pgi_complex<T> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
+        const pgi_complex<T> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
+        v[0] = pgi_sum(a, c);
+        v[1] = pgi_minus_i(b, d);
+        v[2] = pgi_difference(a, c);
+        v[3] = pgi_plus_i(b, d);
+    } else if constexpr (P == 8) {
+        const T h = (T)0.70710678118654752440;
+        pgi_complex<T> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
+        pgi_butterfly<4>(even);
+        pgi_butterfly<4>(odd);
+        const pgi_complex<T> a = pgi_complex_of(h * (odd[1].x + odd[1].y), h * (odd[1].y - odd[1].x));
+        const pgi_complex<T> b = pgi_complex_of(h * (odd[3].y - odd[3].x), -h * (odd[3].x + odd[3].y));
+        v[0] = pgi_sum(even[0], odd[0]);
+        v[4] = pgi_difference(even[0], odd[0]);
+        v[1] = pgi_sum(even[1], a);
+        v[5] = pgi_difference(even[1], a);
+        v[2] = pgi_minus_i(even[2], odd[2]);
+        v[6] = pgi_plus_i(even[2], odd[2]);
+        v[3] = pgi_sum(even[3], b);
+        v[7] = pgi_difference(even[3], b);
+    } else {
+        const pgi_complex<T> first = v[0];
+        pgi_complex<T> sum[P / 2], difference[P / 2];
+        PGI_UNROLLED
+        for (int r = 0; r < P / 2; r++) {
+            sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
+            difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
+            v[0] = pgi_sum(v[0], sum[r]);
+        }
+        PGI_UNROLLED
+        for (int k = 1; k <= P / 2; k++) {
+            pgi_complex<T> a = first, b = pgi_complex_of<T>(0, 0);
+            PGI_UNROLLED
+            for (int r = 0; r < P / 2; r++) {
+                const int q = (r + 1) * k % P;
+                a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
+                b = pgi_sum(b, pgi_scaled(difference[r], (T)pgi_odd_sine(P, q)));
+            }
+            v[k] = pgi_minus_i(a, b);
+            v[P - k] = pgi_plus_i(a, b);
+        }
+    }
+}
+
+// Where value i waits on chip for its step before: at a place to which that very step gives something.
+static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
+{
+    const int n = s.n;
+    *transform = 0;
+    switch (s.kind) {
+    case PGI_DCT1: {
+        const int j = i + s.sine;
+        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
+        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
+    }
+    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
+    case PGI_DCT3: return s.sine ? n - 1 - i : i;
+    case PGI_DCT4: {
+        int negative;
+        if (n % 2) return pgi_odd_place(n, i, &negative);
+        *transform = i % 2;
+        return (i % 2 ? n - 1 - i : i) / 2;
+    }
+    default: return i;
+    }
+}
+
+// Whether steps before change nothing, but for where values lie.
+static PGI_HD inline int pgi_is_plain_before(const pgi_series &s)
+{
+    return s.kind == PGI_FOURIER || (s.kind == PGI_DCT2 && !s.sine);
+}
+
+static PGI_HD inline int pgi_padded(int m) { return m + (m >> 3); }    // gaps, for the banks of shared memory
+
+// One stage of the transforms of a block (Stockham's order), in place. side: the product of the radices before. x: the
+// transform of this thread, which takes butterflies from `own` on; beyond the length: none.
+template <int P, class T>
+static __device__ inline void pgi_chip_stage(const pgi_chip &c, int stage, int side, int own, pgi_complex<T> *x)
+{
+    enum { COUNT = P > 5 ? 1 : PGI_CHIP_VALUES / P };
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
+    const int step = c.step[stage], lanes = c.lanes, log_wide = c.log_wide;
+    const unsigned inverse = c.inverse[stage];
+    pgi_complex<T> v[COUNT][P];
+    PGI_UNROLLED
+    for (int q = 0; q < COUNT; q++) {
+        const int at = own + q * lanes < step ? own + q * lanes : 0;    // those beyond work in vain
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) v[q][r] = x[pgi_padded(at + r * step) << log_wide];
+    }
+    __syncthreads();
+    PGI_UNROLLED
+    for (int q = 0; q < COUNT; q++) {
+        const int at = own + q * lanes < step ? own + q * lanes : 0;
+        const int base = side == 1 ? at : (int)((uint64_t)(unsigned)at * inverse >> 32) * side;    // at / side * side
+        const int to = P * base + (at - base);
+        pgi_butterfly<P>(v[q]);
+        if (stage + 1 < c.stages) {
+            pgi_complex<T> w[P];
+            PGI_UNROLLED
+            for (int k = 1; k < P; k++) {    // eight: three from memory, the others as products of two
+                const int low = k & -k;
+                w[k] = P == 8 && low != k ? pgi_times(w[low], w[k - low]) : roots[base * k];
+                v[q][k] = pgi_times(v[q][k], w[k]);
+            }
+        }
+        if (own + q * lanes >= step) continue;
+        PGI_UNROLLED
+        for (int k = 0; k < P; k++) x[pgi_padded(to + k * side) << log_wide] = v[q][k];
+    }
+    __syncthreads();
+}
+
+namespace
+{
+// The transforms of a pair on chip. An inverse transform is a forward one of numbers whose real and imaginary parts
+// change places.
+template <class T> struct pgi_chip_pair {
+    pgi_complex<T> *pair;
+    int transform, log_wide, swapped;
+    PGI_HD pgi_complex<T> *place(int which, int m) const
+    {
+        return pair + (which * transform + (pgi_padded(m) << log_wide));
+    }
+    PGI_HD pgi_complex<T> operator()(int which, int m) const
+    {
+        const pgi_complex<T> v = pair[which * transform + (pgi_padded(m) << log_wide)];
+        return swapped ? pgi_swapped(v) : v;
+    }
+    PGI_HD void operator()(int which, int m, pgi_complex<T> v) const
+    {
+        pair[which * transform + (pgi_padded(m) << log_wide)] = swapped ? pgi_swapped(v) : v;
+    }
+};
+// The values of a pair that wait on chip for their steps before: among its transforms, each where its own step writes.
+// natural: in their own order, elsewhere, because the steps after that bring them take others together.
+template <class T> struct pgi_chip_values {
+    const pgi_series &series;
+    pgi_complex<T> *pair;
+    int transform, log_wide, natural;
+    PGI_HD pgi_complex<T> *place(int i) const
+    {
+        if (natural) return pair + (i << log_wide);
+        int which;
+        const int m = pgi_slot(series, i, &which);
+        return pair + (which * transform + (pgi_padded(m) << log_wide));
+    }
+    PGI_HD pgi_complex<T> operator()(int i) const { return *place(i); }
+};
+// Coefficients go there divided by their eigenvalues.
+template <class T> struct pgi_chip_quotients {
+    pgi_chip_values<T> values;
+    const double *lambda;
+    double others[2], alpha, scale;    // others: eigenvalues of the other axes, for either column
+    int resonant;
+    PGI_HD void operator()(int k, pgi_complex<T> value)
+    {
+        const double own = lambda[k];
+        value.x = (T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x);
+        value.y = (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y);
+        *values.place(k) = value;
+    }
+};
+}    // namespace
+
+template <class T> static __device__ inline void pgi_chip_stages(const pgi_chip &c, int own, pgi_complex<T> *x)
+{
+    int side = 1;
+    PGI_ROLLED
+    for (int q = 0; q < c.stages; q++) {
+        switch (c.radix[q]) {
+        case 2: pgi_chip_stage<2>(c, q, side, own, x); break;
+        case 3: pgi_chip_stage<3>(c, q, side, own, x); break;
+        case 4: pgi_chip_stage<4>(c, q, side, own, x); break;
+        case 5: pgi_chip_stage<5>(c, q, side, own, x); break;
+        case 7: pgi_chip_stage<7>(c, q, side, own, x); break;
+        default: pgi_chip_stage<8>(c, q, side, own, x);
+        }
+        side *= c.radix[q];
+    }
+}
+
+// From columns to columns: one transform, or with BOTH there and back, and the division between.
+template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_THREADS, 2)
+    pgi_chip_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c, pgi_elimination d, pgi_state *state)
+{
+    PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
+    __shared__ int64_t source[2 * PGI_CHIP_WIDE], target[2 * PGI_CHIP_WIDE];    // of the columns
+    __shared__ double others[2 * PGI_CHIP_WIDE];
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x, length = c.series[0].n;
+    const int lane = me & ((1 << c.log_wide) - 1), begin = me >> c.log_wide, step = (int)blockDim.x >> c.log_wide;
+    const int64_t block = (int64_t)blockIdx.x << (1 + c.log_wide), column = block + 2 * lane;
+    if (me < 2 << c.log_wide) {    // one thread a column, as divisions are slow
+        int at[4];
+        pgi_column_place(n, c.axis, block + me < c.columns ? block + me : c.columns - 1, at);
+        source[me] = pgi_offset(at, from.f);
+        target[me] = pgi_offset(at, to);
+        double sum = 0;
+        for (int a = 0; a < 3 && BOTH; a++) sum += a == c.axis ? 0 : d.lambda[a][at[a]];
+        others[me] = sum;
+    }
+    __syncthreads();
+    pgi_complex<T> *const mine = memory + lane;
+    const pgi_chip_values<T> raw = {c.series[0], mine, c.transform, c.log_wide, 0};
+    {
+        const int64_t stride = c.axis == 0 ? 1 : c.axis == 1 ? from.f.sj : from.f.sk;
+        const T *const f = pgi_data<T>(from.f), *p = f + source[2 * lane] + begin * stride;
+        const int64_t apart = source[2 * lane + 1] - source[2 * lane];
+        PGI_ROLLED
+        for (int i = begin; i < length; i += step, p += step * stride) {
+            pgi_complex<T> *const value = raw.place(i);
+            if (pgi_is_pair(p, p + apart)) {
+                pgi_copy_async<2 * sizeof(T), 1>(value, p);
+            } else {
+                pgi_copy_async<sizeof(T), 0>(&value->x, p);
+                pgi_copy_async<sizeof(T), 0>(&value->y, p + apart);
+            }
+        }
+    }
+    pgi_copy_commit();
+    pgi_copy_wait<0>();
+    const T mean = pgi_mean_of<T>(from, b.state);
+    if (pgi_face_mask(from, b.state)) {
+        const pgi_pair_reader<T> read(b, from, c.axis, n, column, c.columns);
+        PGI_ROLLED
+        for (int i = begin; i < length; i += step) {
+            pgi_complex<T> *const value = raw.place(i);
+            value->x = read.low.complete(value->x, i);
+            value->y = read.high.complete(value->y, i);
+        }
+    } else if (mean != 0) {
+        PGI_ROLLED
+        for (int i = begin; i < length; i += step) {
+            pgi_complex<T> *const value = raw.place(i);
+            value->x -= mean;
+            value->y -= mean;
+        }
+    }
+    __syncthreads();
+    const int which = begin / c.lanes, own = which < c.series[0].count ? begin % c.lanes : c.series[0].length;
+    pgi_chip_pair<T> pair = {mine, c.transform, c.log_wide, 0};
+    pgi_complex<T> *const x = pair.place(which < c.series[0].count ? which : 0, 0);
+    PGI_ROLLED
+    for (int pass = 0; pass <= BOTH; pass++) {
+        const pgi_series &series = c.series[pass];
+        const int steps = pgi_steps(series);
+        const int natural = pass > 0 && c.natural;
+        pair.swapped = series.inverse;
+        if (natural || !pgi_is_plain_before(series)) {
+            const pgi_chip_values<T> values = {series, natural ? mine + series.count * c.transform : mine, c.transform,
+                                               c.log_wide, natural};
+            PGI_ROLLED
+            for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, values, pair);
+            __syncthreads();
+        }
+        pgi_chip_stages<T>(c, own, x);
+        if (pass < BOTH) {
+            const pgi_chip_values<T> values = {c.series[1], c.natural ? mine + series.count * c.transform : mine,
+                                               c.transform, c.log_wide, c.natural};
+            pgi_chip_quotients<T> quotients = {values,       d.lambda[c.axis], {others[2 * lane], others[2 * lane + 1]},
+                                               state->alpha, d.scale,          0};
+            PGI_ROLLED
+            for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, quotients);
+            if (quotients.resonant) state->resonant = 1;
+            __syncthreads();
+            continue;
+        }
+        T *const u = pgi_data<T>(to);
+        const pgi_pair_writer<T> put(column < c.columns ? u + target[2 * lane] : NULL,
+                                     column + 1 < c.columns ? u + target[2 * lane + 1] : NULL,
+                                     c.axis == 0   ? 1
+                                     : c.axis == 1 ? to.sj
+                                                   : to.sk);
+        PGI_ROLLED
+        for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, put);
+    }
+}
+
+// The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
+static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
+{
+    static const unsigned char known[] = {8, 7, 5, 4, 3, 2};
+    int stages = 0;
+    for (int q = 0; q < 6; q++)
+        for (; length % known[q] == 0 && stages < PGI_STAGES; length /= known[q]) radix[stages++] = known[q];
+    return length == 1 ? stages : -1;
+}
+
+// How a block transforms along an axis. c->lanes: 0: the length is not for it.
+static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
+{
+    const pgi_series &series = s->direct.series[axis][0];
+    const int single = (s->desc.flags & (PG_F32 | PG_MIXED)) != 0;
+    const int element = 2 * (int)(single ? sizeof(float) : sizeof(double)), padded = pgi_padded(series.length) + 1;
+    memset(c, 0, sizeof *c);
+    c->axis = axis;
+    c->columns = pgi_columns(s, axis);
+    c->stages = pgi_factor(series.length, c->radix);
+    c->lanes = 1;
+    for (int q = 0, side = 1; q < c->stages; q++) {
+        const int p = c->radix[q], count = p > 5 ? 1 : PGI_CHIP_VALUES / p;
+        const int lanes = (series.length / p + count - 1) / count;
+        c->step[q] = series.length / p;
+        c->inverse[q] = side == 1 ? 0 : (unsigned)(0xffffffffu / (unsigned)side + 1);
+        side *= p;
+        if (lanes > c->lanes) c->lanes = lanes;
+    }
+    // Neighbouring pairs fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
+    // multiprocessors busy.
+    c->natural = series.kind == PGI_DCT1 || (series.kind == PGI_DCT4 && series.n % 2);
+    const int64_t numbers = (int64_t)series.count * padded + (c->natural ? series.n : 0);    // of a pair
+    const auto fits = [&](int64_t bytes) {
+        return ((int64_t)c->lanes * series.count << c->log_wide) <= PGI_CHIP_THREADS &&
+               (numbers * element << c->log_wide) <= bytes;
+    };
+    c->log_wide = axis == 0 || !single ? 2 : 3;
+    while (c->log_wide > 0 && !(fits(PGI_CHIP_BYTES) && c->columns >= (int64_t)4 * s->multiprocessors << c->log_wide))
+        c->log_wide--;
+    c->transform = padded << c->log_wide;
+    c->bytes = (size_t)(numbers * element << c->log_wide);
+    if (c->stages < 0 || !fits(s->shared_limit - 4 * PGI_CHIP_WIDE * (int)sizeof(double) * 2)) c->lanes = 0;
+}
+
+static int pgi_is_on_chip(const pg_solver *s, int axis)
+{
+    pgi_chip c;
+    pgi_cut_chip(s, axis, &c);
+    return c.lanes > 0;
+}
+
+// ---- small 2D problems: one kernel ----
+
+// Products with the eigenvectors of one axis, then elimination along the other one (or products with its eigenvectors
+// and division), and back. A block has some rows of one array, [value or mode][row], for the products, and some modes
+// of the other, [row][mode], for the elimination. What a product finds goes at once to the block that has the mode.
+
+// Adds up SIZE results for as many neighbouring columns of x: of modes, from the first that v points to,
+template <int SIZE, class T> static __device__ inline void pgi_sums_forward(const T *v, int pitch, int length,
+                                                                            const T *x, int x_pitch,
+                                                                            T (&sum)[SIZE][SIZE])
+{
+#pragma unroll 4
+    for (int q = 0; q < length; q++) {
+        T a[SIZE], t[SIZE];
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r += 2) {
+            const pgi_complex<T> left = *(const pgi_complex<T> *)(x + q * x_pitch + r),
+                                 right = *(const pgi_complex<T> *)(v + q * pitch + r);
+            a[r] = left.x, a[r + 1] = left.y, t[r] = right.x, t[r + 1] = right.y;
+        }
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r++) {
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) sum[r][p] += t[r] * a[p];
+        }
+    }
+}
+
+// and of values; v has so many rows.
+template <int SIZE, class T> static __device__ inline void pgi_sums_backward(const T *v, int pitch, int rows,
+                                                                             int length, const T *x, int x_pitch,
+                                                                             T (&sum)[SIZE][SIZE])
+{
+    const T *row[SIZE];
+    PGI_UNROLLED
+    for (int r = 0; r < SIZE; r++) row[r] = v + (r < rows ? r : 0) * pitch;
+#pragma unroll 2
+    for (int q = 0; q < length; q += 2) {
+        const int more = q + 1 < length;
+        T a[2][SIZE];
+        PGI_UNROLLED
+        for (int p = 0; p < SIZE; p += 2) {
+            const pgi_complex<T> low = *(const pgi_complex<T> *)(x + q * x_pitch + p),
+                                 high = *(const pgi_complex<T> *)(x + (q + more) * x_pitch + p);
+            a[0][p] = low.x, a[0][p + 1] = low.y;
+            a[1][p] = more ? high.x : (T)0, a[1][p + 1] = more ? high.y : (T)0;
+        }
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r++) {
+            const pgi_complex<T> t = *(const pgi_complex<T> *)(row[r] + q);    // rows end with a zero where n is odd
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) sum[r][p] += t.x * a[0][p] + t.y * a[1][p];
+        }
+    }
+}
+
+// From values to modes or back, for all columns of x. Two neighbouring threads have the two halves of the same results.
+// Calls out(half, number of the result in it, column, result, the other half's).
+template <int SIZE, int BACK, class T, class Out>
+static __device__ inline void pgi_fold_product(const pgi_fold &f, const T *v, const T *x, int x_pitch, int columns,
+                                               Out out)
+{
+    const int wide = (columns + SIZE - 1) / SIZE, most = f.half[0] > f.half[1] ? f.half[0] : f.half[1];
+    const int items = 2 * wide * ((most + SIZE - 1) / SIZE), c = (int)threadIdx.x & 1;
+    for (int e = (int)threadIdx.x; (e & ~31) < items; e += PGI_BLOCK) {
+        const int o = (e >> 1) / wide * SIZE, l = (e >> 1) % wide * SIZE, rows = e < items ? f.half[c] - o : 0;
+        T sum[SIZE][SIZE];
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r++) {
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) sum[r][p] = 0;
+        }
+        const T *const from = v + f.at[BACK][c] + (BACK ? o * f.pitch : o), *const input = x + f.first[c] * x_pitch + l;
+        if constexpr (BACK) {
+            if (rows > 0) pgi_sums_backward<SIZE>(from, f.pitch, rows, f.length[c], input, x_pitch, sum);
+        } else {
+            if (rows > 0) pgi_sums_forward<SIZE>(from, f.pitch, f.length[c], input, x_pitch, sum);
+        }
+        PGI_UNROLLED
+        for (int r = 0; r < SIZE; r++) {
+            PGI_UNROLLED
+            for (int p = 0; p < SIZE; p++) {
+                const T mine = r < rows ? sum[r][p] : (T)0, other = BACK ? __shfl_xor_sync(~0u, mine, 1) : (T)0;
+                if (r < rows && l + p < columns) out(c, o + r, l + p, mine, other);
+            }
+        }
+    }
+}
+
+// Small tiles where large ones would leave threads idle.
+template <int BACK, class T, class Out> static __device__ inline void pgi_fold_products(const pgi_fold &f, const T *v,
+                                                                                        const T *x, int x_pitch,
+                                                                                        int columns, Out out)
+{
+    if (f.n * columns >= 12 * PGI_BLOCK)
+        pgi_fold_product<4, BACK>(f, v, x, x_pitch, columns, out);
+    else
+        pgi_fold_product<2, BACK>(f, v, x, x_pitch, columns, out);
+}
+
+// The same, by mode: out(mode, column, value).
+template <class T, class Out> static __device__ inline void pgi_fold_forward(const pgi_fold &f, const T *v, const T *x,
+                                                                             int x_pitch, int columns, Out out)
+{
+    pgi_fold_products<0>(f, v, x, x_pitch, columns, [&](int c, int o, int l, T mine, T) {
+        const int mode = c * f.half[0] + o;
+        out(mode, l, mine * (T)f.inverse[mode]);
+    });
+}
+
+// And by value: out(number of the value, column, value).
+template <class T, class Out> static __device__ inline void pgi_fold_backward(const pgi_fold &f, const T *v, const T *x,
+                                                                              int x_pitch, int columns, Out out)
+{
+    pgi_fold_products<1>(f, v, x, x_pitch, columns, [&](int c, int o, int l, T mine, T other) {
+        int a, b;
+        pgi_fold_place(f, o, &a, &b);
+        if (!f.folded)
+            out(c * f.half[0] + o, l, mine);
+        else if (c == 0)
+            out(a, l, b == a ? mine : mine + other);
+        else
+            out(b, l, other - mine);
+    });
+}
+
+// Brings values to what products take: x[input][column] from value(number, column), by all threads of a block.
+template <class T, class Value> static __device__ inline void pgi_fold_inputs(const pgi_fold &f, T *x, int x_pitch,
+                                                                              int columns, int side_by_side,
+                                                                              Value value)
+{
+    const int count = f.folded ? f.half[0] : f.n;
+    for (int e = (int)threadIdx.x; e < count * columns; e += PGI_BLOCK) {
+        const int q = side_by_side ? e / columns : e % count, l = side_by_side ? e % columns : e / count;
+        int a, b;
+        pgi_fold_place(f, q, &a, &b);
+        const T low = value(a, l) * (T)(a == 0 ? f.end[0] : a == f.n - 1 ? f.end[1] : 1);
+        if (b == a) {
+            x[q * x_pitch + l] = low;
+            continue;
+        }
+        const T high = value(b, l) * (T)(b == f.n - 1 ? f.end[1] : 1);
+        x[q * x_pitch + l] = low + high;
+        x[(f.half[0] + q) * x_pitch + l] = low - high;
+    }
+}
+
+// What lies at p in another block of the cluster, at the same place of its shared memory.
+template <class T> static __device__ inline T *pgi_in_block(T *p, int blocks, int rank)
+{
+    PGI_CLUSTERS(if (blocks > 1) return (T *)__cluster_map_shared_rank(p, (unsigned)rank);)
+    (void)blocks, (void)rank;
+    return p;
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_flat_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_state *state, int controlled)
+{
+    PGI_DYNAMIC_SHARED(char, memory);
+    __shared__ double shared[4][PGI_BLOCK];
+    const pgi_flat &flat = d.flat;
+    const pgi_fold &along = flat.fold[0], &across = flat.fold[1];
+    const int rank = (int)(blockIdx.x % (unsigned)flat.blocks), problem = (int)(blockIdx.x / (unsigned)flat.blocks);
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, lines = n[flat.across], width = flat.width;
+    const int row = rank * flat.rows, mode = rank * flat.modes;    // the first of this block
+    const int rows = row + flat.rows < lines ? flat.rows : lines > row ? lines - row : 0;
+    const int modes = mode + flat.modes < along.n ? flat.modes : along.n > mode ? along.n - mode : 0;
+    T *const x = (T *)memory, *const y = (T *)(memory + flat.second);
+    const auto meet = [&]() {
+        if (flat.blocks > 1)
+            pgi_cluster_sync();
+        else
+            __syncthreads();
+    };
+    if (controlled && blockIdx.x == 0 && threadIdx.x == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
+    // Of `along` and `across`; where that one is eliminated, its copy does not exist
+    const T *const vectors = (const T *)(memory + flat.table[0]), *const others = (const T *)(memory + flat.table[1]);
+    for (int q = 0; q < (d.lines.line < 0 ? 2 : 1); q++) {
+        const pgi_fold &f = q ? across : along;
+        pgi_complex<T> *const copy = (pgi_complex<T> *)(memory + flat.table[q]);
+        for (int e = (int)threadIdx.x; 2 * e < f.elements; e += PGI_BLOCK)
+            copy[e] = ((const pgi_complex<T> *)f.vectors)[e];
+    }
+
+    const unsigned mask = pgi_face_mask(from, state);
+    const T mean = pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f);
+    pgi_fold_inputs(along, x, flat.pitch, rows, flat.along != 0, [&](int t, int l) {
+        const int i = flat.along == 0 ? t : row + l, k = flat.along == 0 ? row + l : t, at[4] = {i, 0, k, problem};
+        const unsigned touched = mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(k, n[2]) << 4);
+        return f[pgi_offset(at, from.f)] - mean +
+               (touched ? pgi_face_terms<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
+    });
+    meet();    // and all blocks are there
+    pgi_fold_forward(along, vectors, x, flat.pitch, rows, [&](int m, int l, T v) {
+        pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes] = v;
+    });
+    meet();
+
+    const double alpha = state->alpha;
+    if (d.lines.line >= 0) {
+        const int wide = PGI_BLOCK / flat.parts, lane = (int)threadIdx.x % wide;
+        for (int first = 0; first < modes; first += wide) {
+            const int m = first + lane, inside = m < modes;
+            const double mu = (inside ? along.lambda[mode + m] : 0) + alpha;
+            const pgi_column c = {width, width, (double *)(memory + flat.marks) + m};
+            T *const column = y + (inside ? m : 0);
+            const pgi_values<T> values = {column, width};
+            pgi_eliminate_lines<PGI_SHORT, 1>(d.lines, flat.parts, inside, mu, alpha, column, c, shared,
+                                              &state->resonant, values, values);
+            __syncthreads();
+        }
+    } else {
+        pgi_fold_inputs(across, x, width, modes, 1, [&](int k, int m) { return y[k * width + m]; });
+        __syncthreads();
+        pgi_fold_forward(across, others, x, width, modes, [&](int k, int m, T v) {
+            const double sum = along.lambda[mode + m] + across.lambda[k], total = sum + alpha;
+            const int resonant = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
+            if (resonant) state->resonant = 1;
+            y[k * width + m] = resonant || total == 0 ? (T)0 : (T)((double)v / total);
+        });
+        __syncthreads();
+        pgi_fold_backward(across, others, y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
+        __syncthreads();
+        for (int e = (int)threadIdx.x; e < lines * width; e += PGI_BLOCK) y[e] = x[e];
+    }
+    meet();
+
+    for (int e = (int)threadIdx.x; e < along.n * rows; e += PGI_BLOCK) {
+        const int l = e / along.n, m = e % along.n;
+        x[m * flat.pitch + l] = pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes];
+    }
+    meet();    // no block leaves before the others have read what they need of it
+    T *const u = pgi_data<T>(to);
+    pgi_fold_backward(along, vectors, x, flat.pitch, rows, [&](int t, int l, T v) {
+        const int at[4] = {flat.along == 0 ? t : row + l, 0, flat.along == 0 ? row + l : t, problem};
+        u[pgi_offset(at, to)] = v;
+    });
+    if (controlled && blockIdx.x == 0 && threadIdx.x == 0) {
+        pgi_control(state, PGI_COUNT, 1, 0);
+        pgi_control(state, PGI_END, 0, pgi_device_now());
+    }
+}
+
+static cudaLaunchConfig_t pgi_flat_config(const pg_solver *s, cudaLaunchAttribute *attribute)
+{
+    const pgi_flat &flat = s->direct.flat;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)flat.blocks * (unsigned)s->together);
+    config.blockDim = dim3(PGI_BLOCK);
+    config.dynamicSmemBytes = (size_t)flat.memory;
+    config.stream = s->stream;
+    attribute->id = cudaLaunchAttributeClusterDimension;
+    attribute->val.clusterDim.x = (unsigned)flat.blocks;
+    attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
+    config.attrs = attribute;
+    config.numAttrs = flat.blocks > 1;
+    return config;
+}
+
+template <class T>
+static void pgi_cuda_flat(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to, int controlled)
+{
+    cudaLaunchAttribute attribute;
+    const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
+    pgi_direct d = s->direct;
+    d.lines.scale = 1;    // the products are already scaled
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, controlled));
+}
+
+static pgi_fold pgi_fold_of(const pgi_line *l)
+{
+    pgi_fold f;
+    memset(&f, 0, sizeof f);
+    const int n = f.n = l->n;
+    f.periodic = l->periodic;
+    f.folded = n > 1 && (l->periodic || pgi_is_dirichlet(l, 0) == pgi_is_dirichlet(l, 1));
+    f.half[1] = f.folded ? (n - (l->periodic ? 1 : 0)) / 2 : n < 2 ? 0 : n - ((n / 2 + 1) & ~1);
+    f.half[0] = n - f.half[1];
+    for (int c = 0; c < 2; c++) {
+        f.first[c] = f.folded && c ? f.half[0] : 0;
+        f.length[c] = f.folded ? f.half[c] : n;
+    }
+    f.pitch = (f.length[0] + 1) & ~1;    // even, so that pairs are words
+    for (int back = 0; back < 2; back++)
+        f.at[back][1] = f.folded ? f.length[0] * f.pitch : back ? f.half[0] * f.pitch : f.half[0];
+    f.elements = (f.length[0] + (f.folded ? f.length[1] : 0)) * f.pitch + 4;    // products read to the end of a tile
+    for (int e = 0; e < 2; e++) f.end[e] = !l->periodic && l->node && n > 1 && !pgi_is_dirichlet(l, e) ? 0.5 : 1;
+    return f;
+}
+
+// Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs.
+static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
+{
+    const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const int lines = s->work.n[flat->across], n = s->work.n[flat->along];
+    flat->blocks = blocks;
+    flat->rows = (lines + blocks - 1) / blocks;
+    flat->modes = (n + blocks - 1) / blocks;
+    flat->pitch = (flat->rows + 1) & ~1;
+    if (flat->pitch % 4 == 0) flat->pitch += 2;    // fewer threads meet in a bank
+    flat->width = (flat->modes + 1) & ~1;
+    // As many parts as leave every mode a thread, but of at least four rows; and of eight at most.
+    flat->parts = 1;
+    while (2 * flat->parts * flat->modes <= PGI_BLOCK && 8 * flat->parts <= lines) flat->parts *= 2;
+    while (flat->parts * PGI_SHORT < lines) flat->parts *= 2;
+    const int64_t first = element * (n * flat->pitch + 4), second = element * (lines * flat->width + 4);
+    int64_t bytes = 0;
+    const auto take = [&](int64_t more) {
+        const int64_t at = bytes;
+        bytes = (bytes + more + 15) / 16 * 16;
+        return (int)at;
+    };
+    take(first > second ? first : second);
+    flat->second = take(second);
+    flat->marks = take(2 * (int64_t)sizeof(double) * (lines / PGI_LINE_BLOCK + 1) * flat->width);
+    for (int q = 0; q < (s->direct.lines.line < 0 ? 2 : 1); q++)
+        flat->table[q] = take(element * flat->fold[q].elements);
+    return bytes;
+}
+
+// Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
+// many blocks as there are multiprocessors for; a large batch keeps these busy with few.
+static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
+{
+    pgi_flat *flat = &s->direct.flat;
+    const int line_axis = s->direct.lines.line, cluster = s->clusters ? 16 : 1;
+    if (!line[1]->absent || s->work.n[0] > PGI_FLAT || s->work.n[2] > PGI_FLAT) return 0;
+    flat->along = line_axis == 0 ? 2 : 0;
+    flat->across = 2 - flat->along;
+    flat->fold[0] = pgi_fold_of(line[flat->along]);
+    flat->fold[1] = pgi_fold_of(line[flat->across]);
+    const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
+                                                                   : (const void *)pgi_flat_kernel<double>;
+    const int64_t room = s->shared_limit - 4 * PGI_BLOCK * (int64_t)sizeof(double);
+    int best = 0;
+    for (int blocks = 1; blocks <= cluster; blocks *= 2) {
+        const int64_t bytes = pgi_cut_flat(s, flat, blocks);
+        if (bytes > room) continue;
+        const int crowded = best && (int64_t)blocks * s->together > s->multiprocessors;
+        if (best && (flat->rows < 8 || flat->modes < 4 || (crowded && pgi_cut_flat(s, flat, best) <= PGI_CHIP_BYTES)))
+            break;
+        best = blocks;
+        if (crowded) break;
+    }
+    if (!best) return flat->blocks = 0;
+    flat->memory = (int)pgi_cut_flat(s, flat, best);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)room));
+    if (best > 8) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
+    for (; best > 1; best /= 2) {    // what the device can really run
+        cudaLaunchAttribute attribute;
+        int clusters = 0;
+        flat->memory = (int)pgi_cut_flat(s, flat, best);
+        if (flat->memory > room) return flat->blocks = 0;
+        const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
+        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) break;
+        cudaGetLastError();
+    }
+    if (best == 1 && (flat->memory = (int)pgi_cut_flat(s, flat, 1)) > room) return flat->blocks = 0;
+    return 1;
+}
+
+static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<double> *x)
+{
+    PGI_CUFFT(s, cufftExecZ2Z(s->fft[axis], (cufftDoubleComplex *)x, (cufftDoubleComplex *)x,
+                              inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+}
+static void pgi_execute(pg_solver *s, int axis, int inverse, pgi_complex<float> *x)
+{
+    PGI_CUFFT(
+        s, cufftExecC2C(s->fft[axis], (cufftComplex *)x, (cufftComplex *)x, inverse ? CUFFT_INVERSE : CUFFT_FORWARD));
+}
+
+static int64_t pgi_blocks(int64_t threads) { return (threads + PGI_BLOCK - 1) / PGI_BLOCK; }
+
+// Takes the columns of an axis, as many at a time as the buffer holds, there and back; calls work(first column, number)
+// between.
+template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const pgi_level *l, int axis, int backward,
+                                                           int contiguous, pgi_rhs from, pgi_grid to, Work work)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_series &series = d.series[axis][backward];
+    const int64_t columns = pgi_columns(s, axis), pairs = d.pairs[axis];
+    pgi_chunk c = {axis, contiguous, (unsigned)pairs, 0, columns, pgi_spread_of(series, pairs, contiguous)};
+    pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
+    for (; 2 * c.first < columns; c.first += pairs) {
+        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
+                   pgi_box_of(l, T()), from, c, buffer);
+        work(2 * c.first, columns - 2 * c.first < 2 * pairs ? columns - 2 * c.first : 2 * pairs);
+        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
+                   pgi_box_of(l, T()), to, c, buffer);
+    }
+}
+
+template <class T>
+static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    const pgi_series &series = s->direct.series[axis][backward % PGI_THERE_AND_BACK];
+    if (s->direct.on_chip[axis]) {
+        pgi_chip c;
+        pgi_cut_chip(s, axis, &c);
+        c.series[0] = series;
+        c.series[1] = s->direct.series[axis][1];
+        c.roots = s->direct.roots[axis];
+        const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
+        const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
+        const size_t bytes = backward == PGI_THERE_AND_BACK ? c.bytes : 2 * sizeof(T) * series.count * c.transform;
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), bytes,
+                          kernel, pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
+        return;
+    }
+    PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
+    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [&](int64_t, int64_t) {
+        pgi_execute(s, axis, s->direct.series[axis][backward].inverse, (pgi_complex<T> *)s->direct.buffer);
+    });
+}
+
+// Lines along x, whose columns are no neighbours, and those that no transform has brought to u go through the buffer.
+static int pgi_is_staged(const pg_solver *s, int axis)
+{
+    return axis == s->direct.lines.line &&
+           (axis == 0 || !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
+}
+
+template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    if (d.lines.line < 0) {
+        const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, d.lines, pgi_box_of(l, T()), from,
+                   to, s->state, h);
+        return;
+    }
+    const int wide = PGI_BLOCK / d.lines.parts;
+    const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
+        const pgi_lines lines = {first, columns, stride, staged};
+        const auto kernel = l->n[d.lines.line] <= PGI_KEPT * d.lines.parts ? pgi_eliminate_kernel<T, PGI_KEPT>
+                                                                           : pgi_eliminate_kernel<T, 0>;
+        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d.lines, pgi_box_of(l, T()), u, lines,
+                   s->state);
+    };
+    if (!pgi_is_staged(s, d.lines.line)) {
+        launch(to, 0, pgi_columns(s, d.lines.line), d.lines.line == 1 ? to.sj : to.sk, 0);
+        return;
+    }
+    const pgi_grid buffer = {d.buffer, 0, 0, 0, 0};
+    pgi_cuda_chunks<T>(s, l, d.lines.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
+        launch(buffer, first, columns, 2 * d.pairs[d.lines.line], 1);
+    });
+}
+
+// cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
+static size_t pgi_make_fft(pg_solver *s, int a)
+{
+    const pgi_series &q = s->direct.series[a][0];
+    const int contiguous = a == 0, batch = (int)(s->direct.pairs[a] * q.count);
+    int length = q.length;
+    size_t bytes = 0;
+    if (s->has_fft[a]) cufftDestroy(s->fft[a]);
+    s->has_fft[a] = 0;
+    PGI_CUFFT(s, cufftCreate(&s->fft[a]));
+    s->has_fft[a] = s->failed == PG_OK;
+    PGI_CUFFT(s, cufftSetAutoAllocation(s->fft[a], 0));
+    PGI_CUFFT(s, cufftMakePlanMany(s->fft[a], 1, &length, &length, contiguous ? 1 : batch, contiguous ? length : 1,
+                                   &length, contiguous ? 1 : batch, contiguous ? length : 1,
+                                   s->desc.flags & (PG_F32 | PG_MIXED) ? CUFFT_C2C : CUFFT_Z2Z, batch, &bytes));
+    return bytes;
+}
+
+// How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
+// within 0.12 grids, or make up for the launches of small problems.
+static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
+{
+    pgi_direct *d = &s->direct;
+    const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
+                        (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    d->lines.parts = 1;
+    if (d->lines.line >= 0) {
+        // Enough threads for the device, but no less than eight rows for one and four neighbours among the columns.
+        const int64_t columns = pgi_columns(s, d->lines.line), n = s->work.n[d->lines.line];
+        while (d->lines.parts < PGI_BLOCK && columns * d->lines.parts < 512 * (int64_t)s->multiprocessors &&
+               n >= 16 * d->lines.parts && (columns < PGI_BLOCK / d->lines.parts || d->lines.parts < PGI_BLOCK / 4))
+            d->lines.parts *= 2;
+        // Parts that registers hold read and write memory once.
+        int64_t parts = d->lines.parts;
+        while (parts * PGI_KEPT < n) parts *= 2;
+        if (parts <= PGI_BLOCK / 2) d->lines.parts = (int)parts;
+        const int64_t blocks = ((n - 1) / d->lines.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+        // With alpha < 0 one thread eliminates a whole line.
+        const int64_t whole = (n - 1 + PGI_LINE_BLOCK) / PGI_LINE_BLOCK, parted = (blocks - 1) * d->lines.parts;
+        d->marks_bytes = (size_t)(2 * (parted > whole - 1 ? parted : whole - 1) * columns) * sizeof(double);
+    }
+    const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
+    double room = budget;
+    for (int a = 0; a < 3; a++) {
+        d->on_chip[a] = pgi_is_transformed(s, a) && pgi_is_on_chip(s, a);
+        if (d->on_chip[a] && d->lines.line < 0) d->fused = a;    // the last one
+    }
+    for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
+        int reducible = 0;
+        d->buffer_bytes = d->work_bytes = 0;
+        for (int a = 0; a < 3; a++) {
+            if (pgi_is_transformed(s, a) ? d->on_chip[a] : !pgi_is_staged(s, a)) continue;
+            const size_t bytes = pgi_pair_bytes(s, a);
+            const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
+            const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
+            const int64_t most = fit < 1 ? 1 : (int64_t)fit;
+            const int64_t chunks = (pairs + most - 1) / most;
+            d->pairs[a] = (pairs + chunks - 1) / chunks;
+            reducible += d->pairs[a] > 1;
+            const size_t work = pgi_is_transformed(s, a) ? pgi_make_fft(s, a) : 0;
+            if (d->pairs[a] * bytes > d->buffer_bytes) d->buffer_bytes = (size_t)d->pairs[a] * bytes;
+            if (work > d->work_bytes) d->work_bytes = work;
+        }
+        const double used = (double)(d->buffer_bytes + d->work_bytes);
+        if (used <= budget || !reducible) break;
+        room *= fmin(0.9, budget / used);
+    }
+    if (s->failed) snprintf(text, 512, "%s", s->error);
+    return s->failed;
+}
+
+#endif
+
+// ---- line relaxation: zebra ----
+
+// The lines of one colour: every second one of a range of the other two axes, shifted from row to row of lines. Like
+// pgi_colour, with seams.
+struct pgi_zebra {
+    int fast, slow;    // the two axes
+    int lo[2], hi[2], parity;
+    int64_t per_row, lines;
+};
+
+static pgi_zebra pgi_zebra_of(const int n[3], const int seam[3], int line, int seams, int parity)
+{
+    pgi_zebra z;
+    z.fast = line == 0 ? 1 : 0;
+    z.slow = line == 2 ? 1 : 2;
+    z.parity = parity;
+    const int axis[2] = {z.fast, z.slow};
+    for (int q = 0; q < 2; q++) {
+        const int a = axis[q], on_seam = seams >> a & 1;
+        z.lo[q] = on_seam ? n[a] - 1 : 0;
+        z.hi[q] = on_seam ? n[a] : n[a] - seam[a];
+    }
+    z.per_row = (z.hi[0] - z.lo[0] + 1) / 2;
+    z.lines = z.per_row * (z.hi[1] - z.lo[1]);
+    return z;
+}
+
+// The first point of a line, and whether it is there: a row may have one line less of a colour.
+static PGI_HD inline int pgi_zebra_place(const pgi_zebra &z, int64_t line, int at[4])
+{
+    at[0] = at[1] = at[2] = at[3] = 0;
+    if (line >= z.lines) return 0;
+    const int slow = z.lo[1] + (int)(line / z.per_row), fast = z.lo[0] + 2 * (int)(line % z.per_row);
+    const int shifted = fast + ((fast + slow + z.parity) & 1);
+    at[z.slow] = slow;
+    at[z.fast] = shifted < z.hi[0] ? shifted : z.lo[0];
+    return shifted < z.hi[0];
+}
+
+// f + boundary terms - A u at a point.
+template <class T> static PGI_HD inline T pgi_residual_at(const pgi_box<T> &b, const pgi_rhs &rhs, const T *f, T mean,
+                                                          const T *u, const pgi_grid &gu, const int at[4])
+{
+    const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
+    const pgi_row<T> x = pgi_row_of(ax, at[0]), y = pgi_row_of(ay, at[1]), z = pgi_row_of(az, at[2]);
+    const T *p = u + at[0] + at[1] * gu.sj + at[2] * gu.sk;
+    const T right = pgi_rhs_point(b, rhs, f[at[0] + at[1] * rhs.f.sj + at[2] * rhs.f.sk], mean, at[0], at[1], at[2]);
+    return right - pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(ax, at[0])],
+                               p[pgi_above(ax, at[0])], p[pgi_below(ay, at[1]) * gu.sj],
+                               p[pgi_above(ay, at[1]) * gu.sj], p[pgi_below(az, at[2]) * gu.sk],
+                               p[pgi_above(az, at[2]) * gu.sk]);
+}
+
+// Calls body(lines of a colour) for all colours of a sweep.
+template <class Body> static void pgi_each_zebra(const pgi_level *l, const int all_seams[3], int reversed, Body body)
+{
+    int seam[3];
+    for (int a = 0; a < 3; a++) seam[a] = a != l->lines.line && all_seams[a];
+    for (int step = 0; step < 8; step++) {
+        const int seams = reversed ? 7 - step : step;
+        if (!pgi_has_seams(seam, seams)) continue;
+        for (int pass = 0; pass < 2; pass++)
+            body(pgi_zebra_of(l->n, seam, l->lines.line, seams, reversed ? 1 - pass : pass));
+    }
+}
+
+// The tables of all levels: the rows along the axis of the lines are the same on all of them.
+static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const int a = h->along, n = h->line[0][a]->n;
+    pgi_line *const along = h->line[0][a];
+    void *rows, *weights, *zeros;
+    void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
+    void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+    const double *const zeros_at = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &zeros);
+    for (int l = 0; l < h->levels; l++) {
+        pgi_elimination *e = &s->level[l].lines;
+        e->line = a;
+        e->periodic = along->periodic;
+        e->singular = pgi_line_singular(along);
+        e->scale = 1;
+        e->volume = 0;
+        for (int i = 0; i < n; i++) e->volume += along->w[i];
+        e->lambda[a] = zeros_at;
+        pgi_axis_fill(&e->rows, along, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
+        for (int q = 0; q < 3; q++) {
+            const pgi_line *other = h->line[l][q];
+            void *host;
+            if (q == a) continue;
+            e->lambda[q] = (const double *)pgi_take_table(arena, (size_t)other->n * sizeof(double), &host);
+            for (int i = 0; i < other->n && host; i++) {
+                double row[4];
+                pgi_line_row(other, i, row);
+                ((double *)host)[i] = s->work.beta * row[3];
+            }
+        }
+    }
+}
+
+// Bytes of the marks of a line of n rows, eliminated in so many parts.
+static int64_t pgi_marks_of(int n, int parts)
+{
+    return 2 * (int64_t)sizeof(double) * parts * (((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK - 1);
+}
+
+// Room for the marks of the lines of a colour on the GPU, for tiles of lines on the CPU.
+static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const int n = h->line[0][h->along]->n;
+    int64_t bytes = 0, most = 1;
+    for (int l = 0; l < h->levels; l++) {
+        pgi_elimination *e = &s->level[l].lines;
+        const int64_t lines = s->level[l].points / n / 2 + s->level[l].n[1] + s->level[l].n[2] + 1;
+        e->parts = 1;
+        while (s->cuda && e->parts < PGI_BLOCK && lines * e->parts < 512 * (int64_t)s->multiprocessors &&
+               n >= 16 * e->parts && (lines < PGI_BLOCK / e->parts || e->parts < PGI_BLOCK / 4))
+            e->parts *= 2;
+        if (lines * pgi_marks_of(n, e->parts) > bytes) bytes = lines * pgi_marks_of(n, e->parts);
+        if (lines > most) most = lines;
+    }
+    pgi_direct *d = &s->direct;
+    if (!s->cuda) {
+        d->slot_bytes = (size_t)n * PGI_TILE * sizeof(double) + (size_t)(n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double);
+        d->slot_bytes = (d->slot_bytes + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+        for (d->slots = 1; d->slots < PGI_SLOTS && d->slots * PGI_TILE * 8 < most;) d->slots++;
+        bytes = (int64_t)(d->slots * d->slot_bytes);
+    }
+    char *const block = (char *)pgi_take_block(arena, (size_t)bytes);
+    d->buffer = block;
+    for (int l = 0; l < h->levels; l++) s->level[l].lines.marks = (double *)block;
+}
+
+// All lines of a colour are solved for, tile by tile; they do not couple, so tiles may run at the same time.
+template <class T>
+static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, int reversed)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_elimination &e = l->lines;
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, n = l->n[e.line];
+    const double alpha = b.state->alpha;
+    const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
+    T *const u = pgi_data<T>(gu);
+    const pgi_direct &d = s->direct;
+    pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
+        const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
+        PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+        for (int slot = 0; slot < d.slots; slot++)
+            for (int64_t tile = slot; tile < tiles; tile += d.slots) {
+                double *const x = (double *)(d.buffer + (size_t)slot * d.slot_bytes);
+                const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
+                int place[PGI_TILE][4], inside[PGI_TILE], resonant;
+                for (int q = 0; q < PGI_TILE; q++) inside[q] = pgi_zebra_place(z, tile * PGI_TILE + q, place[q]);
+                for (int k = 0; k < n; k++)
+                    for (int q = 0; q < PGI_TILE; q++) {
+                        place[q][e.line] = k;
+                        if (inside[q]) x[k * PGI_TILE + q] = (double)pgi_residual_at(b, rhs, f, mean, u, gu, place[q]);
+                    }
+                for (int q = 0; q < PGI_TILE; q++)
+                    if (inside[q]) {
+                        place[q][e.line] = 0;
+                        pgi_cpu_line(e, pgi_column_shift(e, alpha, place[q]), alpha, x + q, c, &resonant);
+                    }
+                for (int k = 0; k < n; k++)
+                    for (int q = 0; q < PGI_TILE; q++) {
+                        place[q][e.line] = k;
+                        if (inside[q]) u[pgi_offset(place[q], gu)] += (T)(omega * x[k * PGI_TILE + q]);
+                    }
+            }
+    });
+}
+
+#if PGI_GPU
+// The other grid of the level holds the lines under elimination: u is needed to the end.
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
+                           pgi_rhs rhs, double omega, pgi_zebra z)
+{
+    __shared__ double shared[4][PGI_BLOCK];
+    const int wide = PGI_BLOCK / d.parts, part = (int)threadIdx.x / wide;
+    const int64_t line = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
+    int at[4], resonant;
+    const int inside = pgi_zebra_place(z, line, at);
+    const double mu = pgi_column_shift(d, b.state->alpha, at);
+    const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
+    T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
+    const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
+    const int blocks = ((d.rows.n - 1) / d.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    const pgi_column c = {d.line == 0   ? 1
+                          : d.line == 1 ? room.sj
+                                        : room.sk,
+                          z.lines, d.marks + (int64_t)part * 2 * (blocks - 1) * z.lines + line};
+    pgi_eliminate_lines<0, 0>(
+        d, d.parts, inside, mu, b.state->alpha, x, c, shared, &resonant,
+        [&](int k) {
+            int here[4] = {at[0], at[1], at[2], 0};
+            (d.line == 0 ? here[0] : d.line == 1 ? here[1] : here[2]) = k;
+            return pgi_residual_at(b, rhs, f, mean, (const T *)u, gu, here);
+        },
+        [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
+}
+
+template <class T>
+static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, int reversed)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, wide = PGI_BLOCK / l->lines.parts;
+    const pgi_grid room = pgi_other_grid(l, u);
+    pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
+        if (z.lines > 0)
+            PGI_LAUNCH(s, (z.lines + wide - 1) / wide, dim3(PGI_BLOCK), pgi_relax_lines_kernel<T>, l->lines, b, u, room,
+                       rhs, omega, z);
+    });
+}
+#endif
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>smoothing
@@ -6294,8 +9043,8 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
     int dims = 0;
     for (int a = 0; a < 3; a++) dims += l->coarsened[a];
     if (dims == 0) dims = 1;
-    const double red_black[4] = {1, 1, 1.2, 1.3}, low = 1.0 / dims, high = 2;
-    l->omega = d->omega > 0 ? d->omega : red_black[dims];
+    const double red_black[4] = {1, 1, 1.2, 1.3}, lines[3] = {1, 1, 1.15}, low = 1.0 / dims, high = 2;
+    l->omega = d->omega > 0 ? d->omega : d->flags & PG_SMOOTH_LINES ? lines[dims] : red_black[dims];
     for (int post = 0; post < 2; post++) {
         const int count = post ? d->nu_post : d->nu_pre;
         double *weight = post ? l->jacobi_post : l->jacobi;
@@ -6358,6 +9107,11 @@ static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs
 {
     const unsigned flags = s->desc.flags;
     const int period = post ? s->desc.nu_post : s->desc.nu_pre;
+    if (s->by_lines) {
+        u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
+        for (int q = 0; q < count; q++) s->ops->relax_lines(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC));
+        return u;
+    }
     if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
         return s->ops->relax(s, l, u, rhs, l->omega, post && (flags & PG_SYMMETRIC), count, head, coarse, e);
     u = s->ops->relax(s, l, u, rhs, 0, 0, 0, head, coarse, e);
@@ -6381,7 +9135,12 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
     const int head = from_zero ? PGI_FROM_ZERO : PGI_FROM_U;
     if (l == s->levels - 1) {
-        s->ops->solve_coarsest(s, fine, u, rhs, from_zero);
+        if (s->by_lines) {
+            if (from_zero) s->ops->fill_zero(s, fine, u);
+            s->ops->relax_lines(s, fine, u, rhs, 1, 0);    // one line is left
+        } else {
+            s->ops->solve_coarsest(s, fine, u, rhs, from_zero);
+        }
         return u;
     }
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
@@ -6442,7 +9201,10 @@ static void pgi_refine(pg_solver *s)
 {
     const pgi_level *l = &s->level[0];
     s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f);
-    pgi_cycles(s, pgi_rhs_of(l->f), 1, s->desc.inner_cycles);
+    if (s->is_direct)
+        pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
+    else
+        pgi_cycles(s, pgi_rhs_of(l->f), 1, s->desc.inner_cycles);
     s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
 }
 
@@ -6485,6 +9247,13 @@ static void pgi_step_cycle(pg_solver *s)
     s->ops->control(s, PGI_COUNT, s->mixed ? s->desc.inner_cycles : 1);
 }
 
+static void pgi_step_direct(pg_solver *s)
+{
+    if (s->guess_zero) pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+    s->ops->control(s, PGI_COUNT, 1);
+    pgi_step_check(s);
+}
+
 static void pgi_sweeps(pg_solver *s, int count)
 {
     const pgi_level *l = &s->outer;
@@ -6508,7 +9277,7 @@ static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
 
 static void pgi_step_iterate(pg_solver *s)
 {
-    if (s->multigrid) {
+    if (s->multigrid || s->is_direct) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
         if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_eight);
@@ -6526,13 +9295,21 @@ static void pgi_step_centre(pg_solver *s)
     s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
 }
 
-// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given.
+// Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
+// batch of PG_DIRECT is solved at once, without checks, and then checked problem after problem: u as it is counts as
+// solved for then (guess_zero is 0, otherwise never with PG_DIRECT).
 static void pgi_program(pg_solver *s)
 {
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
-    s->ops->control(s, PGI_BEGIN, 0);
-    if (s->may_be_singular) {
+    const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
+    s->together = at_once && !s->checked ? s->desc.batch : 1;
+    if (at_once && s->direct.flat.blocks && s->guess_zero && !s->checked && !s->may_be_singular && s->desc.batch == 1) {
+        s->ops->flat(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
+        return;
+    }
+    s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
+    if (s->may_be_singular && s->together == 1) {    // else the null mode of each is left out on the way
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
@@ -6540,9 +9317,9 @@ static void pgi_program(pg_solver *s)
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
         s->ops->control(s, PGI_SET_RHS, 0);
     }
-    if (s->may_be_singular && !s->guess_zero)
+    if (s->may_be_singular && !s->guess_zero && !at_once)
         s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);    // a large constant would drown the rest
-    if (s->checked && s->guess_zero) {
+    if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
@@ -6553,9 +9330,17 @@ static void pgi_program(pg_solver *s)
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
-    if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-    s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
-    if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    if (at_once) {
+        if (s->checked)
+            s->ops->loop(s, PGI_GO, s->monitor != NULL, pgi_step_direct);    // again: only the monitor runs
+        else
+            pgi_step_direct(s);
+        if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
+    } else {
+        if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
+        s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+        if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+    }
     s->ops->control(s, PGI_END, 0);
 }
 
@@ -6568,6 +9353,10 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->first_residual = st->first;
     r->residual = st->last;
     r->removed_mean = st->removed;
+    r->problem = st->problem;
+    if (s->is_direct && !s->mixed && s->desc.batch > 1 && s->may_be_singular && st->alpha == 0 &&
+        st->history_count == 0)
+        r->removed_mean = NAN;    // not worked out
     r->milliseconds = st->end_ns > st->start_ns ? (double)(st->end_ns - st->start_ns) * 1e-6 : 0;
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
@@ -6587,14 +9376,21 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
-                 "%s after %d iterations: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off, or "
-                 "a weak smoother",
-                 name, r->iterations, st->best, r->rhs_norm, r->residual);
+                 "%s after %d iteration%s: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off%s",
+                 name, r->iterations, r->iterations == 1 ? "" : "s", st->best, r->rhs_norm, r->residual,
+                 s->is_direct ? "" : ", or a weak smoother");
+        break;
+    case PG_RESONANCE:
+        snprintf(r->message, sizeof r->message,
+                 "%s: -alpha = %g is an eigenvalue to round-off; u is the solution without that eigenfunction", name,
+                 -st->alpha);
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
                  st->iterations ? "%s: the residual overflowed in iteration %d"
-                                : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
+                 : s->is_direct && !s->mixed && s->desc.batch > 1
+                     ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
+                     : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
                  name, r->iterations);
         break;
     default:
@@ -6624,15 +9420,6 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
 // touched.
 // -------------------------------------------------------------------------------------------------------------------
 
-static pg_status pgi_refuse(char text[512], pg_status status, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    pgi_print_error(text, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
 // An enum field as a C caller may have filled it: reading a value that the enum does not have would be undefined in
 // C++.
 template <class E> static int pgi_number(const E &field)
@@ -6643,13 +9430,6 @@ template <class E> static int pgi_number(const E &field)
     return value;
 }
 
-#define PGI_TRY(call)                                                                                                  \
-    do {                                                                                                               \
-        const pg_status pgi_status_ = (call);                                                                          \
-        if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
-    } while (0)
-
-static const char *const pgi_axis_name[3] = {"x", "y", "z"};
 static const char *const pgi_face_name[6] = {"x low", "x high", "y low", "y high", "z low", "z high"};
 
 // At most one flag of a group; none: the default.
@@ -6665,28 +9445,31 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 
 static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
                       pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
-                      pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV;
+                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST,
+                      pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
 
 static const char *pgi_method_name(unsigned flags)
 {
-    return flags & PG_JACOBI   ? "PG_JACOBI"
-           : flags & PG_RBGS   ? "PG_RBGS"
-           : flags & PG_SOR    ? "PG_SOR"
-           : flags & PG_VCYCLE ? "PG_VCYCLE"
-           : flags & PG_WCYCLE ? "PG_WCYCLE"
-                               : "PG_FMG";
+    return flags & PG_JACOBI    ? "PG_JACOBI"
+           : flags & PG_RBGS    ? "PG_RBGS"
+           : flags & PG_SOR     ? "PG_SOR"
+           : flags & PG_VCYCLE  ? "PG_VCYCLE"
+           : flags & PG_WCYCLE  ? "PG_WCYCLE"
+           : flags & PG_DIRECT  ? "PG_DIRECT"
+           : flags & PG_FASTEST ? "PG_FASTEST"
+                                : "PG_FMG";
 }
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
-    const unsigned known = pgi_precisions | pgi_sweep_methods | pgi_cycle_methods | pgi_smoothers | PG_SYMMETRIC;
+    const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC;
     if (d->flags & ~known)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
-    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_sweep_methods | pgi_cycle_methods, PG_FMG));
+    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, PG_FMG));
     if (d->flags & pgi_cycle_methods) {
-        PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, PG_SMOOTH_RBGS));
+        PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
         return PG_OK;
     }
     const char *method = pgi_method_name(d->flags);
@@ -6694,9 +9477,9 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
                           d->flags & pgi_smoothers);
-    if (d->flags & PG_MIXED)
+    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG", method);
+                          "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE, PG_FMG or PG_DIRECT", method);
     if (d->flags & PG_SYMMETRIC)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC does not go with %s; use PG_VCYCLE", method);
     return PG_OK;
@@ -6722,13 +9505,17 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
-    if ((d->flags & PG_SMOOTH_CHEBYSHEV) && d->omega != 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "omega is %g with PG_SMOOTH_CHEBYSHEV, which has none; leave it 0", d->omega);
+    if ((d->flags & (PG_DIRECT | PG_FASTEST)) && d->omega != 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
+                          pgi_method_name(d->flags));
+    if ((d->flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)) && d->omega != 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
+                          d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES" : "PG_SMOOTH_CHEBYSHEV");
     PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
-    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, 2, 0));
+    PGI_TRY(pgi_check_count(text, "inner_cycles", &d->inner_cycles, d->flags & PG_DIRECT ? 1 : 2, 0));
+    if (d->flags & PG_DIRECT) d->inner_cycles = 1;    // a second one would find what the first one has found
     if (d->coarsest == 0) d->coarsest = PGI_MODES;
     if (d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "coarsest is %d; it must be %d to %d, or 0 for the default",
@@ -6758,29 +9545,64 @@ static pg_status pgi_check_size(pg_desc *d, char text[512])
         if (d->n[a] != 1)
             return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a,
                               d->n[a]);
+    if (d->batch == 0) d->batch = 1;
+    if (d->batch < 1 || d->batch > limit)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "batch is %d; it must be 1 to %d, or 0 for one problem", d->batch,
+                          limit);
+    points *= d->batch;
     if (points > 1e15)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d x %d x %d = %.3g unknowns; at most 1e15 can be addressed",
-                          d->n[0], d->n[1], d->n[2], points);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "n is %d x %d x %d, batch %d: %.3g unknowns; at most 1e15 can be addressed", d->n[0], d->n[1],
+                          d->n[2], d->batch, points);
     return PG_OK;
 }
 
-static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[2], char text[512])
+// The axes of a window from the smallest stride to the largest: rows, planes and problems may lie in any order.
+struct pgi_nest {
+    int64_t count[3], stride[3];
+    int levels;    // of axes that have more than one
+};
+static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
 {
-    const int64_t nx = d->n[0], ny = d->n[1], nz = d->n[2], limit = INT64_MAX / 64;
-    if (stride[0] == 0) stride[0] = nx;
-    if (stride[1] == 0) stride[1] = stride[0] < limit / ny ? stride[0] * ny : stride[0];
-    const int64_t sj = stride[0], sk = stride[1];
-    if (sj < 0 || sk < 0 || sj > limit / ny || sk > limit / nz)
+    const int64_t count[3] = {d->n[1], d->n[2], d->batch};
+    pgi_nest nest;
+    nest.levels = 0;
+    for (int a = 0; a < 3; a++) {
+        if (count[a] == 1) continue;
+        int at = nest.levels++;
+        for (; at > 0 && nest.stride[at - 1] > stride[a]; at--)
+            nest.count[at] = nest.count[at - 1], nest.stride[at] = nest.stride[at - 1];
+        nest.count[at] = count[a], nest.stride[at] = stride[a];
+    }
+    return nest;
+}
+
+static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[3], char text[512])
+{
+    const int64_t nx = d->n[0], count[3] = {d->n[1], d->n[2], d->batch}, limit = INT64_MAX / 64;
+    int64_t packed = nx;
+    int too_far = 0;
+    for (int a = 0; a < 3; a++) {
+        if (stride[a] == 0) stride[a] = packed;
+        too_far = too_far || stride[a] < 0 || stride[a] > limit / count[a];
+        if (!too_far && (a == 0 || packed < stride[a] * count[a])) packed = stride[a] * count[a];
+    }
+    char values[80];
+    snprintf(values, sizeof values, d->batch > 1 ? "{%lld, %lld, %lld}" : "{%lld, %lld}", (long long)stride[0],
+             (long long)stride[1], (long long)stride[2]);
+    if (too_far)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "%s is {%lld, %lld}; strides must be positive, and the array small enough to address", name,
-                          (long long)sj, (long long)sk);
-    const int apart_jk = (ny == 1 || sj >= nx) && (nz == 1 || sk >= (ny - 1) * sj + nx);
-    const int apart_kj = (nz == 1 || sk >= nx) && (ny == 1 || sj >= (nz - 1) * sk + nx);
-    if (!apart_jk && !apart_kj)
-        return pgi_refuse(
-            text, PG_ERROR_ARGUMENT,
-            "%s is {%lld, %lld}: rows of %lld or planes of %lld x %lld elements overlap; give larger ones", name,
-            (long long)sj, (long long)sk, (long long)nx, (long long)nx, (long long)ny);
+                          "%s is %s; strides must be positive, and the array small enough to address", name, values);
+    const pgi_nest nest = pgi_nest_of(d, stride);
+    int64_t span = nx;
+    for (int a = 0; a < nest.levels; a++) {
+        if (nest.stride[a] < span)
+            return pgi_refuse(
+                text, PG_ERROR_ARGUMENT,
+                "%s is %s: rows of %lld, planes of %lld x %lld elements or problems overlap; give larger ones", name,
+                values, (long long)nx, (long long)nx, (long long)count[0]);
+        span += nest.stride[a] * (nest.count[a] - 1);
+    }
     return PG_OK;
 }
 
@@ -6862,9 +9684,12 @@ static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ?
 
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
-    const double largest = pgi_largest(d->flags);
-    if (alpha == 0 || (alpha >= 1 / largest && alpha <= largest)) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; it must be 0, or %g to %g in this precision", alpha,
+    const double largest = pgi_largest(d->flags), size = fabs(alpha);
+    if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
+                          pgi_method_name(d->flags));
+    if (alpha == 0 || (size >= 1 / largest && size <= largest)) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
 }
 
@@ -7041,45 +9866,51 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
-    if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid ? 100 : 10000;
+    if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid || s->is_direct ? 100 : 10000;
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
                           stop->max_iter);
-    if (stop->check == 0) stop->check = s->multigrid ? 1 : 10;
+    if (stop->check == 0) stop->check = s->multigrid || s->is_direct ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     if (stop->max_iter > limit) stop->max_iter = limit;
     if (stop->min_iter > limit) stop->min_iter = limit;
     if (stop->check > limit) stop->check = limit;
-    if (stop->guess == PG_GUESS_DEFAULT) stop->guess = s->desc.flags & PG_FMG ? PG_GUESS_ZERO : PG_GUESS_U;
+    if (stop->guess == PG_GUESS_DEFAULT)
+        stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) ? PG_GUESS_ZERO : PG_GUESS_U;
+    if (s->is_direct && !s->mixed) {    // exactly one solve, whatever the guess; a second one would only repeat it
+        stop->guess = PG_GUESS_ZERO;
+        stop->min_iter = stop->check = 1;
+        stop->max_iter = checked ? 2 : 1;
+    }
     return PG_OK;
 }
 
-static int64_t pgi_extent(const pg_desc *d, const int64_t stride[2])
+// Elements from the first to behind the last one.
+static int64_t pgi_extent(const pg_desc *d, const int64_t stride[3])
 {
-    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1];
+    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1] + (d->batch - 1) * stride[2];
+}
+
+// Is the distance one between elements of two windows that are nested alike?
+static int pgi_meets(const pgi_nest &nest, int levels, int64_t nx, int64_t distance)
+{
+    if (levels == 0) return distance > -nx && distance < nx;
+    const int64_t stride = nest.stride[levels - 1], count = nest.count[levels - 1], near = distance / stride;
+    for (int64_t p = near - 1; p <= near + 1; p++)
+        if (p > -count && p < count && pgi_meets(nest, levels - 1, nx, distance - p * stride)) return 1;
+    return 0;
 }
 
 // Do two windows share an element? Windows of one array may interleave: with equal strides the distance decides.
-static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[2], const void *y, const int64_t sy[2],
+static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[3], const void *y, const int64_t sy[3],
                        size_t element)
 {
     const intptr_t bytes = (intptr_t)element, a = (intptr_t)x, b = (intptr_t)y;
     if (a + pgi_extent(d, sx) * bytes <= b || b + pgi_extent(d, sy) * bytes <= a) return 0;
-    if ((d->n[1] > 1 && sx[0] != sy[0]) || (d->n[2] > 1 && sx[1] != sy[1]) || (b - a) % bytes) return 1;
-    const int64_t far = INT64_MAX / 4;    // the stride of an axis of one does not matter
-    const int64_t j = d->n[1] > 1 ? sx[0] : far, k = d->n[2] > 1 ? sx[1] : far;
-    const int64_t large = j > k ? j : k, small = j > k ? k : j;
-    const int64_t many = j > k ? d->n[1] : d->n[2], few = j > k ? d->n[2] : d->n[1];
-    const int64_t distance = (b - a) / bytes;
-    for (int64_t p = distance / large - 1; p <= distance / large + 1; p++) {
-        if (p <= -many || p >= many) continue;
-        const int64_t rest = distance - p * large;
-        for (int64_t q = rest / small - 1; q <= rest / small + 1; q++) {
-            const int64_t i = rest - q * small;
-            if (q > -few && q < few && i > -d->n[0] && i < d->n[0]) return 1;
-        }
-    }
-    return 0;
+    const pgi_nest nest = pgi_nest_of(d, sx), other = pgi_nest_of(d, sy);
+    for (int q = 0; q < nest.levels; q++)
+        if (nest.stride[q] != other.stride[q] || nest.count[q] != other.count[q]) return 1;
+    return (b - a) % bytes || pgi_meets(nest, nest.levels, d->n[0], (b - a) / bytes);
 }
 
 // One array of a call: there, aligned to its element, and of the declared kind.
@@ -7239,10 +10070,48 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
     return PG_OK;
 }
 
+// PG_FASTEST: PG_DIRECT where it can solve the problem, for wherever the bench has both, it is faster than PG_FMG to a
+// tolerance (H200: 3 to 13 times from 65^2 to 513^3); but on the CPU without FFTW not with lengths of large prime
+// factors.
+static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3])
+{
+    int other;
+    const int axis = pgi_line_axis(line, &other);
+    if (other >= 0 || (d->alpha < 0 && axis >= 0 && line[axis]->periodic)) return 0;
+#ifndef PG_USE_FFTW
+    for (int a = 0; a < 3 && d->backend == PG_CPU; a++) {
+        pgi_series series[2];
+        double scale = 1;
+        if (a == axis) continue;
+        pgi_plan_series(series, line[a], &scale);
+        int rest = series[0].length;
+        for (int p = 2; p <= 31; p++)
+            while (rest % p == 0 && rest > 1) rest /= p;
+        if (rest > 1) return 0;
+    }
+#endif
+    return 1;
+}
+
+static pg_status pgi_choose_method(pg_solver *s, char text[512])
+{
+    pg_desc *d = &s->desc, work;
+    if (!(d->flags & PG_FASTEST)) return PG_OK;
+    pgi_turn(d, &work);
+    pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
+    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
+    const int direct = pgi_direct_is_faster(&work, h->line[0]);
+    pgi_hierarchy_free(h);
+    d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
+    if (direct) d->inner_cycles = 1;
+    return pgi_check_alpha(d, d->alpha, text);
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
     PGI_TRY(pgi_resolve(desc, &s->desc, &s->device, s->warning, text));
+    PGI_TRY(pgi_choose_method(s, text));
     const unsigned flags = s->desc.flags;
     s->mixed = flags & PG_MIXED ? 1 : 0;
     s->cuda = s->desc.backend == PG_CUDA;
@@ -7255,6 +10124,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
+    s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
     s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
 #if PGI_GPU
@@ -7269,7 +10139,18 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         return pgi_refuse(text, PG_ERROR_MEMORY,
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
                           s->desc.n[1], s->desc.n[2]);
+    s->by_lines = (*lines)->along >= 0;
+    if (s->multigrid && !(flags & pgi_smoothers)) {
+        s->desc.flags |= s->by_lines ? PG_SMOOTH_LINES : PG_SMOOTH_RBGS;
+        s->work.flags = s->desc.flags;
+    }
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
+    if (s->is_direct) {
+        const int previous = pgi_make_current(s);
+        const pg_status status = pgi_plan_direct(s, (*lines)->line[0], text);
+        pgi_restore_current(s, previous);
+        if (status != PG_OK) return status;
+    }
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
@@ -7353,10 +10234,13 @@ PG_API void pg_destroy(pg_solver *s)
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
         for (int q = 0; q < 4; q++)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
-        for (int q = 0; q < 3; q++)
+        for (int q = 0; q < 3; q++) {
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
+            if (s->has_fft[q]) cufftDestroy(s->fft[q]);
+        }
     }
 #endif
+    pgi_forget_direct(s);
     pgi_release(s);
     pgi_restore_current(s, previous);
     free(s);
@@ -7398,7 +10282,7 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
     const pg_status status = pgi_prepare(desc, s, &lines, text);
     if (status == PG_OK) *bytes = s->bytes;
     pgi_hierarchy_free(lines);
-    free(s);
+    pg_destroy(s);
     return status;
 }
 
@@ -7417,7 +10301,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 #if PGI_GPU
 // Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in
 // planes, as their stride need not be a multiple of the rows'.
-static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *device, int to_device)
+static void pgi_stage_problem(pg_solver *s, void *host, const int64_t stride[3], void *device, int to_device)
 {
     const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1],
                  nz = (size_t)s->desc.n[2];
@@ -7438,30 +10322,44 @@ static void pgi_stage(pg_solver *s, void *host, const int64_t stride[2], void *d
 }
 #endif
 
-// Puts the arguments of a call where the operations find them; host arrays on the GPU are copied first. Any of read_u,
-// read_f says that the array's contents matter.
-static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f, const pg_stop *stop)
+// Where a problem of a batch begins.
+static char *pgi_problem_at(const pg_solver *s, const void *data, const int64_t stride[3], int problem)
 {
-    pgi_call c;
-    memset(&c, 0, sizeof c);
-    c.u = (void *)u;
-    c.f = (void *)f;
-    c.alpha = s->desc.alpha;
-    c.omega = s->desc.omega;
-    if (stop) c.stop = *stop;
-    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many
-    // sweeps as the grid is wide.
-    int largest = s->desc.n[0];
-    for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
-    c.window = s->multigrid ? 4 : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
-    c.progress = s->multigrid ? 0.9 : 1;
-    c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
-    const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
-    c.unit = pgi_norm_of(ones, c.stop.norm);
-    for (int q = 0; q < 6; q++) {
-        c.face[q].value = s->work.face[q].value;
-        c.face[q].plane = s->work.face[q].array;
+    return (char *)data + problem * stride[2] * (int64_t)pgi_element(s->desc.flags);
+}
+
+// The bytes of one problem's boundary data on a face.
+static size_t pgi_face_bytes(const pg_solver *s, int q)
+{
+    return (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] *
+           pgi_element(s->desc.flags);
+}
+
+#if PGI_GPU
+static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
+{
+    return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
+}
+
+static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int to_device)
+{
+    const int *const n = s->desc.n;
+    if ((n[1] == 1 || stride[0] == n[0]) && (n[2] == 1 || stride[1] == (int64_t)n[0] * n[1]) &&
+        (s->desc.batch == 1 || stride[2] == stage.problem)) {
+        const size_t bytes = (size_t)s->desc.batch * (size_t)stage.problem * pgi_element(s->desc.flags);
+        PGI_CUDA(s, cudaMemcpyAsync(to_device ? stage.base : host, to_device ? host : stage.base, bytes,
+                                    to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, s->stream));
+        return;
     }
+    for (int q = 0; q < s->desc.batch; q++)
+        pgi_stage_problem(s, pgi_problem_at(s, host, stride, q), stride, pgi_staged_at(s, stage, q), to_device);
+}
+#endif
+
+// Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
+// the array's contents matter.
+static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
+{
 #if PGI_GPU
     if (s->cuda) {
         s->stream = (cudaStream_t)s->desc.stream;
@@ -7471,33 +10369,71 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                               "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
         if (s->staged) {
-            c.u = s->stage_u.base;
-            c.f = s->stage_f.base;
-            if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, c.u, 1);
-            if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, c.f, 1);
-            for (int q = 0; q < 6; q++) {
-                if (!c.face[q].plane) continue;
-                const size_t count = (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)];
-                PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], c.face[q].plane, count * pgi_element(s->desc.flags),
-                                            cudaMemcpyHostToDevice, s->stream));
-                c.face[q].plane = s->stage_face[q];
-            }
+            if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
+            if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
+            for (int q = 0; q < 6; q++)
+                if (s->work.face[q].array)
+                    PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], s->work.face[q].array,
+                                                (size_t)s->desc.batch * pgi_face_bytes(s, q), cudaMemcpyHostToDevice,
+                                                s->stream));
         }
-        PGI_LAUNCH(s, 1, dim3(1), pgi_enter_kernel, s->state, c);
         return s->failed;
     }
+#else
+    (void)u, (void)f, (void)read_u, (void)read_f;
 #endif
-    (void)read_u, (void)read_f;
+    return s->failed;
+}
+
+// Puts the arguments of a call where the operations find them, for one problem of the batch.
+static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
+{
+    pgi_call c;
+    memset(&c, 0, sizeof c);
+    c.u = pgi_problem_at(s, u, s->desc.stride_u, problem);
+    c.f = pgi_problem_at(s, f, s->desc.stride_f, problem);
+    c.problem = problem;
+    c.alpha = s->desc.alpha;
+    c.omega = s->desc.omega;
+    if (stop) c.stop = *stop;
+    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many
+    // sweeps as the grid is wide.
+    int largest = s->desc.n[0];
+    for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
+    c.window = s->multigrid   ? 4
+               : s->is_direct ? (s->mixed ? 2 : 0)
+                              : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
+    c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
+    c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
+    c.unit = pgi_norm_of(ones, c.stop.norm);
+    for (int q = 0; q < 6; q++) {
+        const char *array = (const char *)s->work.face[q].array;
+        c.face[q].value = s->work.face[q].value;
+#if PGI_GPU
+        if (s->staged && array) array = (const char *)s->stage_face[q];
+#endif
+        c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
+    }
+#if PGI_GPU
+    if (s->cuda) {
+        if (s->staged) {
+            c.u = pgi_staged_at(s, s->stage_u, problem);
+            c.f = pgi_staged_at(s, s->stage_f, problem);
+        }
+        PGI_LAUNCH(s, 1, dim3(1), pgi_enter_kernel, s->state, c);
+        return;
+    }
+#endif
     pgi_enter(s->state, c);
-    return PG_OK;
 }
 
 // Ends a piece: copies results of staged calls back and waits for them.
-static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[2], pgi_grid from)
+static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from)
 {
 #if PGI_GPU
     if (s->cuda && s->staged && s->failed == PG_OK) {
-        if (result) pgi_stage(s, result, stride, from.base, 0);
+        if (result) pgi_stage(s, result, stride, from, 0);
         PGI_CUDA(s, cudaStreamSynchronize(s->stream));
     }
     s->recording = 0;
@@ -7521,7 +10457,7 @@ static pg_status pgi_begin_call(pg_solver *s)
 }
 
 static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
-                                const int64_t stride[2])
+                                const int64_t stride[3])
 {
     PGI_TRY(pgi_check_array(s, name_u, u, s->error));
     PGI_TRY(pgi_check_array(s, name_f, f, s->error));
@@ -7539,14 +10475,32 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const size_t bytes =
-            (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] * element;
+        const size_t bytes = (size_t)s->desc.batch * pgi_face_bytes(s, q);
         if (data && data < end && data + bytes > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "u (%p) and a face array (%p) overlap; give them memory of their own", u,
                               (const void *)data);
     }
     return PG_OK;
+}
+
+// Runs the program of a solve, for one problem or for a batch at once. first: of this solve.
+static void pgi_run_program(pg_solver *s, int first)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
+        if (s->recording || s->monitor || !graph)
+            pgi_program(s);
+        else
+            PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
+        if (s->desc.batch > 1)
+            PGI_LAUNCH(s, 1, dim3(1), pgi_keep_worst_kernel, s->reported, (const pgi_state *)s->state, first);
+        return;
+    }
+#endif
+    pgi_program(s);
+    if (s->desc.batch > 1) pgi_keep_worst(s->reported, s->state, first);
 }
 
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
@@ -7561,30 +10515,35 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
                               ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
                               : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
 #endif
+    const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
+    const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
-    s->checked = stop.rtol > 0 || stop.atol > 0;
-    s->monitored = 0;
-    PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1, &stop));
+    PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
-#if PGI_GPU
-    if (s->cuda) {
-        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
-        if (s->recording || stop.monitor || !graph)
-            pgi_program(s);
-        else
-            PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
-        s->recording = 0;
-        if (s->staged) {
-            pgi_cuda_read_state(s);
-            if (s->failed == PG_OK && s->host.valid) pgi_stage(s, u, s->desc.stride_u, s->stage_u.base, 0);
-            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
-        }
-        return s->failed;
+    if (at_once) {    // see pgi_program
+        s->checked = 0;
+        pgi_enter_problem(s, u, f, &stop, 0);
+        pgi_run_program(s, 1);
+        s->guess_zero = 0;
     }
+    s->checked = checked;
+    for (int q = 0; q < batch && (checked || !at_once); q++) {
+        s->monitored = 0;
+        pgi_enter_problem(s, u, f, &stop, q);
+        pgi_run_program(s, q == 0 && !at_once);
+#if PGI_GPU
+        if (s->cuda && (s->monitor || s->staged) && !at_once) {
+            pgi_cuda_read_state(s, s->state);
+            if (s->staged && s->failed == PG_OK && s->host.valid)
+                pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
+                                  pgi_staged_at(s, s->stage_u, q), 0);
+        }
+        if (s->failed) break;
 #endif
-    pgi_program(s);
-    return s->failed;
+        if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
+    }
+    return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);
 }
 
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
@@ -7596,11 +10555,11 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                               "a report waits for the stream, which is being captured; ask after the graph ran");
         s->stream = (cudaStream_t)s->desc.stream;
-        pgi_cuda_read_state(s);
+        pgi_cuda_read_state(s, s->reported);
         if (s->failed) return s->failed;
     } else
 #endif
-        s->host = *s->state;
+        s->host = *s->reported;
     pgi_fill_report(s, &s->host, report);
     return PG_OK;
 }
@@ -7635,13 +10594,18 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
+    if (s->is_direct)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    if (s->multigrid) {
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, f, NULL, q);
         const pgi_level *l = &s->level[0];
-        pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
-    } else {
-        pgi_sweeps(s, sweeps);
+        if (s->multigrid)
+            pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
+        else
+            pgi_sweeps(s, sweeps);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -7651,15 +10615,18 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_check_system(s, u, f));
     if (!s->multigrid)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or pg_smooth",
-                          pgi_method_name(s->desc.flags));
+                          "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
+                          pgi_method_name(s->desc.flags), s->is_direct ? "pg_solve" : "pg_smooth");
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
-    for (int q = 0; q < cycles && s->mixed; q++) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
-        s->ops->control(s, PGI_SET_SCALE, 0);
-        pgi_refine(s);
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
+    for (int problem = 0; problem < s->desc.batch; problem++) {
+        pgi_enter_problem(s, u, f, NULL, problem);
+        if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
+        for (int q = 0; q < cycles && s->mixed; q++) {
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+            s->ops->control(s, PGI_SET_SCALE, 0);
+            pgi_refine(s);
+        }
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -7667,8 +10634,11 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
     PGI_TRY(pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f));
-    PGI_TRY(pgi_enter_call(s, u, v, 1, 0, NULL));
-    s->outer_ops->apply(s, &s->outer, s->outer.u, s->outer.f);
+    PGI_TRY(pgi_enter_call(s, u, v, 1, 0));
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, v, NULL, q);
+        s->outer_ops->apply(s, &s->outer, s->outer.u, s->outer.f);
+    }
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
 
@@ -7679,9 +10649,13 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                           "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1, NULL));
-    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s),
-                           s->staged ? s->outer.f : pgi_direct_grid(s, r, s->desc.stride_f));
+    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, f, NULL, q);
+        s->outer_ops->residual(
+            s, &s->outer, s->outer.u, pgi_outer_rhs(s),
+            s->staged ? s->outer.f : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
+    }
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
@@ -7691,28 +10665,34 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
-    pgi_grid other = pgi_no_grid();
 #if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
-    if (partner == PGI_OTHER) {
-        other = s->staged ? s->stage_f : pgi_direct_grid(s, y, s->desc.stride_u);
+    PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
 #if PGI_GPU
-        s->stream = (cudaStream_t)s->desc.stream;
-        if (s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f.base, 1);
+    if (partner == PGI_OTHER && s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 #endif
-    }
-    PGI_TRY(pgi_enter_call(s, x, x, 1, 0, NULL));
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
+    double sums[4] = {0, 0, 0, 0};
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_grid other = pgi_no_grid();
+        if (partner == PGI_OTHER)
+            other = s->staged ? s->outer.f
+                              : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);
+        pgi_enter_problem(s, x, x, NULL, q);
+        s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
 #if PGI_GPU
-    if (s->cuda) {
-        pgi_cuda_read_state(s);
-        return s->failed;
-    }
+        if (s->cuda) {
+            pgi_cuda_read_state(s, s->state);
+            if (s->failed) return s->failed;
+        } else
 #endif
-    s->host = *s->state;
+            s->host = *s->state;
+        for (int p = 0; p < 3; p++) sums[p] += s->host.sums[p];
+        sums[3] = pgi_max_nan(sums[3], s->host.sums[3]);
+    }
+    memcpy(s->host.sums, sums, sizeof sums);
     return PG_OK;
 }
 
@@ -7763,6 +10743,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
 {
     PGI_TRY(pgi_begin_call(s));
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
+    if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->desc.alpha = alpha;
     if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
     return PG_OK;

@@ -5,8 +5,8 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
 
-   and link it with  nvcc main.c poisson_gpu.o -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm  (and
-   -lcudart, if nvcc made it). A whole program (samples/hello.c, word for word):
+   and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
+   (and -lcudart -lcufft, if nvcc made it). A whole program (samples/hello.c, word for word):
 
 #include <math.h>
 #include <stdio.h>
@@ -49,9 +49,9 @@ int main(void)
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       variable beta, obstacles inside the box, free-space boundaries; direct and Krylov solvers; several GPUs;
-       alpha < 0; axes whose own spacing or metric varies by more than about 3 converge slowly (spacings that differ between
-       axes do not matter); irregular meshes and complex numbers at any time.
+       variable beta, obstacles inside the box, free-space boundaries; Krylov solvers; several GPUs; alpha < 0 but with
+       PG_DIRECT; multigrid where the spacing or metric of two or three axes varies, each along itself, by more than about 3
+       converges slowly (one such axis, and spacings that differ between axes, do not matter); irregular meshes and complex numbers at any time.
 
    ===================================================================================================================
    CONVENTIONS
@@ -104,23 +104,47 @@ int main(void)
        PG_WCYCLE  two visits on the coarser levels (at most 32 on one level): rarely needed.
        PG_RBGS, PG_SOR, PG_JACOBI   stationary sweeps: for smoothing, teaching, or tiny grids. SOR picks Young's omega
                   (D. Young 1954) by itself; iterations grow like n for SOR, like n^2 for the others.
-       PG_MIXED   f64 answers by f32 cycles (iterative refinement): half the memory traffic. With PG_VCYCLE, PG_WCYCLE, PG_FMG.
+       PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
+                  that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
+                  One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
+                  large prime factors is fast; 2D problems to about 144^2 take one kernel. alpha may be negative (but not where a periodic axis has coord or a metric); if
+                  -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
+                  pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
+                  keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
+       PG_FASTEST PG_DIRECT where it can solve the problem (on the CPU without FFTW: where lengths have no large prime factors),
+                  else PG_FMG. pg_query_desc tells which. Takes no smoother and no omega.
+       PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
+                  PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
                   then reports PG_STAGNATED and the floor reached.
        PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
                   colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
                   that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
                   values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
-   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). The coarsest level
-   is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a whole problem of
+   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). Where the spacing of one
+   axis (or the couplings that a metric makes of it) varies by more than 2, multigrid solves for whole lines along that axis at
+   a time, every second one, and coarsens the other axes only: V(2,1) falls by 8 or more a cycle at every ratio. The coarsest
+   level is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a whole problem of
    up to about 33^3 or 129^2 points, in one cycle of any kind.
+
+   ===================================================================================================================
+   BATCHES    desc.batch problems with the same tables, alpha and boundary kinds, each with its own u, f and face arrays: problem q
+              begins at q * stride_u[2] in u, q * stride_f[2] in f, and its face data follow those of problem q - 1 at once
+              (a constant g holds for all). Rows, planes and problems may interleave as long as no two elements coincide.
+              Every method takes batches: PG_DIRECT solves all of them in the same few kernels (then, if there is a
+              tolerance, checks one after the other; with PG_MIXED or a monitor it also solves so), others solve one
+              after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest outcome, then the
+              largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the remaining problems as they
+              are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
+              problem's u NaN and no other's. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
-   and odd sizes a little more; eigenvectors at most 0.6 MB), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids and the faces for
-   the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none.
+   and odd sizes a little more; eigenvectors at most 0.6 MB), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add
+   2 grids (times batch) and the faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go
+   from grid to grid, else none. PG_DIRECT works in u: 0.4 grids of the whole batch (small ones up to 1.2), one more with PG_MIXED.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
@@ -137,6 +161,7 @@ int main(void)
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
+                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
    LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
@@ -180,6 +205,7 @@ extern "C" {
     X(PG_DIVERGED, "diverged")             /* the residual grew by 1e8                                            */ \
     X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in f, u or face data (u is untouched), or met on the way */ \
     X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */ \
+    X(PG_RESONANCE, "resonance")           /* PG_DIRECT: -alpha is an eigenvalue, to round-off                    */ \
     X(PG_RUNNING, "running")               /* only in what the monitor sees                                       */
 
 #define PG_ENUM_(name, text) name,
@@ -207,9 +233,12 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_VCYCLE = 0x80,
     PG_WCYCLE = 0x100,
     PG_FMG = 0x200,                 /*            (default) */
-    PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default) */
+    PG_DIRECT = 0x400,
+    PG_FASTEST = 0x800,             /*            PG_DIRECT where it can solve the problem, else PG_FMG */
+    PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
+    PG_SMOOTH_LINES = 0x80000,      /*            zebra lines along the axis that varies most (default where one varies by over 2) */
     PG_SYMMETRIC = 0x100000         /* option: the cycle is symmetric, to precondition CG */
 };
 
@@ -246,10 +275,11 @@ typedef struct pg_desc {
     const double *weight[3];        /* metric at the unknowns, n values > 0 (best: the mean over the control length) */
     const double *conductance[3];   /* metric between them, n+1 values > 0; the two end values may be 0, if not periodic */
     pg_face face[6];
-    double alpha;                   /* >= 0 */
+    double alpha;                   /* >= 0; with PG_DIRECT of either sign */
     double beta;                    /* > 0; 0 means 1 */
-    int64_t stride_u[2];            /* stride_j, stride_k in elements; 0: packed */
-    int64_t stride_f[2];
+    int batch;                      /* problems of this shape, solved in one call, see BATCHES; 0: one */
+    int64_t stride_u[3];            /* stride_j, stride_k and from problem to problem, in elements; 0: packed */
+    int64_t stride_f[3];
     pg_memory memory;               /* where u, f and face arrays live */
     unsigned flags;
     double omega;                   /* over-relaxation or weight of the smoother or sweep; 0: chosen for the method */
@@ -257,7 +287,7 @@ typedef struct pg_desc {
     int fmg_cycles;                 /* V-cycles a level in FMG, at most 16; 0: 1 */
     int coarsest;                   /* multigrid: levels of at most so many points per axis, 8 to 132, are solved exactly where that is cheap
                                        (33^3, 129^2); 0: 132 */
-    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 */
+    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 (PG_DIRECT: always 1) */
     pg_backend backend;
     int device;                     /* PG_DEVICE(k): CUDA device k; 0: the calling thread's current device */
     pg_stream stream;               /* 0: the legacy default stream */
@@ -278,6 +308,7 @@ typedef struct pg_report {
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual */
     double history[PG_HISTORY];
     pg_backend backend;             /* PG_CUDA or PG_CPU */
+    int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
     char warning[160];              /* e.g. that the code was not compiled for this GPU; else empty */
 } pg_report;
@@ -291,7 +322,7 @@ typedef struct pg_stop {
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
-                                       inner_cycles */
+                                       inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
     int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps. FMG also checks after its pass */
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
@@ -333,7 +364,7 @@ PG_API pg_status pg_get_report(pg_solver *solver, pg_report *report);
 
 /* Between solves: new boundary data (value, array); the kinds and Robin a, b must be those of pg_create. Six faces. */
 PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
-/* Between solves: a new alpha >= 0 (a new time step, say). */
+/* Between solves: a new alpha (a new time step, say); >= 0 but with PG_DIRECT. */
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
 /* Between solves: a new stream. The caller orders it after the work still under way on the old one. */
 PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);

@@ -282,7 +282,7 @@ static double cycle_words(double c, int gamma)
    coarser solution (c) in place of u. */
 static double fmg_words(double c) { return (cycle_words(c, 1) - 1 + c + 1 + c) / (1 - c); }
 
-enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES };
+enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES, DIRECT_WORDS };
 
 typedef struct operation {
     const char *name;
@@ -314,11 +314,13 @@ static const operation operations[] = {
     {"solve 1e-8", PG_FMG, PG_F64, D23, run_solve, SOLVE_WORDS, 0, 1e-8},
     {"solve 1e-5", PG_FMG, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5},
     {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10},
+    {"direct solve", PG_DIRECT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 /* Bytes that must move for a point. A check of the residual rides along in the next cycle, and takes a pass over u and
-   f at the end. A mixed solve starts with FMG in f32; a refinement, one for two cycles, reads u, e, f and writes u, r
+   f at the end. A direct solve passes the grid once for each transform there and back, and once for the lines between.
+   A mixed solve starts with FMG in f32; a refinement, one for two cycles, reads u, e, f and writes u, r
    (u and f in f64, e and r in f32). */
 static double floor_bytes(const operation *op, unsigned precision, int dim, int iterations)
 {
@@ -331,6 +333,7 @@ static double floor_bytes(const operation *op, unsigned precision, int dim, int 
     case SOLVE_WORDS: return word * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1) + 2);
     case MIXED_BYTES:
         return 4 * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1)) + 32 * ((iterations + 1) / 2);
+    case DIRECT_WORDS: return word * 2 * (2 * dim - 1);
     default: return word * op->words;
     }
 }

@@ -160,7 +160,7 @@ else
     skip "from CMake, in five lines: the first program"
 fi
 if have cmake && have ninja && [ -n "$nvcc" ]; then
-    check "from CMake with CUDA: the first program" from_cmake 's/C CXX)/C CUDA)/; /^set_source/d' \
+    check "from CMake with CUDA: the first program" from_cmake 's/C CXX)/C CUDA)/; /^set_source/d; s/hello m)/hello cufft m)/' \
         "-DCMAKE_CUDA_COMPILER=$nvcc -DCMAKE_CUDA_ARCHITECTURES=75"
 else
     skip "from CMake with CUDA: the first program"

@@ -60,7 +60,7 @@ static void zero_is_the_default_of_every_choice(void **state)
 static void no_two_flags_share_a_bit(void **state)
 {
     (void)state;
-    const unsigned flags[] = {PG_F64, PG_F32, PG_MIXED, PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG,
+    const unsigned flags[] = {PG_F64, PG_F32, PG_MIXED, PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_DIRECT,
                               PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC};
     unsigned seen = 0;
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
@@ -79,7 +79,7 @@ static void the_lists_are_the_enums(void **state)
     const pg_status first_last[] = {PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE,
                                     PG_ERROR_CUDA};
     const pg_outcome all[] = {PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED,
-                              PG_NOT_A_NUMBER, PG_CANCELLED, PG_RUNNING};
+                              PG_NOT_A_NUMBER, PG_CANCELLED, PG_RESONANCE, PG_RUNNING};
     assert_memory_equal(first_last, statuses, sizeof statuses);
     assert_memory_equal(all, outcomes, sizeof outcomes);
 }

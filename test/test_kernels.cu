@@ -288,24 +288,29 @@ static void windows_overlap_exactly_when_they_share_an_element(void **)
     for (int q = 0; q < 20000; q++) {
         pg_desc d = {};
         for (int a = 0; a < 3; a++) d.n[a] = rng_int(&r, 1, 4);
-        int64_t s[2] = {rng_int(&r, d.n[0], 9), 0};
-        s[1] = (d.n[1] - 1) * s[0] + d.n[0] + rng_int(&r, 0, 30);
-        if (q % 2 && d.n[1] > 1) {    // planes closer than rows
-            s[1] = rng_int(&r, d.n[0], 9);
-            s[0] = (d.n[2] - 1) * s[1] + d.n[0] + rng_int(&r, 0, 30);
+        d.batch = rng_int(&r, 0, 1) ? 1 : rng_int(&r, 2, 3);
+        // Rows, planes and problems, nested in a random order
+        static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+        const int *order = orders[rng_int(&r, 0, 5)];
+        const int64_t count[3] = {d.n[1], d.n[2], d.batch};
+        int64_t s[3], span = d.n[0];
+        for (int a = 0; a < 3; a++) {
+            s[order[a]] = span + rng_int(&r, 0, a ? 20 : 5);
+            span += (count[order[a]] - 1) * s[order[a]];
         }
-        const int64_t distance = rng_int(&r, -120, 120);
+        const int64_t distance = rng_int(&r, -200, 200);
         int shared = 0;
-        for (int k = -3; k <= 3; k++)
-            for (int j = -3; j <= 3; j++)
-                for (int i = -3; i <= 3; i++)
-                    shared |=
-                        abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && i + j * s[0] + k * s[1] == distance;
+        for (int p = -2; p <= 2; p++)
+            for (int k = -3; k <= 3; k++)
+                for (int j = -3; j <= 3; j++)
+                    for (int i = -3; i <= 3; i++)
+                        shared |= abs(i) < d.n[0] && abs(j) < d.n[1] && abs(k) < d.n[2] && abs(p) < d.batch &&
+                                  i + j * s[0] + k * s[1] + p * s[2] == distance;
         double *base = (double *)(uintptr_t)0x100000;
         const int found = pgi_overlap(&d, base, s, (double *)((intptr_t)base + distance * 8), s, 8);
         if (shared != found)
-            fail_msg("%d %d %d strides %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], (long)s[0],
-                     (long)s[1], (long)distance, found, shared);
+            fail_msg("%d %d %d batch %d strides %ld %ld %ld distance %ld: %d, not %d", d.n[0], d.n[1], d.n[2], d.batch,
+                     (long)s[0], (long)s[1], (long)s[2], (long)distance, found, shared);
     }
 }
 
@@ -381,7 +386,8 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             const pgi_level *fine = &x->level[1], *coarse = fine + 1, *last = &x->level[x->levels - 1];
             if (step < COARSEST && x->levels < 3) continue;
             double dummy[2] = {0, 0};
-            assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
+            assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0), PG_OK);
+            pgi_enter_problem(x, dummy, dummy, NULL, 0);
             const pgi_rhs full = pgi_level_rhs(fine, 1);
             const pgi_grid none = pgi_no_grid();
             grid_from_host(x, fine, fine->u, sizeof(T), u);
@@ -423,7 +429,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             grid_to_host(x, where, result, sizeof(T), out[b]);
 #if PGI_GPU
             if (x->cuda)
-                pgi_cuda_read_state(x);
+                pgi_cuda_read_state(x, x->state);
             else
 #endif
                 x->host = *x->state;
@@ -459,7 +465,7 @@ static void every_operation_on_the_gpu_equals_the_one_on_the_cpu(void **)
         do random_problem(&p, &r, p.desc.dim == 1 ? 150 : q % 10 ? 45 : 80, 1);
         while (p.desc.n[0] <= coarsest && p.desc.n[1] <= coarsest && p.desc.n[2] <= coarsest);
         p.desc.coarsest = coarsest;
-        p.desc.flags = PG_FMG | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0);
+        p.desc.flags = PG_FMG | PG_SMOOTH_RBGS | (q % 2 ? PG_F32 : PG_F64) | (q % 3 == 0 ? PG_SYMMETRIC : 0);
         if (q % 2)
             compare_operations<float>(&p.desc, &r);
         else
@@ -498,7 +504,8 @@ template <class T, class RUN> static void compare_passes(const pg_desc *desc, rn
     const pgi_rhs rhs = {grid[F], rng_int(r, 0, 2) ? s->level[0].faces : NULL};
     T *result[2] = {(T *)allocate(points * sizeof(T)), (T *)allocate(points * sizeof(T))};
     for (int passes = 0; passes < 2; passes++) {
-        assert_int_equal(pgi_enter_call(s, dummy, dummy, 0, 0, NULL), PG_OK);
+        assert_int_equal(pgi_enter_call(s, dummy, dummy, 0, 0), PG_OK);
+        pgi_enter_problem(s, dummy, dummy, NULL, 0);
         cudaDeviceSynchronize();
         assert_int_equal(cudaMemcpy(&s->state->mean, &mean, sizeof mean, cudaMemcpyHostToDevice), cudaSuccess);
         for (int g = 0; g < GRIDS; g++)
@@ -658,7 +665,8 @@ template <class T> static void compare_transfers_and_sums(const pg_desc *desc, r
     for (int step = 0; step < 6 && points; step++) {    // restriction and average; interpolation: full, added
         const int to_coarse = step < 2;
         for (int b = 0; b < 2; b++) {
-            assert_int_equal(pgi_enter_call(s[b], dummy, dummy, 0, 0, NULL), PG_OK);
+            assert_int_equal(pgi_enter_call(s[b], dummy, dummy, 0, 0), PG_OK);
+            pgi_enter_problem(s[b], dummy, dummy, NULL, 0);
             pgi_level level = s[b]->level[0], *next = &s[b]->level[1];
             T *const base = b ? device : (T *)allocate(count * sizeof(T));
             grid.base = base + shift;
@@ -702,7 +710,8 @@ template <class T> static void compare_transfers_and_sums(const pg_desc *desc, r
         pg_solver *const x = s[b];
         const pgi_level *const l = &x->level[0];
         const pgi_grid none = pgi_no_grid();
-        assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0, NULL), PG_OK);
+        assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0), PG_OK);
+        pgi_enter_problem(x, dummy, dummy, NULL, 0);
         grid.base = (b ? device : fine) + shift;
         if (b) {
             cudaDeviceSynchronize();
@@ -726,7 +735,7 @@ template <class T> static void compare_transfers_and_sums(const pg_desc *desc, r
                            grid, e == 4 ? l->t : none, rhs);
             assert_int_equal(x->failed, PG_OK);
             if (b)
-                pgi_cuda_read_state(x);
+                pgi_cuda_read_state(x, x->state);
             else
                 x->host = *x->state;
             memcpy(sums[b][e], x->host.sums, sizeof sums[b][e]);
@@ -855,7 +864,7 @@ static void exact_solves_on_the_gpu_equal_those_on_the_cpu(void **)
                (p.desc.dim == 3 && p.desc.n[0] * p.desc.n[1] > PGI_MODES_PLANE) || p.desc.n[0] + p.desc.n[1] > 260 ||
                (p.desc.dim == 3 && p.desc.n[0] + p.desc.n[1] + p.desc.n[2] > 110));
         p.desc.coarsest = 0;
-        p.desc.flags = PG_VCYCLE | (q % 2 ? PG_F32 : PG_F64);
+        p.desc.flags = PG_VCYCLE | PG_SMOOTH_RBGS | (q % 2 ? PG_F32 : PG_F64);
         if (p.desc.alpha == 0) p.desc.alpha = 0.1;    // a singular one keeps the mean of u
         if (q % 2)
             compare_exact_solves<float>(&p.desc, &r);
