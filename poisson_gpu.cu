@@ -5560,8 +5560,8 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
     if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
         int few = tr.axis[2].open <= 2;
         for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
-        const auto launch = fine->n[1] == 1 ? few ? pgi_launch_restrict<T, 2, 3, 1> : pgi_launch_restrict<T, 4, 6, 1>
-                            : few ? pgi_launch_restrict<T, 2, 3, 4>
+        const auto launch = fine->n[1] == 1 ? pgi_launch_restrict<T, 4, 6, 1>
+                            : few           ? pgi_launch_restrict<T, 2, 3, 4>
                                             : pgi_launch_restrict<T, 4, 6, 4>;
         launch(s, fine, r, coarse, f, average);
         return;
