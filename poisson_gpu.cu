@@ -6474,13 +6474,14 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     if (s->by_lines) pgi_layout_line_work(s, h, arena);
     if (s->multigrid || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
         scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
-    for (int q = 1; q < 3 && q + 1 < h->levels; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
+    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
+    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
         const int own = l > 0 || s->mixed;
         level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
         level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
-        level->t = l > 0 && l + 1 == h->levels ? pgi_no_grid() : scratch[l > 0 ? 2 - l % 2 : 0];
+        level->t = l > 0 && l >= smoothed ? pgi_no_grid() : scratch[l > 0 ? 2 - l % 2 : 0];
         level->t.sj = level->n[0];
         level->t.sk = (int64_t)level->n[0] * level->n[1];
         level->box32.state = level->box64.state = s->state;
