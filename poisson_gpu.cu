@@ -561,7 +561,17 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 #define PGI_RARE
 #endif
 template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st,
-                                                           unsigned touched, int i, int j, int k, int problem = 0)
+                                                           unsigned touched, int i, int j, int k)
+{
+    const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
+    T sum = 0;
+    for (int q = 0; q < 6; q++)
+        if (touched >> q & 1) sum += (T)faces->coefficient[q] * pgi_face_value<T>(faces, st, q, place[q / 2]);
+    return sum;
+}
+// The same of one problem of a batch. Apart, for one more argument costs passes a register.
+template <class T> static PGI_HD PGI_RARE T pgi_face_terms_of(const pgi_faces *faces, const pgi_state *st,
+                                                              unsigned touched, int i, int j, int k, int problem)
 {
     const int64_t nx = faces->n[0], ny = faces->n[1], nz = faces->n[2];
     const int64_t place[3] = {j + ny * (k + nz * problem), i + nx * (k + nz * problem), i + nx * (j + ny * problem)};
@@ -6803,8 +6813,8 @@ template <class T> struct pgi_column_reader {
         const unsigned here = touched | (mask & pgi_end_bits(i, n) << 2 * axis);
         if (!here) return value - mean;
         return value - mean +
-               pgi_face_terms<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
-                                 axis == 2 ? i : at[2], at[3]);
+               pgi_face_terms_of<T>(from.faces, state, here, axis == 0 ? i : at[0], axis == 1 ? i : at[1],
+                                    axis == 2 ? i : at[2], at[3]);
     }
     PGI_HD T operator()(int i) const { return complete(f[i * stride], i); }
 };
@@ -8483,7 +8493,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
         const int i = flat.along == 0 ? t : row + l, k = flat.along == 0 ? row + l : t, at[4] = {i, 0, k, problem};
         const unsigned touched = mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(k, n[2]) << 4);
         return f[pgi_offset(at, from.f)] - mean +
-               (touched ? pgi_face_terms<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
+               (touched ? pgi_face_terms_of<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
     });
     meet();    // and all blocks are there
     pgi_fold_forward(along, vectors, x, flat.pitch, rows, [&](int m, int l, T v) {
