@@ -51,7 +51,8 @@ int main(void)
    WHAT IT DOES NOT DO (in this version)
        variable beta, obstacles inside the box, free-space boundaries; Krylov solvers; several GPUs; alpha < 0 but with
        PG_DIRECT; multigrid where the spacing or metric of two or three axes varies, each along itself, by more than about 3
-       converges slowly (one such axis, and spacings that differ between axes, do not matter); irregular meshes and complex numbers at any time.
+       converges slowly (one such axis, and spacings that differ between axes, do not matter). At any time: irregular
+       meshes, complex numbers.
 
    ===================================================================================================================
    CONVENTIONS
@@ -87,8 +88,8 @@ int main(void)
               equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. f is not
               multiplied by w. k = 0 at an end (r = 0 on a cell edge) closes that end, whatever its face kind; r = 0 on a
               Neumann node: w[0] = h/4, the mean of r over half an interval, k[0] = 0, the other k at the midpoints.
-   Norms      (of values from 1e-150 to 1e150): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths; PG_NORM_L2_PLAIN = sqrt(sum r^2);
-              PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner product sum w x y, which pg_dot is.
+   Norms      (of values from 1e-150 to 1e150): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths;
+              PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner product sum w x y, which pg_dot is.
    Singular   problems (alpha = 0 and no Dirichlet or Robin end anywhere): f must satisfy sum w f + boundary flux = 0. What has
               to be subtracted from f to make it so is subtracted and reported (report.removed_mean); of all solutions the
               one with weighted mean zero is returned. Works with every method; with the pieces (pg_cycle, pg_residual, ...)
@@ -107,8 +108,8 @@ int main(void)
        PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
                   that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
                   One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
-                  large prime factors is fast; 2D problems to about 144^2 take one kernel. alpha may be negative (but not where a periodic axis has coord or a metric); if
-                  -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
+                  large prime factors is fast; 2D problems to about 144^2 take one kernel. alpha may be negative (but
+                  not where a periodic axis has coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
                   pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
                   keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
        PG_FASTEST PG_DIRECT where it can solve the problem (on the CPU without FFTW: where lengths have no large prime factors),
@@ -133,8 +134,8 @@ int main(void)
               (a constant g holds for all). Rows, planes and problems may interleave as long as no two elements coincide.
               Every method takes batches: PG_DIRECT solves all of them in the same few kernels (then, if there is a
               tolerance, checks one after the other; with PG_MIXED or a monitor it also solves so), others solve one
-              after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest outcome, then the
-              largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the remaining problems as they
+              after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest
+              outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the remaining problems as they
               are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
               problem's u NaN and no other's. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
 
@@ -156,8 +157,8 @@ int main(void)
 
    ERRORS, REPEATABILITY
    Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
-   (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call leaves u as it was and
-   the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. The same input on the same device
+   (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call leaves
+   u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. The same input on the same device
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
@@ -285,8 +286,8 @@ typedef struct pg_desc {
     double omega;                   /* over-relaxation or weight of the smoother or sweep; 0: chosen for the method */
     int nu_pre, nu_post;            /* smoothing sweeps, at most 16 each; 0: 2 and 1 (PG_SYMMETRIC: 2 and 2; PG_NONE: none) */
     int fmg_cycles;                 /* V-cycles a level in FMG, at most 16; 0: 1 */
-    int coarsest;                   /* multigrid: levels of at most so many points per axis, 8 to 132, are solved exactly where that is cheap
-                                       (33^3, 129^2); 0: 132 */
+    int coarsest;                   /* multigrid: levels of at most so many points per axis, 8 to 132, are solved exactly
+                                       where that is cheap (33^3, 129^2); 0: 132 */
     int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 (PG_DIRECT: always 1) */
     pg_backend backend;
     int device;                     /* PG_DEVICE(k): CUDA device k; 0: the calling thread's current device */
@@ -346,11 +347,12 @@ PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver);
 /* Destroy a solver and its workspace, waiting for its work. NULL is allowed. */
 PG_API void pg_destroy(pg_solver *solver);
 
-/* Tell how many bytes of workspace pg_create would take for this descriptor: exactly. (CUDA's own graphs and streams are beside it.) */
+/* Tell how many bytes of workspace pg_create would take for this descriptor: exactly. (CUDA's own graphs and streams are
+   beside it.) */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 
-/* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega of multigrid
-   stays 0 where each level chooses its own. coord, weight, conductance, and a workspace that is not yours, come back as NULL. */
+/* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega
+   of multigrid stays 0 where each level chooses its own. coord, weight, conductance, and a workspace that is not yours, come back as NULL. */
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 
 /* Solve A u = f.
