@@ -2992,7 +2992,7 @@ static PGI_HD inline void pgi_share(int n, int part, int parts, int *first, int 
     *count = n * (part + 1) / parts - *first;
 }
 // p / n for small numbers, from 1/n
-static __device__ inline float pgi_inverse_of(int n)
+static __device__ inline float pgi_small_inverse(int n)
 {
 #ifdef __CUDA_ARCH__
     float y;
@@ -3010,7 +3010,7 @@ static __device__ inline void pgi_modes_fetch(const T *matrix, int in, int pitch
 {
 #ifdef __CUDA_ARCH__
     const int lines = (outs * (int)sizeof(T) + 127) / 128 + 1, step = 128 / (int)sizeof(T);
-    const float inverse = pgi_inverse_of(lines);
+    const float inverse = pgi_small_inverse(lines);
     for (int p = (int)threadIdx.x; p < in * lines; p += (int)blockDim.x) {
         const int row = pgi_small_quotient(p, inverse), at = (p - row * lines) * step;
         if (at < outs + step)
@@ -3030,14 +3030,14 @@ template <class T, class Emit> static __device__ inline void pgi_modes_product(c
 {
     const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
     const int pitch = pgi_pitch_of(count), tiles = outs * (pitch / PGI_COLUMNS);
-    const float per_out = pgi_inverse_of(outs);
+    const float per_out = pgi_small_inverse(outs);
     for (int begin = 0; begin < tiles; begin += threads) {
         const int now = tiles - begin < threads ? tiles - begin : threads;
-        const float per_now = pgi_inverse_of(now);
+        const float per_now = pgi_small_inverse(now);
         int parts = pgi_small_quotient(threads, per_now);
         if (parts * 4 >= in) parts = (in + 3) / 4;
         const int part = pgi_small_quotient(thread, per_now), tile = begin + thread - part * now;
-        const int each = pgi_small_quotient(in + parts - 1, pgi_inverse_of(parts)), from = part * each;
+        const int each = pgi_small_quotient(in + parts - 1, pgi_small_inverse(parts)), from = part * each;
         const int terms = in - from < each ? in - from : each;
         pgi_abreast<T> sum = {{0, 0, 0, 0}};
         if (part < parts) {
@@ -3079,7 +3079,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     const int rows = ny * planes, pitch = pgi_pitch_of(rows);
     int first, count;
     pgi_share(nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
-    const float per_x = pgi_inverse_of(nx);
+    const float per_x = pgi_small_inverse(nx);
     pgi_modes_fetch(m.to[0], nx, nx, first, count);
     if (ny > 1) pgi_modes_fetch(m.to[1], ny, ny, 0, ny);
     pgi_await();
@@ -3113,7 +3113,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     const int pitch = pgi_pitch_of(count);
     T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
              *const modes = points + nz * pitch;
-    const float per_count = pgi_inverse_of(count), per_x = pgi_inverse_of(nx);
+    const float per_count = pgi_small_inverse(count), per_x = pgi_small_inverse(nx);
     pgi_modes_fetch(m.to[2], nz, nz, 0, nz);
     pgi_modes_fetch(m.from[2], nz, nz, 0, nz);
     pgi_await();
@@ -3140,7 +3140,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     T *const partial = (T *)pgi_shared, *const half = partial + PGI_COLUMNS * blockDim.x;
     int first, count;
     pgi_share(ny > 1 ? ny : nx, (int)blockIdx.x % share.parts, share.parts, &first, &count);
-    const float per_x = pgi_inverse_of(nx);
+    const float per_x = pgi_small_inverse(nx);
     if (ny > 1) pgi_modes_fetch(m.from[1], ny, ny, first, count);
     pgi_modes_fetch(m.from[0], nx, nx, ny > 1 ? 0 : first, ny > 1 ? nx : count);
     pgi_await();
