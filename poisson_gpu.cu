@@ -2417,7 +2417,8 @@ static dim3 pgi_threads(const pgi_shape &h) { return dim3((unsigned)h.tx, (unsig
 #endif
 
 // Waits until the kernels before this one have ended and all that they wrote is there; the next one may come up
-// meanwhile. See PGI_LAUNCH_EARLY. What stands before the call reads tables only.
+// meanwhile. See PGI_LAUNCH_EARLY. What stands before the call reads tables only, and some thread of every block gets
+// to it.
 static __device__ inline void pgi_await()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && PGI_OVERLAP
@@ -2559,7 +2560,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     const pgi_axis<T> &az = b.axis[2];
     const int64_t sj = gu.sj, sk = gu.sk;
     const int rest = (c.parity + (c.seams & 1 ? 0 : i) + (c.seams & 2 ? 0 : j)) & 1, on_seam = c.seams & 4;
-    if (on_seam && rest) return;
+    if (on_seam && rest) return pgi_await();    // perhaps all threads: the next kernel waits for this one alone
     const int k0 = c.lo[2] + t.k0, first = on_seam ? k0 : k0 + ((rest + k0) & 1);
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
     const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
