@@ -554,11 +554,11 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
         {"DN", 1, 1, 9, 2, PG_F32, PG_FMG},    {"PP", 0, 0, 16, -3.3, 0, PG_DIRECT},
         {"DD", 1, 0, 11, -3.3, 0, PG_DIRECT},  {"DD", 0, 0, 14, 0, PG_MIXED, PG_DIRECT},
         {"NN", 1, 1, 14, 1, PG_MIXED, PG_FMG}};
+    double coord[2][LONGEST + 1];
     rng r = {13};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         begin(backend, 2);
         box.desc.flags = PG_FASTEST | cases[q].flags, box.desc.alpha = cases[q].alpha;
-        double coord[2][LONGEST + 1];
         for (int axis = 0; axis < 2; axis++) {
             box.desc.n[axis] = cases[q].n, box.desc.centring[axis] = PG_CELL;
             set_ends(&box.desc, axis, cases[q].ends);
