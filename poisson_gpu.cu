@@ -560,14 +560,19 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 #else
 #define PGI_RARE
 #endif
-template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st,
-                                                           unsigned touched, int i, int j, int k)
+template <class T> static PGI_HD inline T pgi_face_sum(const pgi_faces *faces, const pgi_state *st, unsigned touched,
+                                                       const int64_t place[3])
 {
-    const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
     T sum = 0;
     for (int q = 0; q < 6; q++)
         if (touched >> q & 1) sum += (T)faces->coefficient[q] * pgi_face_value<T>(faces, st, q, place[q / 2]);
     return sum;
+}
+template <class T> static PGI_HD PGI_RARE T pgi_face_terms(const pgi_faces *faces, const pgi_state *st,
+                                                           unsigned touched, int i, int j, int k)
+{
+    const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k, i + (int64_t)faces->n[0] * j};
+    return pgi_face_sum<T>(faces, st, touched, place);
 }
 // The same of one problem of a batch. Apart, for one more argument costs passes a register.
 template <class T> static PGI_HD PGI_RARE T pgi_face_terms_of(const pgi_faces *faces, const pgi_state *st,
@@ -575,10 +580,7 @@ template <class T> static PGI_HD PGI_RARE T pgi_face_terms_of(const pgi_faces *f
 {
     const int64_t nx = faces->n[0], ny = faces->n[1], nz = faces->n[2];
     const int64_t place[3] = {j + ny * (k + nz * problem), i + nx * (k + nz * problem), i + nx * (j + ny * problem)};
-    T sum = 0;
-    for (int q = 0; q < 6; q++)
-        if (touched >> q & 1) sum += (T)faces->coefficient[q] * pgi_face_value<T>(faces, st, q, place[q / 2]);
-    return sum;
+    return pgi_face_sum<T>(faces, st, touched, place);
 }
 
 template <class T> static PGI_HD inline T pgi_mean_of(const pgi_rhs &rhs, const pgi_state *st)
@@ -2144,12 +2146,12 @@ static PGI_HD inline T pgi_mode_divide(const pgi_modes<T> &m, double alpha, T va
     return sum == 0 ? 0 : (T)((double)value / sum);    // exactly 0: the constant of a singular problem
 }
 
-// The residual at a point; u NULL: the right-hand side.
-template <class T> static PGI_HD inline T pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *u,
-                                                             int64_t sj, int64_t sk, int i, int j, int k)
+// The residual at a point, of arrays that begin at u and f; u NULL: the right-hand side.
+template <class T> static PGI_HD inline T pgi_residual_point(const pgi_box<T> &b, const pgi_rhs &rhs, const T *f,
+                                                             T mean, const T *u, int64_t sj, int64_t sk, int i, int j,
+                                                             int k)
 {
-    const T f = pgi_data<T>(rhs.f)[i + j * rhs.f.sj + k * rhs.f.sk],
-            right = pgi_rhs_point(b, rhs, f, pgi_mean_of<T>(rhs, b.state), i, j, k);
+    const T right = pgi_rhs_point(b, rhs, f[i + j * rhs.f.sj + k * rhs.f.sk], mean, i, j, k);
     if (!u) return right;
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
     const T *p = u + i + j * sj + k * sk;
@@ -2193,10 +2195,11 @@ static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu
     const int nx = l->n[0];
     const pgi_grid work = l->t.base ? l->t : gu;
     T *const t = pgi_data<T>(work);
+    const T *const guess = from_zero ? NULL : pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
+    const T mean = pgi_mean_of<T>(rhs, b.state);
     pgi_cpu_rows(l, [&](int j, int k) {
-        const T *const u = from_zero ? NULL : pgi_data<T>(gu);
         for (int i = 0; i < nx; i++)
-            t[i + j * work.sj + k * work.sk] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, j, k);
+            t[i + j * work.sj + k * work.sk] = pgi_residual_point(b, rhs, f, mean, guess, gu.sj, gu.sk, i, j, k);
     });
     for (int a = 0; a < 3; a++) pgi_cpu_modes_product(l, t, a, m.to[a]);
     pgi_cpu_rows(l, [&](int j, int k) {
@@ -3084,12 +3087,13 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_fetch(m.to[0], nx, nx, first, count);
     if (ny > 1) pgi_modes_fetch(m.to[1], ny, ny, 0, ny);
     pgi_await();
-    const T *const u = gu.base ? pgi_data<T>(gu) : NULL;
+    const T *const u = gu.base ? pgi_data<T>(gu) : NULL, *const f = pgi_data<T>(rhs.f);
+    const T mean = pgi_mean_of<T>(rhs, b.state);
     T *const partial = (T *)pgi_shared, *const points = partial + PGI_COLUMNS * blockDim.x,
              *const half = points + nx * pitch;
     for (int p = (int)threadIdx.x; p < nx * rows; p += (int)blockDim.x) {
         const int row = pgi_small_quotient(p, per_x), i = p - row * nx, k = ny > 1 ? 0 : row;
-        points[i * pitch + row] = pgi_residual_point(b, rhs, u, gu.sj, gu.sk, i, row - k, k0 + k);
+        points[i * pitch + row] = pgi_residual_point(b, rhs, f, mean, u, gu.sj, gu.sk, i, row - k, k0 + k);
     }
     const int pitch_y = pgi_pitch_of(count);
     __syncthreads();
@@ -8867,20 +8871,6 @@ static PGI_HD inline int pgi_zebra_place(const pgi_zebra &z, int64_t line, int a
     return shifted < z.hi[0];
 }
 
-// f + boundary terms - A u at a point.
-template <class T> static PGI_HD inline T pgi_residual_at(const pgi_box<T> &b, const pgi_rhs &rhs, const T *f, T mean,
-                                                          const T *u, const pgi_grid &gu, const int at[4])
-{
-    const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1], &az = b.axis[2];
-    const pgi_row<T> x = pgi_row_of(ax, at[0]), y = pgi_row_of(ay, at[1]), z = pgi_row_of(az, at[2]);
-    const T *p = u + at[0] + at[1] * gu.sj + at[2] * gu.sk;
-    const T right = pgi_rhs_point(b, rhs, f[at[0] + at[1] * rhs.f.sj + at[2] * rhs.f.sk], mean, at[0], at[1], at[2]);
-    return right - pgi_stencil(x, y, z, pgi_reaction((T)b.state->alpha, x, y, z), p[0], p[pgi_below(ax, at[0])],
-                               p[pgi_above(ax, at[0])], p[pgi_below(ay, at[1]) * gu.sj],
-                               p[pgi_above(ay, at[1]) * gu.sj], p[pgi_below(az, at[2]) * gu.sk],
-                               p[pgi_above(az, at[2]) * gu.sk]);
-}
-
 // Calls body(lines of a colour) for all colours of a sweep.
 template <class Body> static void pgi_each_zebra(const pgi_level *l, const int all_seams[3], int reversed, Body body)
 {
@@ -8983,7 +8973,9 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
                 for (int k = 0; k < n; k++)
                     for (int q = 0; q < PGI_TILE; q++) {
                         place[q][e.line] = k;
-                        if (inside[q]) x[k * PGI_TILE + q] = (double)pgi_residual_at(b, rhs, f, mean, u, gu, place[q]);
+                        if (inside[q])
+                            x[k * PGI_TILE + q] = (double)pgi_residual_point(b, rhs, f, mean, u, gu.sj, gu.sk,
+                                                                             place[q][0], place[q][1], place[q][2]);
                     }
                 for (int q = 0; q < PGI_TILE; q++)
                     if (inside[q]) {
@@ -9024,7 +9016,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
         [&](int k) {
             int here[4] = {at[0], at[1], at[2], 0};
             (d.line == 0 ? here[0] : d.line == 1 ? here[1] : here[2]) = k;
-            return pgi_residual_at(b, rhs, f, mean, (const T *)u, gu, here);
+            return pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, here[0], here[1], here[2]);
         },
         [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
 }
