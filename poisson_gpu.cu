@@ -62,9 +62,11 @@
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
 #define PGI_UNROLLED _Pragma("unroll")
+#define PGI_ASSUME(condition) __builtin_assume(condition)
 #else
 #define PGI_ROLLED
 #define PGI_UNROLLED
+#define PGI_ASSUME(condition) ((void)0)
 #endif
 #if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define PGI_CLUSTERS(code) code
@@ -338,6 +340,7 @@ struct pgi_direct {
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
     int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
+    pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
     int slots;    // CPU: pieces of the buffer
@@ -6574,9 +6577,11 @@ template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
     const pgi_complex<T> z = {x, y};
     return z;
 }
-template <class T> static PGI_HD inline pgi_complex<T> pgi_times(pgi_complex<T> a, pgi_complex<T> b)
+// The columns of one may be several: see pgi_twin.
+template <class A, class B> static PGI_HD inline auto pgi_times(pgi_complex<A> a, pgi_complex<B> b)
+    -> pgi_complex<decltype(a.x * b.x)>
 {
-    return pgi_complex_of<T>(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+    return pgi_complex_of(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 template <class T> static PGI_HD inline pgi_complex<T> pgi_conjugate(pgi_complex<T> a)
 {
@@ -6598,7 +6603,7 @@ template <class T> static PGI_HD inline pgi_complex<T> pgi_minus_i(pgi_complex<T
 {
     return pgi_complex_of<T>(a.x + b.y, a.y - b.x);
 }
-template <class T> static PGI_HD inline pgi_complex<T> pgi_scaled(pgi_complex<T> a, T factor)
+template <class T, class S> static PGI_HD inline pgi_complex<T> pgi_scaled(pgi_complex<T> a, S factor)
 {
     return pgi_complex_of<T>(factor * a.x, factor * a.y);
 }
@@ -6618,14 +6623,46 @@ static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
     return (int)(((m < n2 ? m : m < 2 * n2 ? 2 * n2 - m : m - 2 * n2) - 1) / 2);
 }
 
-// A transform is steps, complex transforms and steps. A step before takes a few values of the pair of columns, get(i),
-// and gives the complex transforms theirs: put(transform, m, value). The cosine transforms of types 2 and 3: J. Makhoul
-// 1980; a sine transform is the cosine transform of the same type with signs and a reversal. Type 1 is a complex
-// transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones again have an even
-// number of intervals, the odd ones are of type 3 and half the length, and the even ones are cut once more.
-static PGI_HD inline int pgi_steps(const pgi_series &s)
+// A transform is steps, complex transforms and steps. A step before takes a few values of the pair of columns and gives
+// the complex transforms theirs: put(transform, m, value). A step after goes the other way. The cosine transforms of
+// types 2 and 3: J. Makhoul 1980; a sine transform is the cosine transform of the same type with signs and a reversal.
+// Type 1 is a complex transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones
+// again have an even number of intervals, the odd ones are of type 3 and half the length, and the even ones are cut
+// once more.
+
+// The most values that a step takes or gives, and the number of steps.
+static constexpr PGI_HD int pgi_roles(int kind, int after)
 {
-    return s.kind == PGI_DCT4 ? s.length : (s.kind == PGI_DCT1 ? s.length : s.n) / 2 + 1;
+    return kind == PGI_DCT1                                                                         ? (after ? 1 : 4)
+           : kind == PGI_DCT4                                                                       ? 2
+           : kind == (after ? PGI_FOURIER : PGI_HERMITIAN) || kind == (after ? PGI_DCT2 : PGI_DCT3) ? 2
+                                                                                                    : 1;
+}
+static PGI_HD inline int pgi_steps(const pgi_series &s, int after)
+{
+    return s.kind == PGI_DCT4              ? s.length
+           : pgi_roles(s.kind, after) == 1 ? s.n
+           : pgi_roles(s.kind, after) == 2 ? (s.n + 1) / 2
+                                           : s.length / 2 + 1;
+}
+
+// Which value of a column that is; -1: there is none, or it is 0. Where there are two, they are images of each other,
+// and the first step takes both that are their own.
+static PGI_HD inline int pgi_value_of(const pgi_series &s, int after, int m, int role)
+{
+    const int n = s.n, end = s.length * (s.count - 1);
+    if (pgi_roles(s.kind, after) == 1) return m;
+    if (s.kind == PGI_DCT1) {
+        const int i = role == 0 ? m : role == 1 ? s.length - m : role == 2 ? end - m : s.length + m;
+        return (role > 1 && s.count < 3) || (s.sine && (i == 0 || i == end)) ? -1 : i - s.sine;
+    }
+    if (s.kind == PGI_DCT4) {
+        int negative;
+        if (n % 2) return role ? -1 : after ? m : pgi_odd_index(n, m, &negative);
+        return role ? n - 1 - 2 * m : 2 * m;
+    }
+    const int k = role == 0 ? m : m ? n - m : n % 2 ? -1 : n / 2;
+    return k < 0 || !s.sine ? k : n - 1 - k;
 }
 
 template <class T> static PGI_HD inline pgi_complex<T> pgi_swapped(pgi_complex<T> a)
@@ -6634,8 +6671,7 @@ template <class T> static PGI_HD inline pgi_complex<T> pgi_swapped(pgi_complex<T
 }
 
 // What an inverse complex transform of type 3 takes at m and at r = n - m, from the values there.
-template <class T, class Put>
-static PGI_HD inline void pgi_before_type3(pgi_complex<T> a, pgi_complex<T> b, pgi_complex<T> w, int m, int r, Put put)
+template <class V, class W, class Put> static PGI_HD inline void pgi_before_type3(V a, V b, W w, int m, int r, Put put)
 {
     if (m == 0) {
         put(m, a);
@@ -6645,36 +6681,36 @@ static PGI_HD inline void pgi_before_type3(pgi_complex<T> a, pgi_complex<T> b, p
     if (r > m) put(r, pgi_times(w, pgi_plus_i(a, b)));
 }
 
-template <class T, class Get, class Put>
-static PGI_HD inline void pgi_before(const pgi_series &s, int m, const Get &get, const Put &put)
+template <class T, class V, class Put>
+static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
 {
-    const int n = s.n, r = s.length - m, both = m > 0 && r > m;
+    const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T sign = s.sine ? (T)-1 : (T)1;
-    const auto first = [&](int at, pgi_complex<T> v) { put(0, at, v); };
+    const auto first = [&](int at, pgi_complex<V> x) { put(0, at, x); };
     switch (s.kind) {
-    case PGI_HERMITIAN: {
-        const pgi_complex<T> a = get(m), b = both ? get(r) : a;
-        put(0, m, both ? pgi_minus_i(a, b) : a);
-        if (both) put(0, r, pgi_plus_i(a, b));
+    case PGI_HERMITIAN:
+        if (m == 0) {
+            put(0, 0, v[0]);
+            if (two) put(0, mirror, v[1]);
+            return;
+        }
+        put(0, m, pgi_minus_i(v[0], v[1]));
+        put(0, mirror, pgi_plus_i(v[0], v[1]));
         return;
-    }
     case PGI_DCT1: {
-        const int end = s.length * (s.count - 1);
-        const auto value = [&](int i) {
-            return s.sine && (i == 0 || i == end) ? pgi_complex_of<T>(0, 0) : get(i - s.sine);
-        };
-        pgi_complex<T> a = value(m), b = value(r);
+        const int r = s.length - m, both = m > 0 && r > m;
+        pgi_complex<V> a = v[0], b = v[1];
         if (s.count == 3) {
-            const pgi_complex<T> c = pgi_scaled(value(end - m), sign), d = pgi_scaled(value(s.length + m), sign);
-            const pgi_complex<T> low = pgi_scaled(pgi_difference(a, c), (T)0.5),
+            const pgi_complex<V> c = pgi_scaled(v[2], sign), d = pgi_scaled(v[3], sign);
+            const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), (T)0.5),
                                  high = pgi_scaled(pgi_difference(b, d), (T)0.5);
             a = pgi_sum(a, c);
             b = pgi_sum(b, d);
             pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[m], m, r,
-                             [&](int at, pgi_complex<T> v) { put(2, at, pgi_swapped(v)); });
+                             [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
         }
-        const pgi_complex<T> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
+        const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
         put(0, m, sum);
         put(1, m, pgi_times(rest, w[2 * m]));
         if (!both) return;
@@ -6682,96 +6718,116 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const Get &get,
         put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(w[2 * m])), sign));
         return;
     }
-    case PGI_DCT2:
-        if (2 * (int64_t)m < n) put(0, m, get(2 * m));
-        if (2 * (int64_t)m + 1 < n) put(0, n - 1 - m, pgi_scaled(get(2 * m + 1), sign));
+    case PGI_DCT2: put(0, m % 2 ? n - 1 - m / 2 : m / 2, m % 2 ? pgi_scaled(v[0], sign) : v[0]); return;
+    case PGI_DCT3:
+        if (m == 0) {
+            put(0, 0, v[0]);
+            if (two) pgi_before_type3(v[1], v[1], w[mirror], mirror, mirror, first);
+            return;
+        }
+        put(0, m, pgi_times(pgi_conjugate(w[m]), pgi_minus_i(v[0], v[1])));
+        put(0, mirror, pgi_times(w[m], pgi_plus_i(v[0], v[1])));
         return;
-    case PGI_DCT3: {
-        const pgi_complex<T> a = get(s.sine ? n - 1 - m : m), b = m == 0 ? a : get(s.sine ? m - 1 : r);
-        pgi_before_type3(a, b, w[m], m, r, first);
-        return;
-    }
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
             const int i = pgi_odd_index(n, m, &negative);
-            put(0, m, pgi_scaled(get(i), (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
+            put(0, m, pgi_scaled(v[0], (negative + m + (s.sine ? i : 0)) % 2 ? (T)-1 : (T)1));
             return;
         }
-        const pgi_complex<T> a = get(2 * m), b = pgi_scaled(get(n - 1 - 2 * m), sign);
+        const pgi_complex<V> a = v[0], b = pgi_scaled(v[1], sign);
         put(0, m, pgi_times(pgi_complex_of(a.x, b.x), w[m]));
         put(1, m, pgi_times(pgi_complex_of(a.y, b.y), w[m]));
         return;
     }
-    default:
-        put(0, m, get(m));
-        if (both) put(0, r, get(r));
+    default: put(0, m, v[0]);
     }
 }
 
-// A step after: from what the complex transforms gave, at(transform, m), values of the pair of columns: put(k, value).
-template <class T, class At, class Put>
-static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, Put &put)
+// Type 1: which transform gives value m, and where. Three give frequencies 4q, 4q + 2, and 4q + 1 and 4q + 3.
+static PGI_HD inline int pgi_given_by(const pgi_series &s, int m, int *place)
 {
-    const int n = s.n, r = s.length - m, both = m > 0 && r > m;
+    const int f = m + s.sine, q = s.count == 3 ? f / 4 : f / 2;
+    *place = s.count == 3 && f % 4 == 3 ? s.length - 1 - q : q;
+    return s.count < 3 ? f % 2 : f % 2 ? 2 : f / 2 % 2;
+}
+
+// From what the complex transforms gave, at(transform, m).
+template <class T, class V, class At>
+static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pgi_complex<V> *v)
+{
+    const int n = s.n, mirror = m ? n - m : n / 2, two = m || n % 2 == 0;
     const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
     const T half = (T)0.5, sign = s.sine ? (T)-1 : (T)1;
     switch (s.kind) {
     case PGI_FOURIER: {
-        const pgi_complex<T> a = at(0, m), b = both ? at(0, r) : a;
-        put(m, pgi_complex_of<T>(half * (a.x + b.x), half * (a.y + b.y)));
-        if (both) put(r, pgi_complex_of<T>(half * (b.y - a.y), half * (a.x - b.x)));
+        const pgi_complex<V> a = at(0, m), b = at(0, two ? mirror : m);
+        v[0] = a, v[1] = b;
+        if (m == 0) return;
+        v[0] = pgi_complex_of<V>(half * (a.x + b.x), half * (a.y + b.y));
+        v[1] = pgi_complex_of<V>(half * (b.y - a.y), half * (a.x - b.x));
         return;
     }
     case PGI_DCT1: {
-        const int apart = s.count - 1;
-        const auto give = [&](int frequency, pgi_complex<T> v) {
-            if (frequency >= s.sine && frequency - s.sine < n) put(frequency - s.sine, v);
-        };
-        const auto turned = [&](pgi_complex<T> v) {
-            return s.sine ? pgi_complex_of<T>(-half * v.y, half * v.x) : pgi_scaled(v, half);
-        };
-        give(2 * m * apart, turned(at(0, m)));
-        give((2 * m + 1) * apart, turned(at(1, m)));
-        if (s.count < 3) return;
-        give(4 * m + 1, pgi_swapped(at(2, m)));
-        give(4 * m + 3, pgi_scaled(pgi_swapped(at(2, r - 1)), sign));
+        int place;
+        const int which = pgi_given_by(s, m, &place), odd = which == 2;
+        const pgi_complex<V> a = at(which, place);
+        const T x = odd ? (place == (m + s.sine) / 4 ? (T)1 : sign) : s.sine ? -half : half, y = odd ? x : half;
+        const int swap = odd || s.sine;
+        v[0] = pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y));
         return;
     }
     case PGI_DCT2: {
-        const pgi_complex<T> a = at(0, m);
-        if (m == 0) {
-            put(s.sine ? n - 1 : 0, a);
-            return;
-        }
-        const pgi_complex<T> p = pgi_times(w[m], a), q = pgi_times(pgi_conjugate(w[m]), at(0, r));
-        put(s.sine ? n - 1 - m : m, pgi_complex_of<T>(half * (p.x + q.x), half * (p.y + q.y)));
-        if (both) put(s.sine ? m - 1 : r, pgi_complex_of<T>(half * (q.y - p.y), half * (p.x - q.x)));
+        const pgi_complex<V> a = at(0, m), b = at(0, two ? mirror : m);
+        const pgi_complex<T> turn = pgi_scaled(w[m ? m : mirror], half);
+        const pgi_complex<V> p = pgi_times(turn, m ? a : b), q = pgi_times(pgi_conjugate(turn), b);
+        const pgi_complex<V> sum = pgi_sum(p, q);
+        v[0] = sum;
+        v[1] = pgi_complex_of<V>(q.y - p.y, p.x - q.x);
+        if (m == 0) v[0] = a, v[1] = sum;
         return;
     }
-    case PGI_DCT3:
-        if (2 * (int64_t)m < n) put(2 * m, at(0, m));
-        if (2 * (int64_t)m + 1 < n) put(2 * m + 1, pgi_scaled(at(0, n - 1 - m), sign));
-        return;
+    case PGI_DCT3: v[0] = m % 2 ? pgi_scaled(at(0, n - 1 - m / 2), sign) : at(0, m / 2); return;
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
             const int p = pgi_odd_place(n, s.sine ? n - 1 - m : m, &negative), f = (int)(2 * (int64_t)p % n);
-            const pgi_complex<T> a = at(0, f), b = at(0, f ? n - f : 0);
+            const pgi_complex<V> a = at(0, f), b = at(0, f ? n - f : 0);
             const T root = (T)0.35355339059327376220, signed_root = (negative + p) % 2 ? -root : root;
             const T c = n % 8 == 1 || n % 8 == 7 ? signed_root : -signed_root;    // of pi n / 4, halved
             const T d = n % 8 < 4 ? signed_root : -signed_root;
-            put(m, pgi_complex_of<T>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x)));
+            v[0] = pgi_complex_of<V>(c * (a.x + b.x) - d * (b.y - a.y), c * (a.y + b.y) + d * (b.x - a.x));
             return;
         }
-        const pgi_complex<T> a = pgi_times(w[m], at(0, m)), b = pgi_times(w[m], at(1, m));
-        put(s.sine ? n - 1 - 2 * m : 2 * m, pgi_complex_of<T>(a.x, b.x));
-        put(s.sine ? 2 * m : n - 1 - 2 * m, pgi_complex_of<T>(-a.y, -b.y));
+        const pgi_complex<V> a = pgi_times(w[m], at(0, m)), b = pgi_times(w[m], at(1, m));
+        const pgi_complex<V> low = pgi_complex_of<V>(a.x, b.x), high = pgi_complex_of<V>(-a.y, -b.y);
+        v[0] = s.sine ? high : low;
+        v[1] = s.sine ? low : high;
         return;
     }
-    default:
-        put(m, at(0, m));
-        if (both) put(r, at(0, r));
+    default: v[0] = at(0, m);
+    }
+}
+
+// The same with get(i) and put(i, value) of values.
+template <class T, class Get, class Put>
+static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
+{
+    pgi_complex<T> v[4];
+    for (int role = 0; role < pgi_roles(s.kind, 0); role++) {
+        const int i = pgi_value_of(s, 0, m, role);
+        v[role] = i < 0 ? pgi_complex_of<T>(0, 0) : get(i);
+    }
+    pgi_before<T>(s, m, v, put);
+}
+template <class T, class At, class Put>
+static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
+{
+    pgi_complex<T> v[4];
+    pgi_after<T>(s, m, at, v);
+    for (int role = 0; role < pgi_roles(s.kind, 1); role++) {
+        const int i = pgi_value_of(s, 1, m, role);
+        if (i >= 0) put(i, v[role]);
     }
 }
 
@@ -7124,6 +7180,20 @@ static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double al
     return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
 }
 
+// a/b, neither of which is near the ends of the range. A plain division on a GPU is a call for what is.
+static PGI_HD inline double pgi_quotient(double a, double b)
+{
+#ifdef __CUDA_ARCH__
+    double inverse;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(b));
+    for (int q = 0; q < 2; q++) inverse += inverse * (1 - b * inverse);
+    const double x = a * inverse;
+    return x + inverse * (a - b * x);
+#else
+    return a / b;
+#endif
+}
+
 // The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem. sum: of
 // those of the axes.
 static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scale, int *resonant)
@@ -7133,7 +7203,7 @@ static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scal
         *resonant = 1;
         return 0;
     }
-    return total == 0 ? 0 : scale / total;
+    return total == 0 ? 0 : pgi_quotient(scale, total);
 }
 static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
 {
@@ -7505,6 +7575,10 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 {
     pgi_direct *d = &s->direct;
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
+    if (d->between.sj) {
+        const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+        d->between.base = pgi_take_block(arena, (size_t)(s->together * d->between.problem) * element);
+    }
     d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
     d->lines.marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
 #if PGI_GPU
@@ -7521,17 +7595,22 @@ static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_
         return;
     }
     const int fused = s->direct.fused;
+    int last = -1;    // the axis whose transform back is the last operation
+    for (int a = 2; a >= 0; a--)
+        if (pgi_is_transformed(s, a) && a != fused) last = a;
+    const pgi_grid between = last >= 0 && s->direct.between.sj ? s->direct.between : u;
     for (int a = 0; a < 3; a++) {
         if (!pgi_is_transformed(s, a) || a == fused) continue;
-        s->ops->transform(s, l, a, 0, rhs, u);
-        rhs = pgi_rhs_of(u);
+        s->ops->transform(s, l, a, 0, rhs, between);
+        rhs = pgi_rhs_of(between);
     }
     if (fused < 0)
-        s->ops->eliminate(s, l, rhs, u);
+        s->ops->eliminate(s, l, rhs, between);
     else
-        s->ops->transform(s, l, fused, PGI_THERE_AND_BACK, rhs, u);
+        s->ops->transform(s, l, fused, PGI_THERE_AND_BACK, rhs, between);
     for (int a = 2; a >= 0; a--)
-        if (pgi_is_transformed(s, a) && a != fused) s->ops->transform(s, l, a, 1, pgi_rhs_of(u), u);
+        if (pgi_is_transformed(s, a) && a != fused)
+            s->ops->transform(s, l, a, 1, pgi_rhs_of(between), a == last ? u : between);
 }
 
 // ---- the CPU ----
@@ -7603,7 +7682,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
     const int64_t columns = pgi_columns(s, axis);
-    const int total = series.length * series.count, steps = pgi_steps(series);
+    const int total = series.length * series.count;
     const pgi_spread spread = {W, (int64_t)series.length * W, 1};
     T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, axis, [&](char *memory, int64_t first) {
@@ -7611,7 +7690,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
         for (int w = 0; w < W; w++) {
             const pgi_pair_reader<T> get(b, from, axis, l->n, first + 2 * w, columns);
             const pgi_pair_buffer<T> put = {x, spread, w};
-            for (int m = 0; m < steps; m++) pgi_before<T>(series, m, get, put);
+            for (int m = 0; m < pgi_steps(series, 0); m++) pgi_step_before<T>(series, m, get, put);
         }
         for (int64_t q = 0; q < series.count; q++) {
             const int64_t at = q * series.length * W;
@@ -7627,7 +7706,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
         for (int w = 0; w < W && first + 2 * w < columns; w++) {
             const pgi_pair_writer<T> put(u, to, axis, l->n, first + 2 * w, columns);
             const pgi_pair_buffer<T> at = {result, spread, w};
-            for (int m = 0; m < steps; m++) pgi_after<T>(series, m, at, put);
+            for (int m = 0; m < pgi_steps(series, 1); m++) pgi_step_after<T>(series, m, at, put);
         }
     });
 }
@@ -7736,25 +7815,25 @@ struct pgi_chunk {
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
 {
-    const unsigned steps = (unsigned)pgi_steps(series), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const unsigned steps = (unsigned)pgi_steps(series, 0), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
     const pgi_pair_reader<T> get(b, from, c.axis, n, 2 * (c.first + pair), c.columns);
     const pgi_pair_buffer<T> put = {buffer, c.spread, pair};
-    pgi_before<T>(series, (int)m, get, put);
+    pgi_step_before<T>(series, (int)m, get, put);
 }
 
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, pgi_complex<T> *buffer)
 {
-    const unsigned steps = (unsigned)pgi_steps(series), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
+    const unsigned steps = (unsigned)pgi_steps(series, 1), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
     const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, 2 * (c.first + pair), c.columns);
     const pgi_pair_buffer<T> at = {buffer, c.spread, pair};
-    pgi_after<T>(series, (int)m, at, put);
+    pgi_step_after<T>(series, (int)m, at, put);
 }
 
 // The columns of an elimination: in u, or side by side in the buffer.
@@ -7924,27 +8003,58 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
 
 // ---- transforms on chip: one kernel from columns to columns ----
 
-// Where a length has no prime factor above 7 and the columns fit, a block transforms a few pairs in its memory: the
-// grid is read and written once. Every thread takes up to PGI_CHIP_VALUES values at a stage, so that all are read
+// Where a length has no prime factor above 7 and the columns fit, a block transforms a few columns in its memory: the
+// grid is read and written once. Every thread takes up to PGI_CHIP_VALUES numbers at a stage, so that all are read
 // before the first is written. Other lengths take cuFFT.
+
+// A number on chip is 16 bytes: a complex one of two columns of doubles, or two complex ones of four columns of floats.
+struct alignas(8) pgi_twin {
+    float a, b;
+};
+static PGI_HD inline pgi_twin pgi_twin_of(float a, float b)
+{
+    const pgi_twin v = {a, b};
+    return v;
+}
+static PGI_HD inline pgi_twin operator+(pgi_twin v, pgi_twin w) { return pgi_twin_of(v.a + w.a, v.b + w.b); }
+static PGI_HD inline pgi_twin operator-(pgi_twin v, pgi_twin w) { return pgi_twin_of(v.a - w.a, v.b - w.b); }
+static PGI_HD inline pgi_twin operator-(pgi_twin v) { return pgi_twin_of(-v.a, -v.b); }
+static PGI_HD inline pgi_twin operator*(float f, pgi_twin v) { return pgi_twin_of(f * v.a, f * v.b); }
+static PGI_HD inline pgi_twin operator*(pgi_twin v, float f) { return f * v; }
+
+template <class T> struct pgi_chip_type;
+template <> struct pgi_chip_type<double> {
+    typedef pgi_complex<double> number;
+};
+template <> struct pgi_chip_type<float> {
+    typedef pgi_complex<pgi_twin> number;
+};
+template <class V> struct pgi_scalar {
+    typedef V type;
+};
+template <> struct pgi_scalar<pgi_twin> {
+    typedef float type;
+};
+
 enum {
     PGI_STAGES = 16,
-    PGI_CHIP_VALUES = 10,
+    PGI_CHIP_VALUES = 8,
+    PGI_CHIP_AHEAD = 4,    // values a thread has under way
+    PGI_CHIP_HELD = 2,     // steps before of type 1 that a thread can hold
     PGI_CHIP_THREADS = 512,
-    PGI_CHIP_WIDE = 8,            // most pairs of columns a block takes
+    PGI_CHIP_WIDE = 8,            // most numbers side by side that a block takes
     PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
 };
 struct pgi_chip {
-    int axis, log_wide;    // pairs of columns a block takes
+    int axis, log_wide;    // numbers side by side that a block takes
     int64_t columns;
-    pgi_series series[2];    // the second: there and back
-    size_t bytes;            // of shared memory, there and back
-    int lanes;               // threads that make one transform
-    int transform;           // from one transform of a pair to the next
-    int natural;             // coefficients wait in their own order, behind the transforms
+    pgi_series series[2];            // the second: back
+    size_t bytes;                    // of shared memory
+    int lanes;                       // threads that make one transform
+    int element, transform, lane;    // in memory, from one to the next
     const void *roots;
     int stages;
-    int step[PGI_STAGES];    // the length over the radix: from the loop's count, lest its addresses be kept for all
+    int step[PGI_STAGES];            // the length over the radix
     unsigned inverse[PGI_STAGES];    // 2^32 over the product of the radices before, rounded up
     unsigned char radix[PGI_STAGES];
 };
@@ -7969,26 +8079,27 @@ static constexpr PGI_HD double pgi_odd_sine(int p, int q)
 }
 
 // The forward transform of P numbers.
-template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T> (&v)[P])
+template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V> (&v)[P])
 {
+    typedef typename pgi_scalar<V>::type T;
     if constexpr (P == 2) {
-        const pgi_complex<T> a = v[0];
+        const pgi_complex<V> a = v[0];
         v[0] = pgi_sum(a, v[1]);
         v[1] = pgi_difference(a, v[1]);
     } else if constexpr (P == 4) {
-        const pgi_complex<T> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
-        const pgi_complex<T> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
+        const pgi_complex<V> a = pgi_sum(v[0], v[2]), b = pgi_difference(v[0], v[2]);
+        const pgi_complex<V> c = pgi_sum(v[1], v[3]), d = pgi_difference(v[1], v[3]);
         v[0] = pgi_sum(a, c);
         v[1] = pgi_minus_i(b, d);
         v[2] = pgi_difference(a, c);
         v[3] = pgi_plus_i(b, d);
     } else if constexpr (P == 8) {
         const T h = (T)0.70710678118654752440;
-        pgi_complex<T> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
+        pgi_complex<V> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
         pgi_butterfly<4>(even);
         pgi_butterfly<4>(odd);
-        const pgi_complex<T> a = pgi_complex_of(h * (odd[1].x + odd[1].y), h * (odd[1].y - odd[1].x));
-        const pgi_complex<T> b = pgi_complex_of(h * (odd[3].y - odd[3].x), -h * (odd[3].x + odd[3].y));
+        const pgi_complex<V> a = pgi_complex_of(h * (odd[1].x + odd[1].y), h * (odd[1].y - odd[1].x));
+        const pgi_complex<V> b = pgi_complex_of(h * (odd[3].y - odd[3].x), -h * (odd[3].x + odd[3].y));
         v[0] = pgi_sum(even[0], odd[0]);
         v[4] = pgi_difference(even[0], odd[0]);
         v[1] = pgi_sum(even[1], a);
@@ -7998,8 +8109,8 @@ template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T>
         v[3] = pgi_sum(even[3], b);
         v[7] = pgi_difference(even[3], b);
     } else {
-        const pgi_complex<T> first = v[0];
-        pgi_complex<T> sum[P / 2], difference[P / 2];
+        const pgi_complex<V> first = v[0];
+        pgi_complex<V> sum[P / 2], difference[P / 2];
         PGI_UNROLLED
         for (int r = 0; r < P / 2; r++) {
             sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
@@ -8008,12 +8119,13 @@ template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T>
         }
         PGI_UNROLLED
         for (int k = 1; k <= P / 2; k++) {
-            pgi_complex<T> a = first, b = pgi_complex_of<T>(0, 0);
+            pgi_complex<V> a = first, b = first;
             PGI_UNROLLED
             for (int r = 0; r < P / 2; r++) {
                 const int q = (r + 1) * k % P;
                 a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
-                b = pgi_sum(b, pgi_scaled(difference[r], (T)pgi_odd_sine(P, q)));
+                const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
+                b = r == 0 ? more : pgi_sum(b, more);
             }
             v[k] = pgi_minus_i(a, b);
             v[P - k] = pgi_plus_i(a, b);
@@ -8021,239 +8133,442 @@ template <int P, class T> static PGI_HD inline void pgi_butterfly(pgi_complex<T>
     }
 }
 
-// Where value i waits on chip for its step before: at a place to which that very step gives something.
-static PGI_HD inline int pgi_slot(const pgi_series &s, int i, int *transform)
+// The same number, of which the compiler does not know that: what follows from it is found again rather than kept in
+// registers.
+static __device__ inline int pgi_anew(int number)
 {
-    const int n = s.n;
-    *transform = 0;
-    switch (s.kind) {
-    case PGI_DCT1: {
-        const int j = i + s.sine;
-        *transform = j < s.length ? 0 : j == s.length ? s.count - 1 : 1;
-        return j < s.length ? j : j == s.length ? 0 : 2 * s.length - j;
-    }
-    case PGI_DCT2: return i % 2 ? n - 1 - i / 2 : i / 2;
-    case PGI_DCT3: return s.sine ? n - 1 - i : i;
-    case PGI_DCT4: {
-        int negative;
-        if (n % 2) return pgi_odd_place(n, i, &negative);
-        *transform = i % 2;
-        return (i % 2 ? n - 1 - i : i) / 2;
-    }
-    default: return i;
-    }
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(number));
+#endif
+    return number;
 }
 
-// Whether steps before change nothing, but for where values lie.
-static PGI_HD inline int pgi_is_plain_before(const pgi_series &s)
+// To and from a grid: every value is used once, so the first cache is left to what is used again.
+#ifdef __CUDA_ARCH__
+static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
+static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
+template <class V> static __device__ inline pgi_complex<V> pgi_fetch(const pgi_complex<V> *p)
 {
-    return s.kind == PGI_FOURIER || (s.kind == PGI_DCT2 && !s.sine);
+    const double2 x = __ldcg((const double2 *)p);
+    return *(const pgi_complex<V> *)&x;
 }
-
-static PGI_HD inline int pgi_padded(int m) { return m + (m >> 3); }    // gaps, for the banks of shared memory
+static __device__ inline void pgi_give(double *p, double x) { __stwb(p, x); }
+static __device__ inline void pgi_give(float *p, float x) { __stwb(p, x); }
+template <class V> static __device__ inline void pgi_give(pgi_complex<V> *p, pgi_complex<V> x)
+{
+    __stwb((double2 *)p, *(const double2 *)&x);
+}
+#else
+template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
+template <class V> static __device__ inline void pgi_give(V *p, V x) { *p = x; }
+#endif
 
 // One stage of the transforms of a block (Stockham's order), in place. side: the product of the radices before. x: the
 // transform of this thread, which takes butterflies from `own` on; beyond the length: none.
-template <int P, class T>
-static __device__ inline void pgi_chip_stage(const pgi_chip &c, int stage, int side, int own, pgi_complex<T> *x)
+template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi_chip &c, int stage, int side, int own,
+                                                                       typename pgi_chip_type<T>::number *x)
 {
     enum { COUNT = P > 5 ? 1 : PGI_CHIP_VALUES / P };
     const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
-    const int step = c.step[stage], lanes = c.lanes, log_wide = c.log_wide;
+    const int step = c.step[stage], lanes = c.lanes, element = c.element;
     const unsigned inverse = c.inverse[stage];
-    pgi_complex<T> v[COUNT][P];
+    typename pgi_chip_type<T>::number v[COUNT][P];
+    const auto first_of = [&](int at) {    // at / side * side
+        return side == 1 ? at : (int)((uint64_t)(unsigned)at * inverse >> 32) * side;
+    };
+    pgi_complex<T> w[P];
+    if (P == 8) {    // three from memory, ahead of the numbers, the others as products of two
+        const int base = first_of(own < step ? own : 0);
+        w[1] = roots[base];
+        w[2] = roots[2 * base];
+        w[4 % P] = roots[4 * base];
+    }
     PGI_UNROLLED
     for (int q = 0; q < COUNT; q++) {
         const int at = own + q * lanes < step ? own + q * lanes : 0;    // those beyond work in vain
+        const auto *const from = x + at * element;
         PGI_UNROLLED
-        for (int r = 0; r < P; r++) v[q][r] = x[pgi_padded(at + r * step) << log_wide];
+        for (int r = 0; r < P; r++) v[q][r] = from[r * (step * element)];
     }
     __syncthreads();
     PGI_UNROLLED
     for (int q = 0; q < COUNT; q++) {
         const int at = own + q * lanes < step ? own + q * lanes : 0;
-        const int base = side == 1 ? at : (int)((uint64_t)(unsigned)at * inverse >> 32) * side;    // at / side * side
-        const int to = P * base + (at - base);
+        const int base = first_of(at);
         pgi_butterfly<P>(v[q]);
         if (stage + 1 < c.stages) {
-            pgi_complex<T> w[P];
             PGI_UNROLLED
-            for (int k = 1; k < P; k++) {    // eight: three from memory, the others as products of two
+            for (int k = 1; k < P; k++) {
                 const int low = k & -k;
-                w[k] = P == 8 && low != k ? pgi_times(w[low], w[k - low]) : roots[base * k];
+                if (P != 8)
+                    w[k] = roots[base * k];
+                else if (low != k)
+                    w[k] = pgi_times(w[low], w[k - low]);
                 v[q][k] = pgi_times(v[q][k], w[k]);
             }
         }
         if (own + q * lanes >= step) continue;
+        auto *const to = x + ((P - 1) * base + at) * element;
         PGI_UNROLLED
-        for (int k = 0; k < P; k++) x[pgi_padded(to + k * side) << log_wide] = v[q][k];
+        for (int k = 0; k < P; k++) to[k * (side * element)] = v[q][k];
     }
     __syncthreads();
 }
 
-namespace
+template <class T>
+static __device__ inline void pgi_chip_stages(const pgi_chip &c, typename pgi_chip_type<T>::number *memory)
 {
-// The transforms of a pair on chip. An inverse transform is a forward one of numbers whose real and imaginary parts
-// change places.
-template <class T> struct pgi_chip_pair {
-    pgi_complex<T> *pair;
-    int transform, log_wide, swapped;
-    PGI_HD pgi_complex<T> *place(int which, int m) const
-    {
-        return pair + (which * transform + (pgi_padded(m) << log_wide));
-    }
-    PGI_HD pgi_complex<T> operator()(int which, int m) const
-    {
-        const pgi_complex<T> v = pair[which * transform + (pgi_padded(m) << log_wide)];
-        return swapped ? pgi_swapped(v) : v;
-    }
-    PGI_HD void operator()(int which, int m, pgi_complex<T> v) const
-    {
-        pair[which * transform + (pgi_padded(m) << log_wide)] = swapped ? pgi_swapped(v) : v;
-    }
-};
-// The values of a pair that wait on chip for their steps before: among its transforms, each where its own step writes.
-// natural: in their own order, elsewhere, because the steps after that bring them take others together.
-template <class T> struct pgi_chip_values {
-    const pgi_series &series;
-    pgi_complex<T> *pair;
-    int transform, log_wide, natural;
-    PGI_HD pgi_complex<T> *place(int i) const
-    {
-        if (natural) return pair + (i << log_wide);
-        int which;
-        const int m = pgi_slot(series, i, &which);
-        return pair + (which * transform + (pgi_padded(m) << log_wide));
-    }
-    PGI_HD pgi_complex<T> operator()(int i) const { return *place(i); }
-};
-// Coefficients go there divided by their eigenvalues.
-template <class T> struct pgi_chip_quotients {
-    pgi_chip_values<T> values;
-    const double *lambda;
-    double others[2], alpha, scale;    // others: eigenvalues of the other axes, for either column
-    int resonant;
-    PGI_HD void operator()(int k, pgi_complex<T> value)
-    {
-        const double own = lambda[k];
-        value.x = (T)(pgi_inverse_of(others[0] + own, alpha, scale, &resonant) * (double)value.x);
-        value.y = (T)(pgi_inverse_of(others[1] + own, alpha, scale, &resonant) * (double)value.y);
-        *values.place(k) = value;
-    }
-};
-}    // namespace
-
-template <class T> static __device__ inline void pgi_chip_stages(const pgi_chip &c, int own, pgi_complex<T> *x)
-{
+    const int thread = pgi_anew((int)threadIdx.x), row = thread >> c.log_wide, which = row / c.lanes;
+    const int mine = which < c.series[0].count;
+    const int butterfly = mine ? row % c.lanes : c.series[0].length;
+    const int first = (thread & ((1 << c.log_wide) - 1)) * c.lane + (mine ? which : 0) * c.transform;
     int side = 1;
     PGI_ROLLED
     for (int q = 0; q < c.stages; q++) {
+        const int own = pgi_anew(butterfly);
+        auto *const x = memory + pgi_anew(first);
         switch (c.radix[q]) {
-        case 2: pgi_chip_stage<2>(c, q, side, own, x); break;
-        case 3: pgi_chip_stage<3>(c, q, side, own, x); break;
-        case 4: pgi_chip_stage<4>(c, q, side, own, x); break;
-        case 5: pgi_chip_stage<5>(c, q, side, own, x); break;
-        case 7: pgi_chip_stage<7>(c, q, side, own, x); break;
-        default: pgi_chip_stage<8>(c, q, side, own, x);
+        case 2: pgi_chip_stage<2, T>(c, q, side, own, x); break;
+        case 3: pgi_chip_stage<3, T>(c, q, side, own, x); break;
+        case 4: pgi_chip_stage<4, T>(c, q, side, own, x); break;
+        case 5: pgi_chip_stage<5, T>(c, q, side, own, x); break;
+        case 7: pgi_chip_stage<7, T>(c, q, side, own, x); break;
+        default: pgi_chip_stage<8, T>(c, q, side, own, x);
         }
         side *= c.radix[q];
     }
 }
 
-// From columns to columns: one transform, or with BOTH there and back, and the division between.
-template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_THREADS, 2)
-    pgi_chip_kernel(pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_chip c, pgi_elimination d, pgi_state *state)
+// What a block knows of its columns: where they are in the grids, and the sum of the eigenvalues of the other axes.
+struct pgi_chip_columns {
+    int64_t source[4 * PGI_CHIP_WIDE], target[4 * PGI_CHIP_WIDE];
+    double others[4 * PGI_CHIP_WIDE];
+    unsigned touched[4 * PGI_CHIP_WIDE];    // faces that the whole column touches
+};
+
+template <class T> static __device__ PGI_RARE T pgi_chip_terms(const pgi_box<T> &b, const pgi_rhs &from, int axis,
+                                                               int64_t column, unsigned here, int i)
 {
-    PGI_DYNAMIC_SHARED(pgi_complex<T>, memory);
-    __shared__ int64_t source[2 * PGI_CHIP_WIDE], target[2 * PGI_CHIP_WIDE];    // of the columns
-    __shared__ double others[2 * PGI_CHIP_WIDE];
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x, length = c.series[0].n;
-    const int lane = me & ((1 << c.log_wide) - 1), begin = me >> c.log_wide, step = (int)blockDim.x >> c.log_wide;
-    const int64_t block = (int64_t)blockIdx.x << (1 + c.log_wide), column = block + 2 * lane;
-    if (me < 2 << c.log_wide) {    // one thread a column, as divisions are slow
-        int at[4];
-        pgi_column_place(n, c.axis, block + me < c.columns ? block + me : c.columns - 1, at);
-        source[me] = pgi_offset(at, from.f);
-        target[me] = pgi_offset(at, to);
-        double sum = 0;
-        for (int a = 0; a < 3 && BOTH; a++) sum += a == c.axis ? 0 : d.lambda[a][at[a]];
-        others[me] = sum;
-    }
-    __syncthreads();
-    pgi_complex<T> *const mine = memory + lane;
-    const pgi_chip_values<T> raw = {c.series[0], mine, c.transform, c.log_wide, 0};
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    int at[4];
+    pgi_column_place(n, axis, column, at);
+    at[axis] = i;
+    return pgi_face_terms_of<T>(from.faces, b.state, here, at[0], at[1], at[2], at[3]);
+}
+
+namespace
+{
+// A thread's part of the steps before and after: every `step`-th from `begin` on, of PER columns from `column` on. An
+// inverse transform is a forward one of numbers whose real and imaginary parts change places.
+template <class T> struct pgi_chip_steps {
+    typedef typename pgi_chip_type<T>::number number;
+    enum { PER = 16 / sizeof(T) };
+    const pgi_chip &c;
+    const pgi_chip_columns &columns;
+    number *memory;
+    int begin, step, lane;
+
+    template <int KIND> struct transforms {
+        enum { SWAPPED = KIND == PGI_HERMITIAN || KIND == PGI_DCT3 };
+        number *memory;
+        int transform, element;
+        __device__ number operator()(int which, int m) const
+        {
+            const number v = memory[which * transform + m * element];
+            return SWAPPED ? pgi_swapped(v) : v;
+        }
+        __device__ void operator()(int which, int m, number v) const
+        {
+            memory[which * transform + m * element] = SWAPPED ? pgi_swapped(v) : v;
+        }
+    };
+    template <int KIND> __device__ transforms<KIND> transforms_of() const
     {
-        const int64_t stride = c.axis == 0 ? 1 : c.axis == 1 ? from.f.sj : from.f.sk;
-        const T *const f = pgi_data<T>(from.f), *p = f + source[2 * lane] + begin * stride;
-        const int64_t apart = source[2 * lane + 1] - source[2 * lane];
+        const transforms<KIND> t = {memory, c.transform, c.element};
+        return t;
+    }
+    template <int KIND> __device__ static pgi_series series_of(const pgi_series &s)    // the kind known to the compiler
+    {
+        pgi_series known = s;
+        known.kind = KIND;
+        return known;
+    }
+    static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
+
+    // Whether numbers are words of a grid.
+    __device__ int whole(const T *grid, const int64_t *at, int pitch) const
+    {
+        int together = (uintptr_t)(grid + at[0]) % 16 == 0 && pitch % 16 == 0;
+        for (int q = 1; q < PER; q++) together = together && at[q] == at[0] + q;
+        return together;
+    }
+    // In bytes: pgi_is_on_chip has seen that it fits.
+    __device__ int pitch_of(const pgi_grid &g) const
+    {
+        return (int)sizeof(T) * (int)(c.axis == 0 ? 1 : c.axis == 1 ? g.sj : g.sk);
+    }
+    // Calls what(a, role, value) for all that some steps take or give. The last step is taken again rather than one
+    // beyond it.
+    template <int AHEAD, int ROLES, class What>
+    __device__ static void each(const pgi_series &series, int after, const int (&m)[AHEAD], What what)
+    {
+        PGI_UNROLLED
+        for (int a = 0; a < AHEAD; a++) {
+            if (a > 0) PGI_ASSUME(m[a] > 0);
+            PGI_UNROLLED
+            for (int r = 0; r < ROLES; r++) what(a, r, pgi_value_of(series, after, m[a], r));
+        }
+    }
+    template <int AHEAD> __device__ void steps_from(int first, int steps, int (&m)[AHEAD]) const
+    {
+        PGI_UNROLLED
+        for (int a = 0; a < AHEAD; a++) m[a] = first + a * step < steps ? first + a * step : steps - 1;
+    }
+
+    // From the right-hand side to what the transforms take.
+    template <int KIND> __device__ void load(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
+    {
+        enum { ROLES = pgi_roles(KIND, 0), AHEAD = PGI_CHIP_AHEAD / ROLES };
+        const pgi_series series = series_of<KIND>(c.series[0]);
+        const int steps = pgi_steps(series, 0), pitch = pitch_of(from.f);
+        const transforms<KIND> put = transforms_of<KIND>();
+        const int64_t *const at = columns.source + PER * lane;
+        const unsigned *const touched = columns.touched + PER * lane;
+        const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
+        const unsigned faces = pgi_face_mask(from, b.state);
+        const int words = whole(f, at, pitch);
         PGI_ROLLED
-        for (int i = begin; i < length; i += step, p += step * stride) {
-            pgi_complex<T> *const value = raw.place(i);
-            if (pgi_is_pair(p, p + apart)) {
-                pgi_copy_async<2 * sizeof(T), 1>(value, p);
+        for (int first = begin; first < steps; first += AHEAD * step) {
+            int m[AHEAD];
+            number v[AHEAD][ROLES];
+            steps_from<AHEAD>(first, steps, m);
+            if (words) {
+                const char *const p = (const char *)(f + at[0]);
+                each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
+                    v[a][r] = pgi_fetch((const number *)(p + (int64_t)(i < 0 ? 0 : i) * pitch));
+                });
             } else {
-                pgi_copy_async<sizeof(T), 0>(&value->x, p);
-                pgi_copy_async<sizeof(T), 0>(&value->y, p + apart);
+                PGI_UNROLLED
+                for (int q = 0; q < PER; q++) {
+                    const char *const p = (const char *)(f + at[q]);
+                    each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
+                        part(v[a][r], q) = pgi_fetch((const T *)(p + (int64_t)(i < 0 ? 0 : i) * pitch));
+                    });
+                }
+            }
+            if (mean != 0)
+                each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int) {
+                    PGI_UNROLLED
+                    for (int q = 0; q < PER; q++) part(v[a][r], q) -= mean;
+                });
+            if (faces) {
+                PGI_UNROLLED
+                for (int q = 0; q < PER; q++)
+                    each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
+                        const unsigned here = faces & (touched[q] | pgi_end_bits(i, series.n) << 2 * c.axis);
+                        if (here && i >= 0 && column + q < c.columns)
+                            part(v[a][r], q) += pgi_chip_terms<T>(b, from, c.axis, column + q, here, i);
+                    });
+            }
+            if (KIND == PGI_DCT1 && first == 0 && series.sine) {    // the ends of a sine
+                PGI_UNROLLED
+                for (int q = 0; q < PER; q++)
+                    part(v[0][0], q) = (series.count < 3 ? part(v[0][1], q) : part(v[0][ROLES / 2], q)) = 0;
+            }
+            PGI_UNROLLED
+            for (int a = 0; a < AHEAD; a++) {
+                if (a > 0) PGI_ASSUME(m[a] > 0);
+                pgi_before<T>(series, m[a], v[a], put);
             }
         }
     }
-    pgi_copy_commit();
-    pgi_copy_wait<0>();
-    const T mean = pgi_mean_of<T>(from, b.state);
-    if (pgi_face_mask(from, b.state)) {
-        const pgi_pair_reader<T> read(b, from, c.axis, n, column, c.columns);
+
+    // From what the transforms gave to the solution.
+    template <int KIND> __device__ void store(int back, const pgi_grid &to, int64_t column) const
+    {
+        enum { ROLES = pgi_roles(KIND, 1), AHEAD = PGI_CHIP_AHEAD / ROLES };
+        const pgi_series series = series_of<KIND>(c.series[back]);
+        const int steps = pgi_steps(series, 1), pitch = pitch_of(to);
+        const transforms<KIND> get = transforms_of<KIND>();
+        const int64_t *const at = columns.target + PER * lane;
+        T *const u = pgi_data<T>(to);
+        const int words = column + PER <= c.columns && whole(u, at, pitch);
         PGI_ROLLED
-        for (int i = begin; i < length; i += step) {
-            pgi_complex<T> *const value = raw.place(i);
-            value->x = read.low.complete(value->x, i);
-            value->y = read.high.complete(value->y, i);
+        for (int first = begin; first < steps; first += AHEAD * step) {
+            int m[AHEAD];
+            number v[AHEAD][ROLES];
+            steps_from<AHEAD>(first, steps, m);
+            PGI_UNROLLED
+            for (int a = 0; a < AHEAD; a++) {
+                if (a > 0) PGI_ASSUME(m[a] > 0);
+                pgi_after<T>(series, m[a], get, v[a]);
+            }
+            if (words) {
+                char *const p = (char *)(u + at[0]);
+                each<AHEAD, ROLES>(series, 1, m, [&](int a, int r, int i) {
+                    if (i >= 0) pgi_give((number *)(p + (int64_t)i * pitch), v[a][r]);
+                });
+                continue;
+            }
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++) {
+                char *const p = (char *)(u + at[q]);
+                if (column + q < c.columns)
+                    each<AHEAD, ROLES>(series, 1, m, [&](int a, int r, int i) {
+                        if (i >= 0) pgi_give((T *)(p + (int64_t)i * pitch), part(v[a][r], q));
+                    });
+            }
         }
-    } else if (mean != 0) {
+    }
+
+    // Coefficients are divided by their eigenvalues, and what the inverse transforms take is made of them. A step
+    // before takes those that a step after gave, but in type 1, where every thread has few enough to hold.
+    template <int KIND> __device__ void turn(const double *lambda, double scale, pgi_state *state) const
+    {
+        enum {
+            BACK = KIND == PGI_FOURIER ? PGI_HERMITIAN
+                   : KIND == PGI_DCT2  ? PGI_DCT3
+                   : KIND == PGI_DCT3  ? PGI_DCT2
+                                       : KIND,
+            GIVEN = pgi_roles(KIND, 1),
+            TAKEN = pgi_roles(BACK, 0),
+            AHEAD = 2
+        };
+        const pgi_series there = series_of<KIND>(c.series[0]), back = series_of<BACK>(c.series[1]);
+        const transforms<KIND> get = transforms_of<KIND>();
+        const transforms<BACK> put = transforms_of<BACK>();
+        const double *const others = columns.others + PER * lane;
+        const int steps = pgi_steps(there, 1), taken = pgi_steps(back, 0);
+        const double alpha = state->alpha;
+        int resonant = 0;
+        const auto divide = [&](number &x, int i) {
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++)
+                part(x, q) = (T)(pgi_inverse_of(others[q] + lambda[i], alpha, scale, &resonant) * (double)part(x, q));
+        };
         PGI_ROLLED
-        for (int i = begin; i < length; i += step) {
-            pgi_complex<T> *const value = raw.place(i);
-            value->x -= mean;
-            value->y -= mean;
+        for (int first = begin; first < steps; first += AHEAD * step) {
+            int m[AHEAD];
+            number v[AHEAD][GIVEN];
+            PGI_UNROLLED
+            for (int a = 0; a < AHEAD; a++) {    // beyond the last one: no other thread's
+                m[a] = first + a * step < steps ? first + a * step : first;
+                pgi_after<T>(there, m[a], get, v[a]);
+            }
+            PGI_UNROLLED
+            for (int a = 0; a < AHEAD; a++) {
+                PGI_UNROLLED
+                for (int r = 0; r < GIVEN; r++) {
+                    const int i = pgi_value_of(there, 1, m[a], r);
+                    divide(v[a][r], i < 0 ? 0 : i);
+                }
+            }
+            PGI_UNROLLED
+            for (int a = 0; a < AHEAD; a++) {
+                if (first + a * step >= steps) continue;
+                if (KIND != PGI_DCT1) {
+                    pgi_before<T>(back, m[a], v[a], put);
+                    continue;
+                }
+                int place;
+                const int which = pgi_given_by(there, m[a], &place);
+                put(which, place, v[a][0]);
+            }
         }
+        if (KIND == PGI_DCT1) {
+            number v[PGI_CHIP_HELD][TAKEN];
+            __syncthreads();
+            PGI_UNROLLED
+            for (int a = 0; a < PGI_CHIP_HELD; a++) {
+                PGI_UNROLLED
+                for (int r = 0; r < TAKEN; r++) {
+                    const int m = begin + a * step, i = m < taken ? pgi_value_of(back, 0, m, r) : -1;
+                    PGI_UNROLLED
+                    for (int q = 0; q < PER; q++) part(v[a][r], q) = 0;
+                    if (i < 0) continue;
+                    int place;
+                    const int which = pgi_given_by(there, i, &place);
+                    v[a][r] = get(which, place);
+                }
+            }
+            __syncthreads();
+            PGI_UNROLLED
+            for (int a = 0; a < PGI_CHIP_HELD; a++)
+                if (begin + a * step < taken) pgi_before<T>(back, begin + a * step, v[a], put);
+        }
+        if (resonant) state->resonant = 1;
+    }
+};
+}    // namespace
+
+// From columns to columns: one transform, or there and back and the division between.
+template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_THREADS, 2)
+    pgi_chip_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_chip c,
+                    const __grid_constant__ pgi_elimination d, pgi_state *state)
+{
+    typedef typename pgi_chip_type<T>::number number;
+    enum { PER = 16 / sizeof(T) };
+    PGI_DYNAMIC_SHARED(number, memory);
+    __shared__ pgi_chip_columns columns;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x, wide = 1 << c.log_wide;
+    const int64_t block = (int64_t)blockIdx.x * (PER << c.log_wide);
+    if (me < PER << c.log_wide) {    // one thread a column, as divisions are slow
+        int at[4];
+        pgi_column_place(n, c.axis, block + me < c.columns ? block + me : c.columns - 1, at);
+        columns.source[me] = pgi_offset(at, from.f);
+        columns.target[me] = pgi_offset(at, to);
+        columns.touched[me] = ~(3u << 2 * c.axis) & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 |
+                                                     pgi_end_bits(at[2], n[2]) << 4);
+        double sum = 0;
+        for (int a = 0; a < 3 && BOTH; a++) sum += a == c.axis ? 0 : d.lambda[a][at[a]];
+        columns.others[me] = sum;
     }
     __syncthreads();
-    const int which = begin / c.lanes, own = which < c.series[0].count ? begin % c.lanes : c.series[0].length;
-    pgi_chip_pair<T> pair = {mine, c.transform, c.log_wide, 0};
-    pgi_complex<T> *const x = pair.place(which < c.series[0].count ? which : 0, 0);
+    // Neighbouring threads have neighbours in the grid; in the transforms, neighbours side by side.
+    const auto work = [&](auto what) {
+        const int thread = pgi_anew((int)threadIdx.x), step = (int)blockDim.x >> c.log_wide;
+        const int lane = c.axis == 0 ? thread / step : thread & (wide - 1);
+        const int begin = c.axis == 0 ? thread % step : thread >> c.log_wide;
+        const pgi_chip_steps<T> steps = {c, columns, memory + lane * c.lane, begin, step, lane};
+        what(steps, (int64_t)pgi_anew((int)blockIdx.x) * (PER << c.log_wide) + PER * lane);
+    };
+    work([&](const pgi_chip_steps<T> &steps, int64_t column) {
+        switch (c.series[0].kind) {
+        case PGI_FOURIER: steps.template load<PGI_FOURIER>(b, from, column); break;
+        case PGI_HERMITIAN: steps.template load<PGI_HERMITIAN>(b, from, column); break;
+        case PGI_DCT1: steps.template load<PGI_DCT1>(b, from, column); break;
+        case PGI_DCT2: steps.template load<PGI_DCT2>(b, from, column); break;
+        case PGI_DCT3: steps.template load<PGI_DCT3>(b, from, column); break;
+        default: steps.template load<PGI_DCT4>(b, from, column);
+        }
+    });
+    __syncthreads();
     PGI_ROLLED
-    for (int pass = 0; pass <= BOTH; pass++) {
-        const pgi_series &series = c.series[pass];
-        const int steps = pgi_steps(series);
-        const int natural = pass > 0 && c.natural;
-        pair.swapped = series.inverse;
-        if (natural || !pgi_is_plain_before(series)) {
-            const pgi_chip_values<T> values = {series, natural ? mine + series.count * c.transform : mine, c.transform,
-                                               c.log_wide, natural};
-            PGI_ROLLED
-            for (int m = begin; m < steps; m += step) pgi_before<T>(series, m, values, pair);
-            __syncthreads();
-        }
-        pgi_chip_stages<T>(c, own, x);
-        if (pass < BOTH) {
-            const pgi_chip_values<T> values = {c.series[1], c.natural ? mine + series.count * c.transform : mine,
-                                               c.transform, c.log_wide, c.natural};
-            pgi_chip_quotients<T> quotients = {values,       d.lambda[c.axis], {others[2 * lane], others[2 * lane + 1]},
-                                               state->alpha, d.scale,          0};
-            PGI_ROLLED
-            for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, quotients);
-            if (quotients.resonant) state->resonant = 1;
-            __syncthreads();
-            continue;
-        }
-        T *const u = pgi_data<T>(to);
-        const pgi_pair_writer<T> put(column < c.columns ? u + target[2 * lane] : NULL,
-                                     column + 1 < c.columns ? u + target[2 * lane + 1] : NULL,
-                                     c.axis == 0   ? 1
-                                     : c.axis == 1 ? to.sj
-                                                   : to.sk);
-        PGI_ROLLED
-        for (int m = begin; m < steps; m += step) pgi_after<T>(series, m, pair, put);
+    for (int pass = 0;; pass++) {
+        pgi_chip_stages<T>(c, memory);
+        if (pass == BOTH) break;
+        work([&](const pgi_chip_steps<T> &steps, int64_t) {
+            const double *const lambda = d.lambda[pgi_anew(c.axis)];
+            switch (c.series[0].kind) {
+            case PGI_FOURIER: steps.template turn<PGI_FOURIER>(lambda, d.scale, state); break;
+            case PGI_DCT1: steps.template turn<PGI_DCT1>(lambda, d.scale, state); break;
+            case PGI_DCT2: steps.template turn<PGI_DCT2>(lambda, d.scale, state); break;
+            case PGI_DCT3: steps.template turn<PGI_DCT3>(lambda, d.scale, state); break;
+            default: steps.template turn<PGI_DCT4>(lambda, d.scale, state);
+            }
+        });
+        __syncthreads();
     }
+    work([&](const pgi_chip_steps<T> &steps, int64_t column) {
+        switch (c.series[BOTH].kind) {
+        case PGI_FOURIER: steps.template store<PGI_FOURIER>(BOTH, to, column); break;
+        case PGI_HERMITIAN: steps.template store<PGI_HERMITIAN>(BOTH, to, column); break;
+        case PGI_DCT1: steps.template store<PGI_DCT1>(BOTH, to, column); break;
+        case PGI_DCT2: steps.template store<PGI_DCT2>(BOTH, to, column); break;
+        case PGI_DCT3: steps.template store<PGI_DCT3>(BOTH, to, column); break;
+        default: steps.template store<PGI_DCT4>(BOTH, to, column);
+        }
+    });
 }
 
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
@@ -8270,8 +8585,7 @@ static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
 static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
 {
     const pgi_series &series = s->direct.series[axis][0];
-    const int single = (s->desc.flags & (PG_F32 | PG_MIXED)) != 0;
-    const int element = 2 * (int)(single ? sizeof(float) : sizeof(double)), padded = pgi_padded(series.length) + 1;
+    const int per = 16 / (int)(s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
     memset(c, 0, sizeof *c);
     c->axis = axis;
     c->columns = pgi_columns(s, axis);
@@ -8285,25 +8599,33 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
         side *= p;
         if (lanes > c->lanes) c->lanes = lanes;
     }
-    // Neighbouring pairs fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
+    while (series.kind == PGI_DCT1 && PGI_CHIP_HELD * c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;
+    // Neighbours fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
     // multiprocessors busy.
-    c->natural = series.kind == PGI_DCT1 || (series.kind == PGI_DCT4 && series.n % 2);
-    const int64_t numbers = (int64_t)series.count * padded + (c->natural ? series.n : 0);    // of a pair
     const auto fits = [&](int64_t bytes) {
         return ((int64_t)c->lanes * series.count << c->log_wide) <= PGI_CHIP_THREADS &&
-               (numbers * element << c->log_wide) <= bytes;
+               ((int64_t)16 * (series.count * series.length + 8) << c->log_wide) <= bytes;
     };
-    c->log_wide = axis == 0 || !single ? 2 : 3;
-    while (c->log_wide > 0 && !(fits(PGI_CHIP_BYTES) && c->columns >= (int64_t)4 * s->multiprocessors << c->log_wide))
+    c->log_wide = 2;
+    while (c->log_wide > 0 &&
+           !(fits(PGI_CHIP_BYTES) && c->columns >= (int64_t)2 * per * s->multiprocessors << c->log_wide))
         c->log_wide--;
-    c->transform = padded << c->log_wide;
-    c->bytes = (size_t)(numbers * element << c->log_wide);
-    if (c->stages < 0 || !fits(s->shared_limit - 4 * PGI_CHIP_WIDE * (int)sizeof(double) * 2)) c->lanes = 0;
+    const int few = pgi_steps(series, 0) < 2 || pgi_steps(series, 1) < 2;    // a thread's second step is never step 0
+    if (c->stages < 0 || few || !fits(s->shared_limit - (int)sizeof(pgi_chip_columns))) c->lanes = 0;
+    // Side by side, or, along x, each by itself with a gap against conflicts of banks.
+    const int wide = 1 << c->log_wide, numbers = series.count * series.length, gap = 8 / wide;
+    c->element = axis == 0 ? 1 : wide;
+    c->transform = series.length * c->element;
+    c->lane = axis == 0 ? (numbers - gap + 7) / 8 * 8 + gap : 1;
+    c->bytes = (size_t)16 * (size_t)wide * (size_t)(axis == 0 ? c->lane : numbers);
 }
 
 static int pgi_is_on_chip(const pg_solver *s, int axis)
 {
     pgi_chip c;
+    // A kernel's steps from row to row are bytes in 32 bits.
+    for (int q = 0; q < 2; q++)
+        if (s->work.stride_u[q] > 1 << 27 || s->work.stride_f[q] > 1 << 27) return 0;
     pgi_cut_chip(s, axis, &c);
     return c.lanes > 0;
 }
@@ -8693,10 +9015,10 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
     pgi_chunk c = {axis, contiguous, (unsigned)pairs, 0, columns, pgi_spread_of(series, pairs, contiguous)};
     pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
     for (; 2 * c.first < columns; c.first += pairs) {
-        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
+        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
         work(2 * c.first, columns - 2 * c.first < 2 * pairs ? columns - 2 * c.first : 2 * pairs);
-        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
+        PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
                    pgi_box_of(l, T()), to, c, buffer);
     }
 }
@@ -8711,12 +9033,12 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
         c.series[0] = series;
         c.series[1] = s->direct.series[axis][1];
         c.roots = s->direct.roots[axis];
-        const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
         const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
-        const size_t bytes = backward == PGI_THERE_AND_BACK ? c.bytes : 2 * sizeof(T) * series.count * c.transform;
-        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
-        PGI_LAUNCH_SHARED(s, (c.columns + (2 << c.log_wide) - 1) >> (1 + c.log_wide), dim3((unsigned)threads), bytes,
-                          kernel, pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
+        const int64_t columns = (int64_t)(16 / sizeof(T)) << c.log_wide;
+        const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes));
+        PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)threads), c.bytes, kernel,
+                          pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
         return;
     }
     PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
@@ -8804,7 +9126,9 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     double room = budget;
     for (int a = 0; a < 3; a++) {
         d->on_chip[a] = pgi_is_transformed(s, a) && pgi_is_on_chip(s, a);
-        if (d->on_chip[a] && d->lines.line < 0) d->fused = a;    // the last one
+        // The last one, but in type 4 of odd length two steps after share what they take.
+        if (d->on_chip[a] && d->lines.line < 0 && !(d->series[a][0].kind == PGI_DCT4 && d->series[a][0].n % 2))
+            d->fused = a;
     }
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
         int reducible = 0;
@@ -8826,6 +9150,14 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (used <= budget || !reducible) break;
         room *= fmin(0.9, budget / used);
     }
+    // Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room.
+    const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int64_t)sizeof(float) : (int64_t)sizeof(double);
+    const int64_t sector = 32 / element, sj = (s->work.n[0] + sector - 1) / sector * sector, sk = sj * s->work.n[1];
+    const double bytes = (double)(s->together * sk * s->work.n[2] * element);
+    const int skewed = s->staged ? s->work.n[0] % sector : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
+    if (skewed && !s->mixed && s->work.n[1] > 1 &&
+        (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
+        d->between = {NULL, 0, sj, sk, sk * s->work.n[2]};
     if (s->failed) snprintf(text, 512, "%s", s->error);
     return s->failed;
 }
