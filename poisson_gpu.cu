@@ -9136,7 +9136,9 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
 
 // The weights of sweeps. d axes are coarsened, so the errors that smoothing must remove have eigenvalues of D^-1 A in
 // [1/d, 2]. Red-black: over-relaxation pays in 2D and 3D (I. Yavneh 1996); Jacobi: the optimum 2/(1/d + 2); Chebyshev:
-// reciprocal roots.
+// reciprocal roots. Over-relaxation leaves errors in the colour that comes last; where one sweep follows the correction,
+// its second colour is relaxed by less: V(2,1) on cubes of cells goes from 0.041 a cycle to 0.028, on nodes from 0.044
+// to 0.029, on squares of nodes from 0.026 to 0.020, nowhere by more than a tenth the other way.
 static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
 {
     int dims = 0;
