@@ -306,7 +306,8 @@ typedef struct pg_report {
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
     double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
     double milliseconds;            /* from the first to the last operation on the device */
-    int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual */
+    int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual. Cycles
+                                       are checked after the first smoothing of the next one, where the residual is at hand */
     double history[PG_HISTORY];
     pg_backend backend;             /* PG_CUDA or PG_CPU */
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
@@ -324,7 +325,8 @@ typedef struct pg_stop {
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
                                        inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
-    int check;                      /* iterations between checks; 0: 1 for multigrid, 10 for sweeps. FMG also checks after its pass */
+    int check;                      /* iterations between checks; 0: 1 for multigrid, where they cost next to nothing, 10 for sweeps.
+                                       FMG also checks after its pass */
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:
                                        the default elsewhere; PG_FMG then solves for the correction */

@@ -327,33 +327,44 @@ static pg_solver *solver_with_data(const pg_desc *desc, pg_backend backend, int 
     return s;
 }
 
-// Copies a packed level grid from or to the host.
+// Copies a grid of a level to the host, packed, or from there; what lies between rows is NaN then.
+static void copy_grid(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, void *host, int from_host)
+{
+    const size_t bytes = (size_t)(g.sk * l->n[2]) * element, row = (size_t)l->n[0] * element;
+    char *const rows = (char *)allocate(bytes);
+    memset(rows, 255, bytes);
+    const auto copy = [&](void *to, const void *from) {
+#if PGI_GPU
+        if (s->cuda) {
+            cudaDeviceSynchronize();
+            assert_int_equal(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), cudaSuccess);
+            return;
+        }
+#endif
+        (void)s;
+        memcpy(to, from, bytes);
+    };
+    if (!from_host) copy(rows, g.base);
+    for (int64_t q = 0; q < (int64_t)l->n[1] * l->n[2]; q++) {
+        char *const at = rows + (size_t)(q % l->n[1] * g.sj + q / l->n[1] * g.sk) * element, *const packed =
+                                                                                                 (char *)host +
+                                                                                                 (size_t)q * row;
+        memcpy(from_host ? at : packed, from_host ? packed : at, row);
+    }
+    if (from_host) copy(g.base, rows);
+    free(rows);
+}
 static void grid_to_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, void *host)
 {
-#if PGI_GPU
-    if (s->cuda) {
-        cudaDeviceSynchronize();
-        assert_int_equal(cudaMemcpy(host, g.base, (size_t)l->points * element, cudaMemcpyDeviceToHost), cudaSuccess);
-        return;
-    }
-#endif
-    (void)s;
-    memcpy(host, g.base, (size_t)l->points * element);
+    copy_grid(s, l, g, element, host, 0);
 }
 static void grid_from_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element, const void *host)
 {
-#if PGI_GPU
-    if (s->cuda) {
-        assert_int_equal(cudaMemcpy(g.base, host, (size_t)l->points * element, cudaMemcpyHostToDevice), cudaSuccess);
-        return;
-    }
-#endif
-    (void)s;
-    memcpy(g.base, host, (size_t)l->points * element);
+    copy_grid(s, l, g, element, (void *)host, 1);
 }
 
 // Every operation that works on level 1 and its transfers to level 2, on both back ends: equal to round-off. Level 1 is
-// packed in the workspace of either, so the operations can be called directly.
+// in the workspace of either, so the operations can be called directly.
 template <class T> static void compare_operations(const pg_desc *desc, rng *r)
 {
     pg_solver *s[2] = {solver_with_data(desc, PG_CPU, 1), solver_with_data(desc, PG_CUDA, 1)};
@@ -390,6 +401,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             pgi_enter_problem(x, dummy, dummy, NULL, 0);
             const pgi_rhs full = pgi_level_rhs(fine, 1);
             const pgi_grid none = pgi_no_grid();
+            const pgi_omega uneven = {1.2, 1.1};
             grid_from_host(x, fine, fine->u, sizeof(T), u);
             grid_from_host(x, fine, fine->f, sizeof(T), f);
             if (fine->t.base) grid_from_host(x, fine, fine->t, sizeof(T), f);
@@ -397,8 +409,8 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             const pgi_level *where = fine;
             switch (step) {
             case JACOBI: x->ops->jacobi(x, fine, fine->u, full, 0.8, result = fine->t); break;
-            case RED_BLACK: x->ops->red_black(x, fine, fine->u, full, 1.1, 0); break;
-            case BLACK_RED: x->ops->red_black(x, fine, fine->u, full, 1.1, 1); break;
+            case RED_BLACK: x->ops->red_black(x, fine, fine->u, full, uneven, 0); break;
+            case BLACK_RED: x->ops->red_black(x, fine, fine->u, full, uneven, 1); break;
             case RESIDUAL: x->ops->residual(x, fine, fine->u, full, result = fine->t); break;
             case APPLY: x->ops->apply(x, fine, fine->u, result = fine->t); break;
             case REDUCE_RESIDUAL: x->ops->reduce(x, fine, PGI_RESIDUAL, PGI_SELF, fine->u, none, full); break;
@@ -434,6 +446,8 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
 #endif
                 x->host = *x->state;
             memcpy(sums[b], x->host.sums, sizeof sums[b]);
+            if (step == REDUCE_RESIDUAL)    // it has but the norm that is asked for
+                for (int e = 0; e < 4; e++) sums[b][e] = pgi_norm_of(x->host.sums, x->host.stop.norm);
         }
         if (step < COARSEST && s[0]->levels < 3) continue;
         double scale = 1e-300, error = 0;
@@ -554,18 +568,36 @@ template <class T> static void compare_jacobi_passes(const pg_desc *desc, rng *r
     });
 }
 
+// The norm that came with a restriction, which is in the state, against a reduction of its own.
+template <class T> static void compare_norm(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int kind)
+{
+    double norm[2];
+    for (int q = 0; q < 2; q++) {
+        double sums[4];
+        if (q > 0) s->ops->reduce(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+        cudaDeviceSynchronize();
+        assert_int_equal(cudaMemcpy(sums, s->state->sums, sizeof sums, cudaMemcpyDeviceToHost), cudaSuccess);
+        norm[q] = pgi_norm_of(sums, kind);
+    }
+    if (!(fabs(norm[0] - norm[1]) <= (sizeof(T) == 4 ? 1e-4 : 1e-11) * norm[1]))
+        fail_msg("norm %d is %.17g with a restriction, %.17g without: %s", kind, norm[0], norm[1], describe(&s->desc));
+}
+
 // Red-black sweeps from every guess, then the restriction of the residual: by passes, or by what smaller levels take.
 template <class T> static void compare_red_black_passes(const pg_desc *desc, rng *r)
 {
     const int sweeps = rng_int(r, 0, 3), reversed = rng_int(r, 0, 1), head = rng_int(r, PGI_FROM_U, PGI_CORRECTED);
-    const double omega = rng_uniform(r, 0.8, 1.4), limit = sizeof(T) == 4 ? 1e-5 : 1e-13;
-    const int smaller = rng_int(r, 0, 1);
+    const double weight = rng_uniform(r, 0.8, 1.4), limit = sizeof(T) == 4 ? 1e-5 : 1e-13;
+    const pgi_omega omega = {weight, rng_int(r, 0, 1) ? weight : rng_uniform(r, 0.8, 1.4)};
+    const int smaller = rng_int(r, 0, 1), with_norm = rng_int(r, 0, 1);
+    const pg_norm_kind kind = (pg_norm_kind)rng_int(r, 0, 3);
     T *data[2] = {NULL, NULL};
     compare_passes<T>(desc, r, limit, [&](pg_solver *s, const pgi_level *level, pgi_rhs rhs, int passes) {
         pgi_level *const coarse = s->level + 1, own = *level, *const l = &own;
         if (smaller) l->points = -1;
-        const size_t points = s->levels > 1 ? (size_t)coarse->points : 0;
-        if (!points) return l->u;
+        if (s->levels < 2) return l->u;
+        const size_t points = (size_t)(coarse->u.sk * coarse->n[2]);    // with what lies between rows
+        const auto inside = [&](size_t q) { return (int64_t)q % coarse->u.sj < coarse->n[0]; };
         if (!data[0]) {
             data[0] = (T *)allocate(points * sizeof(T)), data[1] = (T *)allocate(points * sizeof(T));
             for (size_t q = 0; q < points; q++) data[0][q] = (T)rng_uniform(r, -1, 1);
@@ -576,7 +608,9 @@ template <class T> static void compare_red_black_passes(const pg_desc *desc, rng
         cudaMemset(coarse->f.base, 255, points * sizeof(T));
         const pgi_grid other = pgi_other_grid(l, u);
         if (passes) {
-            s->ops->restrict_residual(s, l, u, rhs, coarse);
+            assert_int_equal(cudaMemcpy(&s->state->stop.norm, &kind, sizeof kind, cudaMemcpyHostToDevice), cudaSuccess);
+            s->ops->restrict_residual(s, l, u, rhs, coarse, with_norm);
+            if (with_norm) compare_norm<T>(s, l, u, rhs, kind);
         } else {
             s->ops->residual(s, l, u, rhs, other);
             s->ops->restrict_full(s, l, other, coarse, coarse->f, 0);
@@ -587,6 +621,7 @@ template <class T> static void compare_red_black_passes(const pg_desc *desc, rng
         if (passes) {
             double scale = 1, error = 0;    // the right-hand side's, which a good iterate nearly cancels
             for (size_t q = 0; q < points; q++) {
+                if (!inside(q)) continue;
                 scale = fmax(scale, fabs((double)data[1][q]));
                 error = pgi_max_nan(error, fabs((double)now[q] - (double)data[1][q]));
             }
@@ -706,12 +741,14 @@ template <class T> static void compare_transfers_and_sums(const pg_desc *desc, r
     double sums[2][5][4];    // of f, of f with its partner 1, of the residual, of u, of u with partner t
     const size_t all = (size_t)s[0]->level[0].points;
     const double mean = rng_int(r, 0, 1) ? 0.25 : 0;
+    pg_stop stop = {};
+    stop.norm = (pg_norm_kind)rng_int(r, 0, 3);
     for (int b = 0; b < 2 && points; b++) {
         pg_solver *const x = s[b];
         const pgi_level *const l = &x->level[0];
         const pgi_grid none = pgi_no_grid();
         assert_int_equal(pgi_enter_call(x, dummy, dummy, 0, 0), PG_OK);
-        pgi_enter_problem(x, dummy, dummy, NULL, 0);
+        pgi_enter_problem(x, dummy, dummy, &stop, 0);
         grid.base = (b ? device : fine) + shift;
         if (b) {
             cudaDeviceSynchronize();
@@ -739,6 +776,8 @@ template <class T> static void compare_transfers_and_sums(const pg_desc *desc, r
             else
                 x->host = *x->state;
             memcpy(sums[b][e], x->host.sums, sizeof sums[b][e]);
+            if (e == 2)    // it has but the norm that is asked for
+                for (int p = 0; p < 4; p++) sums[b][e][p] = pgi_norm_of(x->host.sums, x->host.stop.norm);
         }
     }
     double scale = 1e-300, error = 0;
