@@ -145,7 +145,8 @@ int main(void)
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
    and odd sizes a little more; eigenvectors at most 0.6 MB), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add
    2 grids (times batch) and the faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go
-   from grid to grid, else none. PG_DIRECT works in u: 0.4 grids of the whole batch (small ones up to 1.2), one more with PG_MIXED.
+   from grid to grid, else none. PG_DIRECT works in u: 0.4 grids of the whole batch (up to 1.2 for small ones, and in 3D on
+   the GPU where rows of u are no multiples of 32 bytes), one more with PG_MIXED.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
