@@ -314,7 +314,8 @@ enum { PGI_THERE_AND_BACK = 2 };
 struct pgi_series {
     int kind, sine, n;
     int length, count, inverse;    // complex transforms a pair of columns takes: their length, number and direction
-    const void *twiddle;           // length + 1 complex numbers in the precision of the grids
+    const void *twiddle;    // length + 1 complex numbers (type 1 in quarters: 2 length + 1), rounded to the precision
+                            // of the grids
 };
 
 // The eigenvectors of an axis as a matrix, for products in place of fast transforms. Where both ends are alike, an
@@ -3262,8 +3263,8 @@ template <class T> struct pgi_pass {
     int own[3];         // columns, rows and planes from tile to tile
     int tiles[3];       // their numbers
     int slots[2];       // coarse points of a plane that a block interpolates from
-    int meetings, inboxes, planes, coarse_rows, coarse_planes, corrections;    // offsets in shared memory
-    int bytes;                                                                 // of it, for a team
+    int meetings, inboxes, planes, coarse_rows, coarse_planes, regular, corrections;    // offsets in shared memory
+    int bytes;                                                                          // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -3725,12 +3726,68 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
     };
+    // Where each coarse cell has two fine ones side by side, weights repeat: pairs of columns and of rows are
+    // interpolated from three coarse points along an axis, whose values and weights are read once.
+    T *const even_odd = (T *)(shared + a.regular);    // [x, y][even, odd][3]
+    bool regular = false;
+    const auto three = [&](const pgi_pair<T> *pairs, int base, int step, T *weight) {
+        bool fits = true;
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            const pgi_pair<T> p = pairs[q];
+#pragma unroll
+            for (int m = 0; m < 3; m++)
+                weight[3 * q + m] = (p.j0 == base + m * step ? p.w0 : (T)0) + (p.j1 == base + m * step ? p.w1 : (T)0);
+            fits = fits && weight[3 * q] + weight[3 * q + 1] + weight[3 * q + 2] == p.w0 + p.w1 && p.w0 + p.w1 != 0;
+        }
+        return fits;
+    };
+    const auto find_regular = [&]() {
+        const int pair = thread < ROWS * WARPS / 2 ? thread : 0;
+        T mine[6], model[6];
+        bool alike = three(x_pairs + 2 * lane, x_pairs[0].j0 + lane, 1, mine);
+        three(x_pairs, x_pairs[0].j0, 1, model);
+        for (int q = 0; q < 6; q++) {
+            alike = alike && mine[q] == model[q];
+            if (thread == 0) even_odd[q] = model[q];
+        }
+        alike = three(y_pairs + 2 * pair, y_pairs[0].j0 + pair * a.slots[0], a.slots[0], mine) && alike;
+        three(y_pairs, y_pairs[0].j0, a.slots[0], model);
+        for (int q = 0; q < 6; q++) {
+            alike = alike && mine[q] == model[q];
+            if (thread == 0) even_odd[6 + q] = model[q];
+        }
+        return __syncthreads_and(alike) != 0;
+    };
     T2 *const e_lines = (T2 *)(corrections + (E_SLOTS * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
     int e_above = 1;                                                                     // of the two
     int e_step = 0, e_used = 1, e_asked = 0,
         e_coming = 1;    // pairs and slots of the newest planes in use and asked for
     const auto interpolate = [&](int slot, T2 *line) {
         const T *const e = corrections + slot * slots;
+        if (!FLAT && regular) {
+            const T *const from = e + x_pairs[0].j0 + lane + y_pairs[warp * ROWS].j0;
+            T2 v[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) v[r].x = v[r].y = 0;
+#pragma unroll
+            for (int m = 0; m < ROWS / 2 + 2; m++) {
+                const T *const row = from + m * a.slots[0];
+                const T low = row[0], middle = row[1], high = row[2];
+                const T even = even_odd[0] * low + even_odd[1] * middle + even_odd[2] * high,
+                        odd = even_odd[3] * low + even_odd[4] * middle + even_odd[5] * high;
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const int k = m - r / 2;
+                    if (k < 0 || k > 2) continue;
+                    v[r].x += even_odd[6 + 3 * (r & 1) + k] * even;
+                    v[r].y += even_odd[6 + 3 * (r & 1) + k] * odd;
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) line[r * TEAM] = v[r];
+            return;
+        }
         const pgi_pair<T> left = x_pairs[2 * lane], right = x_pairs[2 * lane + 1];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -3773,6 +3830,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             __syncwarp();
         else
             __syncthreads();
+        if (!FLAT) regular = find_regular();
         const pgi_level_pair<T> first = z_pairs[begin + 1 - z_table];
         e_step = e_asked = first.step;
         fetch_e(first.below, 0);
@@ -5792,6 +5850,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
     a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
     a->coarse_planes = take(corrected ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
+    a->regular = take(corrected ? 12 * (int64_t)sizeof(T) : 0);
     a->corrections =
         take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
     a->bytes = used;
@@ -6723,12 +6782,13 @@ static PGI_HD inline int pgi_odd_index(int n, int p, int *negative)
 // types 2 and 3: J. Makhoul 1980; a sine transform is the cosine transform of the same type with signs and a reversal.
 // Type 1 is a complex transform of twice the length that symmetry halves: even and odd frequencies. Where the even ones
 // again have an even number of intervals, the odd ones are of type 3 and half the length, and the even ones are cut
-// once more.
+// once more: three transforms. With a multiple of four it is done twice, and the longer type 3 begins with a step of
+// radix 2, so that there are five of a quarter of the length.
 
 // The most values that a step takes or gives, and the number of steps.
 static constexpr PGI_HD int pgi_roles(int kind, int after)
 {
-    return kind == PGI_DCT1                                                                         ? (after ? 1 : 4)
+    return kind == PGI_DCT1                                                                         ? (after ? 1 : 8)
            : kind == PGI_DCT4                                                                       ? 2
            : kind == (after ? PGI_FOURIER : PGI_HERMITIAN) || kind == (after ? PGI_DCT2 : PGI_DCT3) ? 2
                                                                                                     : 1;
@@ -6741,15 +6801,19 @@ static PGI_HD inline int pgi_steps(const pgi_series &s, int after)
                                            : s.length / 2 + 1;
 }
 
+// Values of type 1 that a step takes.
+static PGI_HD inline int pgi_images(const pgi_series &s) { return s.count == 5 ? 8 : s.count == 3 ? 4 : 2; }
+
 // Which value of a column that is; -1: there is none, or it is 0. Where there are two, they are images of each other,
 // and the first step takes both that are their own.
 static PGI_HD inline int pgi_value_of(const pgi_series &s, int after, int m, int role)
 {
-    const int n = s.n, end = s.length * (s.count - 1);
+    const int n = s.n, end = s.length * (s.count - 1);    // type 1: of the intervals
     if (pgi_roles(s.kind, after) == 1) return m;
     if (s.kind == PGI_DCT1) {
-        const int i = role == 0 ? m : role == 1 ? s.length - m : role == 2 ? end - m : s.length + m;
-        return (role > 1 && s.count < 3) || (s.sine && (i == 0 || i == end)) ? -1 : i - s.sine;
+        const int q = role & 3, j = q == 0 ? m : q == 1 ? s.length - m : q == 2 ? 2 * s.length - m : s.length + m;
+        const int i = role < 4 ? j : end - j;
+        return role >= pgi_images(s) || (s.sine && (i == 0 || i == end)) ? -1 : i - s.sine;
     }
     if (s.kind == PGI_DCT4) {
         int negative;
@@ -6776,6 +6840,39 @@ template <class V, class W, class Put> static PGI_HD inline void pgi_before_type
     if (r > m) put(r, pgi_times(w, pgi_plus_i(a, b)));
 }
 
+// Type 1, the first of two cuts: the odd frequencies, of type 3, to transforms 3 and 4; a to d: the values of the even
+// ones at m, M - m, 2 M - m and M + m, where M is the length.
+template <class T, class V, class Put>
+static PGI_HD inline void pgi_before_quarters(const pgi_series &s, int m, const pgi_complex<V> *v, pgi_complex<V> *a,
+                                              pgi_complex<V> *b, pgi_complex<V> *c, pgi_complex<V> *d, const Put &put)
+{
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T sign = s.sine ? (T)-1 : (T)1;
+    const int r = s.length - m;
+    pgi_complex<V> sum[4], rest[4];
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {
+        const pgi_complex<V> image = pgi_scaled(v[q + 4], sign);
+        sum[q] = pgi_sum(v[q], image);
+        rest[q] = pgi_scaled(pgi_difference(v[q], image), (T)0.5);
+    }
+    *a = sum[0], *b = sum[1], *c = sum[2], *d = sum[3];
+    pgi_complex<V> x[4];    // what type 3 takes at m, 2 M - m, M - m, M + m
+    const pgi_complex<V> first = s.sine ? rest[2] : rest[0], second = s.sine ? rest[0] : rest[2];
+    const pgi_complex<V> third = s.sine ? rest[3] : rest[1], fourth = s.sine ? rest[1] : rest[3];
+    x[0] = m ? pgi_times(pgi_conjugate(w[m]), pgi_minus_i(first, second)) : first;
+    x[1] = pgi_times(w[m], pgi_plus_i(first, second));
+    x[2] = pgi_times(pgi_conjugate(w[r]), pgi_minus_i(third, fourth));
+    x[3] = m ? pgi_times(w[r], pgi_plus_i(third, fourth)) : x[2];
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) x[q] = pgi_swapped(x[q]);
+    put(3, m, pgi_sum(x[0], x[3]));
+    put(4, m, pgi_times(pgi_difference(x[0], x[3]), w[4 * m]));
+    if (m == 0 || r == m) return;
+    put(3, r, pgi_sum(x[2], x[1]));
+    put(4, r, pgi_times(pgi_difference(x[1], x[2]), pgi_conjugate(w[4 * m])));
+}
+
 template <class T, class V, class Put>
 static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
 {
@@ -6794,26 +6891,29 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
         put(0, mirror, pgi_plus_i(v[0], v[1]));
         return;
     case PGI_DCT1: {
-        const int r = s.length - m, both = m > 0 && r > m;
-        pgi_complex<V> a = v[0], b = v[1];
-        if (s.count == 3) {
-            const pgi_complex<V> c = pgi_scaled(v[2], sign), d = pgi_scaled(v[3], sign);
-            const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), (T)0.5),
-                                 high = pgi_scaled(pgi_difference(b, d), (T)0.5);
+        const int r = s.length - m, both = m > 0 && r > m, fine = s.count == 5 ? 2 : 1;    // roots of twice the length
+        const T half = (T)0.5;
+        pgi_complex<V> a = v[0], b = v[1], c = v[2], d = v[3];
+        if (s.count == 5) pgi_before_quarters<T>(s, m, v, &a, &b, &c, &d, put);
+        if (s.count >= 3) {
+            c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
+            const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
+                                 high = pgi_scaled(pgi_difference(b, d), half);
             a = pgi_sum(a, c);
             b = pgi_sum(b, d);
-            pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[m], m, r,
+            pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[fine * m], m, r,
                              [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
         }
         const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
+        const pgi_complex<T> turn = w[2 * fine * m];
         put(0, m, sum);
-        put(1, m, pgi_times(rest, w[2 * m]));
+        put(1, m, pgi_times(rest, turn));
         if (!both) return;
         put(0, r, pgi_scaled(sum, sign));
-        put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(w[2 * m])), sign));
+        put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(turn)), sign));
         return;
     }
-    case PGI_DCT2: put(0, m % 2 ? n - 1 - m / 2 : m / 2, m % 2 ? pgi_scaled(v[0], sign) : v[0]); return;
+    case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(v[0], m & 1 ? sign : (T)1)); return;
     case PGI_DCT3:
         if (m == 0) {
             put(0, 0, v[0]);
@@ -6839,12 +6939,25 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
     }
 }
 
-// Type 1: which transform gives value m, and where. Three give frequencies 4q, 4q + 2, and 4q + 1 and 4q + 3.
-static PGI_HD inline int pgi_given_by(const pgi_series &s, int m, int *place)
+// Type 1: which transform gives value m, and where; turned: of type 3, with the sign of the images.
+static PGI_HD inline int pgi_given_by(const pgi_series &s, int m, int *place, int *turned)
 {
-    const int f = m + s.sine, q = s.count == 3 ? f / 4 : f / 2;
-    *place = s.count == 3 && f % 4 == 3 ? s.length - 1 - q : q;
-    return s.count < 3 ? f % 2 : f % 2 ? 2 : f / 2 % 2;
+    int f = m + s.sine;
+    *turned = 0;
+    if (s.count == 5 && f & 1) {
+        const int k = f & 2 ? 2 * s.length - 1 - (f >> 2) : f >> 2;
+        *turned = f & 2;
+        *place = k >> 1;
+        return 3 + (k & 1);
+    }
+    if (s.count == 5) f >>= 1;
+    if (s.count == 2) {
+        *place = f >> 1;
+        return f & 1;
+    }
+    if (f & 1) *turned = f & 2;
+    *place = *turned ? s.length - 1 - (f >> 2) : f >> 2;
+    return f & 1 ? 2 : f >> 1 & 1;
 }
 
 // From what the complex transforms gave, at(transform, m).
@@ -6864,10 +6977,10 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
         return;
     }
     case PGI_DCT1: {
-        int place;
-        const int which = pgi_given_by(s, m, &place), odd = which == 2;
+        int place, turned;
+        const int which = pgi_given_by(s, m, &place, &turned), odd = which > 1;
         const pgi_complex<V> a = at(which, place);
-        const T x = odd ? (place == (m + s.sine) / 4 ? (T)1 : sign) : s.sine ? -half : half, y = odd ? x : half;
+        const T x = odd ? (turned ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
         const int swap = odd || s.sine;
         v[0] = pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y));
         return;
@@ -6882,7 +6995,7 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
         if (m == 0) v[0] = a, v[1] = sum;
         return;
     }
-    case PGI_DCT3: v[0] = m % 2 ? pgi_scaled(at(0, n - 1 - m / 2), sign) : at(0, m / 2); return;
+    case PGI_DCT3: v[0] = pgi_scaled(at(0, m & 1 ? n - 1 - (m >> 1) : m >> 1), m & 1 ? sign : (T)1); return;
     case PGI_DCT4: {
         if (n % 2) {
             int negative;
@@ -6908,7 +7021,7 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
 template <class T, class Get, class Put>
 static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get &get, const Put &put)
 {
-    pgi_complex<T> v[4];
+    pgi_complex<T> v[8];
     for (int role = 0; role < pgi_roles(s.kind, 0); role++) {
         const int i = pgi_value_of(s, 0, m, role);
         v[role] = i < 0 ? pgi_complex_of<T>(0, 0) : get(i);
@@ -6918,7 +7031,7 @@ static PGI_HD inline void pgi_step_before(const pgi_series &s, int m, const Get 
 template <class T, class At, class Put>
 static PGI_HD inline void pgi_step_after(const pgi_series &s, int m, const At &at, const Put &put)
 {
-    pgi_complex<T> v[4];
+    pgi_complex<T> v[8];
     pgi_after<T>(s, m, at, v);
     for (int role = 0; role < pgi_roles(s.kind, 1); role++) {
         const int i = pgi_value_of(s, 1, m, role);
@@ -7364,10 +7477,11 @@ static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *sca
         series[0].kind = PGI_DCT2, series[1].kind = PGI_DCT3;
         *scale /= n;
     } else {
-        const int intervals = n - 1 + 2 * low, even = intervals % 2 == 0;
+        const int intervals = n - 1 + 2 * low;
+        const int cut = intervals % 4 == 0 && intervals > 4 ? 4 : intervals % 2 == 0 ? 2 : 1;
         series[0].kind = series[1].kind = PGI_DCT1;
-        series[0].length = series[1].length = even ? intervals / 2 : intervals;
-        series[0].count = series[1].count = even ? 3 : 2;
+        series[0].length = series[1].length = intervals / cut;
+        series[0].count = series[1].count = cut + 1;
         *scale *= 2.0 / intervals;
     }
     for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
@@ -7646,13 +7760,14 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
         if (!pgi_is_transformed(s, a)) continue;
         const pgi_series *series = &d->series[a][0];
         const int type4 = series->kind == PGI_DCT4;
+        const int length = series->length * (series->kind == PGI_DCT1 && series->count == 5 ? 2 : 1);
         pgi_complex<T> *w = NULL;
         const void *twiddle = NULL;
         if (series->kind != PGI_FOURIER && !(type4 && n % 2))
-            twiddle = pgi_take_table(arena, ((size_t)series->length + 1) * sizeof(pgi_complex<T>), (void **)&w);
-        for (int k = 0; k <= series->length && w; k++) {
+            twiddle = pgi_take_table(arena, ((size_t)length + 1) * sizeof(pgi_complex<T>), (void **)&w);
+        for (int k = 0; k <= length && w; k++) {
             const pgi_complex<double> root =
-                type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)series->length);
+                type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
             w[k].x = (T)root.x, w[k].y = (T)root.y;
         }
         d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
@@ -8134,8 +8249,8 @@ template <> struct pgi_scalar<pgi_twin> {
 enum {
     PGI_STAGES = 16,
     PGI_CHIP_VALUES = 8,
-    PGI_CHIP_AHEAD = 4,    // values a thread has under way
-    PGI_CHIP_HELD = 2,     // steps before of type 1 that a thread can hold
+    PGI_CHIP_LOADS = 8,    // values a thread has under way from a grid
+    PGI_CHIP_AHEAD = 4,    // and to a grid
     PGI_CHIP_THREADS = 512,
     PGI_CHIP_WIDE = 8,            // most numbers side by side that a block takes
     PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
@@ -8313,15 +8428,16 @@ template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi
 template <class T>
 static __device__ inline void pgi_chip_stages(const pgi_chip &c, typename pgi_chip_type<T>::number *memory)
 {
-    const int thread = pgi_anew((int)threadIdx.x), row = thread >> c.log_wide, which = row / c.lanes;
-    const int mine = which < c.series[0].count;
-    const int butterfly = mine ? row % c.lanes : c.series[0].length;
-    const int first = (thread & ((1 << c.log_wide) - 1)) * c.lane + (mine ? which : 0) * c.transform;
     int side = 1;
     PGI_ROLLED
     for (int q = 0; q < c.stages; q++) {
-        const int own = pgi_anew(butterfly);
-        auto *const x = memory + pgi_anew(first);
+        const int thread = pgi_anew((int)threadIdx.x), row = thread >> c.log_wide;
+        const int mine = row < c.series[0].count * c.lanes;
+        int which = 0;
+        PGI_UNROLLED
+        for (int k = 1; k < 5; k++) which += row >= k * c.lanes;
+        const int own = mine ? row - which * c.lanes : c.series[0].length;
+        auto *const x = memory + (thread & ((1 << c.log_wide) - 1)) * c.lane + (mine ? which * c.transform : 0);
         switch (c.radix[q]) {
         case 2: pgi_chip_stage<2, T>(c, q, side, own, x); break;
         case 3: pgi_chip_stage<3, T>(c, q, side, own, x); break;
@@ -8341,14 +8457,22 @@ struct pgi_chip_columns {
     unsigned touched[4 * PGI_CHIP_WIDE];    // faces that the whole column touches
 };
 
-template <class T> static __device__ PGI_RARE T pgi_chip_terms(const pgi_box<T> &b, const pgi_rhs &from, int axis,
-                                                               int64_t column, unsigned here, int i)
+// Value i of the columns from `column` on, with what the boundary data add to it.
+template <class T> static __device__ PGI_RARE typename pgi_chip_type<T>::number pgi_chip_completed(
+    const pgi_box<T> &b, const pgi_rhs &from, int axis, int64_t column, int64_t columns, const unsigned *touched, int i,
+    typename pgi_chip_type<T>::number x)
 {
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    int at[4];
-    pgi_column_place(n, axis, column, at);
-    at[axis] = i;
-    return pgi_face_terms_of<T>(from.faces, b.state, here, at[0], at[1], at[2], at[3]);
+    const unsigned ends = pgi_end_bits(i, n[axis]) << 2 * axis, mask = pgi_face_mask(from, b.state);
+    PGI_ROLLED
+    for (int q = 0; q < 16 / (int)sizeof(T) && column + q < columns; q++) {
+        int at[4];
+        pgi_column_place(n, axis, column + q, at);
+        at[axis] = i;
+        const unsigned here = mask & (touched[q] | ends);
+        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, b.state, here, at[0], at[1], at[2], at[3]);
+    }
+    return x;
 }
 
 namespace
@@ -8391,16 +8515,20 @@ template <class T> struct pgi_chip_steps {
     static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
 
     // Whether numbers are words of a grid.
-    __device__ int whole(const T *grid, const int64_t *at, int pitch) const
+    __device__ int whole(const T *grid, const int64_t *at, unsigned pitch) const
     {
         int together = (uintptr_t)(grid + at[0]) % 16 == 0 && pitch % 16 == 0;
         for (int q = 1; q < PER; q++) together = together && at[q] == at[0] + q;
         return together;
     }
     // In bytes: pgi_is_on_chip has seen that it fits.
-    __device__ int pitch_of(const pgi_grid &g) const
+    __device__ unsigned pitch_of(const pgi_grid &g) const
     {
-        return (int)sizeof(T) * (int)(c.axis == 0 ? 1 : c.axis == 1 ? g.sj : g.sk);
+        return (unsigned)sizeof(T) * (unsigned)(c.axis == 0 ? 1 : c.axis == 1 ? g.sj : g.sk);
+    }
+    template <class P> __device__ static P *row_of(P *column, int i, unsigned pitch)    // below 0: the first
+    {
+        return (P *)((uintptr_t)column + (uint64_t)(unsigned)(i < 0 ? 0 : i) * pitch);
     }
     // Calls what(a, role, value) for all that some steps take or give. The last step is taken again rather than one
     // beyond it.
@@ -8420,17 +8548,26 @@ template <class T> struct pgi_chip_steps {
         for (int a = 0; a < AHEAD; a++) m[a] = first + a * step < steps ? first + a * step : steps - 1;
     }
 
-    // From the right-hand side to what the transforms take.
+    // From the right-hand side to what the transforms take. FACES: there are boundary data. Apart, because values that
+    // are to outlast a call would not stay in registers.
     template <int KIND> __device__ void load(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
     {
-        enum { ROLES = pgi_roles(KIND, 0), AHEAD = PGI_CHIP_AHEAD / ROLES };
+        if (pgi_face_mask(from, b.state))
+            load_with<KIND, 1>(b, from, column);
+        else
+            load_with<KIND, 0>(b, from, column);
+    }
+    template <int KIND, int FACES>
+    __device__ void load_with(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
+    {
+        enum { ROLES = pgi_roles(KIND, 0), MOST = FACES ? 2 : PGI_CHIP_LOADS, AHEAD = ROLES < MOST ? MOST / ROLES : 1 };
         const pgi_series series = series_of<KIND>(c.series[0]);
-        const int steps = pgi_steps(series, 0), pitch = pitch_of(from.f);
+        const int steps = pgi_steps(series, 0);
+        const unsigned pitch = pitch_of(from.f);
         const transforms<KIND> put = transforms_of<KIND>();
         const int64_t *const at = columns.source + PER * lane;
         const unsigned *const touched = columns.touched + PER * lane;
         const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
-        const unsigned faces = pgi_face_mask(from, b.state);
         const int words = whole(f, at, pitch);
         PGI_ROLLED
         for (int first = begin; first < steps; first += AHEAD * step) {
@@ -8438,16 +8575,16 @@ template <class T> struct pgi_chip_steps {
             number v[AHEAD][ROLES];
             steps_from<AHEAD>(first, steps, m);
             if (words) {
-                const char *const p = (const char *)(f + at[0]);
+                const T *const p = f + at[0];
                 each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
-                    v[a][r] = pgi_fetch((const number *)(p + (int64_t)(i < 0 ? 0 : i) * pitch));
+                    v[a][r] = pgi_fetch((const number *)row_of(p, i, pitch));
                 });
             } else {
                 PGI_UNROLLED
                 for (int q = 0; q < PER; q++) {
-                    const char *const p = (const char *)(f + at[q]);
+                    const T *const p = f + at[q];
                     each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
-                        part(v[a][r], q) = pgi_fetch((const T *)(p + (int64_t)(i < 0 ? 0 : i) * pitch));
+                        part(v[a][r], q) = pgi_fetch((const T *)row_of(p, i, pitch));
                     });
                 }
             }
@@ -8456,19 +8593,22 @@ template <class T> struct pgi_chip_steps {
                     PGI_UNROLLED
                     for (int q = 0; q < PER; q++) part(v[a][r], q) -= mean;
                 });
-            if (faces) {
-                PGI_UNROLLED
-                for (int q = 0; q < PER; q++)
-                    each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
-                        const unsigned here = faces & (touched[q] | pgi_end_bits(i, series.n) << 2 * c.axis);
-                        if (here && i >= 0 && column + q < c.columns)
-                            part(v[a][r], q) += pgi_chip_terms<T>(b, from, c.axis, column + q, here, i);
-                    });
+            if (FACES) {
+                const unsigned faces = pgi_face_mask(from, b.state);
+                unsigned any = 0;
+                for (int q = 0; q < PER; q++) any |= touched[q];
+                each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
+                    if (i >= 0 && faces & (any | pgi_end_bits(i, series.n) << 2 * c.axis))
+                        v[a][r] = pgi_chip_completed<T>(b, from, c.axis, column, c.columns, touched, i, v[a][r]);
+                });
             }
             if (KIND == PGI_DCT1 && first == 0 && series.sine) {    // the ends of a sine
                 PGI_UNROLLED
-                for (int q = 0; q < PER; q++)
-                    part(v[0][0], q) = (series.count < 3 ? part(v[0][1], q) : part(v[0][ROLES / 2], q)) = 0;
+                for (int r = 0; r < ROLES; r++) {
+                    PGI_UNROLLED
+                    for (int q = 0; q < PER; q++)
+                        if (pgi_value_of(series, 0, 0, r) < 0) part(v[0][r], q) = 0;
+                }
             }
             PGI_UNROLLED
             for (int a = 0; a < AHEAD; a++) {
@@ -8483,7 +8623,8 @@ template <class T> struct pgi_chip_steps {
     {
         enum { ROLES = pgi_roles(KIND, 1), AHEAD = PGI_CHIP_AHEAD / ROLES };
         const pgi_series series = series_of<KIND>(c.series[back]);
-        const int steps = pgi_steps(series, 1), pitch = pitch_of(to);
+        const int steps = pgi_steps(series, 1);
+        const unsigned pitch = pitch_of(to);
         const transforms<KIND> get = transforms_of<KIND>();
         const int64_t *const at = columns.target + PER * lane;
         T *const u = pgi_data<T>(to);
@@ -8499,18 +8640,18 @@ template <class T> struct pgi_chip_steps {
                 pgi_after<T>(series, m[a], get, v[a]);
             }
             if (words) {
-                char *const p = (char *)(u + at[0]);
+                T *const p = u + at[0];
                 each<AHEAD, ROLES>(series, 1, m, [&](int a, int r, int i) {
-                    if (i >= 0) pgi_give((number *)(p + (int64_t)i * pitch), v[a][r]);
+                    if (i >= 0) pgi_give((number *)row_of(p, i, pitch), v[a][r]);
                 });
                 continue;
             }
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
-                char *const p = (char *)(u + at[q]);
+                T *const p = u + at[q];
                 if (column + q < c.columns)
                     each<AHEAD, ROLES>(series, 1, m, [&](int a, int r, int i) {
-                        if (i >= 0) pgi_give((T *)(p + (int64_t)i * pitch), part(v[a][r], q));
+                        if (i >= 0) pgi_give((T *)row_of(p, i, pitch), part(v[a][r], q));
                     });
             }
         }
@@ -8565,31 +8706,26 @@ template <class T> struct pgi_chip_steps {
                     pgi_before<T>(back, m[a], v[a], put);
                     continue;
                 }
-                int place;
-                const int which = pgi_given_by(there, m[a], &place);
+                int place, turned;
+                const int which = pgi_given_by(there, m[a], &place, &turned);
                 put(which, place, v[a][0]);
             }
         }
         if (KIND == PGI_DCT1) {
-            number v[PGI_CHIP_HELD][TAKEN];
+            number v[TAKEN];
             __syncthreads();
             PGI_UNROLLED
-            for (int a = 0; a < PGI_CHIP_HELD; a++) {
+            for (int r = 0; r < TAKEN; r++) {
+                const int i = begin < taken ? pgi_value_of(back, 0, begin, r) : -1;
                 PGI_UNROLLED
-                for (int r = 0; r < TAKEN; r++) {
-                    const int m = begin + a * step, i = m < taken ? pgi_value_of(back, 0, m, r) : -1;
-                    PGI_UNROLLED
-                    for (int q = 0; q < PER; q++) part(v[a][r], q) = 0;
-                    if (i < 0) continue;
-                    int place;
-                    const int which = pgi_given_by(there, i, &place);
-                    v[a][r] = get(which, place);
-                }
+                for (int q = 0; q < PER; q++) part(v[r], q) = 0;
+                if (i < 0) continue;
+                int place, turned;
+                const int which = pgi_given_by(there, i, &place, &turned);
+                v[r] = get(which, place);
             }
             __syncthreads();
-            PGI_UNROLLED
-            for (int a = 0; a < PGI_CHIP_HELD; a++)
-                if (begin + a * step < taken) pgi_before<T>(back, begin + a * step, v[a], put);
+            if (begin < taken) pgi_before<T>(back, begin, v, put);
         }
         if (resonant) state->resonant = 1;
     }
@@ -8694,7 +8830,7 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
         side *= p;
         if (lanes > c->lanes) c->lanes = lanes;
     }
-    while (series.kind == PGI_DCT1 && PGI_CHIP_HELD * c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;
+    while (series.kind == PGI_DCT1 && c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;    // one step each
     // Neighbours fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
     // multiprocessors busy.
     const auto fits = [&](int64_t bytes) {
@@ -9468,9 +9604,9 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
 
 // The weights of sweeps. d axes are coarsened, so the errors that smoothing must remove have eigenvalues of D^-1 A in
 // [1/d, 2]. Red-black: over-relaxation pays in 2D and 3D (I. Yavneh 1996); Jacobi: the optimum 2/(1/d + 2); Chebyshev:
-// reciprocal roots. Over-relaxation leaves errors in the colour that comes last; where one sweep follows the correction,
-// its second colour is relaxed by less: V(2,1) on cubes of cells goes from 0.041 a cycle to 0.028, on nodes from 0.044
-// to 0.029, on squares of nodes from 0.026 to 0.020, nowhere by more than a tenth the other way.
+// reciprocal roots. Over-relaxation leaves errors in the colour that comes last; where one sweep follows the
+// correction, its second colour is relaxed by less: V(2,1) on cubes of cells goes from 0.041 a cycle to 0.028, on nodes
+// from 0.044 to 0.029, on squares of nodes from 0.026 to 0.020, nowhere by more than a tenth the other way.
 static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
 {
     int dims = 0;
