@@ -3259,8 +3259,8 @@ template <class T> struct pgi_pass {
     int own[3];         // columns, rows and planes from tile to tile
     int tiles[3];       // their numbers
     int slots[2];       // coarse points of a plane that a block interpolates from
-    int meetings, inboxes, planes, coarse_rows, coarse_planes, corrections;    // offsets in shared memory
-    int bytes;                                                                 // of it, for a team
+    int meetings, inboxes, planes, coarse_rows, coarse_planes, regular, corrections;    // offsets in shared memory
+    int bytes;                                                                          // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -3722,12 +3722,68 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
         }
     };
+    // Where each coarse cell has two fine ones side by side, weights repeat: pairs of columns and of rows are
+    // interpolated from three coarse points along an axis, whose values and weights are read once.
+    T *const even_odd = (T *)(shared + a.regular);    // [x, y][even, odd][3]
+    bool regular = false;
+    const auto three = [&](const pgi_pair<T> *pairs, int base, int step, T *weight) {
+        bool fits = true;
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            const pgi_pair<T> p = pairs[q];
+#pragma unroll
+            for (int m = 0; m < 3; m++)
+                weight[3 * q + m] = (p.j0 == base + m * step ? p.w0 : (T)0) + (p.j1 == base + m * step ? p.w1 : (T)0);
+            fits = fits && weight[3 * q] + weight[3 * q + 1] + weight[3 * q + 2] == p.w0 + p.w1 && p.w0 + p.w1 != 0;
+        }
+        return fits;
+    };
+    const auto find_regular = [&]() {
+        const int pair = thread < ROWS * WARPS / 2 ? thread : 0;
+        T mine[6], model[6];
+        bool alike = three(x_pairs + 2 * lane, x_pairs[0].j0 + lane, 1, mine);
+        three(x_pairs, x_pairs[0].j0, 1, model);
+        for (int q = 0; q < 6; q++) {
+            alike = alike && mine[q] == model[q];
+            if (thread == 0) even_odd[q] = model[q];
+        }
+        alike = three(y_pairs + 2 * pair, y_pairs[0].j0 + pair * a.slots[0], a.slots[0], mine) && alike;
+        three(y_pairs, y_pairs[0].j0, a.slots[0], model);
+        for (int q = 0; q < 6; q++) {
+            alike = alike && mine[q] == model[q];
+            if (thread == 0) even_odd[6 + q] = model[q];
+        }
+        return __syncthreads_and(alike) != 0;
+    };
     T2 *const e_lines = (T2 *)(corrections + (E_SLOTS * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
     int e_above = 1;                                                                     // of the two
     int e_step = 0, e_used = 1, e_asked = 0,
         e_coming = 1;    // pairs and slots of the newest planes in use and asked for
     const auto interpolate = [&](int slot, T2 *line) {
         const T *const e = corrections + slot * slots;
+        if (!FLAT && regular) {
+            const T *const from = e + x_pairs[0].j0 + lane + y_pairs[warp * ROWS].j0;
+            T2 v[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) v[r].x = v[r].y = 0;
+#pragma unroll
+            for (int m = 0; m < ROWS / 2 + 2; m++) {
+                const T *const row = from + m * a.slots[0];
+                const T low = row[0], middle = row[1], high = row[2];
+                const T even = even_odd[0] * low + even_odd[1] * middle + even_odd[2] * high,
+                        odd = even_odd[3] * low + even_odd[4] * middle + even_odd[5] * high;
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    const int k = m - r / 2;
+                    if (k < 0 || k > 2) continue;
+                    v[r].x += even_odd[6 + 3 * (r & 1) + k] * even;
+                    v[r].y += even_odd[6 + 3 * (r & 1) + k] * odd;
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) line[r * TEAM] = v[r];
+            return;
+        }
         const pgi_pair<T> left = x_pairs[2 * lane], right = x_pairs[2 * lane + 1];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -3770,6 +3826,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             __syncwarp();
         else
             __syncthreads();
+        if (!FLAT) regular = find_regular();
         const pgi_level_pair<T> first = z_pairs[begin + 1 - z_table];
         e_step = e_asked = first.step;
         fetch_e(first.below, 0);
@@ -5789,6 +5846,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
     a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
     a->coarse_planes = take(corrected ? (int64_t)sizeof(pgi_level_pair<T>) * planes : 0);
+    a->regular = take(corrected ? 12 * (int64_t)sizeof(T) : 0);
     a->corrections =
         take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
     a->bytes = used;
@@ -9136,9 +9194,9 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
 
 // The weights of sweeps. d axes are coarsened, so the errors that smoothing must remove have eigenvalues of D^-1 A in
 // [1/d, 2]. Red-black: over-relaxation pays in 2D and 3D (I. Yavneh 1996); Jacobi: the optimum 2/(1/d + 2); Chebyshev:
-// reciprocal roots. Over-relaxation leaves errors in the colour that comes last; where one sweep follows the correction,
-// its second colour is relaxed by less: V(2,1) on cubes of cells goes from 0.041 a cycle to 0.028, on nodes from 0.044
-// to 0.029, on squares of nodes from 0.026 to 0.020, nowhere by more than a tenth the other way.
+// reciprocal roots. Over-relaxation leaves errors in the colour that comes last; where one sweep follows the
+// correction, its second colour is relaxed by less: V(2,1) on cubes of cells goes from 0.041 a cycle to 0.028, on nodes
+// from 0.044 to 0.029, on squares of nodes from 0.026 to 0.020, nowhere by more than a tenth the other way.
 static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
 {
     int dims = 0;
