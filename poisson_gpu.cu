@@ -3466,7 +3466,7 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 }
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.34, 0.78; two sweeps
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.11, 0.74; two sweeps
 // 1.16, 0.62.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
@@ -4416,7 +4416,7 @@ static __device__ inline int pgi_nearest(int i, int n, int periodic)
 
 // Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
 // multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
-// at 512^3 cells, restricted: f64 0.69 ms, f32 0.49.
+// at 512^3 cells, restricted: f64 0.65 ms, f32 0.39.
 #ifndef PGI_TILE_TUNE
 #define PGI_TILE_TUNE                                                                                                  \
     {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
@@ -4883,11 +4883,58 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         shares[q] = share;
     }
 
-    T sum[ROWS][2], following[ROWS][2];
+    // Where every window begins at an even point and has the same two or three weights, a thread's pairs of columns and
+    // rows have a coarse point each: a third column is the next lane's, a third row the next warp's.
+    const auto alike = [](const pgi_taps<T> *taps, int q, int begin) {
+        const pgi_taps<T> &t = taps[q];
+        bool same = t.first == begin + 2 * q && t.w[PGI_TAPS - 1] == 0;
+        for (int e = 0; e < PGI_TAPS - 1; e++) same = same && t.w[e] == taps[0].w[e];
+        return t.coarse < 0 || same;
+    };
+    constexpr bool MAY = !FLAT && sizeof(T) == 8;    // in f32 it costs registers that are not there
+    bool regular = MAY;
+    for (int q = p.thread; q < tuned::WIDE && regular; q += p.threads)
+        regular = q < tuned::WIDE / 2 ? alike(x_taps, q, x0) : x_taps[q].coarse < 0;
+    for (int q = p.thread; q < p.high && regular; q += p.threads)
+        regular = q < p.high / 2 ? alike(y_taps, q, y0) : y_taps[q].coarse < 0;
+    if (MAY) regular = __syncthreads_and(regular && x_taps[0].coarse >= 0 && y_taps[0].coarse >= 0) != 0;
+    const bool third_x = x_taps[0].w[2] != 0, third_y = y_taps[0].w[2] != 0;
+
+    T sum[ROWS][2], following[ROWS][2], pending = 0;
 #pragma unroll
     for (int e = 0; e < 2 * ROWS; e++) sum[e / 2][e & 1] = following[e / 2][e & 1] = 0;
     int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
+    const auto give = [&](int r, int plane, T v) {    // the coarse point of rows r and r + 1
+        const int i = x_taps[p.tx / 2].coarse, j = y_taps[(p.ty + r) / 2].coarse;
+        if (i >= 0 && j >= 0) pgi_data<T>(coarse_f)[i + j * coarse_f.sj + z_taps[plane].coarse * coarse_f.sk] = v;
+    };
+    const auto finish_regular = [&]() {
+        T line[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            line[r] = x_taps[0].w[0] * sum[r][0] + x_taps[0].w[1] * sum[r][1];
+            if (third_x) line[r] += x_taps[0].w[2] * __shfl_down_sync(0xffffffffu, sum[r][0], 1);
+#pragma unroll
+            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r += 2) {
+            T v = y_taps[0].w[0] * line[r] + y_taps[0].w[1] * line[r + 1 < ROWS ? r + 1 : r];
+            if (third_y && r + 2 < ROWS) v += y_taps[0].w[2] * line[r + 2 < ROWS ? r + 2 : r];
+            if (third_y && r + 2 == ROWS)
+                pending = v;
+            else
+                give(r, open, v);
+        }
+        if (third_y) sums[(open & 1) * size.sum + p.thread] = line[0];
+        ready = third_y ? open : -1;
+        open++;
+    };
     const auto finish = [&]() {
+        if (MAY && regular) {
+            finish_regular();
+            return;
+        }
         T *const plane = sums + (open & 1) * size.sum + p.ty * SUM_PITCH + p.tx;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -4923,7 +4970,10 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
     const auto restrict_ready = [&]() {
         if (ready < 0) return;
-        if (most <= 2)
+        if (MAY && regular)
+            give(ROWS - 2, ready,
+                 pending + y_taps[0].w[2] * sums[(ready & 1) * size.sum + (p.thread + tuned::LANES) % p.threads]);
+        else if (most <= 2)
             along_x_and_y(2);
         else if (most == 3)
             along_x_and_y(3);
@@ -9285,7 +9335,7 @@ static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs
 // Whether the sweeps before a correction leave the iterate in the other grid.
 static int pgi_smoothing_turns(const pg_solver *s, const pgi_level *l)
 {
-    return !s->by_lines && !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) &&
+    return s->levels > 1 && !s->by_lines && !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) &&
            s->ops->relax_turns(l, s->desc.nu_pre);
 }
 
