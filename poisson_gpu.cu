@@ -109,8 +109,8 @@ enum {
     PGI_SHARED_SURE = 49152,    // bytes of shared memory that every block can have
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
-    PGI_FLAT = 208,             // per axis: up to here a 2D problem is solved directly by one kernel
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
+    PGI_FLAT = 128,             // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_ALIGN = 256             // bytes
 };
 
@@ -321,11 +321,11 @@ struct pgi_series {
 // differences in the other. Else the halves are the first and the last values, or modes.
 struct pgi_fold {
     int n, folded, periodic;
-    int half[2];             // values, or modes, of each
-    int size, length;        // of a half with what fills its last tile of eight; terms of a sum
-    const void *vectors;     // orthonormal: [to modes, back][half][result][term]
-    const void *root;        // by value: the square root of its weight, then of all values the inverse; NULL: all are 1
-    const double *lambda;    // by mode, [half][mode]
+    int half[2];          // values, or modes, of each
+    int size, length;     // of a half with what fills its last tile of eight; terms of a sum
+    int pitch, bytes;     // from mode to mode of the table; of all of it
+    const void *table;    // orthonormal vectors, [half][mode][value]; then eigenvalues in double, [half][mode]
+    const void *root;     // by value: the square root of its weight, then of all values the inverse; NULL: all are 1
 };
 
 // A small 2D problem in one kernel, by a cluster of blocks. A block has some tiles of either half of both axes: rows of
@@ -335,6 +335,7 @@ struct pgi_flat {
     int tiles[2];        // of x and y that a block has of a half
     int pitch[2];        // from row to row of an array whose rows run along x, or y
     int at[4];           // bytes to what each stage reads
+    int table[2];        // and to copies of the tables; -1: none
     int memory;          // bytes of a block
     pgi_fold fold[2];    // of x and y
 };
@@ -3435,16 +3436,28 @@ static __device__ inline void pgi_tell(uint64_t there, uint64_t meeting, float v
     (void)there, (void)meeting, (void)value;
 #endif
 }
-static __device__ inline void pgi_cluster_sync()
+static __device__ inline void pgi_cluster_arrive()
 {
 #if defined(PGI_SIMT)
     __cluster_barrier_arrive();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+static __device__ inline void pgi_cluster_wait()
+{
+#if defined(PGI_SIMT)
     __cluster_barrier_wait();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #else
     __syncthreads();
 #endif
+}
+static __device__ inline void pgi_cluster_sync()
+{
+    pgi_cluster_arrive();
+    pgi_cluster_wait();
 }
 // Before a step of a loop: what follows from a mask shall be worked out again, not kept in a register each.
 static __device__ inline unsigned pgi_afresh(unsigned mask)
@@ -6313,7 +6326,7 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
     int longest = 1;
     for (int a = 0; a < 3; a++)
         longest = h->line[h->levels - 1][a]->n > longest ? h->line[h->levels - 1][a]->n : longest;
-    const int few = (d->flags & PG_DIRECT) && longest <= PGI_FLAT;
+    const int few = (d->flags & PG_DIRECT) && longest <= PGI_MODES;
     if ((few || multigrid) && h->along < 0 && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
         pgi_hierarchy_free(h);
         return NULL;
@@ -7551,25 +7564,25 @@ template <class T>
 static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, double beta, double *work)
 {
     const int n = f->n, size = f->size, known = pgi_can_transform(l);
-    const size_t elements = (size_t)(4 * size) * (size_t)f->length;
-    void *vectors, *root = NULL, *values;
-    f->vectors = pgi_take_table(arena, elements * sizeof(T), &vectors);
+    void *table, *root = NULL;
+    f->table = pgi_take_table(arena, (size_t)f->bytes, &table);
     if (!known || (n > 1 && l->node && !l->periodic && !(pgi_is_dirichlet(l, 0) && pgi_is_dirichlet(l, 1))))
         f->root = pgi_take_table(arena, 2 * (size_t)n * sizeof(T), &root);
-    f->lambda = (const double *)pgi_take_table(arena, 2 * (size_t)size * sizeof(double), &values);
-    if (!vectors) return;
-    double *const lambda = (double *)values, top = 0;
+    if (!table) return;
+    T *const vectors = (T *)table;
+    double *const lambda = (double *)(vectors + 2 * size * f->pitch);
+    double top = 0;
     const auto weight = [&](int i) {
         const int end = i == 0 ? 0 : i == n - 1 ? 1 : -1;
         return !known ? l->w[i] : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5 : 1;
     };
+    memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
     for (int i = 0; i < n; i++) top = fmax(top, weight(i));
     for (int i = 0; i < n && root; i++) {
         ((T *)root)[i] = (T)sqrt(weight(i) / top);
         ((T *)root)[n + i] = (T)sqrt(top / weight(i));
     }
-    memset(vectors, 0, elements * sizeof(T));
     for (int mode = 0; mode < 2 * size; mode++) {
         const int c = mode / size, o = mode % size, k = pgi_fold_mode(*f, c, o);
         if (o >= f->half[c]) {
@@ -7587,8 +7600,7 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
             if (place[half] < 0 || (f->folded && half != c)) continue;
             const int i = f->folded ? place[0] : place[half];
             const T v = (T)(known ? pgi_mode_value(l, k, i) * sqrt(weight(i) / norm) : rows[k * n + i]);
-            ((T *)vectors)[mode * f->length + q % f->length] = v;
-            ((T *)vectors)[(2 * size + q) * f->length + mode % f->length] = v;
+            vectors[mode * f->pitch + q % f->length] = v;
         }
     }
 }
@@ -8468,51 +8480,57 @@ static int pgi_is_on_chip(const pg_solver *s, int axis)
 // them finds goes at once, transposed, to the block that has the other axis' rows. Both axes are folded on the way in.
 // The code is short, and runs four times: one solve takes about as long as to fetch it.
 
-// Adds up tile o of both halves of the results, of the two tiles of rows that begin at x. Lane 4 g + t has results
-// 2 t and 2 t + 1 of rows g.
-template <class T> static __device__ inline void pgi_fold_product(const pgi_fold &f, int back, const T *x, int pitch,
-                                                                  int o, T (&sum)[2][2][2])
+// Adds up tile o of both halves of the results, of the two tiles of rows that begin at x. v: the table. Lane 4 g + t
+// has results 2 t and 2 t + 1 of rows g.
+template <class T> static __device__ inline void pgi_fold_product(const pgi_fold &f, int back, const T *v, const T *x,
+                                                                  int pitch, int o, T (&sum)[2][2][2])
 {
-    const int g = ((int)threadIdx.x & 31) >> 2, t = (int)threadIdx.x & 3, length = f.length, half = f.size * length;
-    const T *const a = x + g * pitch, *const v = (const T *)f.vectors + (back ? 2 * half : 0) + o * length;
-    const int apart = f.folded ? f.size : 0;
+    const int g = ((int)threadIdx.x & 31) >> 2, t = (int)threadIdx.x & 3, apart = f.folded ? f.size : 0;
+    const int down = back ? f.pitch : 1, right = back ? 1 : f.pitch;    // from term to term and result to result
+    const int half = f.size * (back && !f.folded ? 1 : f.pitch);
+    const T *a = x + g * pitch, *b = v + o * right;
     int done = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    if constexpr (sizeof(T) == sizeof(double)) {    // tensor units: four terms of a tile of 8 by 8, rounded as ever
-        const T *const b = v + g * length;
-        done = length;
+    if constexpr (sizeof(T) == sizeof(double)) {    // tensor units, which round as ever
+        const T *p = a + t, *q = b + g * right + t * down;
+        done = f.length;
 #pragma unroll 2
-        for (int k = 0; k < length; k += 8) {
-            pgi_complex<T> left[2][2], right[2];
+        for (int k = 0; k < f.length; k += 8, p += 8, q += 8 * down) {
             PGI_UNROLLED
-            for (int q = 0; q < 4; q++) {
-                left[q >> 1][q & 1] = *(const pgi_complex<T> *)(a + (q >> 1) * 8 * pitch + (q & 1) * apart + k + 2 * t);
-                if (q < 2) right[q] = *(const pgi_complex<T> *)(b + q * half + k + 2 * t);
-            }
-            PGI_UNROLLED
-            for (int q = 0; q < 8; q++) {    // terms 2 t, then 2 t + 1
-                T(&c)[2] = sum[q >> 1 & 1][q & 1];
-                const pgi_complex<T> l = left[q >> 1 & 1][q & 1], r = right[q & 1];
-                asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                             : "+d"(c[0]), "+d"(c[1])
-                             : "d"(q < 4 ? l.x : l.y), "d"(q < 4 ? r.x : r.y));
+            for (int h = 0; h < 2; h++) {
+                T(&c)[2][2][2] = sum;
+                const T *const m = p + h * apart, r[2] = {q[h * half], q[h * half + 4 * down]};
+                const T l[2][2] = {{m[0], m[4]}, {m[8 * pitch], m[8 * pitch + 4]}};
+#if __CUDA_ARCH__ >= 900
+                asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+                             "{%8, %9}, {%0, %1, %2, %3};"
+                             : "+d"(c[0][h][0]), "+d"(c[0][h][1]), "+d"(c[1][h][0]), "+d"(c[1][h][1])
+                             : "d"(l[0][0]), "d"(l[1][0]), "d"(l[0][1]), "d"(l[1][1]), "d"(r[0]), "d"(r[1]));
+#else
+                PGI_UNROLLED
+                for (int e = 0; e < 4; e++)
+                    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                                 : "+d"(c[e & 1][h][0]), "+d"(c[e & 1][h][1])
+                                 : "d"(l[e & 1][e >> 1]), "d"(r[e >> 1]));
+#endif
             }
         }
     }
 #endif
-    const T *const b = v + 2 * t * length;
-    for (int k = done; k < length; k += PGI_COLUMNS) {
-        pgi_abreast<T> left[2][2], right[2][2];
+    b += 2 * t * right;
+    for (int k = done; k < f.length; k += PGI_COLUMNS, a += PGI_COLUMNS, b += PGI_COLUMNS * down) {
+        pgi_abreast<T> left[2][2];
         PGI_UNROLLED
-        for (int q = 0; q < 4; q++) {
-            left[q >> 1][q & 1] = *(const pgi_abreast<T> *)(a + (q >> 1) * 8 * pitch + (q & 1) * apart + k);
-            right[q >> 1][q & 1] = *(const pgi_abreast<T> *)(b + (q >> 1) * half + (q & 1) * length + k);
-        }
+        for (int q = 0; q < 4; q++)
+            left[q >> 1][q & 1] = *(const pgi_abreast<T> *)(a + (q >> 1) * 8 * pitch + (q & 1) * apart);
         PGI_UNROLLED
         for (int r = 0; r < PGI_COLUMNS; r++) {
             PGI_UNROLLED
-            for (int q = 0; q < 8; q++)
-                sum[q >> 2][q >> 1 & 1][q & 1] += left[q >> 2][q >> 1 & 1].v[r] * right[q >> 1 & 1][q & 1].v[r];
+            for (int q = 0; q < 4; q++) {
+                const T w = b[(q >> 1) * half + (q & 1) * right + r * down];
+                sum[0][q >> 1][q & 1] += left[0][q >> 1].v[r] * w;
+                sum[1][q >> 1][q & 1] += left[1][q >> 1].v[r] * w;
+            }
         }
     }
 }
@@ -8569,8 +8587,17 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
         else
             __syncthreads();
     };
-    // Those of y, if they are others, come later.
-    pgi_modes_fetch((const T *)fx.vectors, 4 * fx.size, fx.length, 0, fx.length);
+    const char *const table_x = flat.table[0] < 0 ? (const char *)fx.table : memory + flat.table[0],
+                      *const table_y = flat.table[1] < 0 ? (const char *)fy.table : memory + flat.table[1];
+    if (flat.blocks > 1) pgi_cluster_arrive();
+    PGI_ROLLED
+    for (int q = 0; q < 2; q++) {
+        const pgi_fold &f = flat.fold[q];
+        if (flat.table[q] >= 0 && (q == 0 || flat.table[1] != flat.table[0]))
+            for (int e = 16 * (int)threadIdx.x; e < f.bytes; e += 16 * PGI_BLOCK)
+                pgi_copy_async<16, 1>(memory + flat.table[q] + e, (const char *)f.table + e);
+    }
+    pgi_copy_commit();
     pgi_await();
     const double alpha = state->alpha;
     {
@@ -8606,7 +8633,9 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
             for (int q = 0; q < 4; q++) to_row[(q >> 1) * 8 * flat.pitch[0] + (q & 1) * fx.size] = v[q >> 1][q & 1];
         }
     }
-    meet();    // and all blocks are there
+    pgi_copy_wait<0>();
+    __syncthreads();
+    if (flat.blocks > 1) pgi_cluster_wait();    // all blocks are there
 
     PGI_ROLLED
     for (int stage = 0; stage < 4; stage++) {
@@ -8627,14 +8656,17 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
             const int o = 8 * (item - tile * wide);
             if (row >= other.size) break;
             T sum[2][2][2] = {};
-            pgi_fold_product<T>(f, stage > 1, in + 16 * tile * pitch, pitch, o, sum);
+            pgi_fold_product<T>(f, stage > 1, (const T *)(axis ? table_y : table_x), in + 16 * tile * pitch, pitch, o,
+                                sum);
             if (stage == 1) {    // rows are modes of x, results those of y
+                const double *const lambda_x = (const double *)(table_x + fx.bytes) - 2 * fx.size,
+                                    *const lambda_y = (const double *)(table_y + fy.bytes) - 2 * fy.size;
                 int lost = 0;
                 PGI_UNROLLED
                 for (int q = 0; q < 4; q++) {
                     const int y = q >> 1, x = q & 1, mode = x * f.size + o + 2 * t;
-                    const double lambda = other.lambda[y * other.size + row];
-                    const pgi_complex<double> own = *(const pgi_complex<double> *)(f.lambda + mode);
+                    const double lambda = lambda_x[y * fx.size + row];
+                    const pgi_complex<double> own = *(const pgi_complex<double> *)(lambda_y + mode);
                     *(pgi_complex<T> *)(out + (16 * tile + 8 * y + g) * pitch + mode) =
                         pgi_complex_of(pgi_quotient(sum[y][x][0], lambda + own.x, alpha, &lost),
                                        pgi_quotient(sum[y][x][1], lambda + own.y, alpha, &lost));
@@ -8698,7 +8730,7 @@ template <class T> static void pgi_cuda_flat(pg_solver *s, const pgi_level *, pg
     PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, s->direct.flat, from, to, s->state, controlled));
 }
 
-static pgi_fold pgi_fold_of(const pgi_line *l)
+static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
 {
     pgi_fold f;
     memset(&f, 0, sizeof f);
@@ -8708,20 +8740,23 @@ static pgi_fold pgi_fold_of(const pgi_line *l)
     const int first = f.folded ? n - (n - (l->periodic ? 1 : 0)) / 2 : (n + 1) / 2;
     f.size = (first + 7) & ~7;
     f.length = f.folded ? f.size : 2 * f.size;
+    f.pitch = f.length + 4;    // no two threads meet in a bank
+    f.bytes = 2 * f.size * (f.pitch * (int)element + (int)sizeof(double));
     f.half[0] = f.folded ? first : n < f.size ? n : f.size;
     f.half[1] = n - f.half[0];
     return f;
 }
 
-// Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs.
-static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
+// Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs at least. same:
+// the axes are alike.
+static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int same, int blocks)
 {
     const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     int64_t most = 0;
     flat->blocks = blocks;
     for (int a = 0; a < 2; a++) {
         flat->tiles[a] = (flat->fold[a].size / 8 + blocks - 1) / blocks;
-        flat->pitch[a] = 2 * flat->fold[a].size + 8;    // fewer threads meet in a bank
+        flat->pitch[a] = 2 * flat->fold[a].size + 4;
     }
     for (int a = 0; a < 2; a++) {
         const int64_t bytes = element * 16 * flat->tiles[1 - a] * flat->pitch[a];
@@ -8730,8 +8765,12 @@ static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
     // Others may be a stage ahead in the second, and write to the first again while the third is read.
     const int place[4] = {0, 1, blocks > 1 ? 2 : 0, blocks > 1 ? 0 : 1};
     for (int q = 0; q < 4; q++) flat->at[q] = (int)(place[q] * most);
-    flat->memory = (int)((blocks > 1 ? 3 : 2) * most);
-    return (blocks > 1 ? 3 : 2) * most;
+    const int64_t arrays = (blocks > 1 ? 3 : 2) * most;
+    const int64_t tables = flat->fold[0].bytes + (same ? 0 : flat->fold[1].bytes), room = s->shared_limit - arrays;
+    flat->table[0] = tables <= room ? (int)arrays : -1;
+    flat->table[1] = tables <= room ? (int)(arrays + (same ? 0 : flat->fold[0].bytes)) : -1;
+    flat->memory = (int)(arrays + (tables <= room ? tables : 0));
+    return arrays;
 }
 
 // Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
@@ -8740,15 +8779,22 @@ static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
 {
     pgi_flat *flat = &s->direct.flat;
     const int cluster = s->clusters ? 16 : 1;
-    if (!line[1]->absent || s->work.n[0] > PGI_FLAT || s->work.n[2] > PGI_FLAT) return 0;
-    flat->fold[0] = pgi_fold_of(line[0]);
-    flat->fold[1] = pgi_fold_of(line[2]);
+    if (!line[1]->absent) return 0;
+    const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const int same = pgi_line_equal(line[0], line[2]);
+    flat->fold[0] = pgi_fold_of(line[0], element);
+    flat->fold[1] = pgi_fold_of(line[2], element);
+    int most = PGI_FLAT;
+    for (int a = 0; a < 3; a += 2)
+        if (pgi_is_transformed(s, a) && !pgi_is_on_chip(s, a) && flat->fold[0].folded && flat->fold[1].folded)
+            most = 2 * PGI_FLAT;
+    if (s->work.n[0] > most || s->work.n[2] > most) return 0;
     const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
                                                                    : (const void *)pgi_flat_kernel<double>;
     const int tiles = (flat->fold[0].size > flat->fold[1].size ? flat->fold[0].size : flat->fold[1].size) / 8;
     int best = 0;
     for (int blocks = 1; blocks <= cluster; blocks *= 2) {
-        if (pgi_cut_flat(s, flat, blocks) > s->shared_limit) continue;
+        if (pgi_cut_flat(s, flat, same, blocks) > s->shared_limit) continue;
         if (best && (best >= tiles || (int64_t)blocks * s->together > s->multiprocessors)) break;
         best = blocks;
     }
@@ -8759,12 +8805,12 @@ static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
     for (; best > 1; best /= 2) {    // what the device can really run
         cudaLaunchAttribute attribute[2];
         int clusters = 0;
-        if (pgi_cut_flat(s, flat, best) > s->shared_limit) return flat->blocks = 0;
+        if (pgi_cut_flat(s, flat, same, best) > s->shared_limit) return flat->blocks = 0;
         const cudaLaunchConfig_t config = pgi_flat_config(s, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
-    if (pgi_cut_flat(s, flat, 1) > s->shared_limit) return flat->blocks = 0;
+    if (pgi_cut_flat(s, flat, same, 1) > s->shared_limit) return flat->blocks = 0;
     return 1;
 }
 
