@@ -6685,7 +6685,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
 // columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch, and
 // two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between
-// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once.
+// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once,
+// and small problems multiply with the eigenvectors of all axes: planes in one kernel, others by the exact solver.
 
 // A place is i, j, k and the problem.
 static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[4])
