@@ -111,8 +111,8 @@ enum {
     PGI_SHARED_SURE = 49152,    // bytes of shared memory that every block can have
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
-    PGI_FLAT = 208,             // per axis: up to here a 2D problem is solved directly by one kernel
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
+    PGI_FLAT = 128,             // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_ALIGN = 256             // bytes
 };
 
@@ -274,7 +274,7 @@ struct pgi_level {
     pgi_grid u, f, t;    // t: takes turns with u, or holds a residual
     void *plane[6];      // boundary data in the level's precision, where it has its own
     const pgi_faces *faces;
-    pgi_modes<double> modes64;    // of the coarsest one
+    pgi_modes<double> modes64;    // of one that is solved exactly
     pgi_modes<float> modes32;
     pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
 };
@@ -293,6 +293,7 @@ enum pgi_control_step {
     PGI_COUNT,
     PGI_SET_SHIFT,
     PGI_CANCEL,
+    PGI_LAST,    // count and end
     PGI_END
 };
 
@@ -320,29 +321,26 @@ struct pgi_series {
 
 // The eigenvectors of an axis as a matrix, for products in place of fast transforms. Where both ends are alike, an
 // eigenvector is symmetric or antisymmetric: sums of mirror images have coefficients in one half of the modes,
-// differences in the other. Else the halves are those of the result, from all values. Modes of half 0 come first.
+// differences in the other. Else the halves are the first and the last values, or modes.
 struct pgi_fold {
     int n, folded, periodic;
-    int half[2], first[2], length[2];    // results of each half; where its input begins and how long it is
-    int pitch, elements;
-    int at[2][2];             // forward and backward, by half: where its part of the vectors begins
-    const void *vectors;      // rows by value, columns by mode
-    const double *lambda;     // by mode, as the modes are ordered here
-    const double *inverse;    // by mode: 1 over the square of the norm
-    double end[2];            // weights of values 0 and n-1
+    int half[2];          // values, or modes, of each
+    int size, length;     // of a half with what fills its last tile of eight; terms of a sum
+    int pitch, bytes;     // from mode to mode of the table; of all of it
+    const void *table;    // orthonormal vectors, [half][mode][value]; then eigenvalues in double, [half][mode]
+    const void *root;     // by value: the square root of its weight, then of all values the inverse; NULL: all are 1
 };
 
-// A small 2D problem in one kernel, by a cluster of blocks.
+// A small 2D problem in one kernel, by a cluster of blocks. A block has some tiles of either half of both axes: rows of
+// an array for products along the other one.
 struct pgi_flat {
-    int blocks;           // of a cluster; 0: not so
-    int along, across;    // the axis of the products and that of elimination (or of further products)
-    int rows, modes;      // a block's, of all along `across`, and of those along `along`
-    int pitch, width;     // from row to row of its two arrays
-    int parts;            // of a line
-    int second, marks;    // bytes to the second array, and to the marks
-    int table[2];         // and to the copies of the vectors
-    int memory;           // bytes of a block
-    pgi_fold fold[2];     // of along and across
+    int blocks;          // of a cluster; 0: not so
+    int tiles[2];        // of x and y that a block has of a half
+    int pitch[2];        // from row to row of an array whose rows run along x, or y
+    int at[4];           // bytes to what each stage reads
+    int table[2];        // and to copies of the tables; -1: none
+    int memory;          // bytes of a block
+    pgi_fold fold[2];    // of x and y
 };
 
 struct pgi_direct {
@@ -351,6 +349,7 @@ struct pgi_direct {
     pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
     int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
+    int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
@@ -1096,10 +1095,12 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_COUNT:
+    case PGI_LAST:
         st->iterations += argument;
         st->inner = st->next_check - st->iterations;
         if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
         if (st->resonant && st->history_count == 0) pgi_finish(st, PG_RESONANCE);
+        if (step == PGI_LAST) st->end_ns = now;
         break;
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
@@ -2160,13 +2161,37 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level 
                                    u.sk, add);
 }
 
+// a / b, where b is neither 0 nor near the ends of the range of numbers.
+static PGI_HD inline double pgi_ratio(double a, double b)
+{
+#ifdef __CUDA_ARCH__
+    double r;    // free of branches, so that several go side by side
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(b));
+    r = fma(fma(-b, r, 1.0), r, r);
+    r = fma(fma(-b, r, 1.0), r, r);
+    const double q = a * r;
+    return fma(fma(-b, q, a), r, q);
+#else
+    return a / b;
+#endif
+}
+
+// A coefficient divided by its eigenvalue, sum + alpha; 0 where that is exactly 0, for the constant of a singular
+// problem, or 0 to round-off. sum: of the eigenvalues of the axes.
+template <class T> static PGI_HD inline T pgi_quotient(T value, double sum, double alpha, int *resonant)
+{
+    const double total = sum + alpha;
+    const int lost = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
+    if (lost) *resonant = 1;
+    return lost || total == 0 ? (T)0 : (T)pgi_ratio((double)value, total);
+}
+
 // The exact solver (fast diagonalisation; Lynch, Rice, Thomas 1964): u += V (lambda_x + lambda_y + lambda_z + alpha)^-1
 // V^T W r, one product with a matrix an axis and way.
 template <class T>
-static PGI_HD inline T pgi_mode_divide(const pgi_modes<T> &m, double alpha, T value, int i, int j, int k)
+static PGI_HD inline T pgi_mode_divide(const pgi_modes<T> &m, double alpha, T value, int i, int j, int k, int *resonant)
 {
-    const double sum = m.value[0][i] + m.value[1][j] + m.value[2][k] + alpha;
-    return sum == 0 ? 0 : (T)((double)value / sum);    // exactly 0: the constant of a singular problem
+    return pgi_quotient(value, m.value[0][i] + m.value[1][j] + m.value[2][k], alpha, resonant);
 }
 
 // The residual at a point, of arrays that begin at u and f; u NULL: the right-hand side.
@@ -2228,7 +2253,8 @@ static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu
     for (int a = 0; a < 3; a++) pgi_cpu_modes_product(l, work, a, m.to[a]);
     pgi_cpu_rows(l, [&](int j, int k) {
         T *const row = t + j * work.sj + k * work.sk;
-        for (int i = 0; i < nx; i++) row[i] = pgi_mode_divide(m, s->state->alpha, row[i], i, j, k);
+        int resonant;    // alpha is not negative
+        for (int i = 0; i < nx; i++) row[i] = pgi_mode_divide(m, s->state->alpha, row[i], i, j, k, &resonant);
     });
     for (int a = 2; a >= 0; a--) pgi_cpu_modes_product(l, work, a, m.from[a]);
     if (work.base == gu.base) return;
@@ -3139,7 +3165,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
 
 // Computes out = A^-1 in, in modes along x and y, for some columns a block; out may be in
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
-    pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns)
+    pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns, pgi_state *state)
 {
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, plane = nx * b.axis[1].n, nz = b.axis[2].n;
@@ -3158,7 +3184,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     __syncthreads();
     pgi_modes_product(m.to[2], nz, nz, 0, nz, points, count, partial, [&](int mode, int c, T v) {
         const int at = first + c, j = pgi_small_quotient(at, per_x);
-        modes[mode * pitch + c] = pgi_mode_divide(m, b.state->alpha, v, at - j * nx, j, mode);
+        modes[mode * pitch + c] = pgi_mode_divide(m, state->alpha, v, at - j * nx, j, mode, &state->resonant);
     });
     pgi_modes_product(m.from[2], nz, nz, 0, nz, modes, count, partial,
                       [&](int k, int c, T v) { out[first + c + (int64_t)k * plane] = v; });
@@ -3414,16 +3440,28 @@ static __device__ inline void pgi_tell(uint64_t there, uint64_t meeting, float v
     (void)there, (void)meeting, (void)value;
 #endif
 }
-static __device__ inline void pgi_cluster_sync()
+static __device__ inline void pgi_cluster_arrive()
 {
 #if defined(PGI_SIMT)
     __cluster_barrier_arrive();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+static __device__ inline void pgi_cluster_wait()
+{
+#if defined(PGI_SIMT)
     __cluster_barrier_wait();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #else
     __syncthreads();
 #endif
+}
+static __device__ inline void pgi_cluster_sync()
+{
+    pgi_cluster_arrive();
+    pgi_cluster_wait();
 }
 // Before a step of a loop: what follows from a mask shall be worked out again, not kept in a register each.
 static __device__ inline unsigned pgi_afresh(unsigned mask)
@@ -3470,7 +3508,7 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 }
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.34, 0.78; two sweeps
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.11, 0.74; two sweeps
 // 1.16, 0.62.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
@@ -4420,7 +4458,7 @@ static __device__ inline int pgi_nearest(int i, int n, int periodic)
 
 // Columns and most rows of a tile, rows of a thread (2D: pairs of columns), planes under way, blocks that a
 // multiprocessor must be able to hold: f64, f32, 2D. Where shared memory is scarce tiles are lower. Measured on an H200
-// at 512^3 cells, restricted: f64 0.69 ms, f32 0.49.
+// at 512^3 cells, restricted: f64 0.65 ms, f32 0.39.
 #ifndef PGI_TILE_TUNE
 #define PGI_TILE_TUNE                                                                                                  \
     {64, 32, 4, 2, 1}, {64, 32, 4, 2, 2}, { 512, 1, 2, 3, 3 }
@@ -4887,11 +4925,58 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         shares[q] = share;
     }
 
-    T sum[ROWS][2], following[ROWS][2];
+    // Where every window begins at an even point and has the same two or three weights, a thread's pairs of columns and
+    // rows have a coarse point each: a third column is the next lane's, a third row the next warp's.
+    const auto alike = [](const pgi_taps<T> *taps, int q, int begin) {
+        const pgi_taps<T> &t = taps[q];
+        bool same = t.first == begin + 2 * q && t.w[PGI_TAPS - 1] == 0;
+        for (int e = 0; e < PGI_TAPS - 1; e++) same = same && t.w[e] == taps[0].w[e];
+        return t.coarse < 0 || same;
+    };
+    constexpr bool MAY = !FLAT && sizeof(T) == 8;    // in f32 it costs registers that are not there
+    bool regular = MAY;
+    for (int q = p.thread; q < tuned::WIDE && regular; q += p.threads)
+        regular = q < tuned::WIDE / 2 ? alike(x_taps, q, x0) : x_taps[q].coarse < 0;
+    for (int q = p.thread; q < p.high && regular; q += p.threads)
+        regular = q < p.high / 2 ? alike(y_taps, q, y0) : y_taps[q].coarse < 0;
+    if (MAY) regular = __syncthreads_and(regular && x_taps[0].coarse >= 0 && y_taps[0].coarse >= 0) != 0;
+    const bool third_x = x_taps[0].w[2] != 0, third_y = y_taps[0].w[2] != 0;
+
+    T sum[ROWS][2], following[ROWS][2], pending = 0;
 #pragma unroll
     for (int e = 0; e < 2 * ROWS; e++) sum[e / 2][e & 1] = following[e / 2][e & 1] = 0;
     int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
+    const auto give = [&](int r, int plane, T v) {    // the coarse point of rows r and r + 1
+        const int i = x_taps[p.tx / 2].coarse, j = y_taps[(p.ty + r) / 2].coarse;
+        if (i >= 0 && j >= 0) pgi_data<T>(coarse_f)[i + j * coarse_f.sj + z_taps[plane].coarse * coarse_f.sk] = v;
+    };
+    const auto finish_regular = [&]() {
+        T line[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            line[r] = x_taps[0].w[0] * sum[r][0] + x_taps[0].w[1] * sum[r][1];
+            if (third_x) line[r] += x_taps[0].w[2] * __shfl_down_sync(0xffffffffu, sum[r][0], 1);
+#pragma unroll
+            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r += 2) {
+            T v = y_taps[0].w[0] * line[r] + y_taps[0].w[1] * line[r + 1 < ROWS ? r + 1 : r];
+            if (third_y && r + 2 < ROWS) v += y_taps[0].w[2] * line[r + 2 < ROWS ? r + 2 : r];
+            if (third_y && r + 2 == ROWS)
+                pending = v;
+            else
+                give(r, open, v);
+        }
+        if (third_y) sums[(open & 1) * size.sum + p.thread] = line[0];
+        ready = third_y ? open : -1;
+        open++;
+    };
     const auto finish = [&]() {
+        if (MAY && regular) {
+            finish_regular();
+            return;
+        }
         T *const plane = sums + (open & 1) * size.sum + p.ty * SUM_PITCH + p.tx;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -4927,7 +5012,10 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
     const auto restrict_ready = [&]() {
         if (ready < 0) return;
-        if (most <= 2)
+        if (MAY && regular)
+            give(ROWS - 2, ready,
+                 pending + y_taps[0].w[2] * sums[(ready & 1) * size.sum + (p.thread + tuned::LANES) % p.threads]);
+        else if (most <= 2)
             along_x_and_y(2);
         else if (most == 3)
             along_x_and_y(3);
@@ -6102,7 +6190,7 @@ static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u
     PGI_LAUNCH_EARLY(s, bands * share.parts, threads, partial + bytes_to(share.parts), pgi_modes_to_kernel<T>, b, m,
                      from_zero ? pgi_no_grid() : u, rhs, modes, share);
     PGI_LAUNCH_EARLY(s, (plane + columns - 1) / columns, threads, partial + 2 * nz * columns * element,
-                     pgi_modes_solve_kernel<T>, b, m, (const T *)modes, solved, columns);
+                     pgi_modes_solve_kernel<T>, b, m, (const T *)modes, solved, columns, s->state);
     PGI_LAUNCH_EARLY(s, bands * share.parts, threads, partial + bytes_from(share.parts), pgi_modes_from_kernel<T>, b, m,
                      (const T *)solved, u, !from_zero, share);
 }
@@ -6230,7 +6318,7 @@ struct pgi_hierarchy {
     pgi_line own[3 * PGI_MAX_LEVELS];
     pgi_line *line[PGI_MAX_LEVELS][3];
     int coarsened[PGI_MAX_LEVELS][3];
-    double *work;    // for the modes of the coarsest level
+    double *work;    // for the modes of the coarsest level, or of a small PG_DIRECT
 };
 
 static void pgi_hierarchy_free(pgi_hierarchy *h)
@@ -6350,7 +6438,8 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
     int longest = 1;
     for (int a = 0; a < 3; a++)
         longest = h->line[h->levels - 1][a]->n > longest ? h->line[h->levels - 1][a]->n : longest;
-    if (multigrid && h->along < 0 && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
+    const int few = (d->flags & PG_DIRECT) && longest <= PGI_MODES;
+    if ((few || multigrid) && h->along < 0 && !(h->work = (double *)malloc(pgi_eigen_work(longest) * sizeof(double)))) {
         pgi_hierarchy_free(h);
         return NULL;
     }
@@ -6622,9 +6711,10 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         host_faces[l] = (pgi_faces *)host;
     }
     if (s->by_lines) pgi_layout_lines(s, h, arena);
-    if (s->multigrid && !s->by_lines && single)
+    const int exact = s->direct.exact || (s->multigrid && !s->by_lines);
+    if (exact && single)
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes32);
-    else if (s->multigrid && !s->by_lines)
+    else if (exact)
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
     if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
     if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
@@ -6646,7 +6736,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
     if (s->is_direct) pgi_layout_direct(s, arena);
     if (s->by_lines) pgi_layout_line_work(s, h, arena);
-    if (s->multigrid || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
+    if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
         scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
     const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
     for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
@@ -6707,7 +6797,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // u itself is the working grid: a transform takes columns of the right-hand side or of u and writes columns of u. All
 // columns along an axis are numbered, the lower one of the other axes first, then problem after problem of a batch, and
 // two neighbours make a pair: odd counts of rows need no care. A transform is complex transforms of pairs, between
-// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once.
+// steps before and steps after. On a GPU the last uniform axis of a 3D problem is transformed there and back at once,
+// and small problems multiply with the eigenvectors of all axes: planes in one kernel, others by the exact solver.
 
 // A place is i, j, k and the problem.
 static PGI_HD inline void pgi_column_place(const int n[3], int axis, int64_t column, int at[4])
@@ -7233,7 +7324,7 @@ static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu,
                 own->l = z, own->v = -row.upper, own->s = s, own->r = r;
                 continue;
             }
-            inverse = 1 / (z + s - row.upper);
+            inverse = pgi_ratio(1, z + s - row.upper);
             if (q == 0) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
             x[k * c.stride] = (T)r;
             if (!CUT) continue;
@@ -7272,7 +7363,7 @@ static PGI_HD inline void pgi_line_up(const pgi_axis<double> &axis, double mu, i
                 s = row.reaction + mu;
                 z = CUT ? -row.lower : 0;
             }
-            inverse[q] = 1 / (z + s - row.upper);
+            inverse[q] = pgi_ratio(1, z + s - row.upper);
             to_before[q] = z;
         }
         PGI_UNROLLED
@@ -7657,7 +7748,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
 #if PGI_GPU
     if (s->cuda) {
-        if (pgi_plan_flat(s, line)) return s->failed;
+        d->exact = !line[1]->absent && (s->mixed || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES);
+        if (d->exact || pgi_plan_flat(s, line)) return s->failed;
         return pgi_plan_cufft(s, text);
     }
 #endif
@@ -7666,11 +7758,12 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
 
 // ---- small 2D problems: their plan ----
 
-// The values whose sum and difference are number q of the inputs of half 0 and 1; equal where a value is its own image.
-static PGI_HD inline void pgi_fold_place(const pgi_fold &f, int q, int *a, int *b)
+// The values that make up number o of both halves; -1: none.
+static PGI_HD inline void pgi_fold_place(const pgi_fold &f, int o, int place[2])
 {
-    *a = !f.folded || !f.periodic ? q : q < f.half[1] ? q + 1 : q == f.half[1] ? 0 : f.n / 2;
-    *b = f.folded && q < f.half[1] ? f.n - 1 - q : *a;
+    const int first = !f.folded || !f.periodic ? o : o < f.half[1] ? o + 1 : o == f.half[1] ? 0 : f.n / 2;
+    place[0] = o < f.half[0] ? first : -1;
+    place[1] = o >= f.half[1] ? -1 : f.folded ? f.n - 1 - o : f.half[0] + o;
 }
 
 // Number o of the modes of a half, as pgi_mode_angle counts.
@@ -7692,31 +7785,59 @@ static double pgi_mode_value(const pgi_line *l, int k, int i)
     return sine ? -root.y : root.x;
 }
 
-template <class T>
-static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, const double *eigenvalue)
+static double pgi_mode_eigenvalue(const pgi_line *l, int k)
 {
-    void *lambda, *inverse, *vectors;
-    f->lambda = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &lambda);
-    f->inverse = (const double *)pgi_take_table(arena, (size_t)f->n * sizeof(double), &inverse);
-    f->vectors = pgi_take_table(arena, (size_t)f->elements * sizeof(T), &vectors);
-    if (!lambda) return;
-    for (int c = 0; c < 2; c++)
-        for (int o = 0; o < f->half[c]; o++) {
-            const int k = pgi_fold_mode(*f, c, o), mode = c * f->half[0] + o;
-            double norm = 0;
-            for (int i = 0; i < f->n; i++) {
-                const double v = pgi_mode_value(l, k, i);
-                norm += (i == 0 ? f->end[0] : i == f->n - 1 ? f->end[1] : 1) * v * v;
-            }
-            ((double *)lambda)[mode] = eigenvalue[k];
-            ((double *)inverse)[mode] = 2 / rint(2 * norm);    // of half the intervals, or all of them
-            T *const v = (T *)vectors + f->at[0][c] + o;
-            for (int q = 0; q < f->length[c]; q++) {
-                int a, b;
-                pgi_fold_place(*f, q, &a, &b);
-                v[q * f->pitch] = (T)pgi_mode_value(l, k, a);
-            }
+    double row[4], p, q;
+    pgi_line_row(l, 0, row);
+    pgi_mode_angle(l, k, &p, &q);
+    const double root = 2 * sin(3.14159265358979323846 * (p / q)) / l->h;
+    return l->n == 1 ? row[3] : root * root;
+}
+
+// work: for the eigenvectors that have no formula.
+template <class T>
+static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, double beta, double *work)
+{
+    const int n = f->n, size = f->size, known = pgi_can_transform(l);
+    void *table, *root = NULL;
+    f->table = pgi_take_table(arena, (size_t)f->bytes, &table);
+    if (!known || (n > 1 && l->node && !l->periodic && !(pgi_is_dirichlet(l, 0) && pgi_is_dirichlet(l, 1))))
+        f->root = pgi_take_table(arena, 2 * (size_t)n * sizeof(T), &root);
+    if (!table) return;
+    T *const vectors = (T *)table;
+    double *const lambda = (double *)(vectors + 2 * size * f->pitch);
+    double top = 0;
+    const auto weight = [&](int i) {
+        const int end = i == 0 ? 0 : i == n - 1 ? 1 : -1;
+        return !known ? l->w[i] : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5 : 1;
+    };
+    memset(table, 0, (size_t)f->bytes);
+    const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
+    for (int i = 0; i < n; i++) top = fmax(top, weight(i));
+    for (int i = 0; i < n && root; i++) {
+        ((T *)root)[i] = (T)sqrt(weight(i) / top);
+        ((T *)root)[n + i] = (T)sqrt(top / weight(i));
+    }
+    for (int mode = 0; mode < 2 * size; mode++) {
+        const int c = mode / size, o = mode % size, k = pgi_fold_mode(*f, c, o);
+        if (o >= f->half[c]) {
+            lambda[mode] = 1e300;    // what fills up is 0 and stays so
+            continue;
         }
+        double norm = 0;
+        for (int i = 0; i < n && known; i++) norm += weight(i) * pgi_mode_value(l, k, i) * pgi_mode_value(l, k, i);
+        if (known) lambda[mode] = beta * pgi_mode_eigenvalue(l, k);
+        norm = rint(2 * norm) / 2;    // half the intervals, or all of them
+        for (int q = 0; q < 2 * size; q++) {
+            const int half = q / size;
+            int place[2];
+            pgi_fold_place(*f, q % size, place);
+            if (place[half] < 0 || (f->folded && half != c)) continue;
+            const int i = f->folded ? place[0] : place[half];
+            const T v = (T)(known ? pgi_mode_value(l, k, i) * sqrt(weight(i) / norm) : rows[k * n + i]);
+            vectors[mode * f->pitch + q % f->length] = v;
+        }
+    }
 }
 
 // Twiddles and roots of unity are made in f64 and then rounded.
@@ -7724,18 +7845,19 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
 {
     pgi_direct *d = &s->direct;
     pgi_line *const *line = h->line[0];
-    for (int a = 0; a < 3; a++) {
+    for (int q = 0; q < 2 && d->flat.blocks; q++) {
+        pgi_fold *const f = d->flat.fold;
+        if (q > 0 && pgi_line_equal(line[0], line[2]))
+            f[1] = f[0];
+        else
+            pgi_layout_fold<T>(arena, &f[q], line[2 * q], s->work.beta, h->work);
+    }
+    for (int a = 0; a < 3 && !d->flat.blocks && !d->exact; a++) {
         const int n = line[a]->n;
-        void *host, *lambda;
+        void *host;
         d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
-        for (int k = 0; k < n && host && a != d->lines.line; k++) {
-            double row[4], p, q;
-            pgi_line_row(line[a], 0, row);
-            pgi_mode_angle(line[a], k, &p, &q);
-            const double root = 2 * sin(3.14159265358979323846 * (p / q)) / line[a]->h;
-            ((double *)host)[k] = s->work.beta * (n == 1 ? row[3] : root * root);
-        }
-        lambda = host;
+        for (int k = 0; k < n && host && a != d->lines.line; k++)
+            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], k);
         if (a == d->lines.line) {
             void *rows, *weights;
             void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
@@ -7750,12 +7872,6 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
                 d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
                 d->lines.volume += line[a]->w[i];
             }
-        }
-        if (d->flat.blocks) {
-            for (int q = 0; q < 2; q++)
-                if (a == (q ? d->flat.across : d->flat.along) && a != d->lines.line)
-                    pgi_layout_fold<T>(arena, &d->flat.fold[q], line[a], (const double *)lambda);
-            continue;
         }
         if (!pgi_is_transformed(s, a)) continue;
         const pgi_series *series = &d->series[a][0];
@@ -7800,6 +7916,10 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 // A u = rhs. u is written from the first transform on.
 static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
 {
+    if (s->direct.exact) {
+        s->ops->solve_coarsest(s, l, u, rhs, 1);
+        return;
+    }
     if (s->direct.flat.blocks) {
         s->ops->flat(s, l, rhs, u, 0);
         return;
@@ -8053,9 +8173,8 @@ struct pgi_lines {
     int staged;
 };
 
-// A part of at most ROWS rows, whose pivots stay in registers. A flat problem's have eight, others ten: 640 rows in 64
-// parts.
-enum { PGI_SHORT = 8, PGI_KEPT = 10 };
+// A part of at most ROWS rows, whose pivots stay in registers. Ten: 640 rows in 64 parts.
+enum { PGI_KEPT = 10 };
 template <int ROWS> struct pgi_short_part {
     double inverse[ROWS], to_before[ROWS], r[ROWS];
 };
@@ -8083,7 +8202,7 @@ static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, doubl
             own->l = z, own->v = -row.upper, own->s = s, own->r = r;
             continue;
         }
-        inverse = 1 / (z + s - row.upper);
+        inverse = pgi_ratio(1, z + s - row.upper);
         p->inverse[q] = inverse, p->to_before[q] = z, p->r[q] = r;
         const double share = h.y * inverse;
         h.z += share * z;
@@ -8157,14 +8276,14 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
         __syncthreads();
         shared[0][me] = own.l, shared[1][me] = own.v, shared[2][me] = own.s, shared[3][me] = own.r;
         __syncthreads();
-        const double l = own.l / (shared[0][low] + shared[1][low] + shared[2][low]);
-        const double v = own.v / (shared[0][high] + shared[1][high] + shared[2][high]);
+        const double l = pgi_ratio(own.l, shared[0][low] + shared[1][low] + shared[2][low]);
+        const double v = pgi_ratio(own.v, shared[0][high] + shared[1][high] + shared[2][high]);
         own.s += l * shared[2][low] + v * shared[2][high];
         own.r += l * shared[3][low] + v * shared[3][high];
         own.l = l * shared[0][low];
         own.v = v * shared[1][high];
     }
-    const double x_last = own.s == 0 ? 0 : own.r / own.s;
+    const double x_last = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
     __syncthreads();
     shared[0][me] = x_last;
     __syncthreads();
@@ -8249,9 +8368,10 @@ template <> struct pgi_scalar<pgi_twin> {
 enum {
     PGI_STAGES = 16,
     PGI_CHIP_VALUES = 8,
-    PGI_CHIP_LOADS = 8,    // values a thread has under way from a grid
-    PGI_CHIP_AHEAD = 4,    // and to a grid
-    PGI_CHIP_THREADS = 512,
+    PGI_CHIP_LOADS = 8,           // values a thread has under way from a grid
+    PGI_CHIP_AHEAD = 4,           // and to a grid
+    PGI_CHIP_THREADS = 512,       // of several numbers side by side
+    PGI_CHIP_MOST = 1024,         // of one
     PGI_CHIP_WIDE = 8,            // most numbers side by side that a block takes
     PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
 };
@@ -8733,7 +8853,7 @@ template <class T> struct pgi_chip_steps {
 }    // namespace
 
 // From columns to columns: one transform, or there and back and the division between.
-template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_THREADS, 2)
+template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_MOST)
     pgi_chip_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_chip c,
                     const __grid_constant__ pgi_elimination d, pgi_state *state)
 {
@@ -8833,16 +8953,16 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     while (series.kind == PGI_DCT1 && c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;    // one step each
     // Neighbours fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
     // multiprocessors busy.
-    const auto fits = [&](int64_t bytes) {
-        return ((int64_t)c->lanes * series.count << c->log_wide) <= PGI_CHIP_THREADS &&
+    const auto fits = [&](int threads, int64_t bytes) {
+        return ((int64_t)c->lanes * series.count << c->log_wide) <= threads &&
                ((int64_t)16 * (series.count * series.length + 8) << c->log_wide) <= bytes;
     };
     c->log_wide = 2;
-    while (c->log_wide > 0 &&
-           !(fits(PGI_CHIP_BYTES) && c->columns >= (int64_t)2 * per * s->multiprocessors << c->log_wide))
+    while (c->log_wide > 0 && !(fits(PGI_CHIP_THREADS, PGI_CHIP_BYTES) &&
+                                c->columns >= (int64_t)2 * per * s->multiprocessors << c->log_wide))
         c->log_wide--;
     const int few = pgi_steps(series, 0) < 2 || pgi_steps(series, 1) < 2;    // a thread's second step is never step 0
-    if (c->stages < 0 || few || !fits(s->shared_limit - (int)sizeof(pgi_chip_columns))) c->lanes = 0;
+    if (c->stages < 0 || few || !fits(PGI_CHIP_MOST, s->shared_limit - (int)sizeof(pgi_chip_columns))) c->lanes = 0;
     // Side by side, or, along x, each by itself with a gap against conflicts of banks.
     const int wide = 1 << c->log_wide, numbers = series.count * series.length, gap = 8 / wide;
     c->element = axis == 0 ? 1 : wide;
@@ -8863,148 +8983,93 @@ static int pgi_is_on_chip(const pg_solver *s, int axis)
 
 // ---- small 2D problems: one kernel ----
 
-// Products with the eigenvectors of one axis, then elimination along the other one (or products with its eigenvectors
-// and division), and back. A block has some rows of one array, [value or mode][row], for the products, and some modes
-// of the other, [row][mode], for the elimination. What a product finds goes at once to the block that has the mode.
+// Products with the eigenvectors of x, then those of y, division, and back. A block has some rows; what a product along
+// them finds goes at once, transposed, to the block that has the other axis' rows. Both axes are folded on the way in.
+// The code is short, and runs four times: one solve takes about as long as to fetch it.
 
-// Adds up SIZE results for as many neighbouring columns of x: of modes, from the first that v points to,
-template <int SIZE, class T> static __device__ inline void pgi_sums_forward(const T *v, int pitch, int length,
-                                                                            const T *x, int x_pitch,
-                                                                            T (&sum)[SIZE][SIZE])
+// Adds up tile o of both halves of the results, of the two tiles of rows that begin at x. v: the table. Lane 4 g + t
+// has results 2 t and 2 t + 1 of rows g.
+template <class T> static __device__ inline void pgi_fold_product(const pgi_fold &f, int back, const T *v, const T *x,
+                                                                  int pitch, int o, T (&sum)[2][2][2])
 {
-#pragma unroll 4
-    for (int q = 0; q < length; q++) {
-        T a[SIZE], t[SIZE];
-        PGI_UNROLLED
-        for (int r = 0; r < SIZE; r += 2) {
-            const pgi_complex<T> left = *(const pgi_complex<T> *)(x + q * x_pitch + r),
-                                 right = *(const pgi_complex<T> *)(v + q * pitch + r);
-            a[r] = left.x, a[r + 1] = left.y, t[r] = right.x, t[r + 1] = right.y;
-        }
-        PGI_UNROLLED
-        for (int r = 0; r < SIZE; r++) {
-            PGI_UNROLLED
-            for (int p = 0; p < SIZE; p++) sum[r][p] += t[r] * a[p];
-        }
-    }
-}
-
-// and of values; v has so many rows.
-template <int SIZE, class T> static __device__ inline void pgi_sums_backward(const T *v, int pitch, int rows,
-                                                                             int length, const T *x, int x_pitch,
-                                                                             T (&sum)[SIZE][SIZE])
-{
-    const T *row[SIZE];
-    PGI_UNROLLED
-    for (int r = 0; r < SIZE; r++) row[r] = v + (r < rows ? r : 0) * pitch;
+    const int g = ((int)threadIdx.x & 31) >> 2, t = (int)threadIdx.x & 3, apart = f.folded ? f.size : 0;
+    const int down = back ? f.pitch : 1, right = back ? 1 : f.pitch;    // from term to term and result to result
+    const int half = f.size * (back && !f.folded ? 1 : f.pitch);
+    const T *a = x + g * pitch, *b = v + o * right;
+    int done = 0;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (sizeof(T) == sizeof(double)) {    // tensor units, which round as ever
+        const T *p = a + t, *q = b + g * right + t * down;
+        done = f.length;
 #pragma unroll 2
-    for (int q = 0; q < length; q += 2) {
-        const int more = q + 1 < length;
-        T a[2][SIZE];
-        PGI_UNROLLED
-        for (int p = 0; p < SIZE; p += 2) {
-            const pgi_complex<T> low = *(const pgi_complex<T> *)(x + q * x_pitch + p),
-                                 high = *(const pgi_complex<T> *)(x + (q + more) * x_pitch + p);
-            a[0][p] = low.x, a[0][p + 1] = low.y;
-            a[1][p] = more ? high.x : (T)0, a[1][p + 1] = more ? high.y : (T)0;
-        }
-        PGI_UNROLLED
-        for (int r = 0; r < SIZE; r++) {
-            const pgi_complex<T> t = *(const pgi_complex<T> *)(row[r] + q);    // rows end with a zero where n is odd
+        for (int k = 0; k < f.length; k += 8, p += 8, q += 8 * down) {
             PGI_UNROLLED
-            for (int p = 0; p < SIZE; p++) sum[r][p] += t.x * a[0][p] + t.y * a[1][p];
+            for (int h = 0; h < 2; h++) {
+                T(&c)[2][2][2] = sum;
+                const T *const m = p + h * apart, r[2] = {q[h * half], q[h * half + 4 * down]};
+                const T l[2][2] = {{m[0], m[4]}, {m[8 * pitch], m[8 * pitch + 4]}};
+#if __CUDA_ARCH__ >= 900
+                asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+                             "{%8, %9}, {%0, %1, %2, %3};"
+                             : "+d"(c[0][h][0]), "+d"(c[0][h][1]), "+d"(c[1][h][0]), "+d"(c[1][h][1])
+                             : "d"(l[0][0]), "d"(l[1][0]), "d"(l[0][1]), "d"(l[1][1]), "d"(r[0]), "d"(r[1]));
+#else
+                PGI_UNROLLED
+                for (int e = 0; e < 4; e++)
+                    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                                 : "+d"(c[e & 1][h][0]), "+d"(c[e & 1][h][1])
+                                 : "d"(l[e & 1][e >> 1]), "d"(r[e >> 1]));
+#endif
+            }
         }
     }
-}
-
-// From values to modes or back, for all columns of x. Two neighbouring threads have the two halves of the same results.
-// Calls out(half, number of the result in it, column, result, the other half's).
-template <int SIZE, int BACK, class T, class Out>
-static __device__ inline void pgi_fold_product(const pgi_fold &f, const T *v, const T *x, int x_pitch, int columns,
-                                               Out out)
-{
-    const int wide = (columns + SIZE - 1) / SIZE, most = f.half[0] > f.half[1] ? f.half[0] : f.half[1];
-    const int items = 2 * wide * ((most + SIZE - 1) / SIZE), c = (int)threadIdx.x & 1;
-    for (int e = (int)threadIdx.x; (e & ~31) < items; e += PGI_BLOCK) {
-        const int o = (e >> 1) / wide * SIZE, l = (e >> 1) % wide * SIZE, rows = e < items ? f.half[c] - o : 0;
-        T sum[SIZE][SIZE];
+#endif
+    b += 2 * t * right;
+    for (int k = done; k < f.length; k += PGI_COLUMNS, a += PGI_COLUMNS, b += PGI_COLUMNS * down) {
+        pgi_abreast<T> left[2][2];
         PGI_UNROLLED
-        for (int r = 0; r < SIZE; r++) {
-            PGI_UNROLLED
-            for (int p = 0; p < SIZE; p++) sum[r][p] = 0;
-        }
-        const T *const from = v + f.at[BACK][c] + (BACK ? o * f.pitch : o), *const input = x + f.first[c] * x_pitch + l;
-        if constexpr (BACK) {
-            if (rows > 0) pgi_sums_backward<SIZE>(from, f.pitch, rows, f.length[c], input, x_pitch, sum);
-        } else {
-            if (rows > 0) pgi_sums_forward<SIZE>(from, f.pitch, f.length[c], input, x_pitch, sum);
-        }
+        for (int q = 0; q < 4; q++)
+            left[q >> 1][q & 1] = *(const pgi_abreast<T> *)(a + (q >> 1) * 8 * pitch + (q & 1) * apart);
         PGI_UNROLLED
-        for (int r = 0; r < SIZE; r++) {
+        for (int r = 0; r < PGI_COLUMNS; r++) {
             PGI_UNROLLED
-            for (int p = 0; p < SIZE; p++) {
-                const T mine = r < rows ? sum[r][p] : (T)0, other = BACK ? __shfl_xor_sync(~0u, mine, 1) : (T)0;
-                if (r < rows && l + p < columns) out(c, o + r, l + p, mine, other);
+            for (int q = 0; q < 4; q++) {
+                const T w = b[(q >> 1) * half + (q & 1) * right + r * down];
+                sum[0][q >> 1][q & 1] += left[0][q >> 1].v[r] * w;
+                sum[1][q >> 1][q & 1] += left[1][q >> 1].v[r] * w;
             }
         }
     }
 }
 
-// Small tiles where large ones would leave threads idle.
-template <int BACK, class T, class Out> static __device__ inline void pgi_fold_products(const pgi_fold &f, const T *v,
-                                                                                        const T *x, int x_pitch,
-                                                                                        int columns, Out out)
+// Two values of either axis become their sum and difference where the axis is folded, and those become the values.
+template <class T> static PGI_HD inline void pgi_fold_pairs(const pgi_fold &x, const pgi_fold &y, T (&v)[2][2])
 {
-    if (f.n * columns >= 12 * PGI_BLOCK)
-        pgi_fold_product<4, BACK>(f, v, x, x_pitch, columns, out);
-    else
-        pgi_fold_product<2, BACK>(f, v, x, x_pitch, columns, out);
+    PGI_UNROLLED
+    for (int q = 0; q < 2; q++) {
+        const T a = v[q][0], b = v[q][1];
+        if (x.folded) v[q][0] = a + b, v[q][1] = a - b;
+    }
+    PGI_UNROLLED
+    for (int q = 0; q < 2; q++) {
+        const T a = v[0][q], b = v[1][q];
+        if (y.folded) v[0][q] = a + b, v[1][q] = a - b;
+    }
 }
 
-// The same, by mode: out(mode, column, value).
-template <class T, class Out> static __device__ inline void pgi_fold_forward(const pgi_fold &f, const T *v, const T *x,
-                                                                             int x_pitch, int columns, Out out)
+// Times the square roots of the weights at (i, k), or the inverse.
+template <class T> static PGI_HD inline void pgi_fold_weigh(const pgi_fold &x, const pgi_fold &y, int inverse,
+                                                            const int i[2], const int k[2], T (&v)[2][2])
 {
-    pgi_fold_products<0>(f, v, x, x_pitch, columns, [&](int c, int o, int l, T mine, T) {
-        const int mode = c * f.half[0] + o;
-        out(mode, l, mine * (T)f.inverse[mode]);
-    });
-}
-
-// And by value: out(number of the value, column, value).
-template <class T, class Out> static __device__ inline void pgi_fold_backward(const pgi_fold &f, const T *v, const T *x,
-                                                                              int x_pitch, int columns, Out out)
-{
-    pgi_fold_products<1>(f, v, x, x_pitch, columns, [&](int c, int o, int l, T mine, T other) {
-        int a, b;
-        pgi_fold_place(f, o, &a, &b);
-        if (!f.folded)
-            out(c * f.half[0] + o, l, mine);
-        else if (c == 0)
-            out(a, l, b == a ? mine : mine + other);
-        else
-            out(b, l, other - mine);
-    });
-}
-
-// Brings values to what products take: x[input][column] from value(number, column), by all threads of a block.
-template <class T, class Value> static __device__ inline void pgi_fold_inputs(const pgi_fold &f, T *x, int x_pitch,
-                                                                              int columns, int side_by_side,
-                                                                              Value value)
-{
-    const int count = f.folded ? f.half[0] : f.n;
-    for (int e = (int)threadIdx.x; e < count * columns; e += PGI_BLOCK) {
-        const int q = side_by_side ? e / columns : e % count, l = side_by_side ? e % columns : e / count;
-        int a, b;
-        pgi_fold_place(f, q, &a, &b);
-        const T low = value(a, l) * (T)(a == 0 ? f.end[0] : a == f.n - 1 ? f.end[1] : 1);
-        if (b == a) {
-            x[q * x_pitch + l] = low;
-            continue;
-        }
-        const T high = value(b, l) * (T)(b == f.n - 1 ? f.end[1] : 1);
-        x[q * x_pitch + l] = low + high;
-        x[(f.half[0] + q) * x_pitch + l] = low - high;
+    PGI_UNROLLED
+    for (int q = 0; q < 2; q++) {
+        const T w = x.root ? ((const T *)x.root)[inverse * x.n + (i[q] < 0 ? 0 : i[q])] : (T)1;
+        v[0][q] *= w, v[1][q] *= w;
+    }
+    PGI_UNROLLED
+    for (int q = 0; q < 2; q++) {
+        const T w = y.root ? ((const T *)y.root)[inverse * y.n + (k[q] < 0 ? 0 : k[q])] : (T)1;
+        v[q][0] *= w, v[q][1] *= w;
     }
 }
 
@@ -9016,95 +9081,136 @@ template <class T> static __device__ inline T *pgi_in_block(T *p, int blocks, in
     return p;
 }
 
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
-    pgi_flat_kernel(pgi_direct d, pgi_box<T> b, pgi_rhs from, pgi_grid to, pgi_state *state, int controlled)
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+    pgi_flat_kernel(const __grid_constant__ pgi_flat flat, pgi_rhs from, pgi_grid to, pgi_state *state, int controlled)
 {
     PGI_DYNAMIC_SHARED(char, memory);
-    __shared__ double shared[4][PGI_BLOCK];
-    const pgi_flat &flat = d.flat;
-    const pgi_fold &along = flat.fold[0], &across = flat.fold[1];
+    const pgi_fold &fx = flat.fold[0], &fy = flat.fold[1];
     const int rank = (int)(blockIdx.x % (unsigned)flat.blocks), problem = (int)(blockIdx.x / (unsigned)flat.blocks);
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, lines = n[flat.across], width = flat.width;
-    const int row = rank * flat.rows, mode = rank * flat.modes;    // the first of this block
-    const int rows = row + flat.rows < lines ? flat.rows : lines > row ? lines - row : 0;
-    const int modes = mode + flat.modes < along.n ? flat.modes : along.n > mode ? along.n - mode : 0;
-    T *const x = (T *)memory, *const y = (T *)(memory + flat.second);
+    const int lane = (int)threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const auto meet = [&]() {
         if (flat.blocks > 1)
             pgi_cluster_sync();
         else
             __syncthreads();
     };
-    if (controlled && blockIdx.x == 0 && threadIdx.x == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
-    // Of `along` and `across`; where that one is eliminated, its copy does not exist
-    const T *const vectors = (const T *)(memory + flat.table[0]), *const others = (const T *)(memory + flat.table[1]);
-    for (int q = 0; q < (d.lines.line < 0 ? 2 : 1); q++) {
-        const pgi_fold &f = q ? across : along;
-        pgi_complex<T> *const copy = (pgi_complex<T> *)(memory + flat.table[q]);
-        for (int e = (int)threadIdx.x; 2 * e < f.elements; e += PGI_BLOCK)
-            copy[e] = ((const pgi_complex<T> *)f.vectors)[e];
+    const char *const table_x = flat.table[0] < 0 ? (const char *)fx.table : memory + flat.table[0],
+                      *const table_y = flat.table[1] < 0 ? (const char *)fy.table : memory + flat.table[1];
+    if (flat.blocks > 1) pgi_cluster_arrive();
+    PGI_ROLLED
+    for (int q = 0; q < 2; q++) {
+        const pgi_fold &f = flat.fold[q];
+        if (flat.table[q] >= 0 && (q == 0 || flat.table[1] != flat.table[0]))
+            for (int e = 16 * (int)threadIdx.x; e < f.bytes; e += 16 * PGI_BLOCK)
+                pgi_copy_async<16, 1>(memory + flat.table[q] + e, (const char *)f.table + e);
     }
-
-    const unsigned mask = pgi_face_mask(from, state);
-    const T mean = pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f);
-    pgi_fold_inputs(along, x, flat.pitch, rows, flat.along != 0, [&](int t, int l) {
-        const int i = flat.along == 0 ? t : row + l, k = flat.along == 0 ? row + l : t, at[4] = {i, 0, k, problem};
-        const unsigned touched = mask & (pgi_end_bits(i, n[0]) | pgi_end_bits(k, n[2]) << 4);
-        return f[pgi_offset(at, from.f)] - mean +
-               (touched ? pgi_face_terms_of<T>(from.faces, state, touched, i, 0, k, problem) : (T)0);
-    });
-    meet();    // and all blocks are there
-    pgi_fold_forward(along, vectors, x, flat.pitch, rows, [&](int m, int l, T v) {
-        pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes] = v;
-    });
-    meet();
-
+    pgi_copy_commit();
+    pgi_await();
     const double alpha = state->alpha;
-    if (d.lines.line >= 0) {
-        const int wide = PGI_BLOCK / flat.parts, lane = (int)threadIdx.x % wide;
-        for (int first = 0; first < modes; first += wide) {
-            const int m = first + lane, inside = m < modes;
-            const double mu = (inside ? along.lambda[mode + m] : 0) + alpha;
-            const pgi_column c = {width, width, (double *)(memory + flat.marks) + m};
-            T *const column = y + (inside ? m : 0);
-            const pgi_values<T> values = {column, width};
-            pgi_eliminate_lines<PGI_SHORT, 1>(d.lines, flat.parts, inside, mu, alpha, column, c, shared,
-                                              &state->resonant, values, values);
-            __syncthreads();
+    {
+        const unsigned mask = pgi_face_mask(from, state);
+        const T mean = pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f) + problem * from.f.problem;
+        const float per_row = pgi_small_inverse(fx.size);
+        T *const x = (T *)(memory + flat.at[0]);
+        for (int e = (int)threadIdx.x; e < 8 * flat.tiles[1] * fx.size; e += PGI_BLOCK) {
+            const int row = pgi_small_quotient(e, per_row), o = e - row * fx.size;
+            int i[2], k[2];
+            pgi_fold_place(fx, o, i);
+            pgi_fold_place(fy, 8 * flat.tiles[1] * rank + row, k);
+            T v[2][2];
+            PGI_UNROLLED
+            for (int q = 0; q < 4; q++) {    // all under way at once
+                const int at[2] = {i[q & 1], k[q >> 1]};
+                v[q >> 1][q & 1] = f[(at[0] < 0 ? 0 : at[0]) + (at[1] < 0 ? 0 : at[1]) * from.f.sk] - mean;
+            }
+            PGI_UNROLLED
+            for (int q = 0; q < 4; q++) {
+                const int at[2] = {i[q & 1], k[q >> 1]};
+                const unsigned touched = mask & (pgi_end_bits(at[0], fx.n) | pgi_end_bits(at[1], fy.n) << 4);
+                T &value = v[q >> 1][q & 1];
+                if (at[0] < 0 || at[1] < 0)
+                    value = 0;
+                else if (touched)
+                    value += pgi_face_terms_of<T>(from.faces, state, touched, at[0], 0, at[1], problem);
+            }
+            pgi_fold_weigh(fx, fy, 0, i, k, v);
+            pgi_fold_pairs(fx, fy, v);
+            T *const to_row = x + (row + (row & ~7)) * flat.pitch[0] + o;
+            PGI_UNROLLED
+            for (int q = 0; q < 4; q++) to_row[(q >> 1) * 8 * flat.pitch[0] + (q & 1) * fx.size] = v[q >> 1][q & 1];
         }
-    } else {
-        pgi_fold_inputs(across, x, width, modes, 1, [&](int k, int m) { return y[k * width + m]; });
-        __syncthreads();
-        pgi_fold_forward(across, others, x, width, modes, [&](int k, int m, T v) {
-            const double sum = along.lambda[mode + m] + across.lambda[k], total = sum + alpha;
-            const int resonant = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
-            if (resonant) state->resonant = 1;
-            y[k * width + m] = resonant || total == 0 ? (T)0 : (T)((double)v / total);
-        });
-        __syncthreads();
-        pgi_fold_backward(across, others, y, width, modes, [&](int k, int m, T v) { x[k * width + m] = v; });
-        __syncthreads();
-        for (int e = (int)threadIdx.x; e < lines * width; e += PGI_BLOCK) y[e] = x[e];
     }
-    meet();
+    pgi_copy_wait<0>();
+    __syncthreads();
+    if (flat.blocks > 1) pgi_cluster_wait();    // all blocks are there
 
-    for (int e = (int)threadIdx.x; e < along.n * rows; e += PGI_BLOCK) {
-        const int l = e / along.n, m = e % along.n;
-        x[m * flat.pitch + l] = pgi_in_block(y, flat.blocks, m / flat.modes)[(row + l) * width + m % flat.modes];
-    }
-    meet();    // no block leaves before the others have read what they need of it
-    T *const u = pgi_data<T>(to);
-    pgi_fold_backward(along, vectors, x, flat.pitch, rows, [&](int t, int l, T v) {
-        const int at[4] = {flat.along == 0 ? t : row + l, 0, flat.along == 0 ? row + l : t, problem};
-        u[pgi_offset(at, to)] = v;
-    });
-    if (controlled && blockIdx.x == 0 && threadIdx.x == 0) {
-        pgi_control(state, PGI_COUNT, 1, 0);
-        pgi_control(state, PGI_END, 0, pgi_device_now());
+    PGI_ROLLED
+    for (int stage = 0; stage < 4; stage++) {
+        const int axis = stage == 1 || stage == 2, tiles = flat.tiles[1 - axis], pitch = flat.pitch[axis];
+        const pgi_fold &f = flat.fold[axis], &other = flat.fold[1 - axis];
+        const T *const in = (const T *)(memory + flat.at[stage]);
+        T *const out = (T *)(memory + flat.at[stage < 3 ? stage + 1 : 3]);
+        const int wide = f.size >> 3;
+        const float per_wide = pgi_small_inverse(wide), per_tiles = pgi_small_inverse(flat.tiles[axis]);
+        if (controlled && (int)blockIdx.x == 0 && threadIdx.x == PGI_BLOCK - 32) {    // of a warp that has least to do
+            if (stage == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
+            if (stage == 3) pgi_control(state, PGI_LAST, 1, pgi_device_now());
+        }
+        __syncwarp();
+        PGI_ROLLED
+        for (int item = (int)threadIdx.x >> 5; item < tiles * wide; item += PGI_BLOCK / 32) {
+            const int tile = pgi_small_quotient(item, per_wide), row = 8 * (tiles * rank + tile) + g;
+            const int o = 8 * (item - tile * wide);
+            if (row >= other.size) break;
+            T sum[2][2][2] = {};
+            pgi_fold_product<T>(f, stage > 1, (const T *)(axis ? table_y : table_x), in + 16 * tile * pitch, pitch, o,
+                                sum);
+            if (stage == 1) {    // rows are modes of x, results those of y
+                const double *const lambda_x = (const double *)(table_x + fx.bytes) - 2 * fx.size,
+                                    *const lambda_y = (const double *)(table_y + fy.bytes) - 2 * fy.size;
+                int lost = 0;
+                PGI_UNROLLED
+                for (int q = 0; q < 4; q++) {
+                    const int y = q >> 1, x = q & 1, mode = x * f.size + o + 2 * t;
+                    const double lambda = lambda_x[y * fx.size + row];
+                    const pgi_complex<double> own = *(const pgi_complex<double> *)(lambda_y + mode);
+                    *(pgi_complex<T> *)(out + (16 * tile + 8 * y + g) * pitch + mode) =
+                        pgi_complex_of(pgi_quotient(sum[y][x][0], lambda + own.x, alpha, &lost),
+                                       pgi_quotient(sum[y][x][1], lambda + own.y, alpha, &lost));
+                }
+                if (lost) state->resonant = 1;
+            } else if (stage < 3) {
+                const int owner = pgi_small_quotient(o >> 3, per_tiles), place = (o >> 3) - owner * flat.tiles[axis];
+                const int there = flat.pitch[1 - axis];
+                T *const p = pgi_in_block(out + (16 * place + 2 * t) * there + row, flat.blocks, owner);
+                PGI_UNROLLED
+                for (int q = 0; q < 8; q++)
+                    p[((q >> 1 & 1) * 8 + (q & 1)) * there + (q >> 2) * other.size] = sum[q >> 2][q >> 1 & 1][q & 1];
+            } else {
+                T *const u = pgi_data<T>(to) + problem * to.problem;
+                int i[2], k[2];
+                pgi_fold_place(fy, row, k);
+                PGI_UNROLLED
+                for (int e = 0; e < 2; e++) {
+                    T v[2][2] = {{sum[0][0][e], sum[0][1][e]}, {sum[1][0][e], sum[1][1][e]}};
+                    pgi_fold_place(fx, o + 2 * t + e, i);
+                    pgi_fold_pairs(fx, fy, v);
+                    pgi_fold_weigh(fx, fy, 1, i, k, v);
+                    PGI_UNROLLED
+                    for (int q = 0; q < 4; q++)
+                        if (i[q & 1] >= 0 && k[q >> 1] >= 0) u[i[q & 1] + k[q >> 1] * to.sk] = v[q >> 1][q & 1];
+                }
+            }
+        }
+        if (stage == 1)
+            __syncthreads();
+        else if (stage < 3)
+            meet();
     }
 }
 
-static cudaLaunchConfig_t pgi_flat_config(const pg_solver *s, cudaLaunchAttribute *attribute)
+// A launch without attributes but that of the cluster; there is room for one more.
+static cudaLaunchConfig_t pgi_flat_config(const pg_solver *s, cudaLaunchAttribute attribute[2])
 {
     const pgi_flat &flat = s->direct.flat;
     cudaLaunchConfig_t config = {};
@@ -9120,105 +9226,98 @@ static cudaLaunchConfig_t pgi_flat_config(const pg_solver *s, cudaLaunchAttribut
     return config;
 }
 
-template <class T>
-static void pgi_cuda_flat(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to, int controlled)
+template <class T> static void pgi_cuda_flat(pg_solver *s, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled)
 {
-    cudaLaunchAttribute attribute;
-    const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
-    pgi_direct d = s->direct;
-    d.lines.scale = 1;    // the products are already scaled
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, d, pgi_box_of(l, T()), from, to, s->state, controlled));
+    cudaLaunchAttribute attribute[2] = {};
+    cudaLaunchConfig_t config = pgi_flat_config(s, attribute);
+    if (s->clusters && PGI_OVERLAP) {
+        attribute[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, s->direct.flat, from, to, s->state, controlled));
 }
 
-static pgi_fold pgi_fold_of(const pgi_line *l)
+static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
 {
     pgi_fold f;
     memset(&f, 0, sizeof f);
     const int n = f.n = l->n;
     f.periodic = l->periodic;
-    f.folded = n > 1 && (l->periodic || pgi_is_dirichlet(l, 0) == pgi_is_dirichlet(l, 1));
-    f.half[1] = f.folded ? (n - (l->periodic ? 1 : 0)) / 2 : n < 2 ? 0 : n - ((n / 2 + 1) & ~1);
-    f.half[0] = n - f.half[1];
-    for (int c = 0; c < 2; c++) {
-        f.first[c] = f.folded && c ? f.half[0] : 0;
-        f.length[c] = f.folded ? f.half[c] : n;
-    }
-    f.pitch = (f.length[0] + 1) & ~1;    // even, so that pairs are words
-    for (int back = 0; back < 2; back++)
-        f.at[back][1] = f.folded ? f.length[0] * f.pitch : back ? f.half[0] * f.pitch : f.half[0];
-    f.elements = (f.length[0] + (f.folded ? f.length[1] : 0)) * f.pitch + 4;    // products read to the end of a tile
-    for (int e = 0; e < 2; e++) f.end[e] = !l->periodic && l->node && n > 1 && !pgi_is_dirichlet(l, e) ? 0.5 : 1;
+    f.folded = n > 1 && pgi_can_transform(l) && (l->periodic || pgi_is_dirichlet(l, 0) == pgi_is_dirichlet(l, 1));
+    const int first = f.folded ? n - (n - (l->periodic ? 1 : 0)) / 2 : (n + 1) / 2;
+    f.size = (first + 7) & ~7;
+    f.length = f.folded ? f.size : 2 * f.size;
+    f.pitch = f.length + 4;    // no two threads meet in a bank
+    f.bytes = 2 * f.size * (f.pitch * (int)element + (int)sizeof(double));
+    f.half[0] = f.folded ? first : n < f.size ? n : f.size;
+    f.half[1] = n - f.half[0];
     return f;
 }
 
-// Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs.
-static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int blocks)
+// Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs at least. same:
+// the axes are alike.
+static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int same, int blocks)
 {
     const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
-    const int lines = s->work.n[flat->across], n = s->work.n[flat->along];
+    int64_t most = 0;
     flat->blocks = blocks;
-    flat->rows = (lines + blocks - 1) / blocks;
-    flat->modes = (n + blocks - 1) / blocks;
-    flat->pitch = (flat->rows + 1) & ~1;
-    if (flat->pitch % 4 == 0) flat->pitch += 2;    // fewer threads meet in a bank
-    flat->width = (flat->modes + 1) & ~1;
-    // As many parts as leave every mode a thread, but of at least four rows; and of eight at most.
-    flat->parts = 1;
-    while (2 * flat->parts * flat->modes <= PGI_BLOCK && 8 * flat->parts <= lines) flat->parts *= 2;
-    while (flat->parts * PGI_SHORT < lines) flat->parts *= 2;
-    const int64_t first = element * (n * flat->pitch + 4), second = element * (lines * flat->width + 4);
-    int64_t bytes = 0;
-    const auto take = [&](int64_t more) {
-        const int64_t at = bytes;
-        bytes = (bytes + more + 15) / 16 * 16;
-        return (int)at;
-    };
-    take(first > second ? first : second);
-    flat->second = take(second);
-    flat->marks = take(2 * (int64_t)sizeof(double) * (lines / PGI_LINE_BLOCK + 1) * flat->width);
-    for (int q = 0; q < (s->direct.lines.line < 0 ? 2 : 1); q++)
-        flat->table[q] = take(element * flat->fold[q].elements);
-    return bytes;
+    for (int a = 0; a < 2; a++) {
+        flat->tiles[a] = (flat->fold[a].size / 8 + blocks - 1) / blocks;
+        flat->pitch[a] = 2 * flat->fold[a].size + 4;
+    }
+    for (int a = 0; a < 2; a++) {
+        const int64_t bytes = element * 16 * flat->tiles[1 - a] * flat->pitch[a];
+        if (bytes > most) most = bytes;
+    }
+    // Others may be a stage ahead in the second, and write to the first again while the third is read.
+    const int place[4] = {0, 1, blocks > 1 ? 2 : 0, blocks > 1 ? 0 : 1};
+    for (int q = 0; q < 4; q++) flat->at[q] = (int)(place[q] * most);
+    const int64_t arrays = (blocks > 1 ? 3 : 2) * most;
+    const int64_t tables = flat->fold[0].bytes + (same ? 0 : flat->fold[1].bytes), room = s->shared_limit - arrays;
+    flat->table[0] = tables <= room ? (int)arrays : -1;
+    flat->table[1] = tables <= room ? (int)(arrays + (same ? 0 : flat->fold[0].bytes)) : -1;
+    flat->memory = (int)(arrays + (tables <= room ? tables : 0));
+    return arrays;
 }
 
 // Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
-// many blocks as there are multiprocessors for; a large batch keeps these busy with few.
+// many blocks as there are tiles and multiprocessors for; a large batch keeps these busy with few.
 static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
 {
     pgi_flat *flat = &s->direct.flat;
-    const int line_axis = s->direct.lines.line, cluster = s->clusters ? 16 : 1;
-    if (!line[1]->absent || s->work.n[0] > PGI_FLAT || s->work.n[2] > PGI_FLAT) return 0;
-    flat->along = line_axis == 0 ? 2 : 0;
-    flat->across = 2 - flat->along;
-    flat->fold[0] = pgi_fold_of(line[flat->along]);
-    flat->fold[1] = pgi_fold_of(line[flat->across]);
+    const int cluster = s->clusters ? 16 : 1;
+    if (!line[1]->absent) return 0;
+    const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
+    const int same = pgi_line_equal(line[0], line[2]);
+    flat->fold[0] = pgi_fold_of(line[0], element);
+    flat->fold[1] = pgi_fold_of(line[2], element);
+    int most = PGI_FLAT;
+    for (int a = 0; a < 3; a += 2)
+        if (pgi_is_transformed(s, a) && !pgi_is_on_chip(s, a) && flat->fold[0].folded && flat->fold[1].folded)
+            most = 2 * PGI_FLAT;
+    if (s->work.n[0] > most || s->work.n[2] > most) return 0;
     const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
                                                                    : (const void *)pgi_flat_kernel<double>;
-    const int64_t room = s->shared_limit - 4 * PGI_BLOCK * (int64_t)sizeof(double);
+    const int tiles = (flat->fold[0].size > flat->fold[1].size ? flat->fold[0].size : flat->fold[1].size) / 8;
     int best = 0;
     for (int blocks = 1; blocks <= cluster; blocks *= 2) {
-        const int64_t bytes = pgi_cut_flat(s, flat, blocks);
-        if (bytes > room) continue;
-        const int crowded = best && (int64_t)blocks * s->together > s->multiprocessors;
-        if (best && (flat->rows < 8 || flat->modes < 4 || (crowded && pgi_cut_flat(s, flat, best) <= PGI_CHIP_BYTES)))
-            break;
+        if (pgi_cut_flat(s, flat, same, blocks) > s->shared_limit) continue;
+        if (best && (best >= tiles || (int64_t)blocks * s->together > s->multiprocessors)) break;
         best = blocks;
-        if (crowded) break;
     }
-    if (!best) return flat->blocks = 0;
-    flat->memory = (int)pgi_cut_flat(s, flat, best);
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)room));
+    flat->blocks = 0;
+    if (!best) return 0;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
     if (best > 8) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     for (; best > 1; best /= 2) {    // what the device can really run
-        cudaLaunchAttribute attribute;
+        cudaLaunchAttribute attribute[2];
         int clusters = 0;
-        flat->memory = (int)pgi_cut_flat(s, flat, best);
-        if (flat->memory > room) return flat->blocks = 0;
-        const cudaLaunchConfig_t config = pgi_flat_config(s, &attribute);
-        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) break;
+        if (pgi_cut_flat(s, flat, same, best) > s->shared_limit) return flat->blocks = 0;
+        const cudaLaunchConfig_t config = pgi_flat_config(s, attribute);
+        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
-    if (best == 1 && (flat->memory = (int)pgi_cut_flat(s, flat, 1)) > room) return flat->blocks = 0;
+    if (pgi_cut_flat(s, flat, same, 1) > s->shared_limit) return flat->blocks = 0;
     return 1;
 }
 
@@ -9695,7 +9794,7 @@ static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs
 // Whether the sweeps before a correction leave the iterate in the other grid.
 static int pgi_smoothing_turns(const pg_solver *s, const pgi_level *l)
 {
-    return !s->by_lines && !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) &&
+    return s->levels > 1 && !s->by_lines && !(s->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)) &&
            s->ops->relax_turns(l, s->desc.nu_pre);
 }
 
@@ -9878,7 +9977,7 @@ static void pgi_step_fmg(pg_solver *s)
 static void pgi_step_direct(pg_solver *s)
 {
     if (s->guess_zero) pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
-    s->ops->control(s, PGI_COUNT, 1);
+    s->ops->control(s, s->checked ? PGI_COUNT : PGI_LAST, 1);
     pgi_step_check(s);
 }
 
@@ -9973,7 +10072,7 @@ static void pgi_program(pg_solver *s)
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
         if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
     }
-    s->ops->control(s, PGI_END, 0);
+    if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
 
 static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
@@ -11053,7 +11152,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             c.u = pgi_staged_at(s, s->stage_u, problem);
             c.f = pgi_staged_at(s, s->stage_f, problem);
         }
-        PGI_LAUNCH(s, 1, dim3(1), pgi_enter_kernel, s->state, c);
+        PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
         return;
     }
 #endif

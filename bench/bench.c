@@ -4,7 +4,8 @@
 
        pg_bench [--quick] [--large] [--max N] [--backend auto|cpu|cuda] [--rows "words"] [--out FILE.json|FOLDER]
 
-   Compiled with -DPG_BENCH_CUDA it times CUDA with events on device arrays; without it, the CPU back end alone. */
+   Compiled with -DPG_BENCH_CUDA it times CUDA with events on device arrays; without it, the CPU back end alone.
+   Linked with stages.cu, which is the library and more. */
 
 #define _POSIX_C_SOURCE 200809L   /* clock_gettime, mkdir */
 #include <ctype.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include "poisson_gpu.h"
+#include "stages.h"
 
 #ifdef PG_BENCH_CUDA
 #include <cuda_runtime_api.h>
@@ -31,7 +33,8 @@ enum {
     TRIAD_POINTS = 256 * 256 * 256,
     COPY_BYTES = 1 << 30,
     LEAST_REPEATS = 7, MOST_REPEATS = 31, REPEATS_PAST_LIMIT = 3,
-    MAX_ROWS = 1024
+    MAX_ROWS = 1024,
+    SOLVES_IN_GRAPH = 20          /* of the stages: what the host takes to launch them does not count */
 };
 static const double row_seconds = 1.0;          /* a row stops here, with fewer repeats than it should have */
 static const double enough_seconds = 0.15;      /* and here if it has LEAST_REPEATS */
@@ -213,6 +216,10 @@ typedef struct work {
     void *u, *f, *r;
     size_t bytes;                 /* of one of the arrays */
     pg_stop stop;
+    int kept, solves;             /* of run_stages */
+#ifdef PG_BENCH_CUDA
+    cudaGraphExec_t graph;        /* of run_graph */
+#endif
 } work;
 
 static int sweeps(void) { return here.cuda ? SWEEPS_CUDA : SWEEPS_CPU; }
@@ -223,6 +230,23 @@ static pg_status run_residual(work *w) { return pg_residual(w->solver, w->u, w->
 static pg_status run_apply(work *w) { return pg_apply(w->solver, w->u, w->r); }
 static pg_status run_cycle(work *w) { return pg_cycle(w->solver, w->u, w->f, 1); }
 static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
+
+/* The stages that are kept, or with kept = 0 whole solves. */
+static pg_status run_stages(work *w)
+{
+    pg_status status = PG_OK;
+    if (w->kept) return stages_run(w->solver, w->kept, w->solves);
+    for (int i = 0; i < w->solves && status == PG_OK; i++) status = run_solve(w);
+    return status;
+}
+
+#ifdef PG_BENCH_CUDA
+static pg_status run_graph(work *w)
+{
+    CUDA(cudaGraphLaunch(w->graph, here.stream));
+    return PG_OK;
+}
+#endif
 
 /* A solve that its first check ends. */
 static pg_status run_check(work *w)
@@ -591,6 +615,145 @@ static void do_shape(const shape *s, unsigned precision)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
+   The stages of a direct solve, on this machine and, if that is a GPU, on its CPU too */
+
+static const operation stages_of = {"direct solve stages", PG_DIRECT, PG_F64, D23, run_solve, DIRECT_WORDS, 0, PG_NONE};
+
+static const shape stage_shapes[] = {   /* all but 513 have n + 1 a power of two */
+    {2, 63, PG_NODE, QUICK}, {2, 127, PG_NODE, ALWAYS}, {2, 255, PG_NODE, ALWAYS}, {2, 511, PG_NODE, QUICK},
+    {2, 513, PG_NODE, ALWAYS}, {2, 1023, PG_NODE, ALWAYS},
+    {3, 127, PG_NODE, QUICK}, {3, 255, PG_NODE, ALWAYS}, {3, 511, PG_NODE, ALWAYS},
+};
+enum { STAGE_SHAPES = sizeof stage_shapes / sizeof stage_shapes[0] };
+
+/* Seconds; the last two are not parts of the whole. TRANSFORM_REORDERED: with the reordering. */
+enum { TRANSFORM, MIDDLE, REORDERING, OTHER, PARTS, WHOLE = PARTS, IN_ONE, TRANSFORM_REORDERED, STAGE_TIMES };
+
+typedef struct stage_table {
+    const shape *shape;
+    double time[STAGE_TIMES], cpu[STAGE_TIMES];   /* cpu: only beside a GPU */
+    stages_plan plan;
+    char why[160];                /* there are no times */
+} stage_table;
+
+static stage_table stage_tables[STAGE_SHAPES];
+static int stage_table_count;
+static struct machine stage_cpu;
+
+/* Seconds of a solve of which so much is kept; negative if it fails. */
+static double time_kept(work *w, int kept)
+{
+    timing t;
+    pg_status status = PG_OK;
+    w->kept = kept;
+    w->solves = 1;
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        cudaGraph_t graph = NULL;
+        w->solves = SOLVES_IN_GRAPH;
+        CUDA(cudaStreamBeginCapture(here.stream, cudaStreamCaptureModeThreadLocal));
+        status = run_stages(w);
+        CUDA(cudaStreamEndCapture(here.stream, &graph));
+        if (status == PG_OK) {
+            CUDA(cudaGraphInstantiateWithFlags(&w->graph, graph, 0));
+            status = measure(run_graph, w, REPEATS_PAST_LIMIT, &t);
+            CUDA(cudaGraphExecDestroy(w->graph));
+        }
+        CUDA(cudaGraphDestroy(graph));
+    } else
+#endif
+        status = measure(run_stages, w, REPEATS_PAST_LIMIT, &t);
+    return status == PG_OK ? t.median / w->solves : -1;
+}
+
+/* A stage's time is what a solve takes longer with it. Returns why there is none, or NULL. */
+static const char *time_stages(const shape *s, work *w, double time[STAGE_TIMES], stages_plan *plan)
+{
+    pg_desc desc = describe(s, PG_F64, PG_DIRECT);
+    if (!w->u || !w->f) return "out of memory";
+    array_fill(w->u, points_of(s), PG_F64);
+    array_fill(w->f, points_of(s), PG_F64);
+    w->stop.rtol = PG_NONE;
+    w->stop.guess = PG_GUESS_ZERO;
+    if (stages_create(&desc, &w->solver, plan) != PG_OK) return pg_last_error(NULL);
+    if (run_solve(w) != PG_OK) return pg_last_error(w->solver);
+    const double whole = time_kept(w, 0), transforms = time_kept(w, STAGE_TRANSFORM);
+    const double all = here.cuda ? time_kept(w, STAGE_TRANSFORM | STAGE_MIDDLE) : whole;   /* a CPU does no more */
+    const double reordering = plan->reorders ? time_kept(w, STAGE_REORDERING) : 0;
+    if (whole < 0 || transforms < 0 || all < 0 || reordering < 0) return "a solve failed";
+    time[TRANSFORM_REORDERED] = transforms;
+    time[TRANSFORM] = transforms - reordering;
+    time[MIDDLE] = all - transforms;
+    time[REORDERING] = reordering;
+    time[OTHER] = whole - all;
+    time[WHOLE] = whole;
+    if (!plan->in_one_kernel) return NULL;
+    pg_destroy(w->solver);
+    if (pg_create(&desc, &w->solver) != PG_OK) return pg_last_error(NULL);
+    time[IN_ONE] = time_kept(w, 0);
+    return time[IN_ONE] < 0 ? "a solve failed" : NULL;
+}
+
+static void do_stages_here(stage_table *t, double time[STAGE_TIMES], stages_plan *plan)
+{
+    work w = {0};
+    w.u = array_new((size_t)points_of(t->shape) * sizeof(double));
+    w.f = array_new((size_t)points_of(t->shape) * sizeof(double));
+    const char *why = time_stages(t->shape, &w, time, plan);
+    if (why) snprintf(t->why, sizeof t->why, "%s: %.130s", here.cuda ? "GPU" : "CPU", why);
+    pg_destroy(w.solver);
+    array_free(w.u);
+    array_free(w.f);
+}
+
+static const char *stage_name(const stage_table *t, int stage)
+{
+    static const char *const names[] = {"transform", NULL, "reordering", "other", "whole", "in one kernel"};
+    return stage == MIDDLE ? t->plan.middle : names[stage];
+}
+
+/* Times of a stage on the CPU over those here; 0: there is nothing to compare. The CPU reorders while it transforms. */
+static double stage_speed_up(const stage_table *t, int stage)
+{
+    const double *time = &t->time[stage == TRANSFORM ? TRANSFORM_REORDERED : stage];
+    const double cpu = t->cpu[stage == IN_ONE ? WHOLE : stage];
+    return stage == OTHER || stage == REORDERING || cpu == 0 ? 0 : cpu / *time;
+}
+
+static void do_stages(const shape *s)
+{
+    char name[16], head[48];
+    stages_plan cpu_plan;
+    stage_table *t = &stage_tables[stage_table_count];
+    if (!wanted(&stages_of, s, PG_F64)) return;
+    stage_table_count++;
+    t->shape = s;
+    do_stages_here(t, t->time, &t->plan);
+    if (here.cuda && !t->why[0]) {
+        struct machine gpu = here;
+        here.cuda = 0;
+        open_cpu();
+        stage_cpu = here;
+        do_stages_here(t, t->cpu, &cpu_plan);
+        here = gpu;
+    }
+
+    shape_name(s, name);
+    snprintf(head, sizeof head, "stages %dD node %s f64", s->dim, name);
+    printf("\n%-26s%11s%9s%s\n", head, "median ms", "share", here.cuda ? "     CPU ms    share  CPU/GPU" : "");
+    if (t->why[0]) printf("  skipped: %s\n", t->why);
+    for (int q = 0; q <= IN_ONE && !t->why[0]; q++) {
+        if (t->time[q] == 0) continue;
+        printf("  %-24s%11.4g%8.0f%%", stage_name(t, q), 1e3 * t->time[q], 100 * t->time[q] / t->time[WHOLE]);
+        if (t->cpu[q] != 0) printf("%11.4g%8.0f%%", 1e3 * t->cpu[q], 100 * t->cpu[q] / t->cpu[WHOLE]);
+        else if (stage_speed_up(t, q) > 0) printf("%20s", "");
+        if (stage_speed_up(t, q) > 0) printf("%9.1f", stage_speed_up(t, q));
+        putchar('\n');
+    }
+    fflush(stdout);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
    The copy, the checks, the JSON file */
 
 static timing measure_copy(size_t *bytes_moved)
@@ -684,6 +847,30 @@ static void json_row(FILE *out, const row *r)
     fprintf(out, "}");
 }
 
+static void json_stages(FILE *out, const stage_table *t)
+{
+    const char *comma = "";
+    fprintf(out, "    {\"n\": [%d, %d, %d], \"centring\": \"node\", \"precision\": \"f64\"", t->shape->n, t->shape->n,
+            t->shape->dim < 3 ? 1 : t->shape->n);
+    if (t->why[0]) {
+        fprintf(out, ", ");
+        json_string(out, "remark", t->why);
+    }
+    fprintf(out, ", \"stages\": [");
+    for (int q = 0; q <= IN_ONE && !t->why[0]; q++) {
+        if (t->time[q] == 0) continue;
+        fprintf(out, "%s\n      {\"stage\": \"%s\", \"milliseconds\": %.6g, \"share\": %.4g", comma, stage_name(t, q),
+                1e3 * t->time[q], t->time[q] / t->time[WHOLE]);
+        if (t->cpu[q] != 0)
+            fprintf(out, ", \"cpu_milliseconds\": %.6g, \"cpu_share\": %.4g", 1e3 * t->cpu[q],
+                    t->cpu[q] / t->cpu[WHOLE]);
+        if (stage_speed_up(t, q) > 0) fprintf(out, ", \"speed_up\": %.4g", stage_speed_up(t, q));
+        fprintf(out, "}");
+        comma = ",";
+    }
+    fprintf(out, "]}");
+}
+
 /* nvidia-h200-2026-11-21.json; (R) and (TM) say nothing. */
 static void file_name(const char *folder, const char *date, char *path, size_t size)
 {
@@ -732,6 +919,17 @@ static void write_json(const timing *copy, size_t copy_bytes)
     for (int i = 0; i < row_count; i++) {
         json_row(out, &rows[i]);
         fprintf(out, i + 1 < row_count ? ",\n" : "\n");
+    }
+    fprintf(out, "  ],\n");
+    if (stage_cpu.threads) {
+        fprintf(out, "  ");
+        json_string(out, "stages_cpu", stage_cpu.name);
+        fprintf(out, ",\n  \"stages_cpu_threads\": %d,\n", stage_cpu.threads);
+    }
+    fprintf(out, "  \"direct_stages\": [\n");
+    for (int i = 0; i < stage_table_count; i++) {
+        json_stages(out, &stage_tables[i]);
+        fprintf(out, i + 1 < stage_table_count ? ",\n" : "\n");
     }
     fprintf(out, "  ]\n}\n");
     if (fclose(out) != 0) fail("cannot write", path);
@@ -801,7 +999,8 @@ int main(int argc, char **argv)
         do_shape(&shapes[s], PG_F64);
         do_shape(&shapes[s], PG_F32);
     }
-    if (!row_count) fail("--rows", "no row has all these words");
+    for (int s = 0; s < STAGE_SHAPES; s++) do_stages(&stage_shapes[s]);
+    if (!row_count && !stage_table_count) fail("--rows", "no row has all these words");
     print_checks();
     if (options.out) write_json(&copy, copy_bytes);
     return 0;

@@ -5,11 +5,11 @@
 #endif
 #include "ref.h"
 
-enum { LONGEST = 40, FACE = LONGEST * LONGEST };
+enum { LONGEST = 40, FACE = LONGEST * LONGEST, LONGEST_PLANE = 260 };
 
 typedef struct problem {
     pg_desc desc;
-    double coord[LONGEST + 2], weight[LONGEST], conductance[LONGEST + 1];
+    double coord[LONGEST_PLANE + 2], weight[LONGEST_PLANE], conductance[LONGEST_PLANE + 1];
     double face[6][FACE];           /* holds floats for PG_F32 */
 } problem;
 
@@ -256,6 +256,23 @@ static void random_boxes(void **state)
     rng r = {2};
     for (int count = 0; count < full_or_small(600, 60); count++) {
         random_box(backend, &r);
+        must_be_exact(&r);
+    }
+}
+
+/* Planes that one kernel solves on a GPU, and some that are a little too large for it. */
+static void random_planes(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    rng r = {12};
+    for (int count = 0; count < full_or_small(120, 12); count++) {
+        begin(backend, 2);
+        const int most = count % 3 ? 132 : LONGEST_PLANE;
+        for (int axis = 0; axis < 2; axis++) plain_axis(&r, axis, rng_int(&r, LONGEST, most));
+        if (count % 2) special_axis(&r, rng_int(&r, 0, 1));
+        box.desc.alpha = rng_int(&r, 0, 1) ? 0 : rng_uniform(&r, 0.1, 50);
+        random_strides(&r);
+        random_faces(&r);
         must_be_exact(&r);
     }
 }
@@ -762,6 +779,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_BOTH(every_end_pair_and_centring_at_every_size),
         ON_BOTH(random_boxes),
+        ON_BOTH(random_planes),
         ON_BOTH(single_and_mixed_precision),
         ON_BOTH(backward_error_of_large_boxes),
         ON_BOTH(negative_alpha),

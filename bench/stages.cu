@@ -1,0 +1,82 @@
+// See stages.h. A solve with stages left out is the solver's own, run with a table of operations of which some do
+// nothing.
+#include "../poisson_gpu.cu"
+
+#include "stages.h"
+
+static const pgi_ops *stages_ops;    // all the operations
+static int stages_kept;
+
+#if PGI_GPU
+template <class T>
+static void stages_reorder(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    pgi_cuda_chunks<T>(s, l, axis, backward, axis == 0, from, to, [](int64_t, int64_t) {});
+}
+#endif
+
+static void stages_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    if (stages_kept & (backward == PGI_THERE_AND_BACK ? STAGE_MIDDLE : STAGE_TRANSFORM)) {
+        stages_ops->transform(s, l, axis, backward, from, to);
+        return;
+    }
+#if PGI_GPU
+    if (!(stages_kept & STAGE_REORDERING) || !s->cuda || s->direct.on_chip[axis]) return;
+    const auto reorder = s->desc.flags & PG_F32 ? stages_reorder<float> : stages_reorder<double>;
+    reorder(s, l, axis, backward, from, to);
+#endif
+}
+
+static void stages_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    if (stages_kept & STAGE_MIDDLE) stages_ops->eliminate(s, l, from, to);
+}
+
+pg_status stages_run(pg_solver *s, int kept, int solves)
+{
+    PGI_TRY(pgi_begin_call(s));
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    pgi_ops ops = *s->ops;
+    ops.transform = stages_transform;
+    ops.eliminate = stages_eliminate;
+    stages_ops = s->ops;
+    stages_kept = kept;
+    s->ops = &ops;
+    s->together = 1;
+    for (int q = 0; q < solves; q++) pgi_solve_direct(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u);
+    s->ops = stages_ops;
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
+pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *plan)
+{
+    char *text = pgi_thread_error;
+    pgi_hierarchy *lines = NULL;
+    pg_solver *s = (pg_solver *)calloc(1, sizeof *s);
+    *solver = NULL;
+    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver");
+    pg_status status = pgi_prepare(desc, s, &lines, text);
+    plan->in_one_kernel = s->direct.flat.blocks > 0;
+#if PGI_GPU
+    if (status == PG_OK && plan->in_one_kernel) {    // planned anew, as a larger problem is
+        pgi_arena measure = {NULL, NULL, 0};
+        s->direct.flat.blocks = 0;
+        status = pgi_plan_cufft(s, text);
+        pgi_layout(s, lines, &measure);
+        s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+    }
+#endif
+    if (status == PG_OK) status = pgi_build(s, lines, text);
+    pgi_hierarchy_free(lines);
+    if (status != PG_OK) {
+        pg_destroy(s);
+        return status;
+    }
+    const pgi_direct &d = s->direct;
+    plan->middle = d.fused >= 0 ? "transform, division" : d.lines.line >= 0 ? "tridiagonal" : "division";
+    plan->reorders = 0;
+    for (int a = 0; a < 3; a++) plan->reorders |= s->cuda && pgi_is_transformed(s, a) && !d.on_chip[a];
+    *solver = s;
+    return PG_OK;
+}
