@@ -7479,20 +7479,6 @@ static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double al
     return ((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]]) + alpha;
 }
 
-// a/b, neither of which is near the ends of the range. A plain division on a GPU is a call for what is.
-static PGI_HD inline double pgi_quotient(double a, double b)
-{
-#ifdef __CUDA_ARCH__
-    double inverse;
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(b));
-    for (int q = 0; q < 2; q++) inverse += inverse * (1 - b * inverse);
-    const double x = a * inverse;
-    return x + inverse * (a - b * x);
-#else
-    return a / b;
-#endif
-}
-
 // The inverse of an eigenvalue, where no axis is left to eliminate; 0 for the constant of a singular problem. sum: of
 // those of the axes.
 static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scale, int *resonant)
@@ -7502,7 +7488,7 @@ static PGI_HD inline double pgi_inverse_of(double sum, double alpha, double scal
         *resonant = 1;
         return 0;
     }
-    return total == 0 ? 0 : pgi_quotient(scale, total);
+    return total == 0 ? 0 : pgi_ratio(scale, total);
 }
 static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double alpha, const int *at, int *resonant)
 {
