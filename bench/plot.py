@@ -21,7 +21,7 @@ INK, GREY, RULE = '#1b2430', '#66717f', '#e3e7ec'
 F64, F32 = '#1f5fa8', '#9cc3ea'
 BARS = ['jacobi sweep', 'red-black sweep', 'SOR sweep', 'residual', 'apply', 'norm', 'dot',
         'V(2,1) cycle', 'W(2,1) cycle', 'FMG pass']
-TABLE = ['jacobi sweep', 'red-black sweep', 'V(2,1) cycle', 'FMG pass', 'solve 1e-8', 'mixed solve 1e-10']
+TABLE = ['jacobi sweep', 'red-black sweep', 'V(2,1) cycle', 'FMG pass', 'solve 1e-8', 'mixed solve 1e-10', 'direct solve']
 # what is solved, precision, what the picture calls it, colour
 LINES = [('FMG pass', 'f32', 'FMG pass, f32', '#8fc7b0'), ('FMG pass', 'f64', 'FMG pass', '#17795a'),
          ('mixed solve 1e-10', 'f64', 'to 1e-10, mixed', '#c65d0e'), ('solve 1e-8', 'f64', 'to 1e-8', '#1f5fa8')]
@@ -196,7 +196,7 @@ def quote(result, svg):
                 cells += [''] * 3
                 continue
             cells += [figure(row['milliseconds']['median']), f"{row['over_floor']:.2f}", figure(row['gdof_per_s'])]
-            if 'solve' in name:
+            if row.get('iterations', 1) > 1:
                 iterations = f" ({row['iterations']} iterations)"
         if any(cells):
             out.append(f'| {name}{iterations} | ' + ' | '.join(cells) + ' |')
