@@ -9272,7 +9272,7 @@ static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
 {
     pgi_flat *flat = &s->direct.flat;
     const int cluster = s->clusters ? 16 : 1;
-    if (!line[1]->absent) return 0;
+    if (!line[1]->absent || s->work.n[0] > 2 * PGI_FLAT || s->work.n[2] > 2 * PGI_FLAT) return 0;
     const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     const int same = pgi_line_equal(line[0], line[2]);
     flat->fold[0] = pgi_fold_of(line[0], element);
