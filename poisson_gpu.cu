@@ -3527,7 +3527,7 @@ template <class T, int SWEEPS> struct pgi_tuned {
 // How a thread's share of a plane is moved: where aligned as pairs, else one by one, in bit
 // (3 * parity of the plane + kind) * rows + row. A row whose pairs are not aligned comes one column further along,
 // where `skewed` leaves room for it: bit PGI_SKEW + 2 * parity of the plane + parity of the row.
-enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24 };
+enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24, PGI_TOLD = 28, PGI_TOUCHED = 28 };
 static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
 struct pgi_patch {                              // a thread's share of a plane
     int first[2], lo[2], hi[2], periodic[2];    // first column and row, those that count
@@ -3683,12 +3683,17 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     };
     const char *const u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
     const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
+    // Boundary data reach the tiles at their faces only
+    const int x_last = x_tile + 63, y_last = y_tile + ROWS * WARPS - 1;
+    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_last >= nx - 1 ? 2u : 0u) | (y_tile <= 0 ? 4u : 0u) |
+                                 (y_last >= ny - 1 ? 8u : 0u));
     const unsigned u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed),
-                   f_mask = pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed);
+                   f_mask = pgi_afresh(pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed) |
+                                       (touched ? 2u << PGI_TOUCHED
+                                        : mask  ? 1u << PGI_TOUCHED
+                                                : 0u));
     unsigned u_row[ROWS], f_row[ROWS];
-    int f_skew[2][2];
-#pragma unroll
-    for (int q = 0; q < 4; q++) f_skew[q & 1][q >> 1] = skew_of(f_mask, q >> 1, q & 1);
     const int x_from = x_at[0] < 0 ? 0 : x_at[0];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
@@ -3733,12 +3738,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         return at >= 0;
     };
     const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    // Boundary data reach the tiles at their faces only
-    const int x_last = x_tile + 63, y_last = y_tile + ROWS * WARPS - 1;
-    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
-    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_last >= nx - 1 ? 2u : 0u) | (y_tile <= 0 ? 4u : 0u) |
-                                 (y_last >= ny - 1 ? 8u : 0u));
-
     // The coarse planes that fine ones are corrected from. They come raw, and are interpolated along x and y when they
     // are needed for the first time.
     const T *const e_base = HEAD == PGI_CORRECTED ? pgi_data<T>(a.e) : NULL;
@@ -3904,10 +3903,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         high_box = pgi_place_in(inbox + 32 - TEAM, rank + 1);
         far_meeting = pgi_place_in(meeting, rank + 1);
     }
-    const int told = FLAT ? 0 : ((rank > 0) + (rank < a.cluster - 1)) * (int)(HALVES * 32 * sizeof(T));
     char *out_plane = (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x);
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
-    const unsigned out_mask = pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0);
+    const unsigned out_mask = pgi_afresh(pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) |
+                                         (unsigned)(FLAT ? 0 : (rank > 0) + (rank < a.cluster - 1)) << PGI_TOLD);
     int coming = 0, queue = 0;    // slots of plane t + 1 of u, and of plane t of f
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
@@ -3962,11 +3961,11 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (mean != 0) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                T *const f = slot_of(0) + r * PITCH + f_skew[r & 1][COLOUR];
+                T *const f = slot_of(0) + r * PITCH + skew_of(in_f, COLOUR, r);
                 f[0] -= mean, f[1] -= mean;
             }
         }
-        if (touched || (CAREFUL && mask)) {
+        if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1)) {
             const int z = pgi_wrap(t, nz, az.periodic);
 #pragma unroll 1
             for (int r = 0; r < ROWS && z >= 0; r++) {
@@ -4007,6 +4006,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
                 const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
+                const unsigned skews = pgi_afresh(f_mask);
                 const T *const f_plane = slot_of(p);
                 T fresh[ROWS];
 #pragma unroll
@@ -4019,7 +4019,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     T w = weight[r][c];
                     if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
                     if (SWEEPS == 1 && p == 1) w *= a.second;
-                    const T residual = f_plane[r * PITCH + c + f_skew[r & 1][(COLOUR + p) & 1]] -
+                    const T residual = f_plane[r * PITCH + c + skew_of(skews, (COLOUR + p) & 1, r)] -
                                        pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
                                                    yp, ring[here + 1][r][c], ring[here - 1][r][c]);
                     fresh[r] = u + residual * w;
@@ -4033,7 +4033,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        if (!FLAT) pgi_arrive(meeting + AT, told);
+        if (!FLAT) pgi_arrive(meeting + AT, (int)(out >> PGI_TOLD) * (int)(HALVES * 32 * sizeof(T)));
 
         const int z = t - (HALVES - 1), here = AT + HALVES;
         constexpr int PARITY = (COLOUR + HALVES - 1) & 1;
@@ -4059,7 +4059,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
     if (!FLAT) pgi_arrive(meeting, 0);
     const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
-    for (int t = begin; t <= end; t += 2) {
+    for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES; t += 2) {
         // Planes t - HALVES to t + 1 take part
         if (t >= inside_from && t <= inside_to && t < end && t > begin) {
             step(t, pgi_constant<0>(), pgi_constant<0>());
