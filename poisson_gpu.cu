@@ -3282,13 +3282,14 @@ template <class T> struct pgi_pass {
     pgi_transfers<T> transfer;
     pgi_grid u, out, e, coarse_f;
     pgi_rhs rhs;
-    T omega, second;    // second: over omega, of the second colour; only in passes of one sweep
-    int first;          // parity of the colour that is relaxed first
-    int skewed;         // rows whose pairs are not aligned come one column further along
-    int cluster;        // blocks that share a tile, side by side along y
-    int own[3];         // columns, rows and planes from tile to tile
-    int tiles[3];       // their numbers
-    int slots[2];       // coarse points of a plane that a block interpolates from
+    T omega, second;           // second: over omega, of the second colour; only in passes of one sweep
+    int first;                 // parity of the colour that is relaxed first
+    int skewed;                // rows whose pairs are not aligned come one column further along
+    int u_odd[2], f_odd[2];    // then: what it says of a row that it is the next one, that its plane is, see pgi_skew
+    int cluster;               // blocks that share a tile, side by side along y
+    int own[3];                // columns, rows and planes from tile to tile
+    int tiles[3];              // their numbers
+    int slots[2];              // coarse points of a plane that a block interpolates from
     int meetings, inboxes, planes, coarse_rows, coarse_planes, regular, corrections;    // offsets in shared memory
     int bytes;                                                                          // of it, for a team
 };
@@ -3358,21 +3359,21 @@ static __device__ inline void pgi_meetings_open(uint64_t *meeting, int warps)
     (void)meeting, (void)warps;
 #endif
 }
-static __device__ inline void pgi_arrive(uint64_t *meeting, int bytes)
+static __device__ inline void pgi_arrive(uint64_t *meeting, bool leader, int bytes)
 {
 #if defined(PGI_SIMT)
-    (void)meeting, (void)bytes;
+    (void)meeting, (void)leader, (void)bytes;
     __cluster_barrier_arrive();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
     __syncwarp();
-    if (threadIdx.x != 0) return;
-    if (bytes && threadIdx.y == 0)
+    if (!leader) return;
+    if (bytes)
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
     else
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
 #else
-    (void)meeting, (void)bytes;
+    (void)meeting, (void)leader, (void)bytes;
 #endif
 }
 static __device__ inline void pgi_wait(uint64_t *meeting, int parity)
@@ -3525,10 +3526,22 @@ template <class T, int SWEEPS> struct pgi_tuned {
 };
 
 // How a thread's share of a plane is moved: where aligned as pairs, else one by one, in bit
-// (3 * parity of the plane + kind) * rows + row. A row whose pairs are not aligned comes one column further along,
-// where `skewed` leaves room for it: bit PGI_SKEW + 2 * parity of the plane + parity of the row.
-enum { PGI_BOTH, PGI_LOWER, PGI_UPPER, PGI_SKEW = 24, PGI_TOLD = 28, PGI_TOUCHED = 28 };
+// (3 * parity of the plane + kind) * rows + row. Above: what else a mask tells.
+enum {
+    PGI_BOTH,
+    PGI_LOWER,
+    PGI_UPPER,
+    PGI_LEADER = 24,    // out: the lane that arrives for its warp
+    PGI_TOLD = 25,      // out: the blocks that tell this one their edges, for one of the leaders
+    PGI_TOUCHED = 24    // f: 1 there are boundary data, 2 and they reach the tile's columns, 4 its mean is not 0
+};
 static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
+// A row whose pairs are not aligned comes one column further along, where there is room for it. By how many bytes:
+// `even` of row 0 of the even planes of a pass; `odd` is what changes with the next row, and with the next plane.
+static __device__ inline unsigned pgi_skew(unsigned even, const int (&odd)[2], int row, int plane)
+{
+    return even ^ (row & 1 ? (unsigned)odd[0] : 0u) ^ (plane ? (unsigned)odd[1] : 0u);
+}
 struct pgi_patch {                              // a thread's share of a plane
     int first[2], lo[2], hi[2], periodic[2];    // first column and row, those that count
     int tile, rows, turned;                     // turned: `odd` planes are even
@@ -3544,7 +3557,6 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
                 (int)(((int64_t)((size_t)base / sizeof(T)) + y * (sj & 1) + (odd ^ w.turned) * (sk & 1) + w.tile) & 1);
             const int s = skewed && out, i = pgi_wrap(x - s, w.hi[0], w.periodic[0]),
                       j = pgi_wrap(x + 1 - s, w.hi[0], w.periodic[0]);
-            mask |= (unsigned)s << (PGI_SKEW + 2 * odd + (r & 1));
             if (at < w.lo[1]) continue;
             const bool here = i >= w.lo[0], next = j >= w.lo[0];
             if (here && next && j == i + 1 && out == s)
@@ -3577,8 +3589,10 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
-        BOX = HALVES * 2 * TEAM    // an inbox: what warps beside each other tell of their edges
+        SIDE = TEAM + 32,          // what warps tell those above, or those below, if there are any
+        BOX = HALVES * 2 * SIDE    // an inbox: what warps beside each other tell of their edges
     };
+    static_assert(FLAT || WARPS > 1, "no warp is beside two other blocks");
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
     const int lane = (int)threadIdx.x, line = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0), warp = FLAT ? 0 : line,
@@ -3605,7 +3619,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
     T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
     T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
-    T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS][32]
+    T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS + 1][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
     pgi_pair<T> *const x_pairs = (pgi_pair<T> *)(shared + a.coarse_rows), *const y_pairs = x_pairs + 64;
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
@@ -3622,7 +3636,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         row[0] = row[1] = 0;
         if (lane == 31) row[2] = row[3] = 0;
     }
-    for (int q = 0; !FLAT && q < 2 * HALVES * 2; q++) inbox[q * TEAM] = 0;
+    for (int q = 0; !FLAT && thread + q < 2 * BOX; q += TEAM) inbox[q] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
     int e_origin[2] = {0, 0};
     const pgi_transfers<T> &tr = a.transfer;
@@ -3674,25 +3688,27 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, yc[r], inner)) : (T)0;
     }
 
-    // Incoming and outgoing planes. Rows of either parity have a pointer of their own, see `skewed`.
+    // Incoming and outgoing planes
     const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS, a.first};
     const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS, a.first};
     const auto bit = [&](unsigned mask, int odd, int kind, int r) { return mask >> ((3 * odd + kind) * ROWS + r) & 1; };
-    const auto skew_of = [&](unsigned mask, int odd, int r) {
-        return (int)(mask >> (PGI_SKEW + 2 * odd + (r & 1)) & 1);
-    };
     const char *const u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
     const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
+    // Tiles begin in even columns, rows and planes
+    const auto skew_of = [&](const char *base, const int(&odd)[2]) {
+        return a.skewed ? ((unsigned)(size_t)base & (unsigned)sizeof(T)) ^ (a.first ? (unsigned)odd[1] : 0u) : 0u;
+    };
+    const unsigned u_skew = skew_of(u_base, a.u_odd), f_skew = skew_of(f_base, a.f_odd);
     // Boundary data reach the tiles at their faces only
+    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
     const int x_last = x_tile + 63, y_last = y_tile + ROWS * WARPS - 1;
     const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
     const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_last >= nx - 1 ? 2u : 0u) | (y_tile <= 0 ? 4u : 0u) |
                                  (y_last >= ny - 1 ? 8u : 0u));
+    const unsigned more_of_f = (mask ? 1u : 0u) | (touched ? 2u : 0u) | (mean != 0 ? 4u : 0u);
     const unsigned u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed),
                    f_mask = pgi_afresh(pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed) |
-                                       (touched ? 2u << PGI_TOUCHED
-                                        : mask  ? 1u << PGI_TOUCHED
-                                                : 0u));
+                                       more_of_f << PGI_TOUCHED);
     unsigned u_row[ROWS], f_row[ROWS];
     const int x_from = x_at[0] < 0 ? 0 : x_at[0];
 #pragma unroll
@@ -3703,41 +3719,54 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     // Singles lie one from each other but at a seam.
     const int beside[2] = {(x_at[1] < 0 ? 0 : x_at[1]) - x_from, pgi_wrap(x - 1, nx, ax.periodic) - x_from};
-    const auto fetch = [&](const char *const(&plane)[2], const unsigned(&row)[ROWS], unsigned mask, int odd, T *slot) {
+    const auto fetch_pairs = [&](const char *plane, const unsigned(&row)[ROWS], unsigned mask, int odd, T *slot) {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (bit(mask, odd, PGI_BOTH, r))
-                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(slot + r * PITCH, plane[r & 1] + row[r]);
-        if (mask >> 3 * ROWS * odd & pgi_singles(ROWS))
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const int s = skew_of(mask, odd, r);
-                const T *const from = (const T *)(plane[r & 1] + row[r]) + s;
-                if (bit(mask, odd, PGI_LOWER, r))
-                    pgi_copy_async<sizeof(T), 0>(slot + r * PITCH, from + (s ? beside[1] : 0));
-                if (bit(mask, odd, PGI_UPPER, r))
-                    pgi_copy_async<sizeof(T), 0>(slot + r * PITCH + 1, from + (s ? 0 : beside[0]));
-            }
+                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(
+                    slot + r * PITCH, (const void *)((size_t)(plane + row[r]) & ~(size_t)(sizeof(T2) - 1)));
     };
-    const auto fetch_zero = [&](T *slot) {
-#pragma unroll 1
-        for (int r = 0; r < ROWS; r++) slot[r * PITCH] = slot[r * PITCH + 1] = 0;
-    };
-    const char *u_plane[2] = {NULL, NULL}, *f_plane[2] = {NULL, NULL};    // of the next fetch inside
-    // To plane z, or from the plane before it; 0: there is none.
-    const auto turn = [&](const char *(&plane)[2], const char *base, const pgi_grid &g, unsigned mask, int z, int odd,
-                          bool inside) {
-        const int at = inside ? 0 : pgi_wrap(z, nz, az.periodic);
+    const auto fetch_singles = [&](const char *plane, const unsigned(&row)[ROWS], unsigned mask, int odd, T *slot,
+                                   unsigned even, const int(&skews)[2]) {
 #pragma unroll
-        for (int q = 0; q < 2; q++) {
-            if (inside)
-                plane[q] += (g.sk + skew_of(mask, 1 - odd, q) - skew_of(mask, odd, q)) * (int64_t)sizeof(T);
-            else if (at >= 0)
-                plane[q] = base + (at * g.sk - skew_of(mask, odd, q)) * (int64_t)sizeof(T);
+        for (int r = 0; r < ROWS; r++) {
+            const bool along = pgi_skew(even, skews, r, odd);
+            const T *const from = (const T *)(plane + row[r]);
+            if (bit(mask, odd, PGI_LOWER, r))
+                pgi_copy_async<sizeof(T), 0>(slot + r * PITCH, from + (along ? beside[1] : 0));
+            if (bit(mask, odd, PGI_UPPER, r))
+                pgi_copy_async<sizeof(T), 0>(slot + r * PITCH + 1, from + (along ? 0 : beside[0]));
         }
+    };
+    const char *u_plane = NULL, *f_plane = NULL;    // of the next fetch inside
+    // To plane z, or from the plane before it; 0: there is none.
+    const auto turn = [&](const char *&plane, const char *base, int64_t sk, int z, bool inside) {
+        const int at = inside ? 0 : pgi_wrap(z, nz, az.periodic);
+        if (inside)
+            plane += sk * (int64_t)sizeof(T);
+        else if (at >= 0)
+            plane = base + at * sk * (int64_t)sizeof(T);
         return at >= 0;
     };
-    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    // Planes t + 1 of u and t of f, which is odd or not
+    const auto fetch = [&](int t, unsigned in_u, unsigned in_f, int odd, T *u_slot, T *f_slot, bool inside) {
+        bool u_there = false;
+        if (HEAD != PGI_FROM_ZERO) {
+            u_there = turn(u_plane, u_base, a.u.sk, t + 1, inside);
+            if (u_there)
+                fetch_pairs(u_plane, u_row, in_u, 1 - odd, u_slot);
+            else
+#pragma unroll 1
+                for (int r = 0; r < ROWS; r++) u_slot[r * PITCH] = u_slot[r * PITCH + 1] = 0;
+        }
+        const bool f_there = turn(f_plane, f_base, a.rhs.f.sk, t, inside);
+        if (f_there) fetch_pairs(f_plane, f_row, in_f, odd, f_slot);
+        if (((in_u >> 3 * ROWS * (1 - odd)) | (in_f >> 3 * ROWS * odd)) & pgi_singles(ROWS)) {
+            if (u_there) fetch_singles(u_plane, u_row, in_u, 1 - odd, u_slot, u_skew, a.u_odd);
+            if (f_there) fetch_singles(f_plane, f_row, in_f, odd, f_slot, f_skew, a.f_odd);
+        }
+    };
+
     // The coarse planes that fine ones are corrected from. They come raw, and are interpolated along x and y when they
     // are needed for the first time.
     const T *const e_base = HEAD == PGI_CORRECTED ? pgi_data<T>(a.e) : NULL;
@@ -3850,15 +3879,6 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     for (int q = 0; q <= RING; q++)
 #pragma unroll
         for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = 0;
-    const auto fetch_u = [&](int z, unsigned mask, int odd, T *slot, bool inside) {
-        if (turn(u_plane, u_base, a.u, mask, z, odd, inside))
-            fetch(u_plane, u_row, mask, odd, slot);
-        else
-            fetch_zero(slot);
-    };
-    const auto fetch_f = [&](int z, unsigned mask, int odd, T *slot, bool inside) {
-        if (turn(f_plane, f_base, a.rhs.f, mask, z, odd, inside)) fetch(f_plane, f_row, mask, odd, slot);
-    };
     const auto gather = [&]() {    // what a lane reads may have been copied by the one beside it
         if (FLAT || a.skewed) __syncwarp();
     };
@@ -3879,8 +3899,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     gather();
     for (int q = 0; q < AHEAD; q++) {
         if (HEAD == PGI_CORRECTED) ask_for_e(begin + 3 + q);
-        if (HEAD != PGI_FROM_ZERO) fetch_u(begin + 1 + q, u_mask, q & 1, u_slots + q * PLANE, false);
-        fetch_f(begin + q, f_mask, (1 + q) & 1, f_slots + q * PLANE, false);
+        fetch(begin + q, u_mask, f_mask, (1 + q) & 1, u_slots + q * PLANE, f_slots + q * PLANE, false);
         pgi_copy_commit();
     }
     if (FLAT)
@@ -3894,45 +3913,44 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
     const bool low_guest = !FLAT && warp == 0 && rank > 0,
                high_guest = !FLAT && warp == WARPS - 1 && rank < a.cluster - 1;
-    uint64_t low_box = 0, high_box = 0, far_meeting = 0;
-    if (low_guest) {
-        low_box = pgi_place_in(inbox + 2 * TEAM - 32, rank - 1);
-        far_meeting = pgi_place_in(meeting, rank - 1);
-    }
-    if (high_guest) {
-        high_box = pgi_place_in(inbox + 32 - TEAM, rank + 1);
-        far_meeting = pgi_place_in(meeting, rank + 1);
+    const int beyond = low_guest ? rank - 1 : rank + 1;
+    uint64_t far_box = 0, far_meeting = 0;
+    if (low_guest || high_guest) {
+        far_box = pgi_place_in(low_guest ? inbox + SIDE + TEAM : inbox + 32 - TEAM, beyond);
+        far_meeting = pgi_place_in(meeting, beyond);
     }
     char *out_plane = (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x);
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
+    const bool leader = lane == 0;
+    const unsigned told = FLAT || warp > 0 ? 0 : (rank > 0) + (rank < a.cluster - 1);
     const unsigned out_mask = pgi_afresh(pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) |
-                                         (unsigned)(FLAT ? 0 : (rank > 0) + (rank < a.cluster - 1)) << PGI_TOLD);
-    int coming = 0, queue = 0;    // slots of plane t + 1 of u, and of plane t of f
+                                         (leader ? 1u << PGI_LEADER | told << PGI_TOLD : 0u));
+    int coming = 0, queue = 0;    // where plane t + 1 of u is in its slots, and plane t of f
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     const auto step = [&](int t, auto second, auto careful) {
         constexpr int SECOND = decltype(second)::value, CAREFUL = decltype(careful)::value, AT = 1 - SECOND;
         constexpr int COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now; and the plane's parity
         const auto slot_of = [&](int p) {
-            const int slot = queue - p;
-            return f_slots + (slot < 0 ? slot + QUEUE : slot) * PLANE;
+            const int at = queue - p * PLANE;
+            return f_slots + (at < 0 ? at + QUEUE * PLANE : at);
         };
         const unsigned in_u = pgi_afresh(u_mask), in_f = pgi_afresh(f_mask), out = pgi_afresh(out_mask);
 
         // Plane t + 1 of u and plane t of f have come
         pgi_copy_wait<AHEAD - 1>();
         gather();
-        T *const incoming = u_slots + coming * PLANE;
+        T *const incoming = u_slots + coming;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const T *const from = incoming + r * PITCH;
             T2 v;
             v.x = v.y = 0;
-            if (HEAD != PGI_FROM_ZERO) {
-                if (a.skewed)
-                    v.x = from[skew_of(in_u, 1 - COLOUR, r)], v.y = from[skew_of(in_u, 1 - COLOUR, r) + 1];
-                else
-                    v = *(const T2 *)from;
+            if (HEAD != PGI_FROM_ZERO && a.skewed) {
+                const T *const from =
+                    (const T *)((const char *)(incoming + r * PITCH) + pgi_skew(u_skew, a.u_odd, r, 1 - COLOUR));
+                v.x = from[0], v.y = from[1];
+            } else if (HEAD != PGI_FROM_ZERO) {
+                v = *(const T2 *)(incoming + r * PITCH);
             }
             ring[AT][r][0] = v.x;
             ring[AT][r][1] = v.y;
@@ -3955,24 +3973,18 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
         if (HEAD == PGI_CORRECTED) ask_for_e(t + 3 + AHEAD);
-        if (HEAD != PGI_FROM_ZERO) fetch_u(t + 1 + AHEAD, in_u, (COLOUR + 1 + AHEAD) & 1, incoming, !CAREFUL);
-        fetch_f(t + AHEAD, in_f, (COLOUR + AHEAD) & 1, slot_of(HALVES), !CAREFUL);
+        fetch(t + AHEAD, in_u, in_f, (COLOUR + AHEAD) & 1, incoming, slot_of(HALVES), !CAREFUL);
         pgi_copy_commit();
-        if (mean != 0) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                T *const f = slot_of(0) + r * PITCH + skew_of(in_f, COLOUR, r);
-                f[0] -= mean, f[1] -= mean;
-            }
-        }
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1)) {
             const int z = pgi_wrap(t, nz, az.periodic);
+            const bool care = in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2);
 #pragma unroll 1
             for (int r = 0; r < ROWS && z >= 0; r++) {
-                T *const f = slot_of(0) + r * PITCH + skew_of(in_f, COLOUR, r);
+                T *const f = (T *)((char *)(slot_of(0) + r * PITCH) + pgi_skew(f_skew, a.f_odd, r, COLOUR));
                 const int j = y_index(r);
-                if (j >= 0 && x_at[0] >= 0) f[0] = pgi_rhs_point(a.b, a.rhs, f[0], (T)0, x_at[0], j, z);
-                if (j >= 0 && x_at[1] >= 0) f[1] = pgi_rhs_point(a.b, a.rhs, f[1], (T)0, x_at[1], j, z);
+                f[0] -= mean, f[1] -= mean;
+                if (care && j >= 0 && x_at[0] >= 0) f[0] = pgi_rhs_point(a.b, a.rhs, f[0], (T)0, x_at[0], j, z);
+                if (care && j >= 0 && x_at[1] >= 0) f[1] = pgi_rhs_point(a.b, a.rhs, f[1], (T)0, x_at[1], j, z);
             }
         }
 
@@ -3983,19 +3995,19 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             pgi_wait(meeting + SECOND, (t - begin) >> 1 & 1);
         const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
             if (FLAT) return;
-            const int at = AT * BOX + 2 * p * TEAM;
+            const int at = AT * BOX + 2 * p * SIDE;
             const T low = ring[AT + p][0][COLOUR], high = ring[AT + p][ROWS - 1][1 - COLOUR];
-            if (warp > 0) inbox[at + TEAM - 32] = low;
-            if (warp < WARPS - 1) inbox[at + 32] = high;
-            if (low_guest) pgi_tell(low_box + at * sizeof(T), far_meeting + AT * sizeof *meeting, low);
-            if (high_guest) pgi_tell(high_box + at * sizeof(T), far_meeting + AT * sizeof *meeting, high);
+            inbox[at + SIDE] = low;
+            inbox[at + 32] = high;
+            if (low_guest || high_guest)
+                pgi_tell(far_box + at * sizeof(T), far_meeting + AT * sizeof *meeting, low_guest ? low : high);
         };
         // Before anything is told that lets others go on, what they may overwrite is read.
         T edge_low = 0, edge_high = 0;
         const auto listen = [&](int p) {
             if (FLAT) return;
-            edge_low = inbox[SECOND * BOX + 2 * p * TEAM];
-            edge_high = inbox[SECOND * BOX + (2 * p + 1) * TEAM];
+            edge_low = inbox[SECOND * BOX + 2 * p * SIDE];
+            edge_high = inbox[SECOND * BOX + (2 * p + 1) * SIDE + 32];
         };
         listen(0);
         tell(0);
@@ -4006,8 +4018,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
                 const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
-                const unsigned skews = pgi_afresh(f_mask);
-                const T *const f_plane = slot_of(p);
+                const char *const f_plane = (const char *)slot_of(p);
                 T fresh[ROWS];
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
@@ -4016,13 +4027,19 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
-                    T w = weight[r][c];
+                    const T zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
+                    const int at = (r * PITCH + c) * (int)sizeof(T);
+                    T rest = *(const T *)(f_plane + pgi_skew(f_skew, a.f_odd, r, (COLOUR + p) & 1) + at);
+                    T w = weight[r][c], keep = 1 - omega;
                     if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
-                    if (SWEEPS == 1 && p == 1) w *= a.second;
-                    const T residual = f_plane[r * PITCH + c + skew_of(skews, (COLOUR + p) & 1, r)] -
-                                       pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym,
-                                                   yp, ring[here + 1][r][c], ring[here - 1][r][c]);
-                    fresh[r] = u + residual * w;
+                    if (SWEEPS == 1 && p == 1) w *= a.second, keep = 1 - omega * a.second;
+                    rest -= xc[c].lower * (c ? side : far);
+                    rest -= xc[c].upper * (c ? far : side);
+                    rest -= yc[r].lower * ym;
+                    rest -= yc[r].upper * yp;
+                    rest -= zc.lower * zm;
+                    rest -= zc.upper * zp;
+                    fresh[r] = w * rest + keep * u;
                 }
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
@@ -4033,7 +4050,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        if (!FLAT) pgi_arrive(meeting + AT, (int)(out >> PGI_TOLD) * (int)(HALVES * 32 * sizeof(T)));
+        if (!FLAT)
+            pgi_arrive(meeting + AT, out >> PGI_LEADER & 1, (int)(out >> PGI_TOLD) * (int)(HALVES * 32 * sizeof(T)));
 
         const int z = t - (HALVES - 1), here = AT + HALVES;
         constexpr int PARITY = (COLOUR + HALVES - 1) & 1;
@@ -4053,11 +4071,11 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 }
             out_plane += a.out.sk * (int64_t)sizeof(T);
         }
-        coming = coming + 1 < AHEAD ? coming + 1 : 0;
-        queue = queue + 1 < QUEUE ? queue + 1 : 0;
+        coming = coming + PLANE < AHEAD * PLANE ? coming + PLANE : 0;
+        queue = queue + PLANE < QUEUE * PLANE ? queue + PLANE : 0;
     };
 
-    if (!FLAT) pgi_arrive(meeting, 0);
+    if (!FLAT) pgi_arrive(meeting, leader, 0);
     const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
     for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES; t += 2) {
         // Planes t - HALVES to t + 1 take part
@@ -5890,6 +5908,9 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     };
     if (!pgi_plane_fits<T>(a->u, n) || !pgi_plane_fits<T>(a->out, n) || !pgi_plane_fits<T>(a->rhs.f, n)) return 0;
     a->skewed = (kind.head != PGI_FROM_ZERO && skewed(a->u)) || skewed(a->rhs.f);
+    const int one = a->skewed ? (int)sizeof(T) : 0;
+    a->u_odd[0] = a->u.sj & 1 ? one : 0, a->u_odd[1] = a->u.sk & 1 ? one : 0;
+    a->f_odd[0] = a->rhs.f.sj & 1 ? one : 0, a->f_odd[1] = a->rhs.f.sk & 1 ? one : 0;
     const int width = a->skewed ? 62 : 64;
     a->own[0] = width - 2 * halves;
     a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width, a->own[0]);
@@ -5933,7 +5954,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         return at;
     };
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
-    a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * team);
+    a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * (team + 32));
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
     a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
