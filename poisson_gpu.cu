@@ -90,7 +90,7 @@
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
 #ifndef PGI_CACHED_POINTS
-#define PGI_CACHED_POINTS 8000000    // above, the caches of a GPU do not hold what blocks of a launch share
+#define PGI_CACHED_POINTS 2000000    // above, residuals are restricted in tiles (2D: four times as many)
 #endif
 
 enum {
@@ -1732,11 +1732,26 @@ static pgi_grid pgi_jacobi_one_by_one(pg_solver *s, const pgi_level *l, pgi_grid
     return u;
 }
 
+static pgi_grid pgi_no_grid()
+{
+    pgi_grid g = {NULL, 0, 0, 0, 0};
+    return g;
+}
+
+static pgi_rhs pgi_rhs_of(pgi_grid f)
+{
+    pgi_rhs r;
+    r.f = f;
+    r.faces = NULL;
+    return r;
+}
+
 static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                       const pgi_level *coarse)
+                                       const pgi_level *coarse, int with_norm)
 {
     const pgi_grid r = pgi_other_grid(l, u);
     s->ops->residual(s, l, u, rhs, r);
+    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
     s->ops->restrict_full(s, l, r, coarse, coarse->f, 0);
 }
 
@@ -1760,20 +1775,6 @@ static int pgi_cpu_slabs(int64_t points, int planes)
 #endif
     (void)points;
     return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
-}
-
-static pgi_grid pgi_no_grid()
-{
-    pgi_grid g = {NULL, 0, 0, 0, 0};
-    return g;
-}
-
-static pgi_rhs pgi_rhs_of(pgi_grid f)
-{
-    pgi_rhs r;
-    r.f = f;
-    r.faces = NULL;
-    return r;
 }
 
 // How a row is walked: points in any order (so in vectors), every second one in any order, or one after the other.
@@ -2316,8 +2317,7 @@ template <class T> static pgi_grid pgi_cpu_jacobi_sweeps(pg_solver *s, const pgi
 template <class T> static void pgi_cpu_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                          const pgi_level *coarse, int with_norm)
 {
-    if (with_norm) pgi_cpu_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
-    pgi_residual_then_restrict(s, l, u, rhs, coarse);
+    pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm);
 }
 
 static void pgi_cpu_control(pg_solver *s, int step, int argument)
@@ -4027,19 +4027,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
-                    const T zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
-                    const int at = (r * PITCH + c) * (int)sizeof(T);
-                    T rest = *(const T *)(f_plane + pgi_skew(f_skew, a.f_odd, r, (COLOUR + p) & 1) + at);
-                    T w = weight[r][c], keep = 1 - omega;
+                    const T right = *(const T *)(f_plane + pgi_skew(f_skew, a.f_odd, r, (COLOUR + p) & 1) +
+                                                 (r * PITCH + c) * (int)sizeof(T));
+                    T w = weight[r][c];
                     if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
-                    if (SWEEPS == 1 && p == 1) w *= a.second, keep = 1 - omega * a.second;
-                    rest -= xc[c].lower * (c ? side : far);
-                    rest -= xc[c].upper * (c ? far : side);
-                    rest -= yc[r].lower * ym;
-                    rest -= yc[r].upper * yp;
-                    rest -= zc.lower * zm;
-                    rest -= zc.upper * zp;
-                    fresh[r] = w * rest + keep * u;
+                    if (SWEEPS == 1 && p == 1) w *= a.second;
+                    const T residual =
+                        right - pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym, yp,
+                                            ring[here + 1][r][c], ring[here - 1][r][c]);
+                    fresh[r] = u + residual * w;
                 }
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
@@ -4557,17 +4553,26 @@ template <class T> static __device__ inline bool pgi_pairs_aligned(const pgi_gri
     return !((g.sj | g.sk) & 1) && (size_t)pgi_data<T>(g) % (2 * sizeof(T)) == 0;
 }
 
-// Copies planes of a grid to shared memory, one after the other: a thread ROWS pairs of columns.
+// A thread's ROWS pairs of columns: bits of the rows of which the first exists, the second, one beside the other.
+template <int ROWS> struct pgi_pairs {
+    unsigned bits;
+    enum { FIRST, SECOND, BESIDE };
+    __device__ void add(int kind, int r, bool is) { bits |= (is ? 1u : 0u) << (kind * ROWS + r); }
+    __device__ bool has(int kind, int r) const { return bits >> (kind * ROWS + r) & 1; }
+};
+
+// Copies planes of a grid to shared memory, one after the other: a thread its pairs.
 template <class T, int ROWS, int SETS> struct pgi_supply {
+    typedef pgi_pairs<ROWS> pairs;
     const char *plane;
-    unsigned row[ROWS], second[SETS];    // offsets in a plane; the second column's from the first
-    bool paired, steady;                 // all columns of this thread, of the whole tile
+    unsigned row[ROWS];    // offsets in a plane
+    bool steady;           // all pairs of the tile exist and are aligned
     // From plane z - 1 to z; beyond a closed end the last one again.
     __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
     {
         if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
     }
-    __device__ void fetch(T *to, int pitch) const
+    __device__ void fetch(T *to, int pitch, pairs own, const int (&second)[SETS]) const
     {
         if (steady) {
 #pragma unroll
@@ -4575,13 +4580,23 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
             return;
         }
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            if (paired)
-                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
-            else {
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
+        for (int r = 0; r < ROWS; r++) {
+            const char *const from = plane + row[r];
+            if (own.has(pairs::BESIDE, r) && (size_t)from % (2 * sizeof(T)) == 0) {
+                pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, from);
+                continue;
             }
+            if (own.has(pairs::FIRST, r)) pgi_copy_async<sizeof(T), 0>(to + r * pitch, from);
+            if (own.has(pairs::SECOND, r)) pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, from + second[r % SETS]);
+        }
+    }
+    // What is never copied
+    static __device__ void clear(T *to, int pitch, pairs own)
+    {
+        for (int r = 0; r < ROWS; r++) {
+            if (!own.has(pairs::FIRST, r)) to[r * pitch] = 0;
+            if (!own.has(pairs::SECOND, r)) to[r * pitch + 1] = 0;
+        }
     }
 };
 
@@ -4600,8 +4615,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
         AHEAD = tuned::AHEAD,
         PITCH = tuned::PITCH,
         HALO = tuned::HALO,
-        SETS = tuned::SETS,
-        EDGES = 2    // points of the halo that a thread copies at most
+        SETS = tuned::SETS
     };
     __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
@@ -4609,7 +4623,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     T *const u_slots = shared, *const f_slots = shared + size.f;
     const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
 
-    // Points beyond an end stand for the last one: no window gives them any weight.
+    // Beyond an end there are zeros, or the last point again: no window gives them any weight.
     const auto column_of = [&](int x) { return pgi_nearest(x, ax.n, ax.periodic); };
     const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(y, ay.n, ay.periodic); };
     const auto plane_of = [&](int z) { return pgi_nearest(z, az.n, az.periodic); };
@@ -4619,55 +4633,61 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     pgi_supply<T, ROWS, SETS> u_supply, f_supply;
     u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
     f_supply.plane = with_f ? (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T) : NULL;
-    bool whole = true;
+    pgi_pairs<ROWS> pairs = {0};
+    int second[SETS];    // from the first
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
+        const bool there = FLAT || ay.periodic || p.y(2 * r) < ay.n;
+        pairs.add(pairs.FIRST, r, there && (ax.periodic || p.x(2 * r) < ax.n));
+        pairs.add(pairs.SECOND, r, there && (ax.periodic || p.x(2 * r) + 1 < ax.n));
+        pairs.add(pairs.BESIDE, r, there && next == x + 1);
         u_supply.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
         f_supply.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
-        whole = whole && next == x + 1 && x % 2 == 0;
-        u_supply.second[r % SETS] = f_supply.second[r % SETS] = (unsigned)((next - x) * (int)sizeof(T));
+        second[r % SETS] = (next - x) * (int)sizeof(T);
     }
-    const bool inside = p.begin[0] + WIDE <= ax.n, u_aligned = pgi_pairs_aligned<T>(a.u),
-               f_aligned = with_f && pgi_pairs_aligned<T>(a.rhs.f);
-    u_supply.paired = whole && u_aligned;
-    f_supply.paired = whole && f_aligned;
-    u_supply.steady = inside && u_aligned;
-    f_supply.steady = inside && f_aligned;
+    const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
+    u_supply.steady = inside && pgi_pairs_aligned<T>(a.u);
+    f_supply.steady = inside && with_f && pgi_pairs_aligned<T>(a.rhs.f);
     // The halo without its corners
     const int edges = 2 * HALO * WIDE + 2 * p.high;
-    unsigned edge[EDGES];
-    int edge_at[EDGES];    // in a plane
-#pragma unroll
-    for (int e = 0; e < EDGES; e++) {
-        const int q = p.thread + e * p.threads, side = q - 2 * HALO * WIDE;
-        int x = q % WIDE, y = q < WIDE ? -1 : p.high;
-        if (side >= 0) x = side < p.high ? -1 : (int)WIDE, y = side % p.high;
-        edge[e] = q < edges ? offset(a.u, p.begin[0] + x, p.begin[1] + y) : 0;
-        edge_at[e] = q < edges ? (y + HALO) * PITCH + x + 2 : -1;
-    }
+    const auto edge_of = [&](int q, int *at) {
+        const int side = q - 2 * HALO * WIDE;
+        const int x = side < 0 ? q % WIDE : side < p.high ? -1 : (int)WIDE;
+        const int y = side >= 0 ? side % p.high : q < WIDE ? -1 : p.high;
+        *at = (y + HALO) * PITCH + x + 2;
+        return offset(a.u, p.begin[0] + x, p.begin[1] + y);
+    };
+    int edge_at = -1;    // in a plane
+    const unsigned edge = p.thread < edges ? edge_of(p.thread, &edge_at) : 0;
     const int at = (p.ty + HALO) * PITCH + p.tx + 2, f_at = p.ty * WIDE + p.tx;    // in a plane
+    if (!inside) {
+        for (int q = 0; q < AHEAD + 2; q++) u_supply.clear(u_slots + q * size.plane + at, tuned::U_STEP, pairs);
+        for (int q = 0; q < AHEAD + 1; q++) f_supply.clear(f_slots + q * size.f_plane + f_at, tuned::F_STEP, pairs);
+    }
     const auto fetch_u = [&](T *slot, int z) {
-        u_supply.fetch(slot + at, tuned::U_STEP);
-#pragma unroll
-        for (int e = 0; e < EDGES; e++)
-            if (edge_at[e] >= 0) pgi_copy_async<sizeof(T), 0>(slot + edge_at[e], u_supply.plane + edge[e]);
+        u_supply.fetch(slot + at, tuned::U_STEP, pairs, second);
+        if (edge_at >= 0) pgi_copy_async<sizeof(T), 0>(slot + edge_at, u_supply.plane + edge);
+        for (int q = p.thread + p.threads; q < edges; q += p.threads) {    // of low tiles
+            int to;
+            const unsigned from = edge_of(q, &to);
+            pgi_copy_async<sizeof(T), 0>(slot + to, u_supply.plane + from);
+        }
         u_supply.turn(a.u, az, z + 1);
     };
     const auto fetch_f = [&](T *slot, int z) {
         if (!with_f) return;
-        f_supply.fetch(slot + f_at, tuned::F_STEP);
+        f_supply.fetch(slot + f_at, tuned::F_STEP, pairs, second);
         f_supply.turn(a.rhs.f, az, z + 1);
     };
     T down[ROWS][2], here[ROWS][2];    // down: what the plane below has more
     const char *const before = (const char *)pgi_data<T>(a.u) + plane_of(z0 - 1) * a.u.sk * (int64_t)sizeof(T);
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
-        const unsigned second = u_supply.row[r] + u_supply.second[r % SETS];
         here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
-        here[r][1] = pgi_load((const T *)(u_supply.plane + second));
+        here[r][1] = pgi_load((const T *)(u_supply.plane + u_supply.row[r] + second[r % SETS]));
         down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
-        down[r][1] = pgi_load((const T *)(before + second)) - here[r][1];
+        down[r][1] = pgi_load((const T *)(before + u_supply.row[r] + second[r % SETS])) - here[r][1];
     }
     fetch_u(u_slots, z0);
     for (int q = 0; q < AHEAD; q++) {
@@ -4679,13 +4699,12 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
 
     const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
     pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
-    T reaction[ROWS][2];
 #pragma unroll
-    for (int e = 0; e < 2 * ROWS; e++) {
-        pgi_row<T> &of_x = xr[e / 2 % SETS][e & 1], &of_y = yr[FLAT ? 0 : e / 2];
-        if (e < 2 * SETS) of_x = pgi_row_of(ax, column_of(p.x(e)));
-        if (!FLAT || e == 0) of_y = pgi_row_of(ay, row_of(p.y(e)));
-        reaction[e / 2][e & 1] = (alpha + of_y.reaction) + of_x.reaction;
+    for (int e = 0; e < 2 * SETS; e++) xr[e / 2][e & 1] = pgi_row_of(ax, column_of(p.x(e)));
+#pragma unroll
+    for (int r = 0; r < (FLAT ? 1 : (int)ROWS); r++) {
+        yr[r] = pgi_row_of(ay, row_of(p.y(2 * r)));
+        yr[r].reaction += alpha;
     }
     const unsigned mask = with_f ? pgi_face_mask(a.rhs, a.b.state) : 0u;
     const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + WIDE >= ax.n ? 3u : 0u) |
@@ -4731,7 +4750,8 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
 #pragma unroll
             for (int c = 0; c < 2; c++) {
                 const T rise = above[r][c] - here[r][c];
-                const T au = pgi_sum(xr[r % SETS][c], yr[FLAT ? 0 : r], zr, reaction[r][c] + zr.reaction, here[r][c],
+                const T au = pgi_sum(xr[r % SETS][c], yr[FLAT ? 0 : r], zr,
+                                     (yr[FLAT ? 0 : r].reaction + zr.reaction) + xr[r % SETS][c].reaction, here[r][c],
                                      c ? -middle : west, c ? east : middle, south[c], north[c], down[r][c], rise);
                 residual[r][c] = (c ? right.y : right.x) - au;
                 down[r][c] = -rise;
@@ -4765,40 +4785,56 @@ static __device__ inline void pgi_finish_norm(double sum, double *partials, pgi_
 
 // The norm of a residual that a solve asks for, of the points that a tile owns: those before end.
 template <class T, int FLAT> struct pgi_tile_norm {
-    enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS, ALL = (1 << 2 * ROWS) - 1 };
+    enum {
+        ROWS = pgi_tuned_tile<T, FLAT>::ROWS,
+        WHOLE = 1 << 2 * ROWS,
+        PLAIN = 2 << 2 * ROWS,
+        WEIGHTED = 4 << 2 * ROWS
+    };
     double sum;
-    int kind;
-    unsigned own;     // of the thread's points, bit 2 * row + column
-    bool weighted;    // points of a plane differ in weight
+    // Bit 2 * row + column: the point is the tile's. Above: all points are, their squares are added up, points of a
+    // plane differ in weight. One word, for registers are scarce.
+    unsigned own;
     __device__ pgi_tile_norm(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, int end_x, int end_y,
                              double before = 0)
     {
         const auto differ = [](const pgi_axis<T> &x) {
             return x.weight || x.row_weight[0] != x.row_weight[1] || x.row_weight[1] != x.row_weight[2];
         };
+        const int kind = a.b.state->stop.norm;
+        const bool weighted =
+            (kind == PG_NORM_L2 || kind == PG_NORM_L1) && (differ(a.b.axis[0]) || differ(a.b.axis[1]));
+        const bool whole = p.begin[0] + pgi_tuned_tile<T, FLAT>::WIDE <= end_x && p.begin[1] + p.high <= end_y;
         sum = before;
-        kind = a.b.state->stop.norm;
-        weighted = (kind == PG_NORM_L2 || kind == PG_NORM_L1) && (differ(a.b.axis[0]) || differ(a.b.axis[1]));
-        own = 0;
+        own = (whole ? (unsigned)WHOLE : 0u) | (weighted ? (unsigned)WEIGHTED : 0u);
+        if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted) own |= PLAIN;
         for (int e = 0; e < 2 * ROWS; e++) own |= (unsigned)(p.x(e) < end_x && p.y(e) < end_y) << e;
     }
     __device__ void add(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, int z, const T (&residual)[ROWS][2])
     {
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+        const int kind = a.b.state->stop.norm;
+        const unsigned bits = pgi_afresh(own);
         double part = 0;
-        if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted && own == ALL) {    // nearly everywhere
+        if ((bits & (PLAIN | WHOLE)) == (PLAIN | WHOLE)) {    // nearly everywhere
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
-                part +=
-                    (double)residual[r][0] * (double)residual[r][0] + (double)residual[r][1] * (double)residual[r][1];
+            for (int e = 0; e < 2 * ROWS; e++) part += (double)residual[e / 2][e & 1] * (double)residual[e / 2][e & 1];
+        } else if (bits & PLAIN) {
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++) {
+                const double r = bits >> e & 1 ? (double)residual[e / 2][e & 1] : 0.0;
+                part += r * r;
+            }
         } else {
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++) {
-                const double r = own >> e & 1 ? fabs((double)residual[e / 2][e & 1]) : 0.0;
+                const double r = bits >> e & 1 ? fabs((double)residual[e / 2][e & 1]) : 0.0;
                 if (kind == PG_NORM_MAX && !(r <= part) && part == part) part = r;    // NaN stays NaN
                 const double v = kind == PG_NORM_L1 ? r : r * r;
                 if (kind != PG_NORM_MAX)
-                    part += weighted && own >> e & 1 ? v * (pgi_weight_of(ax, p.x(e)) * pgi_weight_of(ay, p.y(e))) : v;
+                    part += bits & WEIGHTED && bits >> e & 1
+                                ? v * (pgi_weight_of(ax, p.x(e)) * pgi_weight_of(ay, p.y(e)))
+                                : v;
             }
         }
         if (kind == PG_NORM_MAX) {
@@ -4806,7 +4842,7 @@ template <class T, int FLAT> struct pgi_tile_norm {
         } else if (kind == PG_NORM_L2_PLAIN) {
             sum += part;
         } else {
-            const double inside = weighted ? 1.0 : ax.row_weight[1] * ay.row_weight[1];
+            const double inside = bits & WEIGHTED ? 1.0 : ax.row_weight[1] * ay.row_weight[1];
             sum += part * (inside * pgi_weight_of(az, z));
         }
     }
@@ -6168,11 +6204,11 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
         if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
     }
-    const int flat = l->n[1] == 1, tiles = taps && l->points >= PGI_CACHED_POINTS;
+    const int flat = l->n[1] == 1, tiles = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS;
     if (with_norm && tiles &&
         (flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>)(s, l, u, rhs, coarse))
         return;
-    if (with_norm) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS;
         const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_MARCH, 1, team);
@@ -6182,7 +6218,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         return;
     }
     if (!tiles || !(flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>)(s, l, u, rhs, coarse))
-        pgi_residual_then_restrict(s, l, u, rhs, coarse);
+        pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !taps);
 }
 
 template <class T>
