@@ -4559,14 +4559,15 @@ template <int ROWS> struct pgi_pairs {
     enum { FIRST, SECOND, BESIDE };
     __device__ void add(int kind, int r, bool is) { bits |= (is ? 1u : 0u) << (kind * ROWS + r); }
     __device__ bool has(int kind, int r) const { return bits >> (kind * ROWS + r) & 1; }
+    __device__ bool all() const { return (~bits & ((1u << 2 * ROWS) - 1)) == 0; }    // exist
 };
 
 // Copies planes of a grid to shared memory, one after the other: a thread its pairs.
 template <class T, int ROWS, int SETS> struct pgi_supply {
     typedef pgi_pairs<ROWS> pairs;
     const char *plane;
-    unsigned row[ROWS];    // offsets in a plane
-    bool steady;           // all pairs of the tile exist and are aligned
+    unsigned row[ROWS];      // offsets in a plane
+    bool aligned, steady;    // pairs are; and all of the tile exist
     // From plane z - 1 to z; beyond a closed end the last one again.
     __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
     {
@@ -4579,10 +4580,18 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
             for (int r = 0; r < ROWS; r++) pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, plane + row[r]);
             return;
         }
+        if (!aligned && own.all()) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + row[r] + second[r % SETS]);
+            }
+            return;
+        }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const char *const from = plane + row[r];
-            if (own.has(pairs::BESIDE, r) && (size_t)from % (2 * sizeof(T)) == 0) {
+            if (aligned && own.has(pairs::BESIDE, r)) {
                 pgi_copy_async<2 * sizeof(T), 1>(to + r * pitch, from);
                 continue;
             }
@@ -4641,14 +4650,16 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
         const bool there = FLAT || ay.periodic || p.y(2 * r) < ay.n;
         pairs.add(pairs.FIRST, r, there && (ax.periodic || p.x(2 * r) < ax.n));
         pairs.add(pairs.SECOND, r, there && (ax.periodic || p.x(2 * r) + 1 < ax.n));
-        pairs.add(pairs.BESIDE, r, there && next == x + 1);
+        pairs.add(pairs.BESIDE, r, there && next == x + 1 && x % 2 == 0);
         u_supply.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
         f_supply.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
         second[r % SETS] = (next - x) * (int)sizeof(T);
     }
     const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
-    u_supply.steady = inside && pgi_pairs_aligned<T>(a.u);
-    f_supply.steady = inside && with_f && pgi_pairs_aligned<T>(a.rhs.f);
+    u_supply.aligned = pgi_pairs_aligned<T>(a.u);
+    f_supply.aligned = with_f && pgi_pairs_aligned<T>(a.rhs.f);
+    u_supply.steady = inside && u_supply.aligned;
+    f_supply.steady = inside && f_supply.aligned;
     // The halo without its corners
     const int edges = 2 * HALO * WIDE + 2 * p.high;
     const auto edge_of = [&](int q, int *at) {
