@@ -3509,8 +3509,8 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 }
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
-// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.11, 0.74; two sweeps
-// 1.16, 0.62.
+// Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.00, 0.66; two sweeps
+// 0.99, 0.54.
 #ifndef PGI_TUNE
 #define PGI_TUNE                                                                                                       \
     {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 384, 1, 4, 2 }
