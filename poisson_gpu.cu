@@ -90,7 +90,7 @@
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
 #ifndef PGI_CACHED_POINTS
-#define PGI_CACHED_POINTS 2000000    // above, residuals are restricted in tiles (2D: four times as many)
+#define PGI_CACHED_POINTS 2000000    // from here on residuals are restricted in tiles; in 2D from four times as many
 #endif
 
 enum {
@@ -3592,7 +3592,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         SIDE = TEAM + 32,          // what warps tell those above, or those below, if there are any
         BOX = HALVES * 2 * SIDE    // an inbox: what warps beside each other tell of their edges
     };
-    static_assert(FLAT || WARPS > 1, "no warp is beside two other blocks");
+    static_assert(AHEAD % 2 == 0, "planes in a slot are skewed alike");
+    static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
     const int lane = (int)threadIdx.x, line = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0), warp = FLAT ? 0 : line,
@@ -4573,7 +4574,7 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
     {
         if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
     }
-    __device__ void fetch(T *to, int pitch, pairs own, const int (&second)[SETS]) const
+    __device__ void fetch(T *to, int pitch, pairs own, const unsigned (&second)[SETS]) const
     {
         if (steady) {
 #pragma unroll
@@ -4584,7 +4585,7 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 pgi_copy_async<sizeof(T), 0>(to + r * pitch, plane + row[r]);
-                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + row[r] + second[r % SETS]);
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
             }
             return;
         }
@@ -4596,7 +4597,8 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
                 continue;
             }
             if (own.has(pairs::FIRST, r)) pgi_copy_async<sizeof(T), 0>(to + r * pitch, from);
-            if (own.has(pairs::SECOND, r)) pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, from + second[r % SETS]);
+            if (own.has(pairs::SECOND, r))
+                pgi_copy_async<sizeof(T), 0>(to + r * pitch + 1, plane + (row[r] + second[r % SETS]));
         }
     }
     // What is never copied
@@ -4643,7 +4645,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
     f_supply.plane = with_f ? (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T) : NULL;
     pgi_pairs<ROWS> pairs = {0};
-    int second[SETS];    // from the first
+    unsigned second[SETS];    // from the first
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
@@ -4653,7 +4655,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
         pairs.add(pairs.BESIDE, r, there && next == x + 1 && x % 2 == 0);
         u_supply.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
         f_supply.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
-        second[r % SETS] = (next - x) * (int)sizeof(T);
+        second[r % SETS] = (unsigned)((next - x) * (int)sizeof(T));
     }
     const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
     u_supply.aligned = pgi_pairs_aligned<T>(a.u);
@@ -4696,9 +4698,9 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
-        here[r][1] = pgi_load((const T *)(u_supply.plane + u_supply.row[r] + second[r % SETS]));
+        here[r][1] = pgi_load((const T *)(u_supply.plane + (u_supply.row[r] + second[r % SETS])));
         down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
-        down[r][1] = pgi_load((const T *)(before + u_supply.row[r] + second[r % SETS])) - here[r][1];
+        down[r][1] = pgi_load((const T *)(before + (u_supply.row[r] + second[r % SETS]))) - here[r][1];
     }
     fetch_u(u_slots, z0);
     for (int q = 0; q < AHEAD; q++) {
@@ -4827,7 +4829,7 @@ template <class T, int FLAT> struct pgi_tile_norm {
         const int kind = a.b.state->stop.norm;
         const unsigned bits = pgi_afresh(own);
         double part = 0;
-        if ((bits & (PLAIN | WHOLE)) == (PLAIN | WHOLE)) {    // nearly everywhere
+        if ((bits & (PLAIN | WHOLE)) == (PLAIN | WHOLE)) {
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++) part += (double)residual[e / 2][e & 1] * (double)residual[e / 2][e & 1];
         } else if (bits & PLAIN) {
@@ -6188,7 +6190,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     pgi_restricted job = {0, 0, s->partials, s->state};
     int reach[3], high;
     for (int d = 0; d < 3; d++) {
-        if (b.axis[d].periodic && l->n[d] > 1 && l->n[d] < 32) return 0;
+        if (b.axis[d].periodic && l->n[d] < 32 && (l->n[d] > 1 || d == 2)) return 0;    // planes wrap around once
         reach[d] = pgi_reach(t.axis[d]);
     }
     const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, 1, &a, &high);
