@@ -402,8 +402,12 @@ static void captured_batches_give_the_same_bits(void **state)
     static double f[2][BATCH][N][N], u[BATCH][N][N], expected[2][BATCH][N][N];
     rng r = {5};
     for (int q = 0; q < 2 * BATCH * N * N; q++) (&f[0][0][0][0])[q] = rng_uniform(&r, -1, 1);
+    int runtime = 0, driver = 0;    /* solves to a tolerance need CUDA 12.4 */
+    assert_int_equal(cudaRuntimeGetVersion(&runtime), cudaSuccess);
+    assert_int_equal(cudaDriverGetVersion(&driver), cudaSuccess);
+    const int ways = runtime < 12040 || driver < 12040 ? 1 : 2;
     for (int method = 0; method < 4; method++)
-        for (int checked = 0; checked < 2; checked++) {
+        for (int checked = 0; checked < ways; checked++) {
             pg_desc desc = {0};
             desc.n[0] = desc.n[1] = N, desc.batch = BATCH, desc.backend = backend;
             desc.flags = method == 3 ? PG_DIRECT | PG_MIXED : methods[method];
