@@ -155,8 +155,10 @@ template <class T> struct pgi_transfer {
     const T *fraction;        // nf: how far to the next one (beyond an end: in half coarse cells)
     const pgi_taps<T> *taps;    // nc, by first: the restriction of a residual; NULL: more points than fit
     int most_taps;
-    int longest, open;         // points of the longest window, residual or average; windows that a fine point lies in
-    double reach;              // windows of m coarse points in a row lie within reach + (m - 1) mf / mc fine ones
+    int regular;          // coarse point j has `regular` taps from fine point 2 j on, of the same weights for all j
+    T tap[PGI_TAPS];      // these; regular 0: it is not so
+    int longest, open;    // points of the longest window, residual or average; windows that a fine point lies in
+    double reach;         // windows of m coarse points in a row lie within reach + (m - 1) mf / mc fine ones
     const int *cubic_index;    // rows of 8: four points with the face conditions, four without; -1, -2: low, high face
     const T *cubic_weight;
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
@@ -359,6 +361,8 @@ struct pgi_direct {
     const void *roots[3];    // the roots of unity of the axes' complex transforms
 };
 
+enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side
+
 struct pgi_ops;
 
 struct pg_solver {
@@ -368,7 +372,8 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
-    int by_lines;                                   // the smoother is line relaxation
+    int by_lines;                             // the smoother is line relaxation
+    int together_in[PGI_PASS_CLUSTER + 1];    // blocks that run at once in clusters of so many, one to a processor
     int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
 
     char *workspace;
@@ -413,6 +418,11 @@ struct pg_solver {
 #endif
 };
 
+// A residual on the next level, and whether it is there.
+struct pgi_wanted {
+    int with_norm, done;
+};
+
 // What a back end can do, in one precision. Level, grids and right-hand side say on what.
 struct pgi_ops {
     void (*control)(pg_solver *, int step, int argument);
@@ -434,9 +444,10 @@ struct pgi_ops {
                         int add);
     // Works in t, or where there is none and u is 0, in u and f
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);
-    // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last
+    // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last.
+    // residual: where the last pass can do restrict_residual's work too, it does; else NULL
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed, int sweeps,
-                      int head, const pgi_level *coarse, pgi_grid e);
+                      int head, const pgi_level *coarse, pgi_grid e, pgi_wanted *residual);
     // Jacobi sweeps, number q with weight[q % period]; the grids take turns: returns the last
     pgi_grid (*jacobi_sweeps)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, const double *weight, int period,
                               int sweeps);
@@ -1713,7 +1724,8 @@ static pgi_grid pgi_other_grid(const pgi_level *l, pgi_grid u) { return u.base =
 enum pgi_head { PGI_FROM_U, PGI_FROM_ZERO, PGI_CORRECTED };    // the guess: u, 0, or u + P e
 
 static pgi_grid pgi_relax_in_place(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
-                                   int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e)
+                                   int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
+                                   pgi_wanted *)
 {
     if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u);
     if (head == PGI_CORRECTED) s->ops->prolong_add(s, l, u, coarse, e);
@@ -2303,9 +2315,9 @@ template <class T> static int pgi_cpu_relax_turns(const pgi_level *, int) { retu
 
 template <class T> static pgi_grid pgi_cpu_relax(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                  pgi_omega omega, int reversed, int sweeps, int head,
-                                                 const pgi_level *coarse, pgi_grid e)
+                                                 const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
 {
-    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
+    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e, residual);
 }
 
 template <class T> static pgi_grid pgi_cpu_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
@@ -3272,9 +3284,9 @@ template <> struct pgi_two<float> {
 
 enum {
     PGI_PASS_PLANES = 256,
-    PGI_PASS_PITCH = 66,     // of rows in shared memory: 64 columns, and one more where rows are not aligned
-    PGI_PASS_CLUSTER = 8,    // most blocks side by side
-    PGI_PASS_COARSE = 5      // coarse planes in use or under way, beyond those for the planes ahead
+    PGI_PASS_PITCH = 66,    // of rows in shared memory: 64 columns, and one more where rows are not aligned
+    PGI_PASS_COARSE = 5,    // coarse planes in use or under way, beyond those for the planes ahead
+    PGI_PASS_TAPS = 3       // most fine points along an axis that a pass restricts a coarse one from
 };
 
 template <class T> struct pgi_pass {
@@ -3282,16 +3294,19 @@ template <class T> struct pgi_pass {
     pgi_transfers<T> transfer;
     pgi_grid u, out, e, coarse_f;
     pgi_rhs rhs;
-    T omega, second;           // second: over omega, of the second colour; only in passes of one sweep
-    int first;                 // parity of the colour that is relaxed first
-    int skewed;                // rows whose pairs are not aligned come one column further along
-    int u_odd[2], f_odd[2];    // then: what it says of a row that it is the next one, that its plane is, see pgi_skew
-    int cluster;               // blocks that share a tile, side by side along y
-    int own[3];                // columns, rows and planes from tile to tile
-    int tiles[3];              // their numbers
-    int slots[2];              // coarse points of a plane that a block interpolates from
-    int meetings, inboxes, planes, coarse_rows, coarse_planes, regular, corrections;    // offsets in shared memory
-    int bytes;                                                                          // of it, for a team
+    T omega, second;            // second: over omega, of the second colour; only in passes of one sweep
+    int first;                  // parity of the colour that is relaxed first
+    int skewed;                 // rows whose pairs are not aligned come one column further along
+    int u_odd[2], f_odd[2];     // then: what it says of a row that it is the next one, that its plane is, see pgi_skew
+    int cluster;                // blocks that share a tile, side by side along y
+    int own[3];                 // columns, rows and planes from tile to tile
+    int tiles[3];               // their numbers
+    int slots[2];               // coarse points of a plane that a block interpolates from
+    T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
+    int coarse[3];              // their numbers
+    int meetings, inboxes, rows, weights, planes, coarse_rows, coarse_planes, regular,
+        corrections;    // offsets in shared memory
+    int bytes;          // of it, for a team
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -3531,9 +3546,11 @@ enum {
     PGI_BOTH,
     PGI_LOWER,
     PGI_UPPER,
-    PGI_LEADER = 24,    // out: the lane that arrives for its warp
-    PGI_TOLD = 25,      // out: the blocks that tell this one their edges, for one of the leaders
-    PGI_TOUCHED = 24    // f: 1 there are boundary data, 2 and they reach the tile's columns, 4 its mean is not 0
+    PGI_LEADER = 24,        // out: the lane that arrives for its warp
+    PGI_TOLD = 25,          // out: the blocks that tell this one their edges, for one of the leaders
+    PGI_THIRD = 27,         // out: for that leader, that one of them tells sums of its first row
+    PGI_RESTRICTED = 28,    // out: a thread's coarse rows that are its tile's
+    PGI_TOUCHED = 24        // f: 1 there are boundary data, 2 and they reach the tile's columns, 4 its mean is not 0
 };
 static PGI_HD constexpr unsigned pgi_singles(int rows) { return ((1u << 2 * rows) - 1) << rows; }
 // A row whose pairs are not aligned comes one column further along, where there is room for it. By how many bytes:
@@ -3571,7 +3588,7 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
 // Computes u = SWEEPS red-black sweeps from u, 0 or u + P e
 // Moves 3 words a point (2 from 0), 1/8 more for a correction   Covers see above   FLAT: ny = 1, a warp is a team of
 // its own   Overlap: none
-template <class T, int SWEEPS, int HEAD, int FLAT>
+template <class T, int SWEEPS, int HEAD, int FLAT, int TAPS>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
@@ -3580,17 +3597,20 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
-        HALVES = 2 * SWEEPS,    // half-sweeps, and the halo
-        RING = HALVES + 2,      // planes of u under way
+        HALVES = 2 * SWEEPS,                    // half-sweeps
+        STAGES = TAPS ? HALVES + 1 : HALVES,    // and the residual of the first colour
+        HALO = TAPS ? HALVES + 2 : HALVES,
+        RING = STAGES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
-        QUEUE = HALVES + AHEAD,    // and of f, AHEAD still to come
+        QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
         COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
-        SIDE = TEAM + 32,          // what warps tell those above, or those below, if there are any
-        BOX = HALVES * 2 * SIDE    // an inbox: what warps beside each other tell of their edges
+        SIDE = TEAM + 32,           // what warps tell those above, or those below, if there are any
+        BOX = STAGES * 2 * SIDE,    // an inbox: what warps beside each other tell of their edges
+        SHARES = ROWS / 2 + 1       // coarse rows that a thread has a share in; the first is the warp's before it
     };
     static_assert(AHEAD % 2 == 0, "planes in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
@@ -3606,21 +3626,21 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
     const int nx = ax.n, ny = ay.n, nz = az.n;
     // Tiles begin at the low end of a closed axis, and the first one there has no halo.
-    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)HALVES),
-              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)HALVES);
+    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)HALO),
+              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)HALO);
     const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0]};
     const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
                           FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
     const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x_tile = x_low - HALVES, y_tile = FLAT ? 0 : y_low - HALVES + rank * ROWS * WARPS;
+    const int x_tile = x_low - HALO, y_tile = FLAT ? 0 : y_low - HALO + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
     // Steps t. The colour that is relaxed first follows from the plane that they begin with.
-    const int begin = k0 - HALVES - 1 - a.first, end = k1 - 2 + HALVES;
-    const int z_table = begin - HALVES;    // the first plane that the tables have
+    const int begin = k0 - HALO - 1 - a.first, end = k1 - 2 + HALVES + (TAPS ? TAPS - 1 : 0);
+    const int z_table = begin - STAGES;    // the first plane that the tables have
 
     T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
     T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
-    T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][HALVES][2][WARPS + 1][32]
+    T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][STAGES][2][WARPS + 1][32]
     pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
     pgi_pair<T> *const x_pairs = (pgi_pair<T> *)(shared + a.coarse_rows), *const y_pairs = x_pairs + 64;
     pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
@@ -3637,7 +3657,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         row[0] = row[1] = 0;
         if (lane == 31) row[2] = row[3] = 0;
     }
-    for (int q = 0; !FLAT && thread + q < 2 * BOX; q += TEAM) inbox[q] = 0;
+    for (int q = 0; !FLAT && thread + q < 2 * BOX + SIDE; q += TEAM) inbox[q] = 0;
     if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
     int e_origin[2] = {0, 0};
     const pgi_transfers<T> &tr = a.transfer;
@@ -3678,15 +3698,24 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const auto diagonal = [&](int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) {
         return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
     };
-    pgi_coupling<T> yc[ROWS];
-    T weight[ROWS][2];    // omega over the diagonal inside
+    // Couplings along y: in registers, or where these are scarce in shared memory
+    pgi_coupling<T> y_kept[ROWS] = {};
+    pgi_coupling<T> *const y_rows = (pgi_coupling<T> *)(shared + a.rows) + warp * ROWS;
+    const auto along_y = [&](int r) -> pgi_coupling<T> { return TAPS ? y_rows[r] : y_kept[r]; };
+    T weight[ROWS][2] = {};                                     // omega over the diagonal inside
+    T2 *const weights = (T2 *)(shared + a.weights) + thread;    // [ROWS][TEAM]
+    const auto weight_of = [&](int r, int c) { return TAPS ? ((const T *)(weights + r * TEAM))[c] : weight[r][c]; };
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int at = y_index(r);
-        yc[r] = pgi_coupling_of(ay, at);
+        y_kept[r] = pgi_coupling_of(ay, at);
+        if (TAPS) y_rows[r] = y_kept[r];    // by every lane
 #pragma unroll
         for (int c = 0; c < 2; c++)
-            weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, yc[r], inner)) : (T)0;
+            weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, y_kept[r], inner)) : (T)0;
+        T2 both;
+        both.x = weight[r][0], both.y = weight[r][1];
+        if (TAPS) weights[r * TEAM] = both;
     }
 
     // Incoming and outgoing planes
@@ -3924,8 +3953,35 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
     const bool leader = lane == 0;
     const unsigned told = FLAT || warp > 0 ? 0 : (rank > 0) + (rank < a.cluster - 1);
-    const unsigned out_mask = pgi_afresh(pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) |
-                                         (leader ? 1u << PGI_LEADER | told << PGI_TOLD : 0u));
+    unsigned restricted = 0;
+    for (int q = 0; TAPS && q < (ROWS + 1) / 2; q++)
+        if (x >= x_own[0] && x < x_own[1] && x / 2 < a.coarse[0] && y + 2 * q >= y_own[0] && y + 2 * q < y_own[1] &&
+            (FLAT || y / 2 + q < a.coarse[1]))
+            restricted |= 1u << q;
+    const unsigned out_mask =
+        pgi_afresh(pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) |
+                   (leader ? 1u << PGI_LEADER | told << PGI_TOLD : 0u) |
+                   (leader && told && rank < a.cluster - 1 ? 1u << PGI_THIRD : 0u) | restricted << PGI_RESTRICTED);
+    // Sums of two coarse planes: the second is the one that an even fine plane is the first of.
+    T closing[SHARES], opening[SHARES];
+#pragma unroll
+    for (int q = 0; q < SHARES; q++) closing[q] = opening[q] = 0;
+    const auto share = [&](T(&part)[SHARES], int r, int c, T v) {
+        T line = a.tap[0][c] * v;
+        if (TAPS == 3 && c == 0) line += a.tap[0][2] * __shfl_down_sync(0xffffffffu, v, 1);
+        part[FLAT ? 0 : r / 2 + 1] += FLAT ? line : a.tap[1][r & 1] * line;
+        if (TAPS == 3 && !FLAT && r % 2 == 0) part[r / 2] += a.tap[1][2] * line;
+    };
+    const int coarse_at = restricted ? (int)((y / 2 * a.coarse_f.sj + x / 2) * (int64_t)sizeof(T)) : 0;
+    // The coarse plane that is complete, if fine plane `first` of it is the tile's
+    const auto give = [&](int first, unsigned rows) {
+        if (first < k0 || first >= k1 || first / 2 >= a.coarse[2]) return;
+        if (TAPS == 3 && !FLAT) closing[SHARES - 1] += inbox[2 * BOX + 32];
+        char *const to = (char *)((T *)a.coarse_f.base + (int64_t)(first / 2) * a.coarse_f.sk) + coarse_at;
+#pragma unroll
+        for (int q = 0; q < (ROWS + 1) / 2; q++)
+            if (rows >> q & 1) *(T *)(to + q * a.coarse_f.sj * (int64_t)sizeof(T)) = closing[FLAT ? 0 : q + 1];
+    };
     int coming = 0, queue = 0;    // where plane t + 1 of u is in its slots, and plane t of f
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
@@ -3974,7 +4030,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
         if (HEAD == PGI_CORRECTED) ask_for_e(t + 3 + AHEAD);
-        fetch(t + AHEAD, in_u, in_f, (COLOUR + AHEAD) & 1, incoming, slot_of(HALVES), !CAREFUL);
+        fetch(t + AHEAD, in_u, in_f, (COLOUR + AHEAD) & 1, incoming, slot_of(STAGES), !CAREFUL);
         pgi_copy_commit();
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1)) {
             const int z = pgi_wrap(t, nz, az.periodic);
@@ -4010,45 +4066,76 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             edge_low = inbox[SECOND * BOX + 2 * p * SIDE];
             edge_high = inbox[SECOND * BOX + (2 * p + 1) * SIDE + 32];
         };
+        if (TAPS && !SECOND) {
+            if (TAPS == 3) give(t - HALO - 1, out >> PGI_RESTRICTED);
+#pragma unroll
+            for (int q = 0; q < SHARES; q++) closing[q] = opening[q], opening[q] = 0;
+        }
         listen(0);
         tell(0);
 
 #pragma unroll
-        for (int p = 0; p < HALVES; p++) {
+        for (int p = 0; p < STAGES; p++) {
             const int z = t - p, here = AT + p + 1;
             if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
                 const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
                 const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
                 const char *const f_plane = (const char *)slot_of(p);
-                T fresh[ROWS];
+                T fresh[ROWS], part[SHARES];
+#pragma unroll
+                for (int q = 0; q < SHARES; q++) part[q] = 0;
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
                     const int c = (r + COLOUR) & 1;
+                    const pgi_coupling<T> yc = along_y(r);
                     const T u = ring[here][r][c], side = ring[here][r][1 - c];
                     const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
                     const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
                     const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
                     const T right = *(const T *)(f_plane + pgi_skew(f_skew, a.f_odd, r, (COLOUR + p) & 1) +
                                                  (r * PITCH + c) * (int)sizeof(T));
-                    T w = weight[r][c];
-                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc[r], zc));
-                    if (SWEEPS == 1 && p == 1) w *= a.second;
                     const T residual =
-                        right - pgi_stencil(xc[c], yc[r], zc, reaction[c], u, c ? side : far, c ? far : side, ym, yp,
+                        right - pgi_stencil(xc[c], yc, zc, reaction[c], u, c ? side : far, c ? far : side, ym, yp,
                                             ring[here + 1][r][c], ring[here - 1][r][c]);
+                    if (p == HALVES) {
+                        share(part, r, c, residual);
+                        continue;
+                    }
+                    T w = weight_of(r, c);
+                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc, zc));
+                    if (SWEEPS == 1 && p == 1) w *= a.second;
                     fresh[r] = u + residual * w;
+                    // What is left of it: neighbours of the other colour have their last values.
+                    if (TAPS && p == HALVES - 1) share(part, r, c, residual - diagonal(c, yc, zc) * (fresh[r] - u));
                 }
 #pragma unroll
-                for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+                for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+                    // The second colour's plane is even in the first step of two, the first one's is odd.
+#pragma unroll
+                for (int q = 0; q < SHARES && p >= HALVES - 1 && TAPS; q++) {
+                    const bool even = (p == HALVES) == SECOND;
+                    opening[q] += (p == HALVES - 1 || SECOND ? a.tap[2][even ? 0 : 1] : (T)0) * part[q];
+                    if (p == HALVES && !SECOND) closing[q] += a.tap[2][1] * part[q];
+                    if (TAPS == 3 && even) closing[q] += a.tap[2][2] * part[q];
+                }
             }
-            if (p + 1 < HALVES) {
+            if (p + 1 < STAGES) {
                 listen(p + 1);
                 tell(p + 1);
             }
         }
 
+        if (TAPS == 2 && !SECOND) give(t - HALO + 1, out >> PGI_RESTRICTED);
+        if (TAPS == 3 && SECOND && !FLAT) {
+            inbox[2 * BOX] = closing[0];
+            if (low_guest)
+                pgi_tell(far_box + (2 * BOX - SIDE) * sizeof(T), far_meeting + AT * sizeof *meeting, closing[0]);
+        }
         if (!FLAT)
-            pgi_arrive(meeting + AT, out >> PGI_LEADER & 1, (int)(out >> PGI_TOLD) * (int)(HALVES * 32 * sizeof(T)));
+            pgi_arrive(
+                meeting + AT, out >> PGI_LEADER & 1,
+                ((int)(out >> PGI_TOLD & 3) * (int)STAGES + (TAPS == 3 && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
+                    (int)(32 * sizeof(T)));
 
         const int z = t - (HALVES - 1), here = AT + HALVES;
         constexpr int PARITY = (COLOUR + HALVES - 1) & 1;
@@ -4073,9 +4160,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     };
 
     if (!FLAT) pgi_arrive(meeting, leader, 0);
-    const int inside_from = HALVES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
-    for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES; t += 2) {
-        // Planes t - HALVES to t + 1 take part
+    const int inside_from = STAGES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
+    for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES + (TAPS ? TAPS - 1 : 0); t += 2) {
+        // Planes t - STAGES to t + 1 take part
         if (t >= inside_from && t <= inside_to && t < end && t > begin) {
             step(t, pgi_constant<0>(), pgi_constant<0>());
             step(t + 1, pgi_constant<1>(), pgi_constant<0>());
@@ -4092,6 +4179,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     if (!FLAT)
         pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
+    if (TAPS == 3 && (end - begin) % 2) give(end - HALO, out_mask >> PGI_RESTRICTED);
 }
 
 // ---- passes of Jacobi ----
@@ -5943,13 +6031,14 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, flat, warps, resident, rows, ahead;
+    int sweeps, head, flat, taps, warps, resident, rows, ahead;
 };
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
-    const int halves = 2 * kind.sweeps, flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
+    const int halves = 2 * kind.sweeps, stages = halves + (kind.taps > 0), halo = halves + (kind.taps ? 2 : 0);
+    const int flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
     int n[3];
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
     const auto skewed = [](const pgi_grid &g) {
@@ -5961,24 +6050,24 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->u_odd[0] = a->u.sj & 1 ? one : 0, a->u_odd[1] = a->u.sk & 1 ? one : 0;
     a->f_odd[0] = a->rhs.f.sj & 1 ? one : 0, a->f_odd[1] = a->rhs.f.sk & 1 ? one : 0;
     const int width = a->skewed ? 62 : 64;
-    a->own[0] = width - 2 * halves;
+    a->own[0] = width - 2 * halo;
     a->tiles[0] = pgi_tiles_of(n[0], a->b.axis[0].periodic, width, a->own[0]);
 
     // Blocks side by side share their halo, and wait for each other. Few planes a tile fill the device, many spare
     // halo. What counts: the steps in sequence.
     double best = 1e300;
     for (int cluster = 1; cluster <= (flat ? 1 : s->clusters ? PGI_PASS_CLUSTER : 1); cluster++) {
-        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - 2 * halves;
-        if (own < 1 || (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + 2 * halves)) continue;
+        const int span = flat ? 1 : cluster * kind.warps * kind.rows, own = flat ? 1 : span - 2 * halo;
+        if (own < 1 || !s->together_in[cluster] ||
+            (!flat && cluster > 1 && span - kind.warps * kind.rows >= n[1] + 2 * halo))
+            continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
-        const double used =
-            cluster < 3 ? 1 : (double)(16 / cluster * cluster) / 16;    // 16 or 18 processors lie together
         const int64_t columns = (int64_t)a->tiles[0] * tiles * cluster,
-                      room = (int64_t)(s->multiprocessors * used) * kind.resident * (flat ? kind.warps : 1);
+                      room = (int64_t)s->together_in[cluster] * kind.resident * (flat ? kind.warps : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
-            const double steps = planes + 2 * halves + 2,
+            const double steps = planes + halves + halo + 2 + kind.taps,
                          cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
             if (cost >= best) continue;
             best = cost;
@@ -5994,8 +6083,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     }
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
     const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
-              planes = a->own[2] + 3 * halves + 4, slots = a->slots[0] * a->slots[1];
-    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + halves + kind.ahead) * plane;
+              planes = a->own[2] + 2 * (stages + halo) + 4, slots = a->slots[0] * a->slots[1];
+    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + stages + kind.ahead) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
         const int at = used;
@@ -6003,7 +6092,9 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         return at;
     };
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
-    a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * 4 * halves * (team + 32));
+    a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * (4 * stages + 1) * (team + 32));
+    a->rows = take(kind.taps ? (int64_t)sizeof(pgi_coupling<T>) * (flat ? 1 : kind.rows * kind.warps) : 0);
+    a->weights = take(kind.taps ? (int64_t)sizeof(T) * 2 * team * (flat ? 1 : kind.rows) : 0);
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
     a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
@@ -6017,12 +6108,12 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     return flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
 }
 
-template <class T, int SWEEPS, int HEAD, int FLAT> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
+template <class T, int SWEEPS, int HEAD, int FLAT, int TAPS> static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
-    const pgi_pass_kind kind = {SWEEPS,      HEAD, FLAT, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS,
-                                tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT>;
+    const pgi_pass_kind kind = {
+        SWEEPS, HEAD, FLAT, TAPS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, TAPS>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -6044,16 +6135,24 @@ template <class T, int SWEEPS, int HEAD, int FLAT> static int pgi_launch_pass(pg
 
 // One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
-                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e)
+                                            int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
+                                            int taps)
 {
 #define PGI_PASS(sweeps, head)                                                                                         \
     {                                                                                                                  \
-        pgi_launch_pass<T, sweeps, head, 0>, pgi_launch_pass<T, sweeps, head, 1>                                       \
+        pgi_launch_pass<T, sweeps, head, 0, 0>, pgi_launch_pass<T, sweeps, head, 1, 0>                                 \
     }
-    int (*const launch[2][3][2])(pg_solver *, pgi_pass<T> *) = {
-        {PGI_PASS(1, PGI_FROM_U), PGI_PASS(1, PGI_FROM_ZERO), PGI_PASS(1, PGI_CORRECTED)},
-        {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
+    typedef int (*launch)(pg_solver *, pgi_pass<T> *);
+    const launch plain[2][3][2] = {{PGI_PASS(1, PGI_FROM_U), PGI_PASS(1, PGI_FROM_ZERO), PGI_PASS(1, PGI_CORRECTED)},
+                                   {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
 #undef PGI_PASS
+    // 2D takes more taps than there may be: they weigh nothing. See pgi_pass_taps for what is left out.
+    enum { ALL = sizeof(T) == 4 };
+    const launch restricting[2][3] = {{pgi_launch_pass < T, 2, PGI_FROM_U, 0, ALL ? 2 : 0 >, pgi_launch_pass < T, 2,
+                                       PGI_FROM_U, 0, ALL ? 3 : 0 >, pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3>},
+                                      {pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 2>,
+                                       pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 3>,
+                                       pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 3>}};
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
@@ -6064,20 +6163,51 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     a.u = u;
     a.out = pgi_other_grid(l, u);
     a.e = e;
-    if (coarse) a.transfer = pgi_transfers_of(l, T());
-    return pgi_passes(l, a.b) && launch[sweeps - 1][head][l->n[1] == 1](s, &a);
+    const pgi_transfers<T> *transfers = &pgi_transfers_of(l, T());
+    if (head == PGI_CORRECTED) a.transfer = *transfers;
+    if (!pgi_passes(l, a.b)) return 0;
+    const int flat = l->n[1] == 1;
+    if (!taps) return plain[sweeps - 1][head][flat](s, &a);
+    a.coarse_f = coarse->f;
+    for (int d = 0; d < 3; d++) {
+        a.coarse[d] = coarse->n[d];
+        for (int q = 0; q < PGI_PASS_TAPS; q++) a.tap[d][q] = transfers->axis[d].tap[q];
+    }
+    return restricting[head][flat ? 2 : taps - 2](s, &a);
+}
+
+// Taps of the residual's restriction where a pass of so many sweeps has room for it, else 0.
+template <class T> static int pgi_pass_taps(const pgi_level *l, int sweeps, int head, int reversed)
+{
+    const pgi_transfers<T> &t = pgi_transfers_of(l, T());
+    // In f64 two sweeps from u and the residual take as long in one pass as one after the other: their halos are wider,
+    // and arithmetic no longer hides behind memory.
+    const int fits =
+        sweeps == 2 && !reversed && (head == PGI_FROM_ZERO || (head == PGI_FROM_U && (sizeof(T) == 4 || l->n[1] == 1)));
+    int taps = fits ? 2 : 0;
+    for (int d = 0; d < 3 && taps; d++) {
+        if (l->n[1] == 1 && d == 1) continue;
+        const int regular = t.axis[d].regular;
+        taps = regular < 2 || regular > PGI_PASS_TAPS ? 0 : regular > taps ? regular : taps;
+    }
+    return taps;
 }
 
 // Sweeps as passes from grid to grid of a level. Returns where u is.
 template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                   pgi_omega omega, int reversed, int sweeps, int head,
-                                                  const pgi_level *coarse, pgi_grid e)
+                                                  const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
 {
     if (head == PGI_FROM_ZERO && (sweeps + 1) / 2 % 2 && pgi_passes(l, pgi_box_of(l, T())))
         u = pgi_other_grid(l, u);    // so that it ends in u
     while (sweeps > 0) {
         const int count = sweeps > 1 && head != PGI_CORRECTED && omega.first == omega.second ? 2 : 1;
-        if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e)) break;
+        const int taps =
+            residual && count == sweeps && !residual->with_norm ? pgi_pass_taps<T>(l, count, head, reversed) : 0;
+        if (taps && pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, taps))
+            residual->done = 1;
+        else if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, 0))
+            break;
         u = pgi_other_grid(l, u);
         sweeps -= count;
         head = PGI_FROM_U;
@@ -6094,7 +6224,7 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
         sweeps--;
         head = PGI_FROM_U;
     }
-    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e);
+    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e, residual);
 }
 
 template <class T> static int pgi_cuda_relax_turns(const pgi_level *l, int sweeps)
@@ -6265,14 +6395,34 @@ static void pgi_cuda_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u
                      (const T *)solved, u, !from_zero, share);
 }
 
-// Whether device and code know clusters of blocks
+// Whether device and code know clusters of blocks, and how many fit: processors that lie together are not always a
+// multiple of a cluster.
 static int pgi_cuda_clusters(pg_solver *s)
 {
     cudaFuncAttributes compiled = {};
     int able = 0;
     PGI_CUDA(s, cudaFuncGetAttributes(&compiled, pgi_control_kernel));
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
-    return able && compiled.ptxVersion >= 90;
+    able = able && compiled.ptxVersion >= 90;
+    s->together_in[1] = s->multiprocessors;
+    const auto kernel = pgi_pass_kernel<float, 2, PGI_FROM_U, 0, 0>;
+    if (able) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
+    for (int size = 2; size <= PGI_PASS_CLUSTER && able; size++) {
+        int clusters = 0;
+        cudaLaunchAttribute attribute;
+        cudaLaunchConfig_t config = {};
+        config.gridDim = dim3((unsigned)(size * s->multiprocessors));
+        config.blockDim = dim3(32, pgi_tuned<float, 2>::THREADS / 32);
+        config.dynamicSmemBytes = (size_t)s->shared_limit;
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = (unsigned)size;
+        attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+        config.attrs = &attribute;
+        config.numAttrs = 1;
+        if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) != cudaSuccess) cudaGetLastError();
+        s->together_in[size] = clusters * size;
+    }
+    return able;
 }
 
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
@@ -6643,6 +6793,10 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
             for (int q = 0; q < PGI_TAPS; q++) row->w[q] = q < w.count ? w.w[q] : (T)0;
         }
     }
+    t->regular = t->most_taps <= PGI_TAPS ? t->most_taps : 0;
+    for (int q = 0; q < PGI_TAPS; q++) t->tap[q] = rows[0].w[q];
+    for (int J = 0; J < c->n && t->regular; J++)
+        if (rows[J].first != 2 * rows[J].coarse || memcmp(rows[J].w, t->tap, sizeof t->tap)) t->regular = 0;
     if (t->most_taps > PGI_TAPS) t->taps = NULL;
 }
 
@@ -9831,19 +9985,20 @@ static pgi_grid pgi_home(pg_solver *s, const pgi_level *l, pgi_grid u)
 
 // Smooths from a guess (see pgi_head). Returns where u is.
 static pgi_grid pgi_smooth(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int post, int count, int head,
-                           const pgi_level *coarse, pgi_grid e)
+                           const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
 {
     const unsigned flags = s->desc.flags;
     const int period = post ? s->desc.nu_post : s->desc.nu_pre;
     if (s->by_lines) {
-        u = s->ops->relax(s, l, u, rhs, pgi_evenly(0), 0, 0, head, coarse, e);
+        u = s->ops->relax(s, l, u, rhs, pgi_evenly(0), 0, 0, head, coarse, e, NULL);
         for (int q = 0; q < count; q++)
             s->ops->relax_lines(s, l, u, rhs, l->omega[0].first, post && (flags & PG_SYMMETRIC));
         return u;
     }
     if (!(flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
-        return s->ops->relax(s, l, u, rhs, l->omega[post], post && (flags & PG_SYMMETRIC), count, head, coarse, e);
-    u = s->ops->relax(s, l, u, rhs, pgi_evenly(0), 0, 0, head, coarse, e);
+        return s->ops->relax(s, l, u, rhs, l->omega[post], post && (flags & PG_SYMMETRIC), count, head, coarse, e,
+                             residual);
+    u = s->ops->relax(s, l, u, rhs, pgi_evenly(0), 0, 0, head, coarse, e, NULL);
     return s->ops->jacobi_sweeps(s, l, u, rhs, post ? l->jacobi_post : l->jacobi, period > 0 ? period : 1, count);
 }
 
@@ -9871,9 +10026,10 @@ static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from
 static pgi_grid pgi_descend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int with_norm)
 {
     const pgi_level *fine = &s->level[l];
-    u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, from_zero ? PGI_FROM_ZERO : PGI_FROM_U, NULL, u);
+    pgi_wanted residual = {with_norm, 0};
+    u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, from_zero ? PGI_FROM_ZERO : PGI_FROM_U, fine + 1, u, &residual);
     if (l > 0) u = pgi_home(s, fine, u);    // coarser levels use t
-    s->ops->restrict_residual(s, fine, u, rhs, fine + 1, with_norm);
+    if (!residual.done) s->ops->restrict_residual(s, fine, u, rhs, fine + 1, with_norm);
     return u;
 }
 
@@ -9884,7 +10040,7 @@ static pgi_grid pgi_ascend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int vis
     const int again = (s->desc.flags & PG_WCYCLE) && 2 * visits <= PGI_W_VISITS && l + 2 < s->levels ? 2 : 1;
     pgi_grid e = coarse->u;
     for (int q = 0; q < again; q++) e = pgi_cycle(s, l + 1, e, pgi_rhs_of(coarse->f), q == 0, again * visits);
-    return pgi_smooth(s, &s->level[l], u, rhs, 1, s->desc.nu_post, PGI_CORRECTED, coarse, e);
+    return pgi_smooth(s, &s->level[l], u, rhs, 1, s->desc.nu_post, PGI_CORRECTED, coarse, e, NULL);
 }
 
 // A cycle on A u = f at level l, from a guess in grid u or from 0. visits: how often the level is visited in one cycle.
@@ -10044,7 +10200,7 @@ static void pgi_sweeps(pg_solver *s, int count)
     pgi_home(s, l,
              s->desc.flags & PG_JACOBI
                  ? s->ops->jacobi_sweeps(s, l, l->u, rhs, &s->desc.omega, 1, count)
-                 : s->ops->relax(s, l, l->u, rhs, pgi_evenly(0), 0, count, PGI_FROM_U, NULL, l->u));
+                 : s->ops->relax(s, l, l->u, rhs, pgi_evenly(0), 0, count, PGI_FROM_U, NULL, l->u, NULL));
 }
 
 static void pgi_step_sweeps(pg_solver *s, int count)
@@ -11390,7 +11546,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
         pgi_enter_problem(s, u, f, NULL, q);
         const pgi_level *l = &s->level[0];
         if (s->multigrid)
-            pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u));
+            pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
         else
             pgi_sweeps(s, sweeps);
     }
