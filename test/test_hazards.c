@@ -205,6 +205,22 @@ static void mixed_precision_works_far_from_1(void **state)
     }
 }
 
+/* One unknown between Neumann ends has a row of zeros. */
+static void sweeps_leave_a_single_unknown_that_nothing_holds(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_FMG};
+    for (int k = 0; k < 5; k++) {
+        const pg_desc desc = box(backend, 1, 1, 1, "NN", flags[k]);
+        pg_solver *solver = create(&desc);
+        double u = 3;
+        const double f = 0;
+        OK(pg_smooth(solver, &u, &f, 2), solver);
+        assert_true(u == 3);
+        pg_destroy(solver);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +233,7 @@ int main(void)
         ON_BOTH(face_arrays_are_checked),
         ON_BOTH(alpha_must_fit_the_precision),
         ON_BOTH(mixed_precision_works_far_from_1),
+        ON_BOTH(sweeps_leave_a_single_unknown_that_nothing_holds),
     };
     return cmocka_run_group_tests_name("hazards", tests, NULL, NULL);
 }
