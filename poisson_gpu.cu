@@ -361,7 +361,7 @@ struct pgi_direct {
     const void *roots[3];    // the roots of unity of the axes' complex transforms
 };
 
-enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side
+enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
 
 struct pgi_ops;
 
@@ -3382,9 +3382,8 @@ template <class T> struct pgi_pass {
     pgi_state *state;           // and where it goes
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
     int coarse[3];              // their numbers
-    int meetings, inboxes, rows, weights, planes, coarse_rows, coarse_planes, regular,
-        corrections;    // offsets in shared memory
-    int bytes;          // of it, for a team
+    // Offsets in shared memory, and the bytes of it that a team has
+    int meetings, inboxes, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -3557,6 +3556,7 @@ static __device__ inline void pgi_cluster_sync()
     pgi_cluster_arrive();
     pgi_cluster_wait();
 }
+
 // 1/x to an ulp or so, without the branches of a division.
 static __device__ inline float pgi_reciprocal(float x) { return 1 / x; }
 static __device__ inline double pgi_reciprocal(double x)
@@ -3654,9 +3654,13 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e
-// Moves 3 words a point (2 from 0), 1/8 more for a correction   Covers see above   FLAT: ny = 1, a warp is a team of
-// its own   Overlap: none
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAPS, f = R (rhs - A u) on the coarse level too, and
+// (NORM) its norm
+// Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction   Covers see above   FLAT: ny = 1, a
+// warp is a team of its own   Overlap: none
+// What is left of the residual of the colour that comes last is known as soon as it is relaxed; of the other one it
+// takes a further stage of the wavefront. Windows of TAPS fine points begin at even ones: a third row is the next
+// warp's, which tells what it has of it.
 template <class T, int SWEEPS, int HEAD, int FLAT, int TAPS, int NORM>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
@@ -4042,7 +4046,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     T closing[SHARES], opening[SHARES];
 #pragma unroll
     for (int q = 0; q < SHARES; q++) closing[q] = opening[q] = 0;
-    const auto share = [&](T(&part)[SHARES], int r, int c, T v) {
+    const auto share = [&](T(&part)[SHARES], int r, int c, T v) {    // what row r of a plane, column c, has to give
         T line = a.tap[0][c] * v;
         if (TAPS == 3 && c == 0) line += a.tap[0][2] * __shfl_down_sync(0xffffffffu, v, 1);
         part[FLAT ? 0 : r / 2 + 1] += FLAT ? line : a.tap[1][r & 1] * line;
