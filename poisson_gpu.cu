@@ -445,7 +445,7 @@ struct pgi_ops {
     // Works in t, or where there is none and u is 0, in u and f
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last.
-    // residual: where the last pass can do restrict_residual's work too, it does; else NULL
+    // residual: if not NULL, the last pass does restrict_residual's work too where that pays, and says so
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed, int sweeps,
                       int head, const pgi_level *coarse, pgi_grid e, pgi_wanted *residual);
     // Jacobi sweeps, number q with weight[q % period]; the grids take turns: returns the last
@@ -2686,7 +2686,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     }
 }
 
-// Adds up the sums of a block of PGI_BLOCK threads at most in a fixed order: lanes, then warps. The result is thread
+// Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread
 // 0's. Two barriers.
 static __device__ inline void pgi_block_sums(double sums[4])
 {
@@ -3685,7 +3685,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         BOX = STAGES * 2 * SIDE,    // an inbox: what warps beside each other tell of their edges
         SHARES = ROWS / 2 + 1       // coarse rows that a thread has a share in; the first is the warp's before it
     };
-    static_assert(AHEAD % 2 == 0, "planes in a slot are skewed alike");
+    static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
@@ -3693,18 +3693,20 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
               thread = 32 * warp + lane;
     char *const shared = pgi_shared + (FLAT ? line * a.bytes : 0);
     const int rank = FLAT ? 0 : (int)blockIdx.x % a.cluster;
-    const int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + line : (int64_t)blockIdx.x / a.cluster;
-    if (FLAT && tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) {    // a warp of its own
-        if (NORM) pgi_finish_norm(0, a.partials, a.state);
-        return;
-    }
+    int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + line : (int64_t)blockIdx.x / a.cluster;
+    // A warp without a tile; where the block adds up a norm it marches along, and owns nothing.
+    const bool idle = FLAT && tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2];
+    if (idle && !NORM) return;
+    if (idle) tile = 0;
     const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]), tile_y = rest % a.tiles[1];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
     const int nx = ax.n, ny = ay.n, nz = az.n;
     // Tiles begin at the low end of a closed axis, and the first one there has no halo.
     const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)HALO),
               y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)HALO);
-    const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0]};
+    const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, idle                       ? 0
+                                                                   : tile_x == a.tiles[0] - 1 ? nx
+                                                                                              : x_low + a.own[0]};
     const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
                           FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
     const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
@@ -4148,7 +4150,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             edge_high = inbox[SECOND * BOX + (2 * p + 1) * SIDE + 32];
         };
         if (TAPS && !SECOND) {
-            if (TAPS == 3) give(t - HALO - 1, out >> PGI_RESTRICTED);
+            if (TAPS == 3) give(t - STAGES - 2, out >> PGI_RESTRICTED);
 #pragma unroll
             for (int q = 0; q < SHARES; q++) closing[q] = opening[q], opening[q] = 0;
         }
@@ -4214,7 +4216,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        if (TAPS == 2 && !SECOND) give(t - HALO + 1, out >> PGI_RESTRICTED);
+        if (TAPS == 2 && !SECOND) give(t - STAGES, out >> PGI_RESTRICTED);
         if (TAPS == 3 && SECOND && !FLAT) {
             inbox[2 * BOX] = closing[0];
             if (low_guest)
@@ -4268,7 +4270,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     if (!FLAT)
         pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
-    if (TAPS == 3 && (end - begin) % 2) give(end - HALO, out_mask >> PGI_RESTRICTED);
+    if (TAPS == 3 && (end - begin) % 2) give(end - STAGES - 1, out_mask >> PGI_RESTRICTED);
     if (NORM) pgi_finish_norm(norm.sum, a.partials, a.state);
 }
 
@@ -6165,6 +6167,16 @@ static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
     return 1;
 }
 
+// A pass of two sweeps and the residual, or NULL and no kernel.
+template <int WANTED, class T, int HEAD, int FLAT, int TAPS, int NORM>
+static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
+{
+    if constexpr (WANTED)
+        return pgi_launch_pass<T, 2, HEAD, FLAT, TAPS, NORM>;
+    else
+        return NULL;
+}
+
 // One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
                                             int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
@@ -6180,11 +6192,11 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
 #undef PGI_PASS
     // From u, with the norm, from 0; of 2 taps, of 3, in 2D, where a third one may weigh nothing. See pgi_pass_taps for
     // what is left out.
-    enum { TWO = sizeof(T) == 4 ? 2 : 0, THREE = sizeof(T) == 4 ? 3 : 0 };
+    enum { SINGLE = sizeof(T) == 4 };
     const launch restricting[3][3] = {
-        {pgi_launch_pass<T, 2, PGI_FROM_U, 0, TWO>, pgi_launch_pass<T, 2, PGI_FROM_U, 0, THREE>,
+        {pgi_launch_if<SINGLE, T, PGI_FROM_U, 0, 2, 0>(), pgi_launch_if<SINGLE, T, PGI_FROM_U, 0, 3, 0>(),
          pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3>},
-        {{}, pgi_launch_pass<T, 2, PGI_FROM_U, 0, THREE, THREE / 3>, pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3, 1>},
+        {NULL, pgi_launch_if<SINGLE, T, PGI_FROM_U, 0, 3, 1>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3, 1>},
         {pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 2>, pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 3>,
          pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 3>}};
     pgi_pass<T> a;
@@ -6207,9 +6219,10 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
         a.coarse[d] = coarse->n[d];
         for (int q = 0; q < PGI_PASS_TAPS; q++) a.tap[d][q] = transfers->axis[d].tap[q];
     }
-    a.partials = s->partials;
+    a.partials = with_norm ? s->partials : NULL;
     a.state = s->state;
-    return restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat ? 2 : taps - 2](s, &a);
+    const launch both = restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat ? 2 : taps - 2];
+    return both && both(s, &a);
 }
 
 // Taps of the residual's restriction where a pass does it too, else 0. Left out in 3D is what does not pay, for halos
@@ -11098,9 +11111,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->cuda = s->desc.backend == PG_CUDA;
 #if PGI_GPU
     if (s->cuda) {
+        const int previous = pgi_make_current(s);
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
         s->clusters = pgi_cuda_clusters(s);
+        pgi_restore_current(s, previous);
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
