@@ -3263,21 +3263,27 @@ static __device__ inline void pgi_finish_norm(double sum, double *partials, pgi_
 template <class T, int ROWS> struct pgi_norm_sum {
     enum { WHOLE = 1 << 2 * ROWS, PLAIN = 2 << 2 * ROWS, WEIGHTED = 4 << 2 * ROWS };
     double sum;
-    // Bit 2 * row + column: the point is the thread's. Above: all points are, their squares are added up, points of a
-    // plane differ in weight. One word, for registers are scarce.
+    // Bit 2 * row + column: the point is the thread's. Above: all points are, their squares are added up, one differs
+    // in weight from the inside of its plane. One word, for registers are scarce.
     unsigned own;
-    __device__ pgi_norm_sum(const pgi_box<T> &b, unsigned mine, double before = 0)
+    // x_of(e), y_of(e): where the thread's point e is
+    template <class X, class Y>
+    __device__ pgi_norm_sum(const pgi_box<T> &b, unsigned mine, X x_of, Y y_of, double before = 0)
     {
-        const auto differ = [](const pgi_axis<T> &x) {
-            return x.weight || x.row_weight[0] != x.row_weight[1] || x.row_weight[1] != x.row_weight[2];
+        const auto differs = [](const pgi_axis<T> &x, int i) {
+            return x.weight || pgi_weight_of(x, i) != x.row_weight[1];
         };
         const int kind = b.state->stop.norm;
-        const bool weighted = (kind == PG_NORM_L2 || kind == PG_NORM_L1) && (differ(b.axis[0]) || differ(b.axis[1]));
+        bool weighted = false;
+#pragma unroll
+        for (int e = 0; e < 2 * ROWS; e++)
+            if (mine >> e & 1) weighted = weighted || differs(b.axis[0], x_of(e)) || differs(b.axis[1], y_of(e));
+        weighted = weighted && (kind == PG_NORM_L2 || kind == PG_NORM_L1);
         sum = before;
         own = mine | (mine == WHOLE - 1 ? (unsigned)WHOLE : 0u) | (weighted ? (unsigned)WEIGHTED : 0u);
         if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted) own |= PLAIN;
     }
-    // Plane z; x_of(e), y_of(e): where the thread's point e is
+    // What plane z has
     template <class X, class Y>
     __device__ void add(const pgi_box<T> &b, int z, const T (&residual)[ROWS][2], X x_of, Y y_of)
     {
@@ -4064,7 +4070,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         for (int q = 0; q < (ROWS + 1) / 2; q++)
             if (rows >> q & 1) *(T *)(to + q * a.coarse_f.sj * (int64_t)sizeof(T)) = closing[FLAT ? 0 : q + 1];
     };
-    pgi_norm_sum<T, ROWS> norm(a.b, mine);
+    pgi_norm_sum<T, ROWS> norm(
+        a.b, mine, [&](int e) { return x_at[e & 1]; }, [&](int e) { return y_index(e / 2); });
     int coming = 0, queue = 0;    // where plane t + 1 of u is in its slots, and plane t of f
 
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
@@ -4731,8 +4738,12 @@ template <class T, int FLAT> struct pgi_tile_place {
         for (int e = 0; e < 2 * ROWS; e++) bits |= (unsigned)(x(e) < end_x && y(e) < end_y) << e;
         return bits;
     }
-    template <class NORM>
-    __device__ void add_to(NORM &norm, const pgi_box<T> &b, int z, const T (&residual)[ROWS][2]) const
+    __device__ pgi_norm_sum<T, ROWS> norm_of(const pgi_box<T> &b, unsigned mine, double before = 0) const
+    {
+        return pgi_norm_sum<T, ROWS>(
+            b, mine, [&](int e) { return x(e); }, [&](int e) { return y(e); }, before);
+    }
+    __device__ void add_to(pgi_norm_sum<T, ROWS> &norm, const pgi_box<T> &b, int z, const T (&residual)[ROWS][2]) const
     {
         norm.add(
             b, z, residual, [&](int e) { return x(e); }, [&](int e) { return y(e); });
@@ -4993,7 +5004,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const int left = a.b.axis[2].n - p.begin[2];
     const bool pairs = !p.cut && pgi_pairs_aligned<TO>(out);
     TO *to = pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk;
-    pgi_norm_sum<T, tuned::ROWS> norm(a.b, p.live);
+    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.live);
     pgi_march_tile(
         a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
         [&](int q, const T(&residual)[tuned::ROWS][2]) {
@@ -5028,7 +5039,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
         const pgi_tile_place<T, FLAT> p(a, tile);
         const int left = a.b.axis[2].n - p.begin[2];
-        pgi_norm_sum<T, tuned::ROWS> norm(a.b, p.live, sum);
+        pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.live, sum);
         __syncthreads();    // the tile before is done
         pgi_march_tile(
             a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
@@ -5174,7 +5185,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         }
         ready = open++;
     };
-    pgi_norm_sum<T, ROWS> norm(a.b, p.before(end[0], end[1]));
+    pgi_norm_sum<T, ROWS> norm = p.norm_of(a.b, p.before(end[0], end[1]));
     const auto along_x_and_y = [&](int most) {
         for (int q = p.thread; q < p.high << job.wide; q += p.threads) {
             const pgi_taps<T> &xt = x_taps[q & ((1 << job.wide) - 1)], &yt = y_taps[q >> job.wide];
