@@ -3693,6 +3693,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     };
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    if (TAPS) return;    // never launched, see pgi_pass_restricts
+#endif
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
     const int lane = (int)threadIdx.x, line = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0), warp = FLAT ? 0 : line,
@@ -6198,18 +6201,15 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
         pgi_launch_pass<T, sweeps, head, 0>, pgi_launch_pass<T, sweeps, head, 1>                                       \
     }
     typedef int (*launch)(pg_solver *, pgi_pass<T> *);
-    const launch plain[2][3][2] = {{PGI_PASS(1, PGI_FROM_U), PGI_PASS(1, PGI_FROM_ZERO), PGI_PASS(1, PGI_CORRECTED)},
+    const launch plain[2][3][2] = {{PGI_PASS(1, PGI_FROM_U), {}, PGI_PASS(1, PGI_CORRECTED)},
                                    {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
 #undef PGI_PASS
-    // From u, with the norm, from 0; of 2 taps, of 3, in 2D, where a third one may weigh nothing. See pgi_pass_taps for
-    // what is left out.
-    enum { SINGLE = sizeof(T) == 4 };
-    const launch restricting[3][3] = {
-        {pgi_launch_if<SINGLE, T, PGI_FROM_U, 0, 2, 0>(), pgi_launch_if<SINGLE, T, PGI_FROM_U, 0, 3, 0>(),
-         pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3>},
-        {NULL, pgi_launch_if<SINGLE, T, PGI_FROM_U, 0, 3, 1>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3, 1>},
-        {pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 2>, pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 3>,
-         pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 3>}};
+    // From u, with the norm, from 0; in 3D, in 2D, where a third tap may weigh nothing. See pgi_pass_restricts
+    enum { DOUBLE = sizeof(T) == 8 };
+    const launch restricting[3][2] = {
+        {pgi_launch_if<!DOUBLE, T, PGI_FROM_U, 0, 3, 0>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3>},
+        {NULL, pgi_launch_if<DOUBLE, T, PGI_FROM_U, 1, 3, 1>()},
+        {pgi_launch_if<DOUBLE, T, PGI_FROM_ZERO, 0, 3, 0>(), pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 3>}};
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
@@ -6224,7 +6224,8 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     if (head == PGI_CORRECTED) a.transfer = *transfers;
     if (!pgi_passes(l, a.b)) return 0;
     const int flat = l->n[1] == 1;
-    if (!taps) return plain[sweeps - 1][head][flat](s, &a);
+    const launch alone = plain[sweeps - 1][head][flat];
+    if (!taps) return alone && alone(s, &a);
     a.coarse_f = coarse->f;
     for (int d = 0; d < 3; d++) {
         a.coarse[d] = coarse->n[d];
@@ -6232,18 +6233,22 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     }
     a.partials = with_norm ? s->partials : NULL;
     a.state = s->state;
-    const launch both = restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat ? 2 : taps - 2];
+    const launch both = restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat];
     return both && both(s, &a);
 }
 
-// Taps of the residual's restriction where a pass does it too, else 0. Left out in 3D is what does not pay, for halos
-// are wider and arithmetic no longer hides behind memory. Measured on an H200 at 512^3: two sweeps from u in f64 2.0 ms
-// in one pass, 1.65 one after the other; with the norm of two taps in f32, 8.7 ms to 1e-5 instead of 8.3.
-template <class T> static int pgi_pass_taps(const pgi_level *l, int sweeps, int head, int reversed, int with_norm)
+// Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
+// longer hides behind memory (H200, 512^3: two sweeps from u in f64 2.0 ms in one pass, 1.65 one after the other), and
+// everywhere what pays less than its code is large: in 3D cells, whose restriction is fast (V(2,1) f64 3.19 instead of
+// 3.21 ms, f32 1.93 instead of 2.05), from zero in f32; norms in f32. Devices without clusters have lower tiles, and
+// code for them has no such passes.
+template <class T>
+static int pgi_pass_restricts(const pg_solver *s, const pgi_level *l, int sweeps, int head, int reversed, int with_norm)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(l, T());
     const int flat = l->n[1] == 1;
-    if (sweeps != 2 || reversed || head == PGI_CORRECTED || (head == PGI_FROM_ZERO && with_norm)) return 0;
+    if (!s->clusters || sweeps != 2 || reversed || head == PGI_CORRECTED || (head == PGI_FROM_ZERO && with_norm))
+        return 0;
     int taps = 2;
     for (int d = 0; d < 3; d++) {
         if (flat && d == 1) continue;
@@ -6251,8 +6256,8 @@ template <class T> static int pgi_pass_taps(const pgi_level *l, int sweeps, int 
         if (regular < 2 || regular > PGI_PASS_TAPS) return 0;
         taps = regular > taps ? regular : taps;
     }
-    const int pays = flat || head == PGI_FROM_ZERO || (sizeof(T) == 4 && !(with_norm && taps == 2));
-    return pays ? taps : 0;
+    const int is_double = sizeof(T) == 8;
+    return flat ? is_double || !with_norm : taps == 3 && !with_norm && (head == PGI_FROM_ZERO) == is_double;
 }
 
 // Sweeps as passes from grid to grid of a level. Returns where u is.
@@ -6265,7 +6270,8 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
     while (sweeps > 0) {
         const int count = sweeps > 1 && head != PGI_CORRECTED && omega.first == omega.second ? 2 : 1;
         const int with_norm = residual && residual->with_norm,
-                  taps = residual && count == sweeps ? pgi_pass_taps<T>(l, count, head, reversed, with_norm) : 0;
+                  taps =
+                      residual && count == sweeps ? pgi_pass_restricts<T>(s, l, count, head, reversed, with_norm) : 0;
         if (taps && pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, taps, with_norm))
             residual->done = 1;
         else if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, 0, 0))

@@ -667,6 +667,7 @@ static void compare_random_passes(unsigned method)
             p.desc.h[2] = 1;
         }
         if (q % 2) {    // every coarse point has a fine one, or two, to itself
+            if (q % 4 == 1 && p.desc.dim == 3) p.desc.centring[1] = PG_NODE;
             for (int a = 0; a < p.desc.dim; a++) {
                 const int node = p.desc.centring[a] == PG_NODE;
                 p.desc.n[a] = (p.desc.n[a] + 4) / 2 * 2 + node + (q % 4 == 1 && p.desc.dim == 3 && a < 2 ? 40 : 0);
