@@ -3660,14 +3660,14 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with TAPS, f = R (rhs - A u) on the coarse level too, and
-// (NORM) its norm
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with RESTRICTS, f = R (rhs - A u) on the coarse level too,
+// and (NORM) its norm
 // Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction   Covers see above   FLAT: ny = 1, a
 // warp is a team of its own   Overlap: none
 // What is left of the residual of the colour that comes last is known as soon as it is relaxed; of the other one it
-// takes a further stage of the wavefront. Windows of TAPS fine points begin at even ones: a third row is the next
-// warp's, which tells what it has of it.
-template <class T, int SWEEPS, int HEAD, int FLAT, int TAPS, int NORM>
+// takes a further stage of the wavefront. Windows of three fine points, of which the last may weigh nothing, begin at
+// even ones: a third row is the next warp's, which tells what it has of it.
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
@@ -3676,9 +3676,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
-        HALVES = 2 * SWEEPS,                    // half-sweeps
-        STAGES = TAPS ? HALVES + 1 : HALVES,    // and the residual of the first colour
-        HALO = TAPS ? HALVES + 2 : HALVES,
+        HALVES = 2 * SWEEPS,                         // half-sweeps
+        STAGES = RESTRICTS ? HALVES + 1 : HALVES,    // and the residual of the first colour
+        HALO = RESTRICTS ? HALVES + 2 : HALVES,
         RING = STAGES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
@@ -3694,7 +3694,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    if (TAPS) return;    // never launched, see pgi_pass_restricts
+    if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
 #endif
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     // By a shuffle, so that the compiler sees that a warp agrees on it
@@ -3722,7 +3722,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     const int x_tile = x_low - HALO, y_tile = FLAT ? 0 : y_low - HALO + rank * ROWS * WARPS;
     const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
     // Steps t. The colour that is relaxed first follows from the plane that they begin with.
-    const int begin = k0 - HALO - 1 - a.first, end = k1 - 2 + HALVES + (TAPS ? TAPS - 1 : 0);
+    const int begin = k0 - HALO - 1 - a.first, end = k1 - 2 + HALVES + (RESTRICTS ? PGI_PASS_TAPS - 1 : 0);
     const int z_table = begin - STAGES;    // the first plane that the tables have
 
     T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
@@ -3788,21 +3788,23 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // Couplings along y: in registers, or where these are scarce in shared memory
     pgi_coupling<T> y_kept[ROWS] = {};
     pgi_coupling<T> *const y_rows = (pgi_coupling<T> *)(shared + a.rows) + warp * ROWS;
-    const auto along_y = [&](int r) -> pgi_coupling<T> { return TAPS ? y_rows[r] : y_kept[r]; };
+    const auto along_y = [&](int r) -> pgi_coupling<T> { return RESTRICTS ? y_rows[r] : y_kept[r]; };
     T weight[ROWS][2] = {};                                     // omega over the diagonal inside
     T2 *const weights = (T2 *)(shared + a.weights) + thread;    // [ROWS][TEAM]
-    const auto weight_of = [&](int r, int c) { return TAPS ? ((const T *)(weights + r * TEAM))[c] : weight[r][c]; };
+    const auto weight_of = [&](int r, int c) {
+        return RESTRICTS ? ((const T *)(weights + r * TEAM))[c] : weight[r][c];
+    };
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const int at = y_index(r);
         y_kept[r] = pgi_coupling_of(ay, at);
-        if (TAPS) y_rows[r] = y_kept[r];    // by every lane
+        if (RESTRICTS) y_rows[r] = y_kept[r];    // by every lane
 #pragma unroll
         for (int c = 0; c < 2; c++)
             weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, y_kept[r], inner)) : (T)0;
         T2 both;
         both.x = weight[r][0], both.y = weight[r][1];
-        if (TAPS) weights[r * TEAM] = both;
+        if (RESTRICTS) weights[r * TEAM] = both;
     }
 
     // Incoming and outgoing planes
@@ -4045,7 +4047,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         const int i = x + (e & 1), j = y + e / 2;
         if (i >= x_own[0] && i < x_own[1] && j >= y_own[0] && j < y_own[1]) mine |= 1u << e;
     }
-    for (int q = 0; TAPS && q < (ROWS + 1) / 2; q++)
+    for (int q = 0; RESTRICTS && q < (ROWS + 1) / 2; q++)
         if (x >= x_own[0] && x < x_own[1] && x / 2 < a.coarse[0] && y + 2 * q >= y_own[0] && y + 2 * q < y_own[1] &&
             (FLAT || y / 2 + q < a.coarse[1]))
             restricted |= 1u << q;
@@ -4059,15 +4061,15 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     for (int q = 0; q < SHARES; q++) closing[q] = opening[q] = 0;
     const auto share = [&](T(&part)[SHARES], int r, int c, T v) {    // what row r of a plane, column c, has to give
         T line = a.tap[0][c] * v;
-        if (TAPS == 3 && c == 0) line += a.tap[0][2] * __shfl_down_sync(0xffffffffu, v, 1);
+        if (RESTRICTS && c == 0) line += a.tap[0][2] * __shfl_down_sync(0xffffffffu, v, 1);
         part[FLAT ? 0 : r / 2 + 1] += FLAT ? line : a.tap[1][r & 1] * line;
-        if (TAPS == 3 && !FLAT && r % 2 == 0) part[r / 2] += a.tap[1][2] * line;
+        if (RESTRICTS && !FLAT && r % 2 == 0) part[r / 2] += a.tap[1][2] * line;
     };
     const int coarse_at = restricted ? (int)((y / 2 * a.coarse_f.sj + x / 2) * (int64_t)sizeof(T)) : 0;
     // The coarse plane that is complete, if fine plane `first` of it is the tile's
     const auto give = [&](int first, unsigned rows) {
         if (first < k0 || first >= k1 || first / 2 >= a.coarse[2]) return;
-        if (TAPS == 3 && !FLAT) closing[SHARES - 1] += inbox[2 * BOX + 32];
+        if (RESTRICTS && !FLAT) closing[SHARES - 1] += inbox[2 * BOX + 32];
         char *const to = (char *)((T *)a.coarse_f.base + (int64_t)(first / 2) * a.coarse_f.sk) + coarse_at;
 #pragma unroll
         for (int q = 0; q < (ROWS + 1) / 2; q++)
@@ -4159,8 +4161,8 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             edge_low = inbox[SECOND * BOX + 2 * p * SIDE];
             edge_high = inbox[SECOND * BOX + (2 * p + 1) * SIDE + 32];
         };
-        if (TAPS && !SECOND) {
-            if (TAPS == 3) give(t - STAGES - 2, out >> PGI_RESTRICTED);
+        if (RESTRICTS && !SECOND) {
+            give(t - STAGES - 2, out >> PGI_RESTRICTED);
 #pragma unroll
             for (int q = 0; q < SHARES; q++) closing[q] = opening[q], opening[q] = 0;
         }
@@ -4199,12 +4201,12 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                     if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc, zc));
                     if (SWEEPS == 1 && p == 1) w *= a.second;
                     fresh[r] = u + residual * w;
-                    if (TAPS) left[r][c] = residual - diagonal(c, yc, zc) * (fresh[r] - u);
+                    if (RESTRICTS) left[r][c] = residual - diagonal(c, yc, zc) * (fresh[r] - u);
                 }
 #pragma unroll
                 for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
                 // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
-                if (TAPS && p >= HALVES - 1) {
+                if (RESTRICTS && p >= HALVES - 1) {
 #pragma unroll
                     for (int r = 0; r < ROWS; r++) share(part, r, (r + COLOUR) & 1, left[r][(r + COLOUR) & 1]);
                     if (NORM && z >= k0 && z < k1)
@@ -4213,11 +4215,11 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                 }
                 // The second colour's plane is even in the first step of two, the first one's is odd.
 #pragma unroll
-                for (int q = 0; q < SHARES && p >= HALVES - 1 && TAPS; q++) {
+                for (int q = 0; q < SHARES && p >= HALVES - 1 && RESTRICTS; q++) {
                     const bool even = (p == HALVES) == SECOND;
                     opening[q] += (p == HALVES - 1 || SECOND ? a.tap[2][even ? 0 : 1] : (T)0) * part[q];
                     if (p == HALVES && !SECOND) closing[q] += a.tap[2][1] * part[q];
-                    if (TAPS == 3 && even) closing[q] += a.tap[2][2] * part[q];
+                    if (RESTRICTS && even) closing[q] += a.tap[2][2] * part[q];
                 }
             }
             if (p + 1 < STAGES) {
@@ -4226,8 +4228,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             }
         }
 
-        if (TAPS == 2 && !SECOND) give(t - STAGES, out >> PGI_RESTRICTED);
-        if (TAPS == 3 && SECOND && !FLAT) {
+        if (RESTRICTS && SECOND && !FLAT) {
             inbox[2 * BOX] = closing[0];
             if (low_guest)
                 pgi_tell(far_box + (2 * BOX - SIDE) * sizeof(T), far_meeting + AT * sizeof *meeting, closing[0]);
@@ -4235,7 +4236,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         if (!FLAT)
             pgi_arrive(
                 meeting + AT, out >> PGI_LEADER & 1,
-                ((int)(out >> PGI_TOLD & 3) * (int)STAGES + (TAPS == 3 && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
+                ((int)(out >> PGI_TOLD & 3) * (int)STAGES + (RESTRICTS && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
                     (int)(32 * sizeof(T)));
 
         const int z = t - (HALVES - 1), here = AT + HALVES;
@@ -4262,7 +4263,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
 
     if (!FLAT) pgi_arrive(meeting, leader, 0);
     const int inside_from = STAGES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
-    for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES + (TAPS ? TAPS - 1 : 0); t += 2) {
+    for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES + (RESTRICTS ? PGI_PASS_TAPS - 1 : 0); t += 2) {
         // Planes t - STAGES to t + 1 take part
         if (t >= inside_from && t <= inside_to && t < end && t > begin) {
             step(t, pgi_constant<0>(), pgi_constant<0>());
@@ -4280,7 +4281,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     }
     if (!FLAT)
         pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
-    if (TAPS == 3 && (end - begin) % 2) give(end - STAGES - 1, out_mask >> PGI_RESTRICTED);
+    if (RESTRICTS && (end - begin) % 2) give(end - STAGES - 1, out_mask >> PGI_RESTRICTED);
     if (NORM) pgi_finish_norm(norm.sum, a.partials, a.state);
 }
 
@@ -6076,13 +6077,13 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, flat, taps, warps, resident, rows, ahead;
+    int sweeps, head, flat, restricts, warps, resident, rows, ahead;
 };
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
-    const int halves = 2 * kind.sweeps, stages = halves + (kind.taps > 0), halo = halves + (kind.taps ? 2 : 0);
+    const int halves = 2 * kind.sweeps, stages = halves + kind.restricts, halo = halves + (kind.restricts ? 2 : 0);
     const int flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
     int n[3];
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
@@ -6112,7 +6113,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
-            const double steps = planes + halves + halo + 2 + kind.taps,
+            const double steps = planes + halves + halo + 2 + (kind.restricts ? (int)PGI_PASS_TAPS : 0),
                          cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
             if (cost >= best) continue;
             best = cost;
@@ -6138,8 +6139,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     };
     a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
     a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * (4 * stages + 1) * (team + 32));
-    a->rows = take(kind.taps ? (int64_t)sizeof(pgi_coupling<T>) * (flat ? 1 : kind.rows * kind.warps) : 0);
-    a->weights = take(kind.taps ? (int64_t)sizeof(T) * 2 * team * (flat ? 1 : kind.rows) : 0);
+    a->rows = take(kind.restricts ? (int64_t)sizeof(pgi_coupling<T>) * (flat ? 1 : kind.rows * kind.warps) : 0);
+    a->weights = take(kind.restricts ? (int64_t)sizeof(T) * 2 * team * (flat ? 1 : kind.rows) : 0);
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
     const int corrected = kind.head == PGI_CORRECTED, rows = flat ? 1 : kind.rows * kind.warps;
     a->coarse_rows = take(corrected ? (int64_t)sizeof(pgi_pair<T>) * (64 + rows) : 0);
@@ -6148,20 +6149,20 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     a->corrections =
         take(corrected ? (int64_t)sizeof(T) * ((kind.ahead + PGI_PASS_COARSE) * slots + 2 + 4 * kind.rows * team) : 0);
     a->bytes = used;
-    const int own_sums = kind.taps ? 2048 : 0;    // pgi_finish_sums has less
+    const int own_sums = kind.restricts ? 2048 : 0;    // pgi_finish_sums has less
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit - own_sums) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
     const int64_t blocks = flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
     return a->partials && blocks > s->partials_room ? 0 : blocks;
 }
 
-template <class T, int SWEEPS, int HEAD, int FLAT, int TAPS = 0, int NORM = 0>
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
 static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
     const pgi_pass_kind kind = {
-        SWEEPS, HEAD, FLAT, TAPS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, TAPS, NORM>;
+        SWEEPS, HEAD, FLAT, RESTRICTS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -6182,11 +6183,11 @@ static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 }
 
 // A pass of two sweeps and the residual, or NULL and no kernel.
-template <int WANTED, class T, int HEAD, int FLAT, int TAPS, int NORM>
+template <int WANTED, class T, int HEAD, int FLAT, int RESTRICTS, int NORM>
 static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
 {
     if constexpr (WANTED)
-        return pgi_launch_pass<T, 2, HEAD, FLAT, TAPS, NORM>;
+        return pgi_launch_pass<T, 2, HEAD, FLAT, RESTRICTS, NORM>;
     else
         return NULL;
 }
@@ -6194,7 +6195,7 @@ static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
 // One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
                                             int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
-                                            int taps, int with_norm)
+                                            int restricts, int with_norm)
 {
 #define PGI_PASS(sweeps, head)                                                                                         \
     {                                                                                                                  \
@@ -6204,12 +6205,12 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     const launch plain[2][3][2] = {{PGI_PASS(1, PGI_FROM_U), {}, PGI_PASS(1, PGI_CORRECTED)},
                                    {PGI_PASS(2, PGI_FROM_U), PGI_PASS(2, PGI_FROM_ZERO), {}}};
 #undef PGI_PASS
-    // From u, with the norm, from 0; in 3D, in 2D, where a third tap may weigh nothing. See pgi_pass_restricts
+    // From u, with the norm, from 0; in 3D, in 2D. See pgi_pass_restricts
     enum { DOUBLE = sizeof(T) == 8 };
     const launch restricting[3][2] = {
-        {pgi_launch_if<!DOUBLE, T, PGI_FROM_U, 0, 3, 0>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 3>},
-        {NULL, pgi_launch_if<DOUBLE, T, PGI_FROM_U, 1, 3, 1>()},
-        {pgi_launch_if<DOUBLE, T, PGI_FROM_ZERO, 0, 3, 0>(), pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 3>}};
+        {pgi_launch_if<!DOUBLE, T, PGI_FROM_U, 0, 1, 0>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 1>},
+        {NULL, pgi_launch_if<DOUBLE, T, PGI_FROM_U, 1, 1, 1>()},
+        {pgi_launch_if<DOUBLE, T, PGI_FROM_ZERO, 0, 1, 0>(), pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 1>}};
     pgi_pass<T> a;
     memset(&a, 0, sizeof a);
     a.b = pgi_box_of(l, T());
@@ -6225,7 +6226,7 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     if (!pgi_passes(l, a.b)) return 0;
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
-    if (!taps) return alone && alone(s, &a);
+    if (!restricts) return alone && alone(s, &a);
     a.coarse_f = coarse->f;
     for (int d = 0; d < 3; d++) {
         a.coarse[d] = coarse->n[d];
@@ -6270,9 +6271,9 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
     while (sweeps > 0) {
         const int count = sweeps > 1 && head != PGI_CORRECTED && omega.first == omega.second ? 2 : 1;
         const int with_norm = residual && residual->with_norm,
-                  taps =
+                  restricts =
                       residual && count == sweeps ? pgi_pass_restricts<T>(s, l, count, head, reversed, with_norm) : 0;
-        if (taps && pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, taps, with_norm))
+        if (restricts && pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, restricts, with_norm))
             residual->done = 1;
         else if (!pgi_cuda_pass<T>(s, l, u, rhs, omega, reversed, count, head, coarse, e, 0, 0))
             break;
@@ -6862,7 +6863,7 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
         }
     }
     t->regular = t->most_taps <= PGI_TAPS ? t->most_taps : 0;
-    for (int q = 0; q < PGI_TAPS; q++) t->tap[q] = rows[0].w[q];
+    for (int q = 0; q < PGI_TAPS && t->regular; q++) t->tap[q] = rows[0].w[q];
     for (int J = 0; J < c->n && t->regular; J++)
         if (rows[J].first != 2 * rows[J].coarse || memcmp(rows[J].w, t->tap, sizeof t->tap)) t->regular = 0;
     if (t->most_taps > PGI_TAPS) t->taps = NULL;
