@@ -11294,6 +11294,18 @@ static double pgi_direct_time(const pg_desc *d, pgi_line *const line[3], int axi
     return c->direct + points * point;
 }
 
+// How often multigrid of one level solves: more than once only in f32, where round-off leaves a residual above the
+// tolerance. Its size is that of a right-hand side of random numbers.
+static int pgi_exact_solves(const pg_desc *d, pgi_line *const line[3], double points)
+{
+    const int uniform = line[0]->uniform && line[1]->uniform && line[2]->uniform;
+    if (!(d->flags & PG_F32) || !uniform) return 1;
+    const pgi_spectrum spectrum = pgi_find_spectrum(d, line);
+    const double lowest = spectrum.smallest + d->alpha > 0 ? spectrum.smallest + d->alpha : spectrum.next;
+    const double floor = FLT_EPSILON * spectrum.diagonal / lowest / sqrt(points);
+    return floor < 2e-5 ? 1 : 5;
+}
+
 static double pgi_multigrid_time(const pg_desc *d, pgi_line *const line[3])
 {
     const pgi_costs *c = pgi_costs_of(d);
@@ -11304,7 +11316,8 @@ static double pgi_multigrid_time(const pg_desc *d, pgi_line *const line[3])
         if (line[a]->n > 1) sum += line[a]->n;
         largest = fmax(largest, line[a]->n);
     }
-    if (pgi_is_coarsest(line, -1, d->coarsest)) return d->batch * (c->exact + points * (c->plane + c->product * sum));
+    if (pgi_is_coarsest(line, -1, d->coarsest))
+        return d->batch * pgi_exact_solves(d, line, points) * (c->exact + points * (c->plane + c->product * sum));
     const int along = pgi_choose_line_axis(d, line);
     pgi_choose_axes(line, along, chosen);
     for (int a = 0; a < 3; a++)
