@@ -1322,21 +1322,127 @@ static double pgi_weight_between(const pgi_line *f, double lo, double hi)
     return sum;
 }
 
-// Resistance: the integral of dx/k over [lo, hi], k constant between unknowns.
+// Resistance: the integral of dx/k over [lo, hi], k constant between unknowns, and between an end and the unknown next
+// to it.
 static double pgi_resistance_between(const pgi_line *f, double lo, double hi)
 {
     const double period = f->edge[f->m] - f->edge[0];
     double sum = 0;
     for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
         const double a = lo - image * period, b = hi - image * period;
-        int i = pgi_search(f->x, f->n, a);    // gap i+1 begins at x[i]
-        for (i = i < 0 ? 0 : i; i < f->n && f->x[i] < b; i++) {
-            const double end = i + 1 < f->n ? f->x[i + 1] : f->periodic ? f->x[0] + period : f->x[i];
-            const double part = fmin(b, end) - fmax(a, f->x[i]);
-            if (part > 0) sum += part / f->k[i + 1];
+        for (int i = pgi_search(f->x, f->n, a); i < f->n; i++) {    // gap i + 1 lies above x[i]
+            const double begin = i >= 0 ? f->x[i] : f->periodic ? f->x[0] : f->edge[0];
+            const double end = i + 1 < f->n ? f->x[i + 1] : f->periodic ? f->x[0] + period : f->edge[f->m];
+            if (begin >= b) break;
+            const double part = fmin(b, end) - fmax(a, begin);
+            if (part > 0 && f->k[i + 1] > 0) sum += part / f->k[i + 1];
         }
     }
     return sum;
+}
+
+// u at x over u at the unknown of c next to the end, where the flux through that end is the same at both and the
+// boundary data are 0: the share of the resistance that lies between x and what u is 0 behind. 1 where nothing flows.
+static double pgi_share_at_end(const pgi_line *f, const pgi_line *c, int end, double x)
+{
+    const double k = f->k[end ? f->n : 0], wall = f->edge[end ? f->m : 0], at = c->x[end ? c->n - 1 : 0];
+    if (k == 0 || f->end_a[end] == 0) return 1;
+    const double beyond = f->end_b[end] / (f->end_a[end] * k);
+    const double near = end ? pgi_resistance_between(f, x, wall) : pgi_resistance_between(f, wall, x);
+    const double all = end ? pgi_resistance_between(f, at, wall) : pgi_resistance_between(f, wall, at);
+    return beyond + all > 0 ? (beyond + near) / (beyond + all) : 1;
+}
+
+// What multiplies (g - a u) in the row at an end; 0 where the end is closed or periodic.
+static double pgi_end_coupling(const pgi_line *l, int end)
+{
+    if (l->periodic) return 0;
+    const int i = end ? l->n - 1 : 0, q = end ? l->n : 0;
+    if (l->k[q] == 0) return 0;
+    return l->k[q] / (l->w[i] * (l->end_a[end] * l->gap[q] + l->end_b[end]));
+}
+
+// The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
+static double pgi_end_factor(const pgi_line *c, int end)
+{
+    if (pgi_end_coupling(c, end) == 0) return 1;
+    return c->end_b[end] / (c->end_a[end] * c->gap[end ? c->n : 0] + c->end_b[end]);
+}
+
+// Coarse unknown at or below fine unknown i and the fraction of the way to the next: what pgi_locate computes on even
+// lines. The way is measured as resistance, so that interpolation keeps the flux: a jump of k between two fine points
+// is where the interpolant bends.
+static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
+{
+    const double x = f->x[i], period = f->edge[f->m] - f->edge[0];
+    const int j = pgi_search(c->x, c->n, x);
+    *place = j;
+    if (c->periodic || (j >= 0 && j < c->n - 1)) {
+        const double below = j < 0 ? c->x[c->n - 1] - period : c->x[j];
+        const double above = j < c->n - 1 ? c->x[j + 1] : c->x[0] + period;
+        *fraction = pgi_resistance_between(f, below, x) / pgi_resistance_between(f, below, above);
+        return;
+    }
+    const int end = j >= 0;
+    const double share = pgi_share_at_end(f, c, end, x), wall = pgi_end_factor(c, end);
+    const double way = c->node ? share : wall < 1 ? (share - wall) / (1 - wall) : 1;    // from the wall: 0, 1: unknown
+    *fraction = end ? (c->node ? 1 - way : (1 - way) / 2) : (c->node ? way : (way + 1) / 2);
+}
+
+// Of a cell that the metric fills unevenly, the unknown stands for the centre of its weight: beside a jump, that is in
+// the part that dominates.
+static void pgi_line_centre(const pgi_line *f, pgi_line *c)
+{
+    for (int j = 0; j < c->n; j++) {
+        const double lo = c->bound[j], hi = c->bound[j + 1];
+        double weight = 0, moment = 0;
+        int i = pgi_search(f->bound, f->n + 1, lo);
+        for (i = i < 0 ? 0 : i; i < f->n && f->bound[i] < hi; i++) {
+            const double a = fmax(lo, f->bound[i]), b = fmin(hi, f->bound[i + 1]);
+            if (b <= a) continue;
+            const double part = f->w[i] * ((b - a) / (f->bound[i + 1] - f->bound[i]));
+            weight += part;
+            moment += part * ((a + b) / 2 - lo);
+        }
+        c->x[j] = lo + moment / weight;
+    }
+    for (int j = 0; j <= c->n; j++) {
+        const double period = c->edge[c->m] - c->edge[0];
+        const double below = j > 0 ? c->x[j - 1] : c->periodic ? c->x[c->n - 1] - period : c->edge[0];
+        const double above = j < c->n ? c->x[j] : c->periodic ? c->x[0] + period : c->edge[c->m];
+        c->gap[j] = above - below;
+    }
+}
+
+// Conductances of a coarse line: resistances add up, from the wall to the first unknown too. A Robin end keeps what
+// lies behind its wall.
+static void pgi_line_conduct(const pgi_line *f, pgi_line *c)
+{
+    const double period = c->edge[c->m] - c->edge[0];
+    for (int i = 0; i <= c->n; i++) {
+        const double below = i > 0 ? c->x[i - 1] : c->periodic ? c->x[c->n - 1] - period : c->edge[0];
+        const double above = i < c->n ? c->x[i] : c->periodic ? c->x[0] + period : c->edge[c->m];
+        const int end = !c->periodic && (i == 0 || i == c->n);
+        if (end) c->k[i] = f->k[i ? f->n : 0];
+        if (end && (c->k[i] == 0 || c->gap[i] == 0)) continue;
+        c->k[i] = c->gap[i] / pgi_resistance_between(f, below, above);
+        if (end) c->end_b[i > 0] *= c->k[i] / f->k[i ? f->n : 0];
+    }
+}
+
+// Control lengths of a coarse line: what a cell covers; on nodes what prolongation gives to each, so that restriction,
+// its adjoint, keeps constants.
+static void pgi_line_weigh(const pgi_line *f, pgi_line *c)
+{
+    for (int i = 0; i < c->n; i++)
+        c->w[i] = c->node && !c->merged ? 0 : pgi_weight_between(f, c->bound[i], c->bound[i + 1]);
+    for (int i = 0; i < f->n && c->node && !c->merged; i++) {
+        int j;
+        double s;
+        pgi_line_locate(f, c, i, &j, &s);
+        if (j >= 0 || c->periodic) c->w[(j + c->n) % c->n] += (1 - s) * f->w[i];
+        if (j + 1 < c->n || c->periodic) c->w[(j + 1) % c->n] += s * f->w[i];
+    }
 }
 
 static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
@@ -1361,23 +1467,10 @@ static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
     c->edge[c->m] = f->edge[f->m];
     pgi_line_place(c);
     if (f->uniform) return 1;
-    c->k[0] = f->k[0];
-    c->k[c->n] = f->k[f->n];
-    for (int i = 0; i < c->n; i++) c->w[i] = pgi_weight_between(f, c->bound[i], c->bound[i + 1]);
-    for (int i = c->periodic ? 0 : 1; i < (c->periodic ? c->n + 1 : c->n); i++) {
-        const double right = i < c->n ? c->x[i] : c->x[0] + (c->edge[c->m] - c->edge[0]);
-        c->k[i] = c->gap[i] / pgi_resistance_between(f, right - c->gap[i], right);
-    }
+    if (!c->node) pgi_line_centre(f, c);
+    pgi_line_conduct(f, c);
+    pgi_line_weigh(f, c);
     return 1;
-}
-
-// What multiplies (g - a u) in the row at an end; 0 where the end is closed or periodic.
-static double pgi_end_coupling(const pgi_line *l, int end)
-{
-    if (l->periodic) return 0;
-    const int i = end ? l->n - 1 : 0, q = end ? l->n : 0;
-    if (l->k[q] == 0) return 0;
-    return l->k[q] / (l->w[i] * (l->end_a[end] * l->gap[q] + l->end_b[end]));
 }
 
 // Row i of -(1/w) d/dx (k d/dx), without beta: lower, upper, reaction, diagonal.
@@ -1414,44 +1507,18 @@ static int pgi_line_singular(const pgi_line *l)
 static double pgi_line_strength(const pgi_line *l)
 {
     double sample[65];
-    const int gaps = l->n - 1, count = gaps < 65 ? gaps : 65;
+    const int gaps = l->periodic ? l->n : l->n - 1, count = gaps < 65 ? gaps : 65;
     for (int q = 0; q < count; q++) {
         const int i = 1 + (int)((int64_t)q * (gaps - 1) / (count > 1 ? count - 1 : 1));
-        const double rate = l->k[i] / l->gap[i] * (1 / l->w[i - 1] + 1 / l->w[i]);
+        double coupling = l->k[i] / l->gap[i];
+        if (l->periodic && l->n == 2)
+            coupling = l->k[1] / l->gap[1] + l->k[2] / l->gap[2];    // both gaps part the same two
+        const double rate = coupling * (1 / l->w[i - 1] + 1 / l->w[i < l->n ? i : 0]);
         int p = q;
         for (; p > 0 && sample[p - 1] > rate; p--) sample[p] = sample[p - 1];
         sample[p] = rate;
     }
     return sample[count / 2];
-}
-
-// The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
-static double pgi_end_factor(const pgi_line *c, int end)
-{
-    if (pgi_end_coupling(c, end) == 0) return 1;
-    return c->end_b[end] / (c->end_a[end] * c->gap[end ? c->n : 0] + c->end_b[end]);
-}
-
-// Coarse unknown at or below each fine one and the fraction of the way to the next: what pgi_locate computes on even
-// lines.
-static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
-{
-    const double x = f->x[i], period = f->edge[f->m] - f->edge[0];
-    const int j = pgi_search(c->x, c->n, x);
-    *place = j;
-    if (j >= 0 && j < c->n - 1) {
-        *fraction = (x - c->x[j]) / (c->x[j + 1] - c->x[j]);
-    } else if (c->periodic) {
-        const double below = j < 0 ? c->x[c->n - 1] - period : c->x[j];
-        const double above = j < 0 ? c->x[0] : c->x[0] + period;
-        *fraction = (x - below) / (above - below);
-    } else if (j < 0) {
-        const double s = (x - c->edge[0]) / (c->x[0] - c->edge[0]);
-        *fraction = c->node ? s : (s + 1) / 2;
-    } else {
-        const double s = c->edge[c->m] > c->x[j] ? (x - c->x[j]) / (c->edge[c->m] - c->x[j]) : 0;
-        *fraction = c->node ? s : s / 2;
-    }
 }
 
 // Weights of the polynomial through up to four conditions, evaluated at x: values at coarse points, or a face condition
@@ -6618,18 +6685,21 @@ static void pgi_hierarchy_free(pgi_hierarchy *h)
 }
 
 // How much the spacing (or what a metric makes of it) varies along an axis: 1 where it is uniform. The rows at the ends
-// may differ by their boundary.
+// may differ by their boundary. Where k or w of neighbours differ by ten, coarse cells have a jump inside, with which
+// point relaxation falls by less than it should; that counts as 2.
 static double pgi_line_variation(const pgi_line *l)
 {
-    double least = DBL_MAX, most = 0;
+    double least = DBL_MAX, most = 0, jump = 1;
     for (int i = 0; i < l->n && l->n > 2 && !l->uniform; i++) {
         double row[4];
         pgi_line_row(l, i, row);
         const double coupling = (-row[0] - row[1]) * (!l->periodic && !l->node && (i == 0 || i == l->n - 1) ? 2 : 1);
         if (coupling < least) least = coupling;
         if (coupling > most) most = coupling;
+        if (i > 0) jump = fmax(jump, fmax(l->w[i] / l->w[i - 1], l->w[i - 1] / l->w[i]));
+        if (i > 1) jump = fmax(jump, fmax(l->k[i] / l->k[i - 1], l->k[i - 1] / l->k[i]));
     }
-    return most > 0 && least > 0 ? sqrt(most / least) : 1;
+    return most > 0 && least > 0 ? fmax(sqrt(most / least), jump / 5) : 1;
 }
 
 // The axis of line relaxation: the one that varies most, if the smoother is chosen so or if point relaxation would
