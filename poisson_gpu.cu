@@ -1072,7 +1072,8 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->start_ns = now;
         st->mean = st->removed = st->shift = 0;
         st->scale = 1;
-        st->valid = st->go = 1;
+        st->valid = 1;
+        st->go = st->stop.max_iter > 0;
         if (!argument) st->resonant = 0;
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
@@ -10034,12 +10035,13 @@ static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 }
 
 // Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
-// smallest (non-zero) eigenvalue of A and its largest diagonal.
-static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
+// smallest (non-zero) eigenvalue of A and its largest diagonal. One below the round-off of the diagonal counts as zero:
+// sweeps cannot tell it from that, and with the factor 2 that belongs to it they would not converge.
+static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha, unsigned flags)
 {
     double lambda = spectrum->smallest + alpha;
-    const double diagonal = spectrum->diagonal + alpha;
-    if (lambda == 0) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
+    const double diagonal = spectrum->diagonal + alpha, round_off = flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    if (lambda <= round_off * diagonal) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
     if (diagonal <= 0 || lambda <= 0) return 1;
     const double rho = 1 - fmin(lambda / diagonal, 1);
     return 2 / (1 + sqrt(1 - rho * rho));
@@ -10512,7 +10514,8 @@ static pg_status pgi_check_count(char text[512], const char *name, int *value, i
 static pg_status pgi_check_options(pg_desc *d, char text[512])
 {
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
-    if (!(d->omega >= 0) || d->omega >= 2)
+    const double limit = d->flags & (PG_F32 | PG_MIXED) ? 2 - DBL_EPSILON * (1 << 28) : 2;    // what rounds to 2
+    if (!(d->omega >= 0) || d->omega >= limit)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
@@ -11225,7 +11228,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     else if ((d->flags & PG_SOR) && d->omega == 0) {
         s->choose_omega = 1;
         s->spectrum = pgi_find_spectrum(d, lines->line[0]);
-        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha);
+        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
     }
     s->host.outcome = PG_NOT_RUN;
     pgi_upload(s, mirror, table_bytes);
@@ -11498,6 +11501,12 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
     return PG_OK;
 }
 
+// A single unknown that nothing holds has a row of zeros, whose diagonal sweeps would divide by.
+static int pgi_is_unheld(const pg_solver *s)
+{
+    return s->may_be_singular && s->outer.points == 1 && s->desc.alpha == 0;
+}
+
 // Runs the program of a solve, for one problem or for a batch at once. first: of this solve.
 static void pgi_run_program(pg_solver *s, int first)
 {
@@ -11529,6 +11538,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
                               ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
                               : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
 #endif
+    if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
@@ -11612,7 +11622,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
-    if (s->may_be_singular && s->level[0].points == 1 && s->desc.alpha == 0) sweeps = 0;    // a row without a diagonal
+    if (pgi_is_unheld(s)) sweeps = 0;
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
@@ -11761,7 +11771,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->desc.alpha = alpha;
-    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
+    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha, s->desc.flags);
     return PG_OK;
 }
 

@@ -166,6 +166,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(beta_nan, d->beta = NAN, PG_ERROR_ARGUMENT, "beta", "nan")                                                      \
     X(beta_infinite, d->beta = INFINITY, PG_ERROR_ARGUMENT, "beta", "inf")                                            \
     X(omega_two, (d->flags = PG_SOR, d->omega = 2), PG_ERROR_ARGUMENT, "omega", "is 2;")                              \
+    X(omega_two_in_f32, (d->flags = PG_SOR | PG_F32, d->omega = 1.99999999), PG_ERROR_ARGUMENT, "omega", "is 2;")       \
     X(omega_above_two, d->omega = 2.5, PG_ERROR_ARGUMENT, "omega", "2.5")                                             \
     X(omega_negative, d->omega = -0.5, PG_ERROR_ARGUMENT, "omega", "-0.5")                                            \
     X(omega_nan, (d->flags = PG_JACOBI, d->omega = NAN), PG_ERROR_ARGUMENT, "omega", "nan")                           \
@@ -837,6 +838,35 @@ static void sor_picks_youngs_omega(void **state)
     assert_true(fabs(resolved(&desc).omega - expected) < 0.01 * (2 - expected));
 }
 
+/* An alpha that is lost beside the diagonal leaves the problem as good as singular. The factor 2, which Young's formula
+   rounds to there, does not converge, and no descriptor may have it. */
+static void sor_picks_a_factor_that_works_for_the_smallest_alpha(void **state)
+{
+    enum { N = 24 };
+    const pg_backend backend = backend_or_skip(state);
+    const double alphas[] = {1e-14, 1e-20, 1e-30};
+    for (int q = 0; q < 6; q++) {
+        const int single = q % 2;
+        float u32[N * N] = {0}, f32[N * N];
+        double u64[N * N] = {0}, f64[N * N];
+        pg_desc desc = {0};
+        desc.backend = backend;
+        desc.n[0] = desc.n[1] = N;
+        desc.flags = single ? PG_F32 | PG_SOR : PG_SOR;
+        desc.alpha = alphas[q / 2];
+        for (int a = 0; a < 2; a++) desc.centring[a] = PG_CELL, set_ends(&desc, a, "NN");
+        for (int i = 0; i < N * N; i++) f32[i] = (float)(f64[i] = i % 4 - 1.5);
+        const pg_desc query = resolved(&desc);
+        assert_true(query.omega > 1.5 && query.omega < 1.9);
+        pg_solver *solver = create(&query);
+        pg_report report;
+        OK(pg_solve(solver, single ? (void *)u32 : u64, single ? (void *)f32 : f64, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+        pg_destroy(solver);
+    }
+}
+
 /* What query tells, given to create again, is the same solver. */
 static void a_queried_descriptor_solves_to_the_same_bits(void **state)
 {
@@ -979,6 +1009,7 @@ int main(void)
         ON_BOTH(query_tells_every_default),
         ON_BOTH(query_tells_one_flag_of_each_group),
         ON_BOTH(sor_picks_youngs_omega),
+        ON_BOTH(sor_picks_a_factor_that_works_for_the_smallest_alpha),
         ON_BOTH(a_queried_descriptor_solves_to_the_same_bits),
         cmocka_unit_test(without_a_device_cuda_is_refused_and_auto_is_the_cpu),
         ON_CUDA(a_device_that_is_not_there_is_named),
