@@ -629,9 +629,18 @@ static PGI_HD inline T pgi_rhs_point(const pgi_box<T> &b, const pgi_rhs &rhs, T 
     return f - mean + (touched ? pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k) : (T)0);
 }
 
-static PGI_HD inline double pgi_max_nan(double a, double b)    // keeps a NaN
+// The larger one of two numbers that are not negative; keeps a NaN. Their bits are in the same order, with NaN at the
+// end, and mean that to compilers with -ffast-math too, which take comparisons to know no NaN.
+static PGI_HD inline double pgi_max_nan(double a, double b)
 {
+#ifdef __CUDA_ARCH__
     return b > a || b != b ? b : a;
+#else
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return y > x ? b : a;
+#endif
 }
 
 static PGI_HD inline void pgi_accumulate(double sums[4], double w, double x, double y)
@@ -981,7 +990,19 @@ static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
     }
 }
 
-static PGI_HD inline int pgi_finite(double x) { return x - x == 0; }
+// By the bits of the number, out of the sight of compilers that -ffast-math lets assume it finite.
+static PGI_HD inline int pgi_finite(double x)
+{
+#ifdef __CUDA_ARCH__
+    return x - x == 0;
+#else
+    const volatile double hidden = x;
+    const double seen = hidden;
+    uint64_t bits;
+    memcpy(&bits, &seen, sizeof bits);
+    return (bits >> 52 & 0x7ff) != 0x7ff;
+#endif
+}
 
 static PGI_HD inline double pgi_power_of_two_near(double x)    // 1/x, but for the mantissa
 {
@@ -10515,7 +10536,7 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
 {
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     const double limit = d->flags & (PG_F32 | PG_MIXED) ? 2 - DBL_EPSILON * (1 << 28) : 2;    // what rounds to 2
-    if (!(d->omega >= 0) || d->omega >= limit)
+    if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
@@ -10703,7 +10724,7 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
                           pgi_method_name(d->flags));
-    if (alpha == 0 || (size >= 1 / largest && size <= largest)) return PG_OK;
+    if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
 }
@@ -10841,9 +10862,9 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
         }
     }
     PGI_TRY(pgi_check_alpha(d, d->alpha, text));
+    if (!pgi_finite(d->beta) || d->beta < 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
-    if (!(d->beta > 0) || !pgi_finite(d->beta))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
@@ -11071,7 +11092,7 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
             double row[4];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[3];
-            if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
+            if (!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
                 const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
                 return pgi_refuse(
                     text, PG_ERROR_ARGUMENT,
