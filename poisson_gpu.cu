@@ -10730,15 +10730,17 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 }
 
 #if PGI_GPU
-// Is there a device that runs this code? Its number and compute capability.
+// Is there a device that runs this code? Its number. warning: where there is, whether code made for it would be faster;
+// where there is none, why the CPU was taken, if the caller leaves the choice.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
 {
     int count = 0, major = 0, minor = 0, previous = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
     if (e != cudaSuccess || count == 0) {
+        const char *reason = e != cudaSuccess ? cudaGetErrorString(e) : "none is there";
         cudaGetLastError();
-        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO",
-                          e != cudaSuccess ? cudaGetErrorString(e) : "none is there");
+        snprintf(warning, 160, "solved on the CPU, for no CUDA device can be used (%s)", reason);
+        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO", reason);
     }
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
@@ -10754,6 +10756,8 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     cudaSetDevice(previous);
     if (e != cudaSuccess) {
         cudaGetLastError();
+        snprintf(warning, 160, "solved on the CPU, for CUDA device %d cannot run this code (%s): use -arch=native",
+                 *device, cudaGetErrorString(e));
         return pgi_refuse(text, PG_ERROR_NO_DEVICE,
                           "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
                           cudaGetErrorString(e));
@@ -10793,7 +10797,11 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
         d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
+        text[0] = 0;
     }
+    if (d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST",
+                          warning);
     if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
@@ -11326,6 +11334,7 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
 
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
+    pgi_thread_error[0] = 0;
     if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again

@@ -314,7 +314,8 @@ typedef struct pg_report {
     pg_backend backend;             /* PG_CUDA or PG_CPU */
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
-    char warning[160];              /* e.g. that the code was not compiled for this GPU; else empty */
+    char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
+                                       it can use, unless compiled without CUDA; else empty */
 } pg_report;
 
 /* When to stop. NULL in place of a pg_stop means: all zero. */

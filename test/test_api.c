@@ -1,5 +1,6 @@
 /* Bad input is refused by name and changes nothing; what the header allows is taken; defaults and workspace are as
    promised. */
+#define _POSIX_C_SOURCE 200112L
 #include "common.h"
 #include <limits.h>
 
@@ -937,6 +938,42 @@ static void the_cpu_refuses_device_arrays(void **state)
     assert_non_null(strstr(pg_last_error(NULL), "PG_MEM_DEVICE"));
 }
 
+/* What is done without the GPU though it was compiled for one is no error, but somebody has to say so. */
+static void auto_tells_why_it_takes_the_cpu(void **state)
+{
+    pg_desc desc = box(*(pg_backend *)*state == PG_CPU ? PG_CPU : PG_AUTO);
+    double u[POINTS], f[POINTS];
+    pg_report report;
+    fill(u, f, POINTS);
+    setenv("SIMT_DEVICES", "0", 1);                          /* for a real GPU there is no such thing */
+    const pg_status status = pg_solve_once(&desc, u, f, &report);
+    unsetenv("SIMT_DEVICES");
+    assert_int_equal(status, PG_OK);
+    if (report.backend == PG_CUDA) skip();
+    const int expected = desc.backend == PG_AUTO && strstr(pg_version(), ", CUDA");
+    if (expected && !strstr(report.warning, "no CUDA device can be used")) fail_msg("warning: %s", report.warning);
+    if (!expected) assert_string_equal(report.warning, "");
+}
+
+static void last_error_is_empty_after_success(void **state)
+{
+    pg_desc desc = box(*(pg_backend *)*state == PG_CPU ? PG_CPU : PG_AUTO), query;
+    double u[POINTS], f[POINTS];
+    size_t bytes;
+    pg_solver *solver = NULL;
+    fill(u, f, POINTS);
+    for (int call = 0; call < 4; call++) {
+        assert_int_equal(pg_create(&desc, NULL), PG_ERROR_ARGUMENT);
+        assert_true(*pg_last_error(NULL));
+        if (call == 0) OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        if (call == 1) OK(pg_create(&desc, &solver), NULL);
+        if (call == 2) OK(pg_query_desc(solver, &query), NULL);
+        if (call == 3) OK(pg_solve_once(&desc, u, f, NULL), NULL);
+        assert_string_equal(pg_last_error(NULL), "");
+    }
+    pg_destroy(solver);
+}
+
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
 static void every_code_has_its_text(void **state)
@@ -1009,6 +1046,8 @@ int main(void)
         ON_BOTH(query_tells_every_default),
         ON_BOTH(query_tells_one_flag_of_each_group),
         ON_BOTH(sor_picks_youngs_omega),
+        ON_BOTH(auto_tells_why_it_takes_the_cpu),
+        ON_BOTH(last_error_is_empty_after_success),
         ON_BOTH(sor_picks_a_factor_that_works_for_the_smallest_alpha),
         ON_BOTH(a_queried_descriptor_solves_to_the_same_bits),
         cmocka_unit_test(without_a_device_cuda_is_refused_and_auto_is_the_cpu),
