@@ -629,9 +629,18 @@ static PGI_HD inline T pgi_rhs_point(const pgi_box<T> &b, const pgi_rhs &rhs, T 
     return f - mean + (touched ? pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k) : (T)0);
 }
 
-static PGI_HD inline double pgi_max_nan(double a, double b)    // keeps a NaN
+// The larger one of two numbers that are not negative; keeps a NaN. Their bits are in the same order, with NaN at the
+// end, and mean that to compilers with -ffast-math too, which take comparisons to know no NaN.
+static PGI_HD inline double pgi_max_nan(double a, double b)
 {
+#ifdef __CUDA_ARCH__
     return b > a || b != b ? b : a;
+#else
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return y > x ? b : a;
+#endif
 }
 
 static PGI_HD inline void pgi_accumulate(double sums[4], double w, double x, double y)
@@ -981,7 +990,19 @@ static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
     }
 }
 
-static PGI_HD inline int pgi_finite(double x) { return x - x == 0; }
+// By the bits of the number, out of the sight of compilers that -ffast-math lets assume it finite.
+static PGI_HD inline int pgi_finite(double x)
+{
+#ifdef __CUDA_ARCH__
+    return x - x == 0;
+#else
+    const volatile double hidden = x;
+    const double seen = hidden;
+    uint64_t bits;
+    memcpy(&bits, &seen, sizeof bits);
+    return (bits >> 52 & 0x7ff) != 0x7ff;
+#endif
+}
 
 static PGI_HD inline double pgi_power_of_two_near(double x)    // 1/x, but for the mantissa
 {
@@ -1072,7 +1093,8 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->start_ns = now;
         st->mean = st->removed = st->shift = 0;
         st->scale = 1;
-        st->valid = st->go = 1;
+        st->valid = 1;
+        st->go = st->stop.max_iter > 0;
         if (!argument) st->resonant = 0;
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
@@ -10104,12 +10126,13 @@ static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 }
 
 // Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
-// smallest (non-zero) eigenvalue of A and its largest diagonal.
-static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
+// smallest (non-zero) eigenvalue of A and its largest diagonal. One below the round-off of the diagonal counts as zero:
+// sweeps cannot tell it from that, and with the factor 2 that belongs to it they would not converge.
+static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha, unsigned flags)
 {
     double lambda = spectrum->smallest + alpha;
-    const double diagonal = spectrum->diagonal + alpha;
-    if (lambda == 0) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
+    const double diagonal = spectrum->diagonal + alpha, round_off = flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    if (lambda <= round_off * diagonal) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
     if (diagonal <= 0 || lambda <= 0) return 1;
     const double rho = 1 - fmin(lambda / diagonal, 1);
     return 2 / (1 + sqrt(1 - rho * rho));
@@ -10582,7 +10605,8 @@ static pg_status pgi_check_count(char text[512], const char *name, int *value, i
 static pg_status pgi_check_options(pg_desc *d, char text[512])
 {
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
-    if (!(d->omega >= 0) || d->omega >= 2)
+    const double limit = d->flags & (PG_F32 | PG_MIXED) ? 2 - DBL_EPSILON * (1 << 28) : 2;    // what rounds to 2
+    if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
@@ -10770,21 +10794,23 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
                           pgi_method_name(d->flags));
-    if (alpha == 0 || (size >= 1 / largest && size <= largest)) return PG_OK;
+    if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
 }
 
 #if PGI_GPU
-// Is there a device that runs this code? Its number and compute capability.
+// Is there a device that runs this code? Its number. warning: where there is, whether code made for it would be faster;
+// where there is none, why the CPU was taken, if the caller leaves the choice.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
 {
     int count = 0, major = 0, minor = 0, previous = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
     if (e != cudaSuccess || count == 0) {
+        const char *reason = e != cudaSuccess ? cudaGetErrorString(e) : "none is there";
         cudaGetLastError();
-        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO",
-                          e != cudaSuccess ? cudaGetErrorString(e) : "none is there");
+        snprintf(warning, 160, "solved on the CPU, for no CUDA device can be used (%s)", reason);
+        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO", reason);
     }
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
@@ -10800,6 +10826,8 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     cudaSetDevice(previous);
     if (e != cudaSuccess) {
         cudaGetLastError();
+        snprintf(warning, 160, "solved on the CPU, for CUDA device %d cannot run this code (%s): use -arch=native",
+                 *device, cudaGetErrorString(e));
         return pgi_refuse(text, PG_ERROR_NO_DEVICE,
                           "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
                           cudaGetErrorString(e));
@@ -10839,7 +10867,11 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
         d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
+        text[0] = 0;
     }
+    if (d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST",
+                          warning);
     if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
@@ -10908,9 +10940,9 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
         }
     }
     PGI_TRY(pgi_check_alpha(d, d->alpha, text));
+    if (!pgi_finite(d->beta) || d->beta < 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
-    if (!(d->beta > 0) || !pgi_finite(d->beta))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
@@ -11138,7 +11170,7 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
             double row[4];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[3];
-            if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
+            if (!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
                 const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
                 return pgi_refuse(
                     text, PG_ERROR_ARGUMENT,
@@ -11295,7 +11327,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     else if ((d->flags & PG_SOR) && d->omega == 0) {
         s->choose_omega = 1;
         s->spectrum = pgi_find_spectrum(d, lines->line[0]);
-        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha);
+        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
     }
     s->host.outcome = PG_NOT_RUN;
     pgi_upload(s, mirror, table_bytes);
@@ -11372,6 +11404,7 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
 
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
+    pgi_thread_error[0] = 0;
     if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
@@ -11568,6 +11601,12 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
     return PG_OK;
 }
 
+// A single unknown that nothing holds has a row of zeros, whose diagonal sweeps would divide by.
+static int pgi_is_unheld(const pg_solver *s)
+{
+    return s->may_be_singular && s->outer.points == 1 && s->desc.alpha == 0;
+}
+
 // Runs the program of a solve, for one problem or for a batch at once. first: of this solve.
 static void pgi_run_program(pg_solver *s, int first)
 {
@@ -11599,6 +11638,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
                               ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
                               : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
 #endif
+    if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
@@ -11682,7 +11722,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
-    if (s->may_be_singular && s->level[0].points == 1 && s->desc.alpha == 0) sweeps = 0;    // a row without a diagonal
+    if (pgi_is_unheld(s)) sweeps = 0;
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
@@ -11831,7 +11871,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->desc.alpha = alpha;
-    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
+    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha, s->desc.flags);
     return PG_OK;
 }
 

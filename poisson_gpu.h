@@ -159,7 +159,8 @@ int main(void)
    ERRORS, REPEATABILITY
    Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
    (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call leaves
-   u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. The same input on the same device
+   u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. NaN and Inf are found
+   under -ffast-math too. The same input on the same device
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
@@ -313,7 +314,8 @@ typedef struct pg_report {
     pg_backend backend;             /* PG_CUDA or PG_CPU */
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
-    char warning[160];              /* e.g. that the code was not compiled for this GPU; else empty */
+    char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
+                                       it can use, unless compiled without CUDA; else empty */
 } pg_report;
 
 /* When to stop. NULL in place of a pg_stop means: all zero. */
