@@ -101,6 +101,7 @@ enum {
     PGI_WINDOW = 10,           // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
     PGI_CUBIC_END = 4,         // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
+    PGI_FLOOR = 1,              // times the round-off of D u: the floor of the residual, see pgi_floor_of
     PGI_W_VISITS = 32,          // a W-cycle visits no level more often: semi-coarsening can take 90 levels
     PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
@@ -172,6 +173,7 @@ template <class T> struct pgi_modes {
 };
 
 struct pgi_state;
+enum { PGI_RECENT = 5 };    // checks that report.factor is the average of, and one
 
 // The operator of a level as kernels see it.
 template <class T> struct pgi_box {
@@ -215,9 +217,15 @@ struct pgi_state {
     } face[6];
     unsigned face_mask;    // bit q: face q has data that are not 0
     pg_stop stop;
-    int window;              // checks without progress that mean stagnation
-    double epsilon, unit;    // unit round-off of u and f; norm of 1
+    int window;              // checks without progress that mean stagnation near the floor; growth, that it diverges
+    int to_round_off;        // the default tolerance: the floor will do, where that is higher
+    int may_grow;            // sweeps whose residual rises before it falls
+    int at_once;             // a method whose first answer is as good as round-off allows once its residual is
+    double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
+    double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A
+    double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
+    double underflow;        // what is left of the residual where u has no smaller numbers
     double volume;           // sum of the weights
 
     double mean;             // to be removed from f
@@ -228,9 +236,19 @@ struct pgi_state {
     int problem;             // of a batch
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
-    int resonant;       // PG_DIRECT met an eigenvalue that is 0 to round-off
-    double sums[4];     // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
-    unsigned ticket;    // blocks of a reduction that are done
+    double floor;    // what round-off leaves of the residual: an estimate from u, before that a bound from f
+    double hidden,
+        rate;              // what the residual would be without round-off, by the rate at which it fell above the floor
+    int seek, measured;    // whether the next check shall estimate it; whether one has
+    struct {
+        double norm;
+        int iterations;
+    } recent[PGI_RECENT];    // checks, the last one first
+    int resonant;            // PG_DIRECT met an eigenvalue that is 0 to round-off
+    double unit_of_sums;     // a power of two: reductions take each value times it, so that squares are numbers
+    double sums[4];          // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
+    double magnitude[4];     // the same of D u
+    unsigned ticket;         // blocks of a reduction that are done
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
@@ -300,7 +318,7 @@ enum pgi_control_step {
 };
 
 struct pgi_spectrum {
-    double smallest, next, diagonal;
+    double smallest, next, diagonal, largest_diagonal;
 };
 
 // ---- of >>direct ----
@@ -391,7 +409,7 @@ struct pg_solver {
     pgi_state *reported;      // the problem of a batch that fared worst; without a batch the same
     pgi_state host;           // its copy on the host
     double volume;            // sum of the weights
-    pgi_spectrum spectrum;    // PG_SOR
+    pgi_spectrum spectrum;    // see pgi_find_spectrum
     int choose_omega;         // PG_SOR: omega follows alpha
     pgi_direct direct;
     int is_direct;
@@ -399,6 +417,7 @@ struct pg_solver {
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
+    int to_round_off;    // the tolerance is the default
     pgi_grid iterate;    // where u of the finest level is between the halves of a cycle
     int (*monitor)(void *, const pg_report *);
     void *monitor_user;
@@ -434,8 +453,10 @@ struct pgi_ops {
     void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed);
     void (*residual)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_grid r);
     void (*apply)(pg_solver *, const pgi_level *, pgi_grid u, pgi_grid v);
-    // state.sums; of PGI_RESIDUAL at least what pgi_norm_of needs for the norm that the solve asks for
-    void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs);
+    // state.sums; of PGI_RESIDUAL at least what pgi_norm_of needs for the norm that the solve asks for. again: once
+    // more where squares of the values left the range of numbers, of the values times another power of two
+    void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs, int again);
+    void (*magnitude)(pg_solver *, const pgi_level *, pgi_grid u);    // state.magnitude, where state.seek asks for it
     void (*restrict_full)(pg_solver *, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f,
                           int average);
     void (*restrict_faces)(pg_solver *, const pgi_level *fine, const pgi_level *coarse);
@@ -563,6 +584,13 @@ template <class T>
 static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_row<T> &y, const pgi_row<T> &z)
 {
     return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
+}
+
+// A point of D u
+template <class T> static PGI_HD inline double pgi_magnitude_point(const pgi_box<T> &b, T u, int i, int j, int k)
+{
+    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+    return ((double)pgi_diagonal(pgi_reaction((T)0, x, y, z), x, y, z) + fabs(b.state->alpha)) * (double)u;
 }
 
 template <class T> static PGI_HD inline T pgi_relaxed(T u, T residual, T inverse_diagonal, T omega)
@@ -1018,37 +1046,135 @@ static PGI_HD inline void pgi_finish(pgi_state *st, int outcome)
     st->go = 0;
 }
 
-// A residual norm has come in: record it and decide.
-static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
+// What to multiply the unit of a reduction with when its sums of squares have left the range of numbers, or the part of
+// it in which terms are not lost; else 1. (BLAS nrm2 scales for the same reason.) With f32 they never do.
+static PGI_HD inline double pgi_rescale(const pgi_state *st)
 {
-    const pg_stop &stop = st->stop;
+    const double safe = 1e260, up = 0x1p600;
+    const int kind = st->stop.norm;
+    if (kind == PG_NORM_MAX || st->epsilon > DBL_EPSILON) return 1;
+    const double sum = st->sums[kind == PG_NORM_L2 ? 0 : kind == PG_NORM_L2_PLAIN ? 1 : 2];
+    if (!pgi_finite(sum) || sum > safe) return st->unit_of_sums > 1 / up ? 1 / up : 1;
+    return sum < 1 / safe && st->unit_of_sums < up ? up : 1;
+}
+
+static PGI_HD inline double pgi_measured_norm(const pgi_state *st, const double sums[4])
+{
+    return pgi_norm_of(sums, st->stop.norm) / st->unit_of_sums;
+}
+
+// What round-off leaves of the residual. u has up to half a unit in its last place too much or too little, and the
+// residual D times that: of 4000 random problems cycles brought it to 0.15 to 0.35 of eps ||D u||. What PG_DIRECT
+// leaves has gone through sums along all of a line: 0.1 to 10. A mean that was removed has rounded f.
+static PGI_HD inline double pgi_floor_of(const pgi_state *st, double magnitude)
+{
+    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;
+    return noise + st->epsilon * (st->spread * magnitude + st->rhs_norm);
+}
+
+// Takes the estimate of the floor that belongs to this check, and decides whether the next one needs one: only where
+// the floor can matter, for u is read once more for it.
+static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
+{
+    const double magnitude = pgi_measured_norm(st, st->magnitude);
+    if (!st->measured) st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
+    if (st->seek && pgi_finite(magnitude)) {
+        st->floor = pgi_floor_of(st, magnitude);
+        st->measured = 1;
+    }
+    st->seek = st->measured ? st->last <= 1000 * st->floor : st->rhs_norm == 0 || st->floor > asked / 4;
+}
+
+static PGI_HD inline void pgi_record(pgi_state *st, double norm)
+{
     if (st->history_count < PG_HISTORY) st->history[st->history_count] = norm;
     if (st->history_count++ == 0) st->first = st->best = norm;
     st->last = norm;
+    for (int q = PGI_RECENT - 1; q > 0; q--) st->recent[q] = st->recent[q - 1];
+    st->recent[0].norm = norm;
+    st->recent[0].iterations = st->iterations;
     if (norm < st->best * st->progress) {
         st->best = norm;
         st->since_best = 0;
     } else if (st->history_count > 1) {
         st->since_best++;
     }
-    const double reference = stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
-    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;    // what subtracting the mean leaves behind
-    const double target = fmax(noise, fmax(stop.atol, stop.rtol > 0 ? stop.rtol * reference : 0));
+}
+
+// Whether the residual grows for good. Sweeps may let it rise for as many as the grid is wide.
+static PGI_HD inline int pgi_grows(const pgi_state *st)
+{
+    const double most = fmax(st->first, st->rhs_norm);
+    if (st->last > 1e8 * most) return 1;
+    return !st->may_grow && st->since_best >= 10 && st->last > 10 * st->best && st->last > 1000 * st->floor;
+}
+
+// What is below the floor is seen no more: a smooth error of a percent can be there, where cycles began at 0. Takes the
+// residual without round-off to fall on as it did above the floor.
+static PGI_HD inline void pgi_judge_hidden(pgi_state *st)
+{
+    if (st->history_count == 1) {
+        st->hidden = st->last, st->rate = 1;
+        return;
+    }
+    const int steps = st->recent[0].iterations - st->recent[1].iterations, seen = !st->measured || st->last > st->floor;
+    if (seen || st->rate == 1) {
+        const double most = st->window < 50 ? 0.5 : 1;    // cycles, sweeps
+        st->rate = fmin(pow(st->last / st->recent[1].norm, 1.0 / (steps > 0 ? steps : 1)), most);
+    }
+    st->hidden = seen ? st->last : fmin(st->last, st->hidden * pow(st->rate, steps));
+}
+
+// Whether round-off keeps the residual above the tolerance: at the floor at once, near it when nothing has come of some
+// more checks.
+static PGI_HD inline int pgi_stagnates(const pgi_state *st)
+{
+    if (st->history_count < 2) return 0;
+    if (st->window == 0) return 1;    // PG_DIRECT has no second try
+    if (st->measured && st->last <= st->floor) return !st->to_round_off;
+    if (st->last <= st->underflow) return 1;
+    return st->measured && st->since_best >= st->window && st->best <= 50 * st->floor;
+}
+
+// Whether the default tolerance holds to round-off.
+static PGI_HD inline int pgi_is_at_floor(const pgi_state *st, double asked)
+{
+    return st->to_round_off && st->measured && st->last <= st->floor && (st->at_once || st->hidden <= asked);
+}
+
+// The residual that the caller's tolerances ask for.
+static PGI_HD inline double pgi_asked(const pgi_state *st)
+{
+    const double reference = st->stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
+    return fmax(st->stop.atol, st->stop.rtol > 0 ? st->stop.rtol * reference : 0);
+}
+
+// A residual norm has come in: record it and decide.
+static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
+{
+    const pg_stop &stop = st->stop;
+    pgi_record(st, norm);
+    const double asked = pgi_asked(st);
+    pgi_judge_floor(st, asked);
+    pgi_judge_hidden(st);
+    const double blind = st->epsilon > DBL_EPSILON ? 0 : 1e-130 / st->unit_of_sums;    // less may have been lost
     st->go = 1;
     st->next_check = st->iterations + stop.check;
     if (st->next_check < stop.min_iter) st->next_check = stop.min_iter;
     if (st->next_check > stop.max_iter) st->next_check = stop.max_iter;
     st->inner = st->next_check - st->iterations;
+    const int lost = norm < blind && asked < blind && st->unit_of_sums < 0x1p600;
+    if (lost) st->unit_of_sums *= 0x1p600;    // the next check will tell
     if (!pgi_finite(norm))
         pgi_finish(st, PG_NOT_A_NUMBER);
-    else if (norm <= target && st->iterations >= stop.min_iter)
+    else if ((norm <= asked || pgi_is_at_floor(st, asked)) && !lost && st->iterations >= stop.min_iter)
         pgi_finish(st, PG_CONVERGED);
-    else if (norm > 1e8 * fmax(st->first, st->rhs_norm))
+    else if (pgi_grows(st))
         pgi_finish(st, PG_DIVERGED);
+    else if (pgi_stagnates(st) && st->iterations >= stop.min_iter)
+        pgi_finish(st, PG_STAGNATED);
     else if (st->iterations >= stop.max_iter)
         pgi_finish(st, PG_MAX_ITER);
-    else if (st->since_best >= st->window && st->iterations >= stop.min_iter)
-        pgi_finish(st, PG_STAGNATED);
 }
 
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
@@ -1060,8 +1186,8 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window, problem;
-    double progress, epsilon, unit;
+    int window, to_round_off, may_grow, at_once, problem;
+    double progress, epsilon, unit, gain, spread, underflow;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -1078,11 +1204,18 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     }
     st->stop = c.stop;
     st->window = c.window;
+    st->to_round_off = c.to_round_off;
+    st->may_grow = c.may_grow;
+    st->at_once = c.at_once;
     st->progress = c.progress;
     st->epsilon = c.epsilon;
     st->unit = c.unit;
+    st->gain = c.gain;
+    st->spread = c.spread;
+    st->underflow = c.underflow;
     st->problem = c.problem;
     st->mean = 0;
+    st->unit_of_sums = 1;
 }
 
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
@@ -1099,32 +1232,35 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
         st->next_check = st->inner = st->stop.max_iter;
-        st->rhs_norm = st->first = st->last = st->best = NAN;
+        st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
+        st->seek = st->measured = 0;
+        st->unit_of_sums = 1;
         break;
     case PGI_SET_MEAN:
         if (st->alpha == 0) st->mean = st->removed = st->sums[0] / st->volume;
         break;
     case PGI_SET_RHS:
-        st->rhs_norm = pgi_norm_of(st->sums, st->stop.norm);
-        st->scale = pgi_power_of_two_near(st->sums[3]);
-        if (st->sums[3] <= 8 * st->epsilon * fabs(st->removed)) st->rhs_norm = 0;    // all of f was its mean
+        st->rhs_norm = pgi_measured_norm(st, st->sums);
+        st->scale = pgi_power_of_two_near(st->sums[3] / st->unit_of_sums);
+        if (st->sums[3] / st->unit_of_sums <= 8 * st->epsilon * fabs(st->removed))
+            st->rhs_norm = 0;    // all of f was its mean
         if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
             st->valid = st->inner = 0;
             pgi_finish(st, PG_NOT_A_NUMBER);
         }
         break;
-    case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(pgi_norm_of(st->sums, st->stop.norm) / st->unit); break;
+    case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(pgi_measured_norm(st, st->sums) / st->unit); break;
     case PGI_ZERO_GUESS:
         if (st->valid) pgi_judge(st, st->rhs_norm);
         break;
     case PGI_CHECK_FIRST:
         if (!st->valid) break;
-        st->scale = pgi_power_of_two_near(pgi_norm_of(st->sums, st->stop.norm) / st->unit);
-        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        st->scale = pgi_power_of_two_near(pgi_measured_norm(st, st->sums) / st->unit);
+        pgi_judge(st, pgi_measured_norm(st, st->sums));
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
     case PGI_CHECK:
-        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        pgi_judge(st, pgi_measured_norm(st, st->sums));
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_COUNT:
@@ -1136,7 +1272,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (step == PGI_LAST) st->end_ns = now;
         break;
     case PGI_SET_SHIFT:
-        st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
+        st->shift = st->alpha == 0 ? st->sums[0] / (st->volume * st->unit_of_sums) : 0;
         if (pgi_finite(st->shift)) break;
         st->shift = 0;    // NaN or Inf in u: leave it alone
         st->valid = st->inner = 0;
@@ -1852,7 +1988,7 @@ static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_gri
 {
     const pgi_grid r = pgi_other_grid(l, u);
     s->ops->residual(s, l, u, rhs, r);
-    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
+    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     s->ops->restrict_full(s, l, r, coarse, coarse->f, 0);
 }
 
@@ -2084,8 +2220,10 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
 }
 
 template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid gx,
-                                              pgi_grid gy, pgi_rhs rhs)
+                                              pgi_grid gy, pgi_rhs rhs, int again)
 {
+    const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
+    if (again && factor == 1) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
@@ -2102,8 +2240,9 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
             const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
             const int face_row = pgi_cpu_face_row(b, rhs, j, k);
             const auto add = [&](int i, T v) {
-                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), (double)v,
-                               partner == PGI_SELF  ? (double)v
+                const double e = unit * (double)v;
+                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), e,
+                               partner == PGI_SELF  ? e
                                : partner == PGI_ONE ? 1.0
                                                     : (double)q[i]);
             };
@@ -2121,6 +2260,32 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     double sums[4] = {0, 0, 0, 0};
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(sums, s->partials + 4 * chunk);
     memcpy(s->state->sums, sums, sizeof sums);
+}
+
+template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    if (!s->state->seek) return;
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int nx = l->n[0], ny = l->n[1];
+    const int64_t rows = (int64_t)ny * l->n[2];
+    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const double unit = s->state->unit_of_sums;
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        double sums[4] = {0, 0, 0, 0};
+        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
+            const int j = (int)(row % ny), k = (int)(row / ny);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+            for (int i = 0; i < nx; i++) {
+                const double v = unit * pgi_magnitude_point(b, p[i], i, j, k);
+                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
+            }
+        }
+        memcpy(s->partials + 4 * chunk, sums, sizeof sums);
+    }
+    memset(s->state->magnitude, 0, sizeof s->state->magnitude);
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(s->state->magnitude, s->partials + 4 * chunk);
 }
 
 // Calls body(j, k) for every row.
@@ -2370,7 +2535,7 @@ static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu
 static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                     int with_norm)
 {
-    if (with_norm) pgi_cpu_reduce<double>(s, outer, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm) pgi_cpu_reduce<double>(s, outer, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     pgi_cpu_residual_to<double, float>(outer, u, rhs, r32, s->state->scale);
 }
 
@@ -2444,19 +2609,33 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *,
 template <class T> static void pgi_cpu_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
 
 #define PGI_OPS_TABLE(name, backend, T, flat)                                                                          \
-    static const pgi_ops name = {pgi_##backend##_control,           pgi_##backend##_loop,                              \
-                                 pgi_##backend##_fill_zero<T>,      pgi_##backend##_copy<T>,                           \
-                                 pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>,                         \
-                                 pgi_##backend##_red_black<T>,      pgi_##backend##_residual<T>,                       \
-                                 pgi_##backend##_apply<T>,          pgi_##backend##_reduce<T>,                         \
-                                 pgi_##backend##_restrict_full<T>,  pgi_##backend##_restrict_faces<T>,                 \
-                                 pgi_##backend##_prolong_add<T>,    pgi_##backend##_interpolate<T>,                    \
-                                 pgi_##backend##_solve_coarsest<T>, pgi_##backend##_relax<T>,                          \
-                                 pgi_##backend##_jacobi_sweeps<T>,  pgi_##backend##_restrict_residual<T>,              \
-                                 pgi_##backend##_relax_lines<T>,    pgi_##backend##_transform<T>,                      \
-                                 pgi_##backend##_eliminate<T>,      flat,                                              \
-                                 pgi_##backend##_relax_turns<T>,    pgi_##backend##_residual_narrow,                   \
-                                 pgi_##backend##_narrow_rhs,        pgi_##backend##_widen_add}
+    static const pgi_ops name = {pgi_##backend##_control,                                                              \
+                                 pgi_##backend##_loop,                                                                 \
+                                 pgi_##backend##_fill_zero<T>,                                                         \
+                                 pgi_##backend##_copy<T>,                                                              \
+                                 pgi_##backend##_subtract_shift<T>,                                                    \
+                                 pgi_##backend##_jacobi<T>,                                                            \
+                                 pgi_##backend##_red_black<T>,                                                         \
+                                 pgi_##backend##_residual<T>,                                                          \
+                                 pgi_##backend##_apply<T>,                                                             \
+                                 pgi_##backend##_reduce<T>,                                                            \
+                                 pgi_##backend##_magnitude<T>,                                                         \
+                                 pgi_##backend##_restrict_full<T>,                                                     \
+                                 pgi_##backend##_restrict_faces<T>,                                                    \
+                                 pgi_##backend##_prolong_add<T>,                                                       \
+                                 pgi_##backend##_interpolate<T>,                                                       \
+                                 pgi_##backend##_solve_coarsest<T>,                                                    \
+                                 pgi_##backend##_relax<T>,                                                             \
+                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
+                                 pgi_##backend##_restrict_residual<T>,                                                 \
+                                 pgi_##backend##_relax_lines<T>,                                                       \
+                                 pgi_##backend##_transform<T>,                                                         \
+                                 pgi_##backend##_eliminate<T>,                                                         \
+                                 flat,                                                                                 \
+                                 pgi_##backend##_relax_turns<T>,                                                       \
+                                 pgi_##backend##_residual_narrow,                                                      \
+                                 pgi_##backend##_narrow_rhs,                                                           \
+                                 pgi_##backend##_widen_add}
 
 PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
 PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
@@ -2795,8 +2974,8 @@ static __device__ inline void pgi_block_sums(double sums[4])
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
-// in a fixed order.
-static __device__ inline void pgi_finish_sums(double sums[4], double *partials, pgi_state *state)
+// in a fixed order. True for the thread that has written them.
+static __device__ inline bool pgi_finish_sums(double sums[4], double *partials, pgi_state *state, double result[4])
 {
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
@@ -2807,7 +2986,7 @@ static __device__ inline void pgi_finish_sums(double sums[4], double *partials, 
         last = atomicInc(&state->ticket, gridDim.x - 1) == gridDim.x - 1;    // wraps to 0 for the next reduction
     }
     __syncthreads();
-    if (!last) return;
+    if (!last) return false;
     __threadfence();
     for (int q = 0; q < 4; q++) sums[q] = 0;
     for (int p = thread; p < (int)gridDim.x; p += (int)(blockDim.x * blockDim.y)) {
@@ -2816,26 +2995,63 @@ static __device__ inline void pgi_finish_sums(double sums[4], double *partials, 
         pgi_combine(sums, other);
     }
     pgi_block_sums(sums);
-    if (thread == 0)
-        for (int q = 0; q < 4; q++) state->sums[q] = sums[q];
+    if (thread != 0) return false;
+    for (int q = 0; q < 4; q++) result[q] = sums[q];
+    return true;
+}
+
+// The unit of a reduction, and whether there is one to do. All blocks ask before the last one of them writes the sums.
+static __device__ inline bool pgi_begin_sums(const pgi_state *state, int again, double *unit)
+{
+    const double factor = again ? pgi_rescale(state) : 1;
+    *unit = state->unit_of_sums * factor;
+    return !again || factor != 1;
+}
+
+static __device__ inline void pgi_end_sums(double sums[4], double *partials, pgi_state *state, double unit)
+{
+    if (pgi_finish_sums(sums, partials, state, state->sums)) state->unit_of_sums = unit;
 }
 
 // Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
 template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h)
+    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h,
+                               int again)
 {
     pgi_await();
-    double sums[4] = {0, 0, 0, 0};
+    double sums[4] = {0, 0, 0, 0}, unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
-            const double v = (double)(right - au);
+            const double v = unit * (double)(right - au);
             pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
         });
     }
-    pgi_finish_sums(sums, partials, state);
+    pgi_end_sums(sums, partials, state, unit);
+}
+
+// Computes state.magnitude, the sums of D u   Moves 1 word a point   Covers columns   Overlap: none
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_magnitude_kernel(pgi_box<T> b, pgi_grid gu, double *partials, pgi_state *state, pgi_shape h)
+{
+    pgi_await();
+    if (!state->seek) return;
+    const double unit = state->unit_of_sums;
+    double sums[4] = {0, 0, 0, 0};
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        const T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk;
+        for (int k = t.k0; k < t.k1; k++, u += gu.sk) {
+            const double v = unit * pgi_magnitude_point(b, pgi_load(u), t.i, t.j, k);
+            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
+        }
+    }
+    pgi_finish_sums(sums, partials, state, state->magnitude);
 }
 
 template <int VALUE> struct pgi_constant {
@@ -2868,9 +3084,11 @@ static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, i
 // What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
 template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state)
+                      pgi_state *state, int again)
 {
     pgi_await();
+    double unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
     const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
@@ -2906,7 +3124,7 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
 #pragma unroll
             for (int q = 0; q < EACH; q++) {
                 const int i = begin + lane + 32 * q;
-                const double e = (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
+                const double e = unit * (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
                 const T size = v[q] < 0 ? -v[q] : v[q];
                 double w = 1;
                 if (decltype(weighted)::value)
@@ -2926,7 +3144,7 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
         sums[1] += part[1];
         sums[2] += inside * part[2];
     }
-    sums[3] = sums[1] == sums[1] ? (double)most : sums[1];    // NaN stays NaN
+    sums[3] = sums[1] == sums[1] ? unit * (double)most : sums[1];    // NaN stays NaN
     if (mask) {
         for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
              row += gridDim.x * (PGI_BLOCK / 32)) {
@@ -2937,12 +3155,12 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             for (int q = lane; q < count; q += 32) {
                 const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
-                const double e = (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
+                const double e = unit * (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
                 pgi_accumulate(sums, wyz * pgi_weight_of(ax, i), e, partner == PGI_ONE ? 1.0 : e);
             }
         }
     }
-    pgi_finish_sums(sums, partials, state);
+    pgi_end_sums(sums, partials, state, unit);
 }
 
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
@@ -3345,7 +3563,7 @@ static __device__ inline unsigned pgi_afresh(unsigned mask)
 static __device__ inline void pgi_finish_norm(double sum, double *partials, pgi_state *state)
 {
     double sums[4] = {sum, sum, sum, sum};
-    pgi_finish_sums(sums, partials, state);
+    pgi_finish_sums(sums, partials, state, state->sums);
 }
 
 // The norm of a residual that a solve asks for, summed up by threads that have two columns of ROWS rows of a plane.
@@ -3370,7 +3588,7 @@ template <class T, int ROWS> struct pgi_norm_sum {
         weighted = weighted && (kind == PG_NORM_L2 || kind == PG_NORM_L1);
         sum = before;
         own = mine | (mine == WHOLE - 1 ? (unsigned)WHOLE : 0u) | (weighted ? (unsigned)WEIGHTED : 0u);
-        if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted) own |= PLAIN;
+        if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted && b.state->unit_of_sums == 1) own |= PLAIN;
     }
     // What plane z has
     template <class X, class Y>
@@ -3392,7 +3610,7 @@ template <class T, int ROWS> struct pgi_norm_sum {
         } else {
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++) {
-                const double r = bits >> e & 1 ? fabs((double)residual[e / 2][e & 1]) : 0.0;
+                const double r = bits >> e & 1 ? fabs(b.state->unit_of_sums * (double)residual[e / 2][e & 1]) : 0.0;
                 if (kind == PG_NORM_MAX && !(r <= part) && part == part) part = r;    // NaN stays NaN
                 const double v = kind == PG_NORM_L1 ? r : r * r;
                 if (kind != PG_NORM_MAX)
@@ -5978,13 +6196,14 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
-                                               pgi_grid y, pgi_rhs rhs)
+                                               pgi_grid y, pgi_rhs rhs, int again)
 {
-    if (source == PGI_RESIDUAL) {    // partner: itself
-        if (pgi_cuda_residual_in_tiles<T, T, PGI_NORM>(s, l, x, rhs, 0, pgi_no_grid())) return;
+    if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
+    if (source == PGI_RESIDUAL) {                       // partner: itself
+        if (!again && pgi_cuda_residual_in_tiles<T, T, PGI_NORM>(s, l, x, rhs, 0, pgi_no_grid())) return;
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
         PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
-                         pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
+                         pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
         return;
     }
     const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
@@ -5994,14 +6213,21 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                         : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
                                           : pgi_reduce_kernel<T, PGI_FIELD, 0>;
     PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), 0,
-                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
+                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, again);
+}
+
+template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
+                     pgi_magnitude_kernel<T>, pgi_box_of(l, T()), u, s->partials, s->state, h);
 }
 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
     if (with_norm && pgi_cuda_residual_in_tiles<double, float, PGI_STORED_WITH_NORM>(s, l, u, rhs, 1, r32)) return;
-    if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (pgi_cuda_residual_in_tiles<double, float, PGI_STORED>(s, l, u, rhs, 1, r32)) return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
@@ -6509,7 +6735,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     if (with_norm && tiles &&
         (flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>)(s, l, u, rhs, coarse))
         return;
-    if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS;
         const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_MARCH, 1, team);
@@ -10101,27 +10327,25 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
     }
 }
 
-// What Young's over-relaxation factor needs to know of the tables: the smallest eigenvalue of A without alpha, the step
-// to the next one, and the largest diagonal.
+// What Young's over-relaxation factor and the bound of round-off need to know of the tables: the smallest eigenvalue of
+// A without alpha, the step to the next one, and the largest diagonal, inside and of all rows.
 static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 {
-    double smallest = 0, next = DBL_MAX, diagonal = 0;
+    pgi_spectrum spectrum = {0, DBL_MAX, 0, 0};
     for (int a = 0; a < 3; a++) {
         const double first = d->beta * pgi_line_eigenvalue(line[a], 0),
                      second = d->beta * pgi_line_eigenvalue(line[a], 1);
-        double row[4], top = 0;
+        double row[4], inside = 0, all = 0;
         for (int i = 0; i < line[a]->n; i++) {
             pgi_line_row(line[a], i, row);
-            if (i > 0 && i < line[a]->n - 1)
-                top = fmax(top, d->beta * row[3]);
-            else if (line[a]->n < 3)
-                top = fmax(top, d->beta * row[3]);
+            all = fmax(all, d->beta * row[3]);
+            if ((i > 0 && i < line[a]->n - 1) || line[a]->n < 3) inside = fmax(inside, d->beta * row[3]);
         }
-        smallest += first;
-        next = fmin(next, second - first);
-        diagonal += top;
+        spectrum.smallest += first;
+        spectrum.next = fmin(spectrum.next, second - first);
+        spectrum.diagonal += inside;
+        spectrum.largest_diagonal += all;
     }
-    const pgi_spectrum spectrum = {smallest, next, diagonal};
     return spectrum;
 }
 
@@ -10287,7 +10511,7 @@ static void pgi_step_down(pg_solver *s)
     else if (s->levels > 1)
         s->iterate = pgi_descend(s, 0, s->iterate, rhs, 0, s->checked);
     else if (s->checked)
-        s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->iterate, pgi_no_grid(), rhs);
+        s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->iterate, pgi_no_grid(), rhs, 0);
 }
 
 static void pgi_step_up(pg_solver *s)
@@ -10320,7 +10544,8 @@ static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
     if (!pgi_in_halves(s))
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+    s->outer_ops->magnitude(s, &s->outer, s->mixed || !s->multigrid ? s->outer.u : s->iterate);
     s->ops->control(s, PGI_CHECK, 0);
 }
 
@@ -10392,7 +10617,7 @@ static void pgi_step_iterate(pg_solver *s)
 
 static void pgi_step_centre(pg_solver *s)
 {
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     s->ops->control(s, PGI_SET_SHIFT, 0);
     s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
 }
@@ -10413,11 +10638,12 @@ static void pgi_program(pg_solver *s)
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
     if (s->may_be_singular && s->together == 1) {    // else the null mode of each is left out on the way
-        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
+        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s), 0);
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
     if (s->checked) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_SET_RHS, 0);
     }
     if (s->may_be_singular && !s->guess_zero && !at_once)
@@ -10425,11 +10651,13 @@ static void pgi_program(pg_solver *s)
     if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
     } else if (s->mixed) {
-        s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
-                             pgi_outer_rhs(s));
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
+                                 pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
@@ -10449,6 +10677,27 @@ static void pgi_program(pg_solver *s)
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
 
+static const char *pgi_method_name(unsigned flags)
+{
+    return flags & PG_JACOBI    ? "PG_JACOBI"
+           : flags & PG_RBGS    ? "PG_RBGS"
+           : flags & PG_SOR     ? "PG_SOR"
+           : flags & PG_VCYCLE  ? "PG_VCYCLE"
+           : flags & PG_WCYCLE  ? "PG_WCYCLE"
+           : flags & PG_DIRECT  ? "PG_DIRECT"
+           : flags & PG_FASTEST ? "PG_FASTEST"
+                                : "PG_FMG";
+}
+
+// The average factor of the last iterations, from the last checks.
+static double pgi_factor(const pgi_state *st)
+{
+    const int last = st->history_count < PGI_RECENT ? st->history_count - 1 : PGI_RECENT - 1;
+    if (last < 1 || !(st->recent[last].norm > 0) || !(st->recent[0].norm > 0)) return NAN;
+    const int steps = st->recent[0].iterations - st->recent[last].iterations;
+    return steps > 0 ? pow(st->recent[0].norm / st->recent[last].norm, 1.0 / steps) : NAN;
+}
+
 static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     memset(r, 0, sizeof *r);
@@ -10458,6 +10707,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->first_residual = st->first;
     r->residual = st->last;
     r->removed_mean = st->removed;
+    r->floor = st->history_count ? fmax(st->floor, st->underflow) : NAN;
+    r->factor = pgi_factor(st);
     r->problem = st->problem;
     if (s->is_direct && !s->mixed && s->desc.batch > 1 && s->may_be_singular && st->alpha == 0 &&
         st->history_count == 0)
@@ -10481,9 +10732,16 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
-                 "%s after %d iteration%s: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off%s",
-                 name, r->iterations, r->iterations == 1 ? "" : "s", st->best, r->rhs_norm, r->residual,
-                 s->is_direct ? "" : ", or a weak smoother");
+                 "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g)", name,
+                 r->iterations, r->iterations == 1 ? "" : "s", r->floor, r->rhs_norm, r->residual);
+        break;
+    case PG_DIVERGED:
+        snprintf(r->message, sizeof r->message,
+                 "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
+                 r->iterations == 1 ? "" : "s", pgi_method_name(s->desc.flags), st->best, r->residual,
+                 s->multigrid                ? "try PG_DIRECT, or PG_SMOOTH_LINES"
+                 : s->desc.flags & PG_JACOBI ? "give a smaller omega"
+                                             : "try PG_FASTEST");
         break;
     case PG_RESONANCE:
         snprintf(r->message, sizeof r->message,
@@ -10501,6 +10759,10 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     default:
         snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
                  name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share);
+        if (r->outcome == PG_CONVERGED && st->to_round_off && r->residual > pgi_asked(st))
+            snprintf(r->message, sizeof r->message,
+                     "%s to round-off after %d iteration%s: residual %.3g, %.2g of the right-hand side (floor %.2g)",
+                     name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share, r->floor);
         if (!(r->rhs_norm > 0))
             snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
                      r->iterations, r->residual);
@@ -10552,18 +10814,6 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
                       pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
                       pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST,
                       pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
-
-static const char *pgi_method_name(unsigned flags)
-{
-    return flags & PG_JACOBI    ? "PG_JACOBI"
-           : flags & PG_RBGS    ? "PG_RBGS"
-           : flags & PG_SOR     ? "PG_SOR"
-           : flags & PG_VCYCLE  ? "PG_VCYCLE"
-           : flags & PG_WCYCLE  ? "PG_WCYCLE"
-           : flags & PG_DIRECT  ? "PG_DIRECT"
-           : flags & PG_FASTEST ? "PG_FASTEST"
-                                : "PG_FMG";
-}
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
@@ -11320,13 +11570,13 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         s->host.volume = s->volume *= length;
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
+    s->spectrum = pgi_find_spectrum(d, lines->line[0]);
     if (d->flags & PG_JACOBI)
         s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
     else if (d->flags & PG_RBGS)
         s->desc.omega = 1;
     else if ((d->flags & PG_SOR) && d->omega == 0) {
         s->choose_omega = 1;
-        s->spectrum = pgi_find_spectrum(d, lines->line[0]);
         s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
     }
     s->host.outcome = PG_NOT_RUN;
@@ -11502,6 +11752,14 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     return s->failed;
 }
 
+// A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
+static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
+{
+    double least = spectrum->smallest + alpha;
+    if (least == 0) least = spectrum->next;
+    return least > 0 ? (spectrum->largest_diagonal + alpha) / least : DBL_MAX;
+}
+
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
@@ -11513,17 +11771,19 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.alpha = s->desc.alpha;
     c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
-    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many
-    // sweeps as the grid is wide.
-    int largest = s->desc.n[0];
-    for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
-    c.window = s->multigrid   ? 4
-               : s->is_direct ? (s->mixed ? 2 : 0)
-                              : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
+    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.
+    c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
+    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR) ? 1 : 0;
+    c.to_round_off = s->to_round_off;
+    c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
+    c.spread = s->is_direct && !s->mixed ? 16 : s->desc.flags & PG_SOR ? 3 : 0.5;
+    c.gain = pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
+    c.underflow =
+        (s->desc.flags & PG_F32 ? 0x1p-149 : 0x1p-1074) * (s->spectrum.largest_diagonal + fabs(c.alpha)) * c.unit;
     for (int q = 0; q < 6; q++) {
         const char *array = (const char *)s->work.face[q].array;
         c.face[q].value = s->work.face[q].value;
@@ -11642,6 +11902,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
+    s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
@@ -11748,7 +12009,9 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
         pgi_enter_problem(s, u, f, NULL, problem);
         if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
         for (int q = 0; q < cycles && s->mixed; q++) {
-            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+            for (int again = 0; again < 2; again++)
+                s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s),
+                                     again);
             s->ops->control(s, PGI_SET_SCALE, 0);
             s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
             pgi_add_correction(s);
@@ -11785,8 +12048,18 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
-// Reduces x (with partner y) and brings the sums to the host.
-static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, double *result)
+// One norm of several problems from the norms of each.
+static double pgi_join_norms(double a, double b, int kind)
+{
+    return kind == PG_NORM_MAX  ? pgi_max_nan(a, b)
+           : kind == PG_NORM_L1 ? a + b
+           : a == 0 || b == 0   ? a + b
+                                : hypot(a, b);
+}
+
+// Reduces x (with partner y): a norm, sum w x or sum w x y.
+static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
+                                 double *result)
 {
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
@@ -11800,14 +12073,18 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
 #if PGI_GPU
     if (partner == PGI_OTHER && s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 #endif
-    double sums[4] = {0, 0, 0, 0};
+    pg_stop stop;
+    memset(&stop, 0, sizeof stop);
+    stop.norm = kind;
+    *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
         if (partner == PGI_OTHER)
             other = s->staged ? s->outer.f
                               : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);
-        pgi_enter_problem(s, x, x, NULL, q);
-        s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
+        pgi_enter_problem(s, x, x, &stop, q);
+        for (int again = 0; again < (partner == PGI_SELF ? 2 : 1); again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()), again);
 #if PGI_GPU
         if (s->cuda) {
             pgi_cuda_read_state(s, s->state);
@@ -11815,10 +12092,9 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         } else
 #endif
             s->host = *s->state;
-        for (int p = 0; p < 3; p++) sums[p] += s->host.sums[p];
-        sums[3] = pgi_max_nan(sums[3], s->host.sums[3]);
+        *result = partner == PGI_SELF ? pgi_join_norms(*result, pgi_measured_norm(&s->host, s->host.sums), kind)
+                                      : *result + s->host.sums[0];
     }
-    memcpy(s->host.sums, sums, sizeof sums);
     return PG_OK;
 }
 
@@ -11882,9 +12158,10 @@ PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream)
     return PG_OK;
 }
 
-static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, double *result)
+static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
+                                   double *result)
 {
-    PGI_CALL(pgi_reduce_call(s, x, y, partner, result));
+    PGI_CALL(pgi_reduce_call(s, x, y, partner, kind, result));
 }
 
 PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
@@ -11893,23 +12170,17 @@ PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double 
     const int number = pgi_number(kind);
     if (number < 0 || number > PG_NORM_L1)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", number);
-    PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_SELF, result));
-    *result = pgi_norm_of(s->host.sums, kind);
-    return PG_OK;
+    return pgi_reduce_public(s, x, NULL, PGI_SELF, kind, result);
 }
 
 PG_API pg_status pg_sum(pg_solver *s, const void *x, double *result)
 {
-    PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_ONE, result));
-    *result = s->host.sums[0];
-    return PG_OK;
+    return pgi_reduce_public(s, x, NULL, PGI_ONE, PG_NORM_L2, result);
 }
 
 PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
 {
-    PGI_TRY(pgi_reduce_public(s, x, y, PGI_OTHER, result));
-    *result = s->host.sums[0];
-    return PG_OK;
+    return pgi_reduce_public(s, x, y, PGI_OTHER, PG_NORM_L2, result);
 }
 
 PG_API const char *pg_last_error(const pg_solver *s) { return s ? s->error : pgi_thread_error; }

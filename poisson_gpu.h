@@ -306,6 +306,9 @@ typedef struct pg_report {
     double rhs_norm;                /* || f with its boundary terms ||, after the mean was removed */
     double first_residual;          /* of the guess */
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
+    double floor;                   /* what round-off of u leaves of the residual: an estimate, eps ||D u|| with the diagonal D of A;
+                                       where it lies far below the tolerance, a bound of it. NaN without a tolerance */
+    double factor;                  /* by which an iteration reduced the residual, the average of the last four checks; NaN: one check */
     double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
     double milliseconds;            /* from the first to the last operation on the device */
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual. Cycles
