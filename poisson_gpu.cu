@@ -240,6 +240,7 @@ struct pgi_state {
     double hidden,
         rate;              // what the residual would be without round-off, by the rate at which it fell above the floor
     int seek, measured;    // whether the next check shall estimate it; whether one has
+    int settled;           // the floor does not fall with what a wrong guess had too much of
     struct {
         double norm;
         int iterations;
@@ -1063,13 +1064,18 @@ static PGI_HD inline double pgi_measured_norm(const pgi_state *st, const double 
     return pgi_norm_of(sums, st->stop.norm) / st->unit_of_sums;
 }
 
+// What subtracting the mean of f leaves of it.
+static PGI_HD inline double pgi_mean_noise(const pgi_state *st)
+{
+    return 8 * st->epsilon * fabs(st->removed) * st->unit;
+}
+
 // What round-off leaves of the residual. u has up to half a unit in its last place too much or too little, and the
 // residual D times that: of 4000 random problems cycles brought it to 0.15 to 0.35 of eps ||D u||. What PG_DIRECT
 // leaves has gone through sums along all of a line: 0.1 to 10. A mean that was removed has rounded f.
 static PGI_HD inline double pgi_floor_of(const pgi_state *st, double magnitude)
 {
-    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;
-    return noise + st->epsilon * (st->spread * magnitude + st->rhs_norm);
+    return pgi_mean_noise(st) + st->epsilon * (st->spread * magnitude + st->rhs_norm);
 }
 
 // Takes the estimate of the floor that belongs to this check, and decides whether the next one needs one: only where
@@ -1079,7 +1085,9 @@ static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
     const double magnitude = pgi_measured_norm(st, st->magnitude);
     if (!st->measured) st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
     if (st->seek && pgi_finite(magnitude)) {
+        const double before = st->floor;
         st->floor = pgi_floor_of(st, magnitude);
+        if (st->measured && st->floor > before / 2) st->settled = 1;
         st->measured = 1;
     }
     st->seek = st->measured ? st->last <= 1000 * st->floor : st->rhs_norm == 0 || st->floor > asked / 4;
@@ -1131,7 +1139,7 @@ static PGI_HD inline int pgi_stagnates(const pgi_state *st)
 {
     if (st->history_count < 2) return 0;
     if (st->window == 0) return 1;    // PG_DIRECT has no second try
-    if (st->measured && st->last <= st->floor) return !st->to_round_off;
+    if (st->measured && st->last <= st->floor) return st->settled && !st->to_round_off;
     if (st->last <= st->underflow) return 1;
     return st->measured && st->since_best >= st->window && st->best <= 50 * st->floor;
 }
@@ -1139,14 +1147,16 @@ static PGI_HD inline int pgi_stagnates(const pgi_state *st)
 // Whether the default tolerance holds to round-off.
 static PGI_HD inline int pgi_is_at_floor(const pgi_state *st, double asked)
 {
-    return st->to_round_off && st->measured && st->last <= st->floor && (st->at_once || st->hidden <= asked);
+    return st->to_round_off && st->measured && st->settled && st->last <= st->floor &&
+           (st->at_once || st->hidden <= asked);
 }
 
 // The residual that the caller's tolerances ask for.
 static PGI_HD inline double pgi_asked(const pgi_state *st)
 {
     const double reference = st->stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
-    return fmax(st->stop.atol, st->stop.rtol > 0 ? st->stop.rtol * reference : 0);
+    const double noise = st->rhs_norm == 0 ? pgi_mean_noise(st) : 0;
+    return fmax(noise, fmax(st->stop.atol, st->stop.rtol > 0 ? st->stop.rtol * reference : 0));
 }
 
 // A residual norm has come in: record it and decide.
@@ -1233,7 +1243,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->iterations = st->since_best = st->history_count = 0;
         st->next_check = st->inner = st->stop.max_iter;
         st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
-        st->seek = st->measured = 0;
+        st->seek = st->measured = st->settled = 0;
         st->unit_of_sums = 1;
         break;
     case PGI_SET_MEAN:
@@ -1251,6 +1261,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         break;
     case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(pgi_measured_norm(st, st->sums) / st->unit); break;
     case PGI_ZERO_GUESS:
+        st->settled = st->rhs_norm > 0;
         if (st->valid) pgi_judge(st, st->rhs_norm);
         break;
     case PGI_CHECK_FIRST:
