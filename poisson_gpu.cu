@@ -1088,6 +1088,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
+    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK) st->end_ns = now;    // for a monitor
     switch (step) {
     case PGI_BEGIN:
         st->start_ns = now;
@@ -10407,7 +10408,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         snprintf(r->message, sizeof r->message, "no solve has been started with this handle");
         break;
     case PG_COMPLETED:
-        snprintf(r->message, sizeof r->message, "%s: %d iterations, no tolerance was asked for", name, r->iterations);
+        snprintf(r->message, sizeof r->message, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations,
+                 r->iterations == 1 ? "" : "s");
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
@@ -10422,7 +10424,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
-                 st->iterations ? "%s: the residual overflowed in iteration %d"
+                 st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
+                 : st->iterations                    ? "%s: NaN or Inf in u after iteration %d, the last one"
                  : s->is_direct && !s->mixed && s->desc.batch > 1
                      ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
@@ -10432,8 +10435,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
                  name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share);
         if (!(r->rhs_norm > 0))
-            snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
-                     r->iterations, r->residual);
+            snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
+                     r->iterations, r->iterations == 1 ? "" : "s", r->residual);
     }
 }
 
@@ -10673,8 +10676,8 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
     const int m =
         periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
     if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g; it must be positive, or 0 for a box of length 1", a,
-                          d->h[a]);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
     if (d->coord[a] && d->h[a] != 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a,
                           d->h[a], a);
@@ -10694,14 +10697,15 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
             return pgi_refuse(
                 text, PG_ERROR_ARGUMENT,
-                "weight[%d][%d] is %g; it must be positive: where the metric is 0, give its mean over the control "
-                "length, or use PG_CELL",
+                "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its mean over the "
+                "control length, or use PG_CELL",
                 a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
         if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k,
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be finite and positive%s", a,
+                              i, k,
                               end        ? " or 0"
                               : periodic ? ", as the axis is periodic"
                                          : "");
@@ -10892,9 +10896,9 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                           sizeof *stop);
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "stop.rtol is %g; it must be positive, 0 for the default, or PG_NONE", stop->rtol);
+                          "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE", stop->rtol);
     if (!pgi_finite(stop->atol) || stop->atol < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0 or positive", stop->atol);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0, or positive and finite", stop->atol);
     if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
@@ -11166,6 +11170,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
         s->clusters = pgi_cuda_clusters(s);
         pgi_restore_current(s, previous);
+        if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;

@@ -307,7 +307,7 @@ typedef struct pg_report {
     double first_residual;          /* of the guess */
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
     double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
-    double milliseconds;            /* from the first to the last operation on the device */
+    double milliseconds;            /* from the first to the last operation on the device; in a monitor: until now */
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual. Cycles
                                        are checked after the first smoothing of the next one, where the residual is at hand */
     double history[PG_HISTORY];
@@ -323,7 +323,8 @@ typedef struct pg_stop {
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5), or none if atol is given;
                                        PG_NONE: none. A right-hand side that is all mean and round-off counts as 0 */
-    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
+    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made: NaN
+                                       and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
