@@ -265,6 +265,7 @@ static inline pgi_omega pgi_evenly(double omega)
 struct pgi_level {
     int n[3];
     int64_t points;
+    int64_t team;                          // CPU: threads of a loop at most; the same on all levels
     int coarsened[3];                      // axes that the next level halves
     pgi_omega omega[2];                    // of the red-black smoother, before the correction and after it
     double jacobi[PGI_MAX_SWEEPS];         // weights of the sweeps of a Jacobi or Chebyshev smoother, before
@@ -1801,14 +1802,23 @@ static uint64_t pgi_cpu_now()
         .count();
 }
 
-// Pieces of a sweep, one a thread.
-static int pgi_cpu_slabs(int64_t points, int planes)
+// Threads of a loop over so many points. Each costs time where it waits for a core that others use, so none has fewer
+// than PGI_SERIAL points of the finest level; but all teams of a solver that are larger than one are equal, since
+// OpenMP libraries end the threads that a smaller team leaves out.
+static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
-    int threads = 1;
 #ifdef _OPENMP
-    if (points > PGI_SERIAL) threads = omp_get_max_threads();
+    const int most = omp_get_max_threads();
+    if (points > PGI_SERIAL) return l->team < most ? (int)l->team : most;
 #endif
-    (void)points;
+    (void)l, (void)points;
+    return 1;
+}
+
+// Pieces of a sweep, one a thread.
+static int pgi_cpu_slabs(const pgi_level *l, int planes)
+{
+    const int threads = pgi_cpu_threads(l, l->points);
     return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
 }
 
@@ -1901,7 +1911,7 @@ static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
     T *v = pgi_data<T>(out);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++)
         pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny),
                                      (int)(row / ny), 0, nx);
@@ -1926,8 +1936,8 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int ny = l->n[1] - b.axis[1].seam, planes = l->n[2] - b.axis[2].seam, second = 1 - first;
-    const int slabs = pgi_cpu_slabs(l->points, planes);
-    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
+    const int slabs = pgi_cpu_slabs(l, planes);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int k = lo; k < hi; k++) {
@@ -1937,7 +1947,7 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
             }
         }
     }
-    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int j = 0; j < ny; j++) {
@@ -1987,7 +1997,7 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
@@ -2009,7 +2019,7 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
@@ -2026,7 +2036,7 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
@@ -2062,7 +2072,7 @@ template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
     const int ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < rows; row++) body((int)(row % ny), (int)(row / ny));
 }
 
@@ -2190,7 +2200,7 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level 
     const pgi_interpolation<T> p =
         pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
                              fine->n[0], pgi_box_of(coarse, T()), v);
-    PGI_OMP(omp parallel for collapse(2) schedule(static) if (fine->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
             pgi_interpolate_column(p, t, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
@@ -2254,7 +2264,7 @@ template <class T> static void pgi_cpu_modes_product(const pgi_level *l, pgi_gri
     const int64_t step[3] = {1, t.sj, t.sk};
     const int n = l->n[axis], width = l->n[across], groups = (width + LINES - 1) / LINES, total = groups * l->n[over];
     if (n == 1) return;
-    PGI_OMP(omp parallel for schedule(static) if (l->points * n > 8 * PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * n / 8)))
     for (int group = 0; group < total; group++) {
         const int first = group % groups * LINES, count = width - first < LINES ? width - first : (int)LINES;
         T *const base = pgi_data<T>(t) + group / groups * step[over] + first * step[across];
@@ -6982,6 +6992,17 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
 static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
 static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
 
+// See pgi_cpu_threads. The products of the exact solver are work for more threads than their points are.
+static int64_t pgi_team(const pg_solver *s)
+{
+    const pgi_level *last = &s->level[s->levels - 1];
+    int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
+    for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
+    const int64_t products = last->points * longest / 8;
+    if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
+    return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
+}
+
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
@@ -7080,6 +7101,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         s->outer.faces = outer_faces;
         memset(s->outer.plane, 0, sizeof s->outer.plane);
     }
+    for (int l = 0; l <= h->levels; l++) (l < h->levels ? &s->level[l] : &s->outer)->team = pgi_team(s);
     for (int l = 0; l <= h->levels && arena->mirror; l++) {
         const int outer = l == h->levels;
         pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
@@ -8300,7 +8322,7 @@ template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_le
 {
     const pgi_direct *d = &s->direct;
     const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
-    PGI_OMP(omp parallel for schedule(static) if (l->points * s->together > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
             body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
@@ -9927,7 +9949,7 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
     const pgi_direct &d = s->direct;
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
-        PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+        PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
         for (int slot = 0; slot < d.slots; slot++)
             for (int64_t tile = slot; tile < tiles; tile += d.slots) {
                 double *const x = (double *)(d.buffer + (size_t)slot * d.slot_bytes);

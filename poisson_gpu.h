@@ -153,7 +153,8 @@ int main(void)
    to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay is a use of the
    handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Before
    CUDA 12.4 (toolkit or driver) pg_solve waits at every check, and cannot be captured. On the CPU pg_solve returns when done;
-   OpenMP uses the threads that OMP_NUM_THREADS allows. A handle belongs to one thread at a time; two handles never
+   OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most; where other programs want the
+   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a time; two handles never
    affect each other.
 
    ERRORS, REPEATABILITY

@@ -929,12 +929,13 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
 {
     (void)state;
 #ifdef _OPENMP
-    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_VCYCLE, PG_FMG, PG_MIXED | PG_FMG};
-    const int usual = omp_get_max_threads(), n = full_or_small(40, 28);
-    for (int m = 0; m < 5; m++)
+    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_VCYCLE, PG_FMG, PG_MIXED | PG_FMG, PG_DIRECT,
+                              PG_VCYCLE | PG_SMOOTH_LINES};
+    const int usual = omp_get_max_threads(), n = 61;     /* so many points that three threads get work */
+    for (int m = 0; m < 7; m++)
         for (int two_d = 0; two_d < 2; two_d++) {
             pg_desc desc = mixed_box(PG_CPU, flags[m]);
-            desc.n[0] = two_d ? 4 * n : n, desc.n[1] = two_d ? 3 * n : n - 1, desc.n[2] = two_d ? 1 : n / 2 + 1;
+            desc.n[0] = two_d ? 6 * n : n, desc.n[1] = two_d ? 5 * n : n - 1, desc.n[2] = two_d ? 1 : n / 2 + 1;
             problem one = problem_create(&desc), other = problem_create(&desc);
             const int counts[] = {2, 3};
             pg_stop stop = {0};
