@@ -1224,6 +1224,20 @@ static int pgi_line_reserve(pgi_line *l)
 
 static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
 
+// The distance between unknowns i - 1 and i, or to the end beside one. Edges are subtracted before anything is rounded,
+// so that spacings are as exact as they are given, far from the origin too.
+static double pgi_gap_of_edges(const pgi_line *l, int i)
+{
+    const double *const e = l->edge;
+    if (l->node) {
+        const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
+        return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
+    }
+    const int low = i > 0 ? i : l->periodic ? l->m : 0, high = i < l->n ? i : l->periodic ? 0 : l->n;
+    const double below = low > 0 ? e[low] - e[low - 1] : 0, above = high < l->n ? e[high + 1] - e[high] : 0;
+    return (below + above) / 2;
+}
+
 // Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal
 // numbers are equal in every bit.
 static void pgi_line_place(pgi_line *l)
@@ -1249,7 +1263,7 @@ static void pgi_line_place(pgi_line *l)
         else if (l->uniform && at_end)
             l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
         else
-            l->gap[i] = l->uniform ? l->h : above - below;
+            l->gap[i] = l->uniform ? l->h : pgi_gap_of_edges(l, i);
         if (!l->node || l->merged)
             l->bound[i] = l->edge[i];
         else
@@ -1257,11 +1271,18 @@ static void pgi_line_place(pgi_line *l)
         l->k[i] = 1;
     }
     for (int i = 0; i < n; i++) {
-        if (!l->uniform || l->merged)
+        if (l->merged || (!l->node && !l->uniform))
             l->w[i] = l->bound[i + 1] - l->bound[i];
         else
             l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
     }
+}
+
+// What is subtracted from coordinates: nothing, unless it leaves every bit of their differences (P. H. Sterbenz 1974).
+static double pgi_origin(double lo, double hi)
+{
+    if (lo > 0 && hi <= 2 * lo) return lo;
+    return hi < 0 && lo >= 2 * hi ? hi : 0;
 }
 
 // The finest line. Fields of the descriptor are valid.
@@ -1289,7 +1310,8 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
         l->merged = 1;
     }
     if (!pgi_line_reserve(l)) return 0;
-    for (int q = 0; q <= l->m; q++) l->edge[q] = coord && !l->merged ? coord[q] : q * l->h;
+    const double origin = coord ? pgi_origin(coord[0], coord[l->m]) : 0;
+    for (int q = 0; q <= l->m; q++) l->edge[q] = coord ? coord[q] - origin : q * l->h;
     const int uniform = l->uniform;
     l->uniform = !coord;    // evenly spaced positions even where the metric is not constant
     pgi_line_place(l);
