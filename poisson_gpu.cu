@@ -10778,6 +10778,10 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 }
 
 #if PGI_GPU
+// The oldest architecture that the code is the same for: from 80 on copies are asynchronous, from 90 on there are
+// clusters. See gpu_archs in meson_options.txt.
+static int pgi_generation(int architecture) { return architecture >= 90 ? 90 : architecture >= 80 ? 80 : 75; }
+
 // Is there a device that runs this code? Its number. warning: where there is, whether code made for it would be faster;
 // where there is none, why the CPU was taken, if the caller leaves the choice.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
@@ -10814,7 +10818,7 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     const int built =
         attributes.binaryVersion < attributes.ptxVersion ? attributes.binaryVersion : attributes.ptxVersion;
     warning[0] = 0;
-    if (built < has)
+    if (pgi_generation(built) < pgi_generation(has))
         snprintf(warning, 160,
                  "compiled for sm_%d, this device is sm_%d: compile poisson_gpu.cu with -arch=sm_%d for full speed",
                  built, has, has);
