@@ -284,6 +284,7 @@ static inline pgi_omega pgi_evenly(double omega)
 struct pgi_level {
     int n[3];
     int64_t points;
+    int64_t team;                          // CPU: threads of a loop at most; the same on all levels
     int coarsened[3];                      // axes that the next level halves
     pgi_omega omega[2];                    // of the red-black smoother, before the correction and after it
     double jacobi[PGI_MAX_SWEEPS];         // weights of the sweeps of a Jacobi or Chebyshev smoother, before
@@ -1231,6 +1232,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
+    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK) st->end_ns = now;    // for a monitor
     switch (step) {
     case PGI_BEGIN:
         st->start_ns = now;
@@ -1369,6 +1371,20 @@ static int pgi_line_reserve(pgi_line *l)
 
 static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
 
+// The distance between unknowns i - 1 and i, or to the end beside one. Edges are subtracted before anything is rounded,
+// so that spacings are as exact as they are given, far from the origin too.
+static double pgi_gap_of_edges(const pgi_line *l, int i)
+{
+    const double *const e = l->edge;
+    if (l->node) {
+        const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
+        return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
+    }
+    const int low = i > 0 ? i : l->periodic ? l->m : 0, high = i < l->n ? i : l->periodic ? 0 : l->n;
+    const double below = low > 0 ? e[low] - e[low - 1] : 0, above = high < l->n ? e[high + 1] - e[high] : 0;
+    return (below + above) / 2;
+}
+
 // Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal
 // numbers are equal in every bit.
 static void pgi_line_place(pgi_line *l)
@@ -1394,7 +1410,7 @@ static void pgi_line_place(pgi_line *l)
         else if (l->uniform && at_end)
             l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
         else
-            l->gap[i] = l->uniform ? l->h : above - below;
+            l->gap[i] = l->uniform ? l->h : pgi_gap_of_edges(l, i);
         if (!l->node || l->merged)
             l->bound[i] = l->edge[i];
         else
@@ -1402,11 +1418,18 @@ static void pgi_line_place(pgi_line *l)
         l->k[i] = 1;
     }
     for (int i = 0; i < n; i++) {
-        if (!l->uniform || l->merged)
+        if (l->merged || (!l->node && !l->uniform))
             l->w[i] = l->bound[i + 1] - l->bound[i];
         else
             l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
     }
+}
+
+// What is subtracted from coordinates: nothing, unless it leaves every bit of their differences (P. H. Sterbenz 1974).
+static double pgi_origin(double lo, double hi)
+{
+    if (lo > 0 && hi <= 2 * lo) return lo;
+    return hi < 0 && lo >= 2 * hi ? hi : 0;
 }
 
 // The finest line. Fields of the descriptor are valid.
@@ -1434,7 +1457,8 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
         l->merged = 1;
     }
     if (!pgi_line_reserve(l)) return 0;
-    for (int q = 0; q <= l->m; q++) l->edge[q] = coord && !l->merged ? coord[q] : q * l->h;
+    const double origin = coord ? pgi_origin(coord[0], coord[l->m]) : 0;
+    for (int q = 0; q <= l->m; q++) l->edge[q] = coord ? coord[q] - origin : q * l->h;
     const int uniform = l->uniform;
     l->uniform = !coord;    // evenly spaced positions even where the metric is not constant
     pgi_line_place(l);
@@ -2014,14 +2038,23 @@ static uint64_t pgi_cpu_now()
         .count();
 }
 
-// Pieces of a sweep, one a thread.
-static int pgi_cpu_slabs(int64_t points, int planes)
+// Threads of a loop over so many points. Each costs time where it waits for a core that others use, so none has fewer
+// than PGI_SERIAL points of the finest level; but all teams of a solver that are larger than one are equal, since
+// OpenMP libraries end the threads that a smaller team leaves out.
+static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
-    int threads = 1;
 #ifdef _OPENMP
-    if (points > PGI_SERIAL) threads = omp_get_max_threads();
+    const int most = omp_get_max_threads();
+    if (points > PGI_SERIAL) return l->team < most ? (int)l->team : most;
 #endif
-    (void)points;
+    (void)l, (void)points;
+    return 1;
+}
+
+// Pieces of a sweep, one a thread.
+static int pgi_cpu_slabs(const pgi_level *l, int planes)
+{
+    const int threads = pgi_cpu_threads(l, l->points);
     return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
 }
 
@@ -2114,7 +2147,7 @@ static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
     T *v = pgi_data<T>(out);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++)
         pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny),
                                      (int)(row / ny), 0, nx);
@@ -2139,8 +2172,8 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int ny = l->n[1] - b.axis[1].seam, planes = l->n[2] - b.axis[2].seam, second = 1 - first;
-    const int slabs = pgi_cpu_slabs(l->points, planes);
-    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
+    const int slabs = pgi_cpu_slabs(l, planes);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int k = lo; k < hi; k++) {
@@ -2150,7 +2183,7 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
             }
         }
     }
-    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int j = 0; j < ny; j++) {
@@ -2200,7 +2233,7 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
@@ -2222,7 +2255,7 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
@@ -2241,7 +2274,7 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
@@ -2304,7 +2337,7 @@ template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
     const int ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < rows; row++) body((int)(row % ny), (int)(row / ny));
 }
 
@@ -2432,7 +2465,7 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level 
     const pgi_interpolation<T> p =
         pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
                              fine->n[0], pgi_box_of(coarse, T()), v);
-    PGI_OMP(omp parallel for collapse(2) schedule(static) if (fine->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
             pgi_interpolate_column(p, t, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
@@ -2496,7 +2529,7 @@ template <class T> static void pgi_cpu_modes_product(const pgi_level *l, pgi_gri
     const int64_t step[3] = {1, t.sj, t.sk};
     const int n = l->n[axis], width = l->n[across], groups = (width + LINES - 1) / LINES, total = groups * l->n[over];
     if (n == 1) return;
-    PGI_OMP(omp parallel for schedule(static) if (l->points * n > 8 * PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * n / 8)))
     for (int group = 0; group < total; group++) {
         const int first = group % groups * LINES, count = width - first < LINES ? width - first : (int)LINES;
         T *const base = pgi_data<T>(t) + group / groups * step[over] + first * step[across];
@@ -7288,6 +7321,17 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
 static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
 static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
 
+// See pgi_cpu_threads. The products of the exact solver are work for more threads than their points are.
+static int64_t pgi_team(const pg_solver *s)
+{
+    const pgi_level *last = &s->level[s->levels - 1];
+    int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
+    for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
+    const int64_t products = last->points * longest / 8;
+    if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
+    return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
+}
+
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
@@ -7386,6 +7430,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         s->outer.faces = outer_faces;
         memset(s->outer.plane, 0, sizeof s->outer.plane);
     }
+    for (int l = 0; l <= h->levels; l++) (l < h->levels ? &s->level[l] : &s->outer)->team = pgi_team(s);
     for (int l = 0; l <= h->levels && arena->mirror; l++) {
         const int outer = l == h->levels;
         pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
@@ -8606,7 +8651,7 @@ template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_le
 {
     const pgi_direct *d = &s->direct;
     const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
-    PGI_OMP(omp parallel for schedule(static) if (l->points * s->together > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
             body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
@@ -10233,7 +10278,7 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
     const pgi_direct &d = s->direct;
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
-        PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+        PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
         for (int slot = 0; slot < d.slots; slot++)
             for (int64_t tile = slot; tile < tiles; tile += d.slots) {
                 double *const x = (double *)(d.buffer + (size_t)slot * d.slot_bytes);
@@ -10739,7 +10784,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         snprintf(r->message, sizeof r->message, "no solve has been started with this handle");
         break;
     case PG_COMPLETED:
-        snprintf(r->message, sizeof r->message, "%s: %d iterations, no tolerance was asked for", name, r->iterations);
+        snprintf(r->message, sizeof r->message, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations,
+                 r->iterations == 1 ? "" : "s");
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
@@ -10761,7 +10807,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
-                 st->iterations ? "%s: the residual overflowed in iteration %d"
+                 st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
+                 : st->iterations                    ? "%s: NaN or Inf in u after iteration %d, the last one"
                  : s->is_direct && !s->mixed && s->desc.batch > 1
                      ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
@@ -10775,8 +10822,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
                      "%s to round-off after %d iteration%s: residual %.3g, %.2g of the right-hand side (floor %.2g)",
                      name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share, r->floor);
         if (!(r->rhs_norm > 0))
-            snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
-                     r->iterations, r->residual);
+            snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
+                     r->iterations, r->iterations == 1 ? "" : "s", r->residual);
     }
 }
 
@@ -11004,8 +11051,8 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
     const int m =
         periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
     if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g; it must be positive, or 0 for a box of length 1", a,
-                          d->h[a]);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
     if (d->coord[a] && d->h[a] != 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a,
                           d->h[a], a);
@@ -11025,14 +11072,15 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
             return pgi_refuse(
                 text, PG_ERROR_ARGUMENT,
-                "weight[%d][%d] is %g; it must be positive: where the metric is 0, give its mean over the control "
-                "length, or use PG_CELL",
+                "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its mean over the "
+                "control length, or use PG_CELL",
                 a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
         if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k,
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be finite and positive%s", a,
+                              i, k,
                               end        ? " or 0"
                               : periodic ? ", as the axis is periodic"
                                          : "");
@@ -11061,6 +11109,10 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 }
 
 #if PGI_GPU
+// The oldest architecture that the code is the same for: from 80 on copies are asynchronous, from 90 on there are
+// clusters. See gpu_archs in meson_options.txt.
+static int pgi_generation(int architecture) { return architecture >= 90 ? 90 : architecture >= 80 ? 80 : 75; }
+
 // Is there a device that runs this code? Its number. warning: where there is, whether code made for it would be faster;
 // where there is none, why the CPU was taken, if the caller leaves the choice.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
@@ -11097,7 +11149,7 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     const int built =
         attributes.binaryVersion < attributes.ptxVersion ? attributes.binaryVersion : attributes.ptxVersion;
     warning[0] = 0;
-    if (built < has)
+    if (pgi_generation(built) < pgi_generation(has))
         snprintf(warning, 160,
                  "compiled for sm_%d, this device is sm_%d: compile poisson_gpu.cu with -arch=sm_%d for full speed",
                  built, has, has);
@@ -11223,9 +11275,9 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                           sizeof *stop);
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "stop.rtol is %g; it must be positive, 0 for the default, or PG_NONE", stop->rtol);
+                          "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE", stop->rtol);
     if (!pgi_finite(stop->atol) || stop->atol < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0 or positive", stop->atol);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0, or positive and finite", stop->atol);
     if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
@@ -11497,6 +11549,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
         s->clusters = pgi_cuda_clusters(s);
         pgi_restore_current(s, previous);
+        if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;

@@ -153,7 +153,8 @@ int main(void)
    to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay is a use of the
    handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Before
    CUDA 12.4 (toolkit or driver) pg_solve waits at every check, and cannot be captured. On the CPU pg_solve returns when done;
-   OpenMP uses the threads that OMP_NUM_THREADS allows. A handle belongs to one thread at a time; two handles never
+   OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most; where other programs want the
+   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a time; two handles never
    affect each other.
 
    ERRORS, REPEATABILITY
@@ -310,7 +311,7 @@ typedef struct pg_report {
                                        where it lies far below the tolerance, a bound of it. NaN without a tolerance */
     double factor;                  /* by which an iteration reduced the residual, the average of the last four checks; NaN: one check */
     double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
-    double milliseconds;            /* from the first to the last operation on the device */
+    double milliseconds;            /* from the first to the last operation on the device; in a monitor: until now */
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual. Cycles
                                        are checked after the first smoothing of the next one, where the residual is at hand */
     double history[PG_HISTORY];
@@ -326,7 +327,8 @@ typedef struct pg_stop {
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5), or none if atol is given;
                                        PG_NONE: none. A right-hand side that is all mean and round-off counts as 0 */
-    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
+    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made: NaN
+                                       and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of

@@ -955,6 +955,24 @@ static void auto_tells_why_it_takes_the_cpu(void **state)
     if (!expected) assert_string_equal(report.warning, "");
 }
 
+/* No size is told that was worked out without knowing the device. */
+static void a_device_that_cannot_be_asked_is_an_error(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    size_t bytes = 1;
+    pg_solver *solver = NULL;
+    setenv("SIMT_NO_PROCESSORS", "1", 1);                    /* for a real GPU there is no such thing */
+    const pg_status status = pg_workspace_bytes(&desc, &bytes);
+    const pg_status created = pg_create(&desc, &solver);
+    unsetenv("SIMT_NO_PROCESSORS");
+    pg_destroy(solver);
+    if (status == PG_OK && created == PG_OK) skip();
+    assert_int_equal(status, PG_ERROR_CUDA);
+    assert_int_equal(created, PG_ERROR_CUDA);
+    assert_int_equal(bytes, 0);
+    assert_true(*pg_last_error(NULL));
+}
+
 static void last_error_is_empty_after_success(void **state)
 {
     pg_desc desc = box(*(pg_backend *)*state == PG_CPU ? PG_CPU : PG_AUTO), query;
@@ -1048,6 +1066,7 @@ int main(void)
         ON_BOTH(sor_picks_youngs_omega),
         ON_BOTH(auto_tells_why_it_takes_the_cpu),
         ON_BOTH(last_error_is_empty_after_success),
+        ON_CUDA(a_device_that_cannot_be_asked_is_an_error),
         ON_BOTH(sor_picks_a_factor_that_works_for_the_smallest_alpha),
         ON_BOTH(a_queried_descriptor_solves_to_the_same_bits),
         cmocka_unit_test(without_a_device_cuda_is_refused_and_auto_is_the_cpu),

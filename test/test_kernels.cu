@@ -860,6 +860,33 @@ static void transfers_and_sums_on_the_gpu_equal_those_on_the_cpu(void **)
 }
 
 // The red-black sweep of the CPU is cut into slabs: any number of them gives the same bits.
+// Threads that have little to do wait for busy cores; teams that change in size are made anew.
+static void every_thread_has_its_share_of_the_points(void **)
+{
+#ifdef _OPENMP
+    const int before = omp_get_max_threads(), sizes[][3] = {{5, 5, 5}, {33, 33, 33}, {70, 70, 70}, {700, 900, 1}};
+    omp_set_num_threads(64);
+    for (int q = 0; q < 4; q++) {
+        pg_desc desc = {0};
+        for (int a = 0; a < 3; a++) desc.n[a] = sizes[q][a];
+        desc.flags = PG_VCYCLE;
+        desc.backend = PG_CPU;
+        pg_solver *s = create(&desc);
+        const int64_t points = s->level[0].points;
+        const int team = pgi_cpu_threads(&s->level[0], points), expected[] = {1, 4, 10, 19};
+        assert_int_equal(team, expected[q]);    // of 33^3 are the products of the exact solver
+        for (int l = 0; l < s->levels; l++) {
+            const int threads = pgi_cpu_threads(&s->level[l], s->level[l].points);
+            assert_int_equal(threads, s->level[l].points > PGI_SERIAL ? team : 1);
+        }
+        pg_destroy(s);
+    }
+    omp_set_num_threads(before);
+#else
+    skip();
+#endif
+}
+
 static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
 {
 #ifdef _OPENMP
@@ -877,6 +904,7 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
         p.desc.backend = PG_CPU;
         pg_solver *s = create(&p.desc);
         const size_t points = (size_t)s->level[0].points;
+        s->outer.team = s->level[0].team = 7;    // as if there were many more points
         double *u[2] = {(double *)allocate(points * 8), (double *)allocate(points * 8)},
                *f = (double *)allocate(points * 8);
         for (size_t i = 0; i < points; i++) u[0][i] = u[1][i] = rng_uniform(&r, -1, 1), f[i] = rng_uniform(&r, -1, 1);
@@ -982,6 +1010,7 @@ int main(void)
         cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
         cmocka_unit_test(transfers_and_sums_on_the_gpu_equal_those_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
+        cmocka_unit_test(every_thread_has_its_share_of_the_points),
         cmocka_unit_test(exact_solves_on_the_gpu_equal_those_on_the_cpu),
     };
     (void)backend_or_skip;

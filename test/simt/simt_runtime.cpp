@@ -87,7 +87,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrMaxRegistersPerMultiprocessor: *value = 65536; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = cc < 80 ? 1024 : 2048; break;
     case cudaDevAttrMaxBlocksPerMultiprocessor: *value = cc < 80 ? 16 : 32; break;
-    case cudaDevAttrMultiProcessorCount: *value = processors(); break;
+    case cudaDevAttrMultiProcessorCount:
+        if (getenv("SIMT_NO_PROCESSORS")) return result(cudaErrorNotSupported);
+        *value = processors();
+        break;
     case cudaDevAttrWarpSize: *value = warpSize; break;
     case cudaDevAttrL2CacheSize: *value = 1 << 20; break;
     case cudaDevAttrComputeCapabilityMajor: *value = cc / 10; break;
