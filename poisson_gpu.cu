@@ -253,6 +253,10 @@ struct pgi_state {
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
+
+    double rhs_mean;                  // of f with its boundary data
+    double own_alpha, inner_alpha;    // PG_MIXED: alpha, and that of f32 cycles: see pgi_inner_alpha
+    double lowest;                    // PG_MIXED: the smallest eigenvalue but for the constant's; 0: a face holds it
 };
 
 // Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
@@ -301,7 +305,7 @@ struct pgi_level {
     pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
 };
 
-enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_BEGUN, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
+enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_BEGUN, PGI_LOOSE, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -314,6 +318,8 @@ enum pgi_control_step {
     PGI_CHECK,
     PGI_COUNT,
     PGI_SET_SHIFT,
+    PGI_SET_LIFT,
+    PGI_SET_ALPHA,
     PGI_CANCEL,
     PGI_LAST,    // count and end
     PGI_END
@@ -411,6 +417,7 @@ struct pg_solver {
     pgi_state *reported;      // the problem of a batch that fared worst; without a batch the same
     pgi_state host;           // its copy on the host
     double volume;            // sum of the weights
+    double lowest;            // see pgi_state
     pgi_spectrum spectrum;    // see pgi_find_spectrum
     int choose_omega;         // PG_SOR: omega follows alpha
     pgi_direct direct;
@@ -428,7 +435,7 @@ struct pg_solver {
     pg_status failed;    // first failure of an operation
     char warning[160];
 #if PGI_GPU
-    cudaStream_t stream, side[3];    // where operations go now; for capturing nested bodies
+    cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[4];    // by guess_zero and checked
     cufftHandle fft[3];          // by axis
@@ -1003,6 +1010,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_VALID: return st->valid;
     case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
     case PGI_BEGUN: return st->iterations > 0;
+    case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
     case PGI_FOUR: return st->inner > 3;
@@ -1192,6 +1200,7 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
 struct pgi_call {
     void *u, *f;
     double alpha, omega;
+    double inner_alpha, lowest;
     struct {
         double value;
         const void *plane;
@@ -1205,7 +1214,9 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
 {
     st->u = c.u;
     st->f = c.f;
-    st->alpha = c.alpha;
+    st->alpha = st->own_alpha = c.alpha;
+    st->inner_alpha = c.inner_alpha;
+    st->lowest = c.lowest;
     st->omega = c.omega;
     st->face_mask = 0;
     for (int q = 0; q < 6; q++) {
@@ -1249,7 +1260,8 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->unit_of_sums = 1;
         break;
     case PGI_SET_MEAN:
-        if (st->alpha == 0) st->mean = st->removed = st->sums[0] / st->volume;
+        st->rhs_mean = st->sums[0] / st->volume;
+        if (st->alpha == 0) st->mean = st->removed = st->rhs_mean;
         break;
     case PGI_SET_RHS:
         st->rhs_norm = pgi_measured_norm(st, st->sums);
@@ -1290,6 +1302,15 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         st->shift = 0;    // NaN or Inf in u: leave it alone
         st->valid = st->inner = 0;
         pgi_finish(st, PG_NOT_A_NUMBER);
+        break;
+    case PGI_SET_LIFT:    // from u's mean to the one that it must have; argument 1: FMG is to solve for the rest of f
+        st->shift = st->sums[0] / (st->volume * st->unit_of_sums) - st->rhs_mean / st->own_alpha;
+        if (!pgi_finite(st->shift)) st->shift = 0;
+        if (argument) st->mean = st->rhs_mean;
+        break;
+    case PGI_SET_ALPHA:
+        st->alpha = argument ? st->inner_alpha : st->own_alpha;
+        if (!argument && st->own_alpha != 0) st->mean = 0;
         break;
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     default: st->end_ns = now;
@@ -1859,6 +1880,23 @@ static void pgi_diagonalise(int n, double *d, double *e, double *q)
 
 static size_t pgi_eigen_work(int n) { return (size_t)n * (size_t)(2 * n + 3); }
 
+// Makes a mode the constant, which the eigenvalue 0 has, and the others orthogonal to it: round-off times the ratio of
+// the largest eigenvalue to the next one would be left of a mean otherwise. Rows as pgi_line_eigen returns them; work:
+// n numbers.
+static void pgi_make_constant(const pgi_line *l, int mode, double *lambda, double *rows, double *work)
+{
+    const int n = l->n;
+    double volume = 0;
+    for (int i = 0; i < n; i++) volume += l->w[i];
+    for (int i = 0; i < n; i++) work[i] = sqrt(l->w[i] / volume);
+    for (int a = 0; a < n; a++) {
+        double *const row = rows + a * n, share = 0;
+        for (int i = 0; i < n; i++) share += row[i] * work[i];
+        for (int i = 0; i < n; i++) row[i] = a == mode ? work[i] : row[i] - share * work[i];
+    }
+    lambda[mode] = 0;
+}
+
 // The eigenvalues lambda[n] of a line and its modes, orthonormal in the weighted product: mode a at point i is
 // rows[a n + i] / sqrt(w[i]). Returns these rows of W^(1/2) A W^(-1/2), in `work`, pgi_eigen_work(n) numbers. A value
 // is the energy of its mode, a sum of squares: small ones are right too where the line is much stretched.
@@ -1898,7 +1936,7 @@ static const double *pgi_line_eigen(const pgi_line *l, double beta, double *lamb
         }
         if (lambda[a] < lambda[smallest]) smallest = a;
     }
-    if (pgi_line_singular(l)) lambda[smallest] = 0;
+    if (pgi_line_singular(l)) pgi_make_constant(l, smallest, lambda, q, d);
     return q;
 }
 
@@ -10543,14 +10581,38 @@ static void pgi_fmg_correction(pg_solver *s)
 
 static pgi_rhs pgi_outer_rhs(const pg_solver *s) { return pgi_level_rhs(&s->outer, 1); }
 
+// PG_MIXED where alpha alone holds the constant, and is small: f32 has no digits left for anything beside the mean of
+// f over alpha. So u is given its mean in f64, and the cycles, which find none in the residual then, run with an alpha
+// that is no smaller than f32 can resolve.
+static double pgi_inner_alpha(double alpha, double lowest)
+{
+    return alpha > 0 && alpha < lowest / 8192 ? lowest / 8192 : alpha;
+}
+
+static void pgi_lift(pg_solver *s, int first)
+{
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    s->ops->control(s, PGI_SET_LIFT, first);
+    s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
+}
+static void pgi_step_lift(pg_solver *s) { pgi_lift(s, 0); }
+static void pgi_step_first_lift(pg_solver *s) { pgi_lift(s, 1); }
+
+static void pgi_set_inner(pg_solver *s, int inner)
+{
+    if (s->may_be_singular) s->ops->control(s, PGI_SET_ALPHA, inner);
+}
+
 // PG_MIXED: u += what f32 cycles find for the residual in f. It is scaled to the middle of the range of float.
 static void pgi_add_correction(pg_solver *s)
 {
     const pgi_level *l = &s->level[0];
+    pgi_set_inner(s, 1);
     if (s->is_direct)
         pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
     else
         pgi_cycles(s, pgi_rhs_of(l->f), 1, s->desc.inner_cycles);
+    pgi_set_inner(s, 0);
     s->ops->widen_add(s, &s->outer, l->u, s->outer.u);
 }
 
@@ -10562,6 +10624,7 @@ static int pgi_in_halves(const pg_solver *s) { return s->multigrid || (s->is_dir
 static void pgi_step_down(pg_solver *s)
 {
     const pgi_rhs rhs = pgi_outer_rhs(s);
+    if (s->mixed && s->may_be_singular) s->ops->loop(s, PGI_LOOSE, 0, pgi_step_lift);
     if (s->mixed)
         s->ops->residual_narrow(s, &s->outer, s->outer.u, rhs, s->level[0].f, s->checked);
     else if (s->levels > 1)
@@ -10610,14 +10673,18 @@ static void pgi_step_zero(pg_solver *s) { s->outer_ops->fill_zero(s, &s->outer, 
 static void pgi_step_fmg(pg_solver *s)
 {
     const pgi_level *l = &s->level[0];
-    if (s->mixed && s->guess_zero) {
+    if (s->mixed && s->guess_zero) s->outer_ops->fill_zero(s, &s->outer, s->outer.u);
+    if (s->mixed && s->may_be_singular)
+        s->ops->loop(s, PGI_LOOSE, 0, s->guess_zero ? pgi_step_first_lift : pgi_step_lift);
+    if (s->mixed && s->guess_zero)
         s->ops->narrow_rhs(s, &s->outer, s->outer.f, l);
-        s->outer_ops->fill_zero(s, &s->outer, s->outer.u);
-    } else if (s->mixed) {
+    else if (s->mixed)
         s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), l->f, 0);
-    }
     if (s->mixed) {
-        s->ops->widen_add(s, &s->outer, pgi_fmg(s, 0, l->u, s->guess_zero), s->outer.u);
+        pgi_set_inner(s, 1);
+        const pgi_grid e = pgi_fmg(s, 0, l->u, s->guess_zero);
+        pgi_set_inner(s, 0);
+        s->ops->widen_add(s, &s->outer, e, s->outer.u);
     } else if (s->guess_zero) {
         // The first half of the next cycle shall end in u, so that the solve does
         s->iterate = pgi_fmg(s, 0, s->checked && pgi_smoothing_turns(s, l) ? l->t : l->u, 1);
@@ -11431,7 +11498,7 @@ static void pgi_record_graphs(pg_solver *s)
     int driver = 0;
     PGI_CUDA(s, cudaDriverGetVersion(&driver));
     if (driver < 12040) return;
-    for (int q = 0; q < 3; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
+    for (int q = 0; q < 4; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
     for (int variant = 0; variant < 4 && s->failed == PG_OK; variant++) {
         cudaGraph_t graph = NULL;
         s->guess_zero = variant & 1;
@@ -11635,6 +11702,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
     s->spectrum = pgi_find_spectrum(d, lines->line[0]);
+    if (s->mixed && s->may_be_singular && s->spectrum.next < DBL_MAX) s->lowest = s->spectrum.next;
     if (d->flags & PG_JACOBI)
         s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
     else if (d->flags & PG_RBGS)
@@ -11664,10 +11732,10 @@ PG_API void pg_destroy(pg_solver *s)
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
         for (int q = 0; q < 4; q++)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
-        for (int q = 0; q < 3; q++) {
+        for (int q = 0; q < 4; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
+        for (int q = 0; q < 3; q++)
             if (s->has_fft[q]) cufftDestroy(s->fft[q]);
-        }
     }
 #endif
     pgi_forget_direct(s);
@@ -11833,6 +11901,8 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.f = pgi_problem_at(s, f, s->desc.stride_f, problem);
     c.problem = problem;
     c.alpha = s->desc.alpha;
+    c.inner_alpha = pgi_inner_alpha(s->desc.alpha, s->lowest);
+    c.lowest = s->lowest;
     c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
     // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.

@@ -460,6 +460,48 @@ static void singular_problems(void **state)
     }
 }
 
+/* Two clusters of nodes, a gap between them and a closed end: the constant is the null mode to the last bit, else some of
+   the mean of f is left in u and in the residual. */
+static void the_constant_is_left_out_of_a_stretched_line(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 120, BATCH = 3 };
+    static double edge[N], conductance[N + 1], u[BATCH][2 * N], f[BATCH][2 * N];
+    rng r = {20};
+    for (int across = 1; across <= 2; across++)
+        for (int end = 0; end < 2; end++) {
+            begin(backend, 2);
+            box.desc.n[0] = N, box.desc.n[1] = across, box.desc.batch = BATCH;
+            set_ends(&box.desc, 0, "NN"), set_ends(&box.desc, 1, "PP");
+            for (int i = 1; i < N; i++) edge[i] = edge[i - 1] + (i == N / 2 ? 2000 : 1) / 100.0 / N;
+            for (int i = 0; i <= N; i++) conductance[i] = i != end * N;
+            box.desc.coord[0] = edge, box.desc.conductance[0] = conductance;
+            for (int i = 0; i < BATCH * 2 * N; i++) (&f[0][0])[i] = rng_uniform(&r, 0, 2);
+            pg_solver *solver = create(&box.desc);
+            const pg_stop stop = {.rtol = PG_NONE};
+            const double *const packed = &f[0][0];
+            OK(pg_solve(solver, u, packed, &stop), solver);
+            pg_destroy(solver);
+            ref p;
+            ref_create(&p, &box.desc);
+            for (int q = 0; q < BATCH; q++) {
+                const double *const uq = &u[0][0] + q * N * across, *const fq = packed + q * N * across;
+                const long double mean = ref_mean(&p, fq);
+                long double largest = 0, residual = 0;
+                REF_EACH(&p, i, j, k) {
+                    largest = fmaxl(largest, fabsl(uq[ref_u(&p, i, j, k)]));
+                    residual = fmaxl(residual, fabsl(ref_residual(&p, uq, fq, i, j, k) - mean));
+                }
+                if (!(residual <= 1e-14 * (2 + norm_of(&p) * largest)))
+                    fail_msg("problem %d of %s: residual %.2Le, round-off %.2Le", q, describe(&box.desc), residual,
+                             1e-14 * (2 + norm_of(&p) * largest));
+                if (!(fabsl(ref_mean(&p, uq)) <= 1e-13L * largest))
+                    fail_msg("problem %d of %s: mean %.2Le of %.2Le", q, describe(&box.desc), ref_mean(&p, uq), largest);
+            }
+            ref_free(&p);
+        }
+}
+
 /* Tanh-stretched, and r dr from the axis on: long lines, in which recomputed pivots and marks matter. */
 static void long_lines(void **state)
 {
@@ -786,6 +828,7 @@ int main(void)
         ON_BOTH(resonances_are_reported),
         ON_BOTH(alpha_may_change_its_sign),
         ON_BOTH(singular_problems),
+        ON_BOTH(the_constant_is_left_out_of_a_stretched_line),
         ON_BOTH(long_lines),
         ON_BOTH(very_long_lines),
         ON_BOTH(what_cannot_be_solved_is_refused_by_name),

@@ -87,12 +87,50 @@ static void singular_problems(void **state)
     mixed_precision(backend, 3, full_or_small(32, 20), singular, 2);
 }
 
+/* alpha alone holds the constant, and is so small that f32 cannot tell the rest of u from it; f64 can. */
+static void nearly_singular_problems(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned methods[] = {PG_DIRECT, PG_VCYCLE, PG_FMG};
+    static const double alphas[] = {1e-12, 1e-5, 0.3};
+    enum { N = 20 };
+    static double u[N * N * N], f[N * N * N];
+    for (int method = 0; method < 3; method++)
+        for (int q = 0; q < 3; q++)
+            for (int free = 0; free < 2; free++) {      /* of a mean */
+                pg_desc desc = {0};
+                rng r = {3};
+                desc.backend = backend, desc.flags = methods[method] | PG_MIXED, desc.alpha = alphas[q];
+                desc.coarsest = method ? 8 : 0;
+                for (int axis = 0; axis < 3; axis++) {
+                    desc.n[axis] = N - axis, desc.centring[axis] = axis == 1 ? PG_NODE : PG_CELL;
+                    set_ends(&desc, axis, axis == 2 ? "PP" : "NN");
+                }
+                ref p;
+                ref_create(&p, &desc);
+                REF_EACH(&p, i, j, k) u[ref_u(&p, i, j, k)] = 0, f[ref_f(&p, i, j, k)] = rng_uniform(&r, -1, 1);
+                const double mean = (double)ref_mean(&p, f) - (free ? 0 : alphas[q]);
+                REF_EACH(&p, i, j, k) f[ref_f(&p, i, j, k)] -= mean;
+                pg_solver *solver = create(&desc);
+                const pg_stop stop = {.rtol = 1e-11};
+                OK(pg_solve(solver, u, f, &stop), solver);
+                pg_report report;
+                OK(pg_get_report(solver, &report), solver);
+                if (report.outcome != PG_CONVERGED) fail_msg("%s: %s", describe(&desc), report.message);
+                const long double level = ref_mean(&p, u);      /* 1, or 0 */
+                if (!(fabsl(level - !free) <= 1e-3L)) fail_msg("%s: level %.9Lf", describe(&desc), level);
+                pg_destroy(solver);
+                ref_free(&p);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_BOTH(cubes_with_data_on_all_faces),
         ON_BOTH(squares_with_data_on_all_sides),
         ON_BOTH(singular_problems),
+        ON_BOTH(nearly_singular_problems),
     };
     return cmocka_run_group_tests_name("mixed precision", tests, NULL, NULL);
 }
