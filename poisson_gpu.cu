@@ -12130,6 +12130,25 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
 
+// PG_MIXED: steps of refinement as a solve without a tolerance takes them.
+static void pgi_mixed_cycles(pg_solver *s, int steps)
+{
+    const int loose = s->may_be_singular && s->desc.alpha > 0 && s->desc.alpha < s->lowest;    // see PGI_LOOSE
+    if (loose) {
+        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, pgi_no_grid(), pgi_no_grid(), pgi_outer_rhs(s), 0);
+        s->ops->control(s, PGI_SET_MEAN, 0);
+    }
+    for (int q = 0; q < steps; q++) {
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s),
+                                 again);
+        s->ops->control(s, PGI_SET_SCALE, 0);
+        if (loose) pgi_step_lift(s);
+        s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
+        pgi_add_correction(s);
+    }
+}
+
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_check_system(s, u, f));
@@ -12141,15 +12160,10 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int problem = 0; problem < s->desc.batch; problem++) {
         pgi_enter_problem(s, u, f, NULL, problem);
-        if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
-        for (int q = 0; q < cycles && s->mixed; q++) {
-            for (int again = 0; again < 2; again++)
-                s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s),
-                                     again);
-            s->ops->control(s, PGI_SET_SCALE, 0);
-            s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
-            pgi_add_correction(s);
-        }
+        if (s->mixed)
+            pgi_mixed_cycles(s, cycles);
+        else
+            pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
