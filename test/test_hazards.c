@@ -51,8 +51,8 @@ static void mixed_precision_keeps_small_coefficients(void **state)
     const pg_backend backend = backend_or_skip(state);
     static const double ratio[] = {1, 1000, 1, 1}, alpha[] = {1e-3, 0, 1e-2, 1e3};
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG};
-    enum { N = 32, POINTS = N * N * N };
-    double *u = allocate(POINTS * sizeof *u), *f = allocate(POINTS * sizeof *f);
+    const int N = full_or_small(32, 16), POINTS = N * N * N;
+    double *u = allocate((size_t)POINTS * sizeof *u), *f = allocate((size_t)POINTS * sizeof *f);
     for (int q = 0; q < 8; q++) {
         pg_desc desc = box(backend, N, N, N, q % 4 == 1 ? "NN" : "PP", methods[q / 4] | PG_MIXED);
         desc.alpha = alpha[q % 4];

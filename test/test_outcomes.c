@@ -287,7 +287,7 @@ static void stagnation_is_found_and_its_floor_named(void **state)
     const pg_backend backend = backend_or_skip(state);
     const unsigned flags[] = {PG_VCYCLE, PG_FMG, PG_WCYCLE, PG_FMG | PG_F32, PG_VCYCLE | PG_F32, PG_MIXED, PG_SOR,
                               PG_SOR | PG_F32};
-    const int n = full_or_small(20, 11);
+    const int n = full_or_small(20, 7);
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         const pg_desc desc = plain_box(backend, n, flags[q]);
         problem t = problem_create(&desc);
@@ -813,7 +813,7 @@ static void expect_same(problem *changed, problem *fresh)
     memcpy(fresh->u, changed->u, fresh->u_bytes);
     memcpy(fresh->f, changed->f, fresh->f_bytes);
     pg_stop stop = {0};
-    stop.max_iter = full_or_small(0, is_sweep(fresh->desc.flags) ? 60 : 0);
+    stop.max_iter = full_or_small(0, is_sweep(fresh->desc.flags) ? 30 : 3);
     solve(changed, &stop);
     solve(fresh, &stop);
     if (changed->report.outcome != fresh->report.outcome || changed->report.iterations != fresh->report.iterations)
