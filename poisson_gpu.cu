@@ -113,6 +113,8 @@ enum {
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
+    PGI_RADIX = 7,              // the largest prime factor of a length that transforms on chip take,
+    PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
     PGI_FLAT = 128,             // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_ALIGN = 256             // bytes
 };
@@ -377,6 +379,7 @@ struct pgi_direct {
     pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
     int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
+    int uniform;                // the axis of elimination could be transformed
     int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
@@ -8178,6 +8181,43 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
     return 1;
 }
 
+// The same for a periodic line whose rows are all alike, of five or more: what is symmetric about the first unknown and
+// what is antisymmetric are open lines. Half of the sums of images take the places 0 to n/2, the differences come from
+// the last one down.
+template <class T> static PGI_HD PGI_RARE int pgi_line_folded(const pgi_axis<double> &axis, double mu, double scope,
+                                                              double scale, T *x, const pgi_column &c)
+{
+    const int n = axis.n, half = n / 2, odd = n % 2;
+    const double near = axis.row[1].lower;
+    const pgi_row<double> first[2] = {{0, 2 * near, 0}, {0, near, -near}};
+    const pgi_row<double> last[2] = {{odd ? near : 2 * near, 0, 0}, {near, 0, odd ? -2 * near : -near}};
+    const pgi_column down = {-c.stride, c.mark_stride, c.marks};
+    int solved = 1;
+    const auto fold = [&](double factor) {
+        for (int i = 1; i < n - i; i++) {
+            T *const a = x + i * c.stride, *const b = x + (n - i) * c.stride;
+            const T sum = *a + *b, difference = *a - *b;
+            *a = (T)(factor * sum), *b = (T)(factor * difference);
+        }
+    };
+    fold(0.5);
+    for (int q = 0; q < 2; q++) {
+        pgi_axis<double> open = axis;
+        open.n = q ? n - 1 - half : half + 1;
+        open.row[0] = first[q], open.row[2] = last[q];
+        if (!pgi_line_exchanging(open, mu, scope, scale, q ? x + (n - 1) * c.stride : x, q ? down : c)) solved = 0;
+    }
+    fold(1);
+    return solved;
+}
+template <class T> static PGI_HD inline int pgi_line_indefinite(const pgi_elimination &d, double mu, double alpha, T *x,
+                                                                const pgi_column &c)
+{
+    const double scope = d.norm - 2 * alpha;
+    return d.periodic ? pgi_line_folded(d.rows, mu, scope, d.scale, x, c)
+                      : pgi_line_exchanging(d.rows, mu, scope, d.scale, x, c);
+}
+
 // What the other axes and alpha add to the line of a column.
 static PGI_HD inline double pgi_column_shift(const pgi_elimination &d, double alpha, const int *at)
 {
@@ -8368,10 +8408,10 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
     return PG_OK;
 }
 
-// An elimination with row exchanges has no periodic form.
+// An elimination with row exchanges has a periodic form only where all rows are alike.
 static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
 {
-    if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic)
+    if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic && !s->direct.uniform)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
                           "this; make the axis uniform, or alpha >= 0",
@@ -8381,10 +8421,74 @@ static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512
     return PG_OK;
 }
 
+static int pgi_largest_factor(int length)
+{
+    int largest = 1;
+    for (int p = 2; length > 1; p = (int64_t)p * p > length ? length : p + 1)
+        for (; length % p == 0; length /= p) largest = p;
+    return largest;
+}
+
+static pgi_series pgi_series_of(const pgi_line *l)
+{
+    pgi_series series[2];
+    double scale = 1;
+    pgi_plan_series(series, l, &scale);
+    return series[0];
+}
+
+// The largest prime factor of the transforms along an axis.
+static int pgi_line_factor(const pgi_line *l) { return l->n > 1 ? pgi_largest_factor(pgi_series_of(l).length) : 1; }
+
+static int pgi_has_own_transforms(const pg_desc *d)
+{
+#ifdef PG_USE_FFTW
+    (void)d;
+    return 0;
+#else
+    return d->backend == PG_CPU;
+#endif
+}
+
+// What a transform along an axis costs, per value: on the CPU the sum of the radices. Other transforms than ours take a
+// detour where a length has a large prime factor (L. Bluestein 1970), which costs as if that sum were 100.
+static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
+{
+    const int largest = pgi_line_factor(l);
+    if (l->n == 1) return 0;
+    if (!pgi_has_own_transforms(d)) return largest <= PGI_RADIX ? 20 : largest <= PGI_LARGE_RADIX ? 50 : 100;
+    const pgi_series series = pgi_series_of(l);
+    double sum = 0;
+    int rest = series.length;
+    for (; rest % 4 == 0; rest /= 4) sum += 4;
+    for (int p = 2; rest > 1; p = (int64_t)p * p > rest ? rest : p + 1)
+        for (; rest % p == 0; rest /= p) sum += p;
+    return sum * series.count * series.length / l->n;
+}
+
+// Warns of lengths that transforms are slow at: a dense matrix for each large prime factor, or a detour.
+static void pgi_warn_of_lengths(pg_solver *s, pgi_line *const line[3])
+{
+    const int tolerable = pgi_has_own_transforms(&s->work) ? 31 : PGI_LARGE_RADIX;
+    for (int a = 0; a < 3; a++) {
+        const int factor = pgi_line_factor(line[a]);
+        if (!pgi_is_transformed(s, a) || factor <= tolerable) continue;
+        pgi_line good = *line[a];
+        while (pgi_line_factor(&good) > PGI_RADIX) good.n++;
+        const size_t used = strlen(s->warning);
+        snprintf(s->warning + used, sizeof s->warning - used,
+                 "%s%d unknowns along %s need transforms with the large prime factor %d, which slows PG_DIRECT down; "
+                 "%d would be fast",
+                 used ? "; " : "", line[a]->n, pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a], factor, good.n);
+        return;
+    }
+}
+
 // The axis that is not transformed: the one that cannot be, or the last one that is closed; elimination costs less than
-// two transforms, and last axes suit it best, as neighbouring columns are neighbours in memory. Or -1. other: a second
-// one that cannot be transformed, or -1.
-static int pgi_line_axis(pgi_line *const line[3], int *other)
+// two transforms, and last axes suit it best, as neighbouring columns are neighbours in memory. But a length with large
+// prime factors is worse for transforms than any axis is for elimination. Or -1. other: a second one that cannot be
+// transformed, or -1.
+static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
 {
     int special = -1;
     *other = -1;
@@ -8395,8 +8499,16 @@ static int pgi_line_axis(pgi_line *const line[3], int *other)
         else
             special = a;
     }
+    if (special >= 0) return special;
     for (int a = 2; a >= 0 && special < 0; a--)
         if (!line[a]->periodic && line[a]->n > 1) special = a;
+    double most = special >= 0 ? 1.5 * pgi_transform_work(d, line[special]) : 40;
+    for (int a = 2; a >= 0; a--) {
+        const double work = pgi_transform_work(d, line[a]);
+        if (work <= most || pgi_line_factor(line[a]) <= PGI_RADIX) continue;
+        special = a;
+        most = work;
+    }
     return special;
 }
 
@@ -8409,7 +8521,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     d->fused = -1;
     s->together = s->mixed ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     int other;
-    d->lines.line = pgi_line_axis(line, &other);
+    d->lines.line = pgi_line_axis(&s->work, line, &other);
     if (other >= 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
@@ -8433,6 +8545,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
         identity.n = identity.length = line[a]->n;
         identity.count = 1;
         d->series[a][0] = d->series[a][1] = identity;
+        d->uniform = pgi_can_transform(line[a]);
         d->lines.periodic = line[a]->periodic;
         d->lines.singular = pgi_line_singular(line[a]);
     }
@@ -8441,9 +8554,11 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     if (s->cuda) {
         d->exact = !line[1]->absent && (s->mixed || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES);
         if (d->exact || pgi_plan_flat(s, line)) return s->failed;
+        pgi_warn_of_lengths(s, line);
         return pgi_plan_cufft(s, text);
     }
 #endif
+    pgi_warn_of_lengths(s, line);
     return pgi_plan_tiles(s, text);
 }
 
@@ -8738,7 +8853,7 @@ static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, doub
 {
     const int n = d.rows.n;
     if (mu < 0) {
-        if (!pgi_line_exchanging(d.rows, mu, d.norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+        if (!pgi_line_indefinite(d, mu, alpha, x, c)) *resonant = 1;
         return;
     }
     const int null = d.singular && mu == 0;    // the constant: the weighted mean goes before and after
@@ -8938,7 +9053,7 @@ static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int 
     const int positive = inside && mu >= 0, null = positive && d.singular && mu == 0;
 
     if (IN_PLACE && inside && mu < 0 && part == 0)
-        if (!pgi_line_exchanging(d.rows, mu, d.norm - 2 * alpha, d.scale, x, c)) *resonant = 1;
+        if (!pgi_line_indefinite(d, mu, alpha, x, c)) *resonant = 1;
 
     const auto share = [&]() {    // the weighted mean of the right-hand side of the null mode
         double sum = 0;
@@ -11570,8 +11685,8 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
 static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3])
 {
     int other;
-    const int axis = pgi_line_axis(line, &other);
-    if (other >= 0 || (d->alpha < 0 && axis >= 0 && line[axis]->periodic)) return 0;
+    const int axis = pgi_line_axis(d, line, &other);
+    if (other >= 0 || (d->alpha < 0 && axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]))) return 0;
 #ifndef PG_USE_FFTW
     for (int a = 0; a < 3 && d->backend == PG_CPU; a++) {
         pgi_series series[2];

@@ -345,6 +345,58 @@ static void negative_alpha(void **state)
     assert_true(close > counts * 9 / 10);
 }
 
+/* One axis has a length with a large prime factor: it is eliminated, whichever it is and whatever its ends, with alpha of
+   either sign, also where that changes and where -alpha is an eigenvalue. */
+static void awkward_lengths(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const double alphas[] = {0, 7, -33.3, -2500};
+    static const struct { const char *ends; pg_centring centring; int n; } axes[] = {
+        {"DD", PG_NODE, 130}, {"NN", PG_NODE, 132}, {"DN", PG_CELL, 131}, {"PP", PG_CELL, 131}, {"PP", PG_CELL, 262}};
+    rng r = {21};
+    for (int dim = 1; dim <= 3; dim++)
+        for (int axis = 0; axis < dim; axis++)
+            for (int q = 0; q < 20; q += full_or_small(1, 3)) {
+                begin(backend, dim);
+                for (int a = 0; a < dim; a++)
+                    box.desc.n[a] = 6, box.desc.centring[a] = PG_CELL, set_ends(&box.desc, a, q % 2 ? "PP" : "NN");
+                box.desc.n[axis] = axes[q / 4].n, box.desc.centring[axis] = axes[q / 4].centring;
+                set_ends(&box.desc, axis, axes[q / 4].ends);
+                box.desc.alpha = alphas[q % 4];
+                const outcome result = solve(&r, NULL);
+                if (!(result.backward <= backward_bound(1)))
+                    fail_msg("%s: backward error %.2e > %.2e", describe(&box.desc), result.backward, backward_bound(1));
+                if (result.report.warning[0]) fail_msg("%s: %s", describe(&box.desc), result.report.warning);
+                if (axes[q / 4].ends[0] != 'P' || box.desc.alpha >= 0) continue;
+                const double n = box.desc.n[axis];
+                box.desc.alpha = -4 * n * n * sin(PI * 3 / n) * sin(PI * 3 / n);
+                assert_int_equal(solve(&r, NULL).report.outcome, PG_RESONANCE);
+            }
+}
+
+/* Two such axes: one has to be transformed, and the report says so, with a length that would be better. */
+static void slow_lengths_are_warned_of(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const struct { pg_centring centring; const char *ends, *text; int n; } cases[] = {
+        {PG_CELL, "PP", "263 unknowns along x need transforms with the large prime factor 263", 263},
+        {PG_NODE, "DD", "262 unknowns along x need transforms with the large prime factor 263", 262},
+        {PG_NODE, "NN", "264 unknowns along x need transforms with the large prime factor 263", 264}};
+    rng r = {22};
+    for (int q = 0; q < 3; q++) {
+        begin(backend, 2);
+        for (int axis = 0; axis < 2; axis++) {
+            box.desc.n[axis] = cases[q].n, box.desc.centring[axis] = cases[q].centring;
+            set_ends(&box.desc, axis, cases[q].ends);
+        }
+        const outcome result = solve(&r, NULL);
+        assert_non_null(strstr(result.report.warning, cases[q].text));
+        assert_non_null(strstr(result.report.warning, q == 0 ? "; 270 would" : q == 1 ? "; 269 would" : "; 271 would"));
+        box.desc.n[0] = q == 0 ? 270 : q == 1 ? 269 : 271;
+        assert_string_equal(solve(&r, NULL).report.warning, "");
+    }
+}
+
 /* -alpha is an eigenvalue of a sum of sines and cosines: the outcome says so, u is finite, and the rest of the solution
    is there. A little beside it the problem is solved. */
 static void resonances_are_reported(void **state)
@@ -825,6 +877,8 @@ int main(void)
         ON_BOTH(single_and_mixed_precision),
         ON_BOTH(backward_error_of_large_boxes),
         ON_BOTH(negative_alpha),
+        ON_BOTH(awkward_lengths),
+        ON_BOTH(slow_lengths_are_warned_of),
         ON_BOTH(resonances_are_reported),
         ON_BOTH(alpha_may_change_its_sign),
         ON_BOTH(singular_problems),
