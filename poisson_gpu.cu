@@ -11659,11 +11659,33 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
     return PG_OK;
 }
 
-// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it.
-static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
+// PG_DIRECT takes one array for both u and f: every step reads what it needs of a column before it writes there.
+static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
+{
+    const int64_t count[3] = {s->desc.n[1], s->desc.n[2], s->desc.batch};
+    if (checked)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                          "u and f overlap (both are %p), so that no f is left to check a residual with; set "
+                          "stop.rtol to PG_NONE, or give f memory of its own",
+                          u);
+    for (int a = 0; a < 3; a++)
+        if (count[a] > 1 && s->desc.stride_u[a] != s->desc.stride_f[a])
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                              "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make "
+                              "them equal",
+                              u, a, (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
+    return pgi_check_array(s, "u", u, s->error);
+}
+
+// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it. checked: the call reads
+// f when u is written.
+static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, int checked)
 {
     const size_t element = pgi_element(s->desc.flags);
-    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    if (u && u == f && s->is_direct && !s->mixed)
+        PGI_TRY(pgi_check_same(s, u, checked));
+    else
+        PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
@@ -11705,7 +11727,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 {
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, stop.rtol > 0 || stop.atol > 0));
 #if PGI_GPU
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
@@ -11789,7 +11811,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 
 static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
 {
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
@@ -11812,7 +11834,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
 
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, 1));
     if (!s->multigrid)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
