@@ -1357,12 +1357,7 @@ static PGI_HD inline void pgi_keep_worst(pgi_state *worst, const pgi_state *st, 
 // end with a u + b du/dn = g at distance d from the last unknown, the flux into it is k (g - a u) / (a d + b):
 // Dirichlet is a = 1, b = 0, Neumann a = 0, b = 1, node-centred Neumann and Robin have d = 0. So there is one formula
 // for every kind.
-struct pgi_line {
-    int n, m;    // unknowns, intervals
-    int node, periodic, uniform, absent;
-    int merged;    // two Neumann or Robin end nodes have become one unknown in the middle
-    double h;      // spacing of a uniform line
-    double end_a[2], end_b[2];
+struct pgi_line_tables {
     double *edge;     // m+1 interval ends
     double *x;        // n positions
     double *bound;    // n+1 ends of the control lengths
@@ -1370,37 +1365,95 @@ struct pgi_line {
     double *gap;      // n+1 distances
     double *k;        // n+1 conductances
 };
+struct pgi_line {
+    int n, m;    // unknowns, intervals
+    int node, periodic, uniform, absent;
+    int merged;    // two Neumann or Robin end nodes have become one unknown in the middle
+    double h;      // spacing of a uniform line
+    double end;    // of it: the last interval's, from 0
+    double end_a[2], end_b[2];
+    pgi_line_tables own;    // NULL on uniform lines, which may be long: ask pgi_line_x and the like
+};
 
 static void pgi_line_free(pgi_line *l)
 {
-    free(l->edge);
-    free(l->x);
-    free(l->bound);
-    free(l->w);
-    free(l->gap);
-    free(l->k);
+    free(l->own.edge);
+    free(l->own.x);
+    free(l->own.bound);
+    free(l->own.w);
+    free(l->own.gap);
+    free(l->own.k);
     memset(l, 0, sizeof *l);
 }
 
 static int pgi_line_reserve(pgi_line *l)
 {
     const size_t points = (size_t)l->n + 2, edges = (size_t)l->m + 2;
-    l->edge = (double *)malloc(edges * sizeof(double));
-    l->x = (double *)malloc(points * sizeof(double));
-    l->bound = (double *)malloc(points * sizeof(double));
-    l->w = (double *)malloc(points * sizeof(double));
-    l->gap = (double *)malloc(points * sizeof(double));
-    l->k = (double *)malloc(points * sizeof(double));
-    return l->edge && l->x && l->bound && l->w && l->gap && l->k;
+    pgi_line_tables *own = &l->own;
+    own->edge = (double *)malloc(edges * sizeof(double));
+    own->x = (double *)malloc(points * sizeof(double));
+    own->bound = (double *)malloc(points * sizeof(double));
+    own->w = (double *)malloc(points * sizeof(double));
+    own->gap = (double *)malloc(points * sizeof(double));
+    own->k = (double *)malloc(points * sizeof(double));
+    return own->edge && own->x && own->bound && own->w && own->gap && own->k;
 }
 
 static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
+
+// The entries of a line's tables. Those of uniform lines are worked out from h, so that equal numbers are equal in
+// every bit.
+static double pgi_line_edge(const pgi_line *l, int q)
+{
+    if (l->own.edge) return l->own.edge[q];
+    return q < l->m ? q * l->h : l->end;
+}
+static double pgi_line_x(const pgi_line *l, int i)
+{
+    if (l->own.x) return l->own.x[i];
+    if (l->merged) return l->end / 2;
+    return l->node ? pgi_line_edge(l, i + pgi_is_dirichlet(l, 0)) : (i + 0.5) * l->h;
+}
+static double pgi_line_gap(const pgi_line *l, int i)
+{
+    if (l->own.gap) return l->own.gap[i];
+    if (l->merged) return 0;
+    if (l->periodic || (i > 0 && i < l->n)) return l->h;
+    return !l->node ? l->h / 2 : pgi_is_dirichlet(l, i > 0) ? l->h : 0;
+}
+static double pgi_line_bound(const pgi_line *l, int i)
+{
+    if (l->own.bound) return l->own.bound[i];
+    if (!l->node || l->merged) return pgi_line_edge(l, i);
+    const double below = i > 0 ? pgi_line_x(l, i - 1) : l->periodic ? pgi_line_x(l, l->n - 1) - l->end : 0;
+    const double above = i < l->n ? pgi_line_x(l, i) : l->periodic ? pgi_line_x(l, 0) + l->end : l->end;
+    return (below + above) / 2;
+}
+static double pgi_line_w(const pgi_line *l, int i)
+{
+    if (l->own.w) return l->own.w[i];
+    if (l->merged) return l->end;
+    return l->node ? (pgi_line_gap(l, i) + pgi_line_gap(l, i + 1)) / 2 : l->h;
+}
+static double pgi_line_k(const pgi_line *l, int i) { return l->own.k ? l->own.k[i] : 1; }
+
+// The sum of the weights.
+static double pgi_line_volume(const pgi_line *l)
+{
+    if (l->uniform && l->n > 2) return pgi_line_w(l, 0) + (l->n - 2) * pgi_line_w(l, 1) + pgi_line_w(l, l->n - 1);
+    double sum = 0;
+    for (int i = 0; i < l->n; i++) sum += pgi_line_w(l, i);
+    return sum;
+}
+
+// For loops over the rows of a line: the next one that may differ from row i. Inside, those of a uniform line do not.
+static int pgi_line_next(const pgi_line *l, int i) { return l->uniform && i == 1 && l->n > 3 ? l->n - 1 : i + 1; }
 
 // The distance between unknowns i - 1 and i, or to the end beside one. Edges are subtracted before anything is rounded,
 // so that spacings are as exact as they are given, far from the origin too.
 static double pgi_gap_of_edges(const pgi_line *l, int i)
 {
-    const double *const e = l->edge;
+    const double *const e = l->own.edge;
     if (l->node) {
         const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
         return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
@@ -1410,44 +1463,42 @@ static double pgi_gap_of_edges(const pgi_line *l, int i)
     return (below + above) / 2;
 }
 
-// Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal
-// numbers are equal in every bit.
+// Positions, bounds, gaps and (unit metric) weights from the edges.
 static void pgi_line_place(pgi_line *l)
 {
+    const pgi_line_tables own = l->own;
     const int n = l->n, shift = l->node && pgi_is_dirichlet(l, 0);
-    const double lo = l->edge[0], hi = l->edge[l->m], period = hi - lo;
+    const double lo = own.edge[0], hi = own.edge[l->m], period = hi - lo;
     for (int i = 0; i < n; i++) {
         if (l->merged)
-            l->x[i] = (lo + hi) / 2;
-        else if (l->node)
-            l->x[i] = l->edge[i + shift];
+            own.x[i] = (lo + hi) / 2;
         else
-            l->x[i] = l->uniform ? lo + (i + 0.5) * l->h : (l->edge[i] + l->edge[i + 1]) / 2;
+            own.x[i] = l->node ? own.edge[i + shift] : (own.edge[i] + own.edge[i + 1]) / 2;
     }
     for (int i = 0; i <= n; i++) {
-        const double below = i > 0 ? l->x[i - 1] : l->periodic ? l->x[n - 1] - period : lo;
-        const double above = i < n ? l->x[i] : l->periodic ? l->x[0] + period : hi;
-        const int at_end = !l->periodic && (i == 0 || i == n);
-        if (l->merged)
-            l->gap[i] = 0;
-        else if (l->uniform && at_end && !l->node)
-            l->gap[i] = l->h / 2;
-        else if (l->uniform && at_end)
-            l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
-        else
-            l->gap[i] = l->uniform ? l->h : pgi_gap_of_edges(l, i);
-        if (!l->node || l->merged)
-            l->bound[i] = l->edge[i];
-        else
-            l->bound[i] = (below + above) / 2;
-        l->k[i] = 1;
+        const double below = i > 0 ? own.x[i - 1] : l->periodic ? own.x[n - 1] - period : lo;
+        const double above = i < n ? own.x[i] : l->periodic ? own.x[0] + period : hi;
+        own.gap[i] = l->merged ? 0 : pgi_gap_of_edges(l, i);
+        own.bound[i] = !l->node || l->merged ? own.edge[i] : (below + above) / 2;
+        own.k[i] = 1;
     }
-    for (int i = 0; i < n; i++) {
-        if (l->merged || (!l->node && !l->uniform))
-            l->w[i] = l->bound[i + 1] - l->bound[i];
-        else
-            l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
+    for (int i = 0; i < n; i++)
+        own.w[i] = l->node && !l->merged ? (own.gap[i] + own.gap[i + 1]) / 2 : own.bound[i + 1] - own.bound[i];
+}
+
+// The same of a line that is evenly spaced, though its metric is not constant.
+static void pgi_line_place_evenly(pgi_line *l)
+{
+    const pgi_line_tables own = l->own;
+    pgi_line even = *l;
+    memset(&even.own, 0, sizeof even.own);
+    for (int q = 0; q <= l->m; q++) own.edge[q] = pgi_line_edge(&even, q);
+    for (int i = 0; i <= l->n; i++) {
+        own.gap[i] = pgi_line_gap(&even, i);
+        own.bound[i] = pgi_line_bound(&even, i);
+        own.k[i] = 1;
     }
+    for (int i = 0; i < l->n; i++) own.x[i] = pgi_line_x(&even, i), own.w[i] = pgi_line_w(&even, i);
 }
 
 // What is subtracted from coordinates: nothing, unless it leaves every bit of their differences (P. H. Sterbenz 1974).
@@ -1481,15 +1532,18 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
         l->m = 1;
         l->merged = 1;
     }
+    l->end = l->m * l->h;
+    if (l->uniform) return 1;
     if (!pgi_line_reserve(l)) return 0;
-    const double origin = coord ? pgi_origin(coord[0], coord[l->m]) : 0;
-    for (int q = 0; q <= l->m; q++) l->edge[q] = coord ? coord[q] - origin : q * l->h;
-    const int uniform = l->uniform;
-    l->uniform = !coord;    // evenly spaced positions even where the metric is not constant
-    pgi_line_place(l);
-    l->uniform = uniform;
-    for (int i = 0; i < l->n && weight; i++) l->w[i] *= weight[i];
-    for (int i = 0; i <= l->n && conductance; i++) l->k[i] = conductance[i];
+    if (coord) {
+        const double origin = pgi_origin(coord[0], coord[l->m]);
+        for (int q = 0; q <= l->m; q++) l->own.edge[q] = coord[q] - origin;
+        pgi_line_place(l);
+    } else {
+        pgi_line_place_evenly(l);
+    }
+    for (int i = 0; i < l->n && weight; i++) l->own.w[i] *= weight[i];
+    for (int i = 0; i <= l->n && conductance; i++) l->own.k[i] = conductance[i];
     return 1;
 }
 
@@ -1510,13 +1564,13 @@ static void pgi_coarse_size(const pgi_line *f, int *n, int *m)
     }
 }
 
-// Largest q with table[q] <= x, or -1.
-static int pgi_search(const double *table, int count, double x)
+// Largest q with table(l, q) <= x, or -1.
+static int pgi_search(double (*table)(const pgi_line *, int), const pgi_line *l, int count, double x)
 {
     int lo = -1, hi = count;
     while (hi - lo > 1) {
         const int mid = lo + (hi - lo) / 2;
-        if (table[mid] <= x)
+        if (table(l, mid) <= x)
             lo = mid;
         else
             hi = mid;
@@ -1527,14 +1581,14 @@ static int pgi_search(const double *table, int count, double x)
 // Metric weight of the control lengths of f within [lo, hi] (periodic images included).
 static double pgi_weight_between(const pgi_line *f, double lo, double hi)
 {
-    const double period = f->edge[f->m] - f->edge[0];
+    const double period = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0);
     double sum = 0;
     for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
         const double a = lo - image * period, b = hi - image * period;
-        int i = pgi_search(f->bound, f->n + 1, a);
-        for (i = i < 0 ? 0 : i; i < f->n && f->bound[i] < b; i++) {
-            const double part = fmin(b, f->bound[i + 1]) - fmax(a, f->bound[i]);
-            if (part > 0) sum += f->w[i] * (part / (f->bound[i + 1] - f->bound[i]));
+        int i = pgi_search(pgi_line_bound, f, f->n + 1, a);
+        for (i = i < 0 ? 0 : i; i < f->n && pgi_line_bound(f, i) < b; i++) {
+            const double part = fmin(b, pgi_line_bound(f, i + 1)) - fmax(a, pgi_line_bound(f, i));
+            if (part > 0) sum += pgi_line_w(f, i) * (part / (pgi_line_bound(f, i + 1) - pgi_line_bound(f, i)));
         }
     }
     return sum;
@@ -1544,16 +1598,18 @@ static double pgi_weight_between(const pgi_line *f, double lo, double hi)
 // to it.
 static double pgi_resistance_between(const pgi_line *f, double lo, double hi)
 {
-    const double period = f->edge[f->m] - f->edge[0];
+    const double period = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0);
     double sum = 0;
     for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
         const double a = lo - image * period, b = hi - image * period;
-        for (int i = pgi_search(f->x, f->n, a); i < f->n; i++) {    // gap i + 1 lies above x[i]
-            const double begin = i >= 0 ? f->x[i] : f->periodic ? f->x[0] : f->edge[0];
-            const double end = i + 1 < f->n ? f->x[i + 1] : f->periodic ? f->x[0] + period : f->edge[f->m];
+        for (int i = pgi_search(pgi_line_x, f, f->n, a); i < f->n; i++) {    // gap i + 1 lies above x[i]
+            const double begin = i >= 0 ? pgi_line_x(f, i) : f->periodic ? pgi_line_x(f, 0) : pgi_line_edge(f, 0);
+            const double end = i + 1 < f->n  ? pgi_line_x(f, i + 1)
+                               : f->periodic ? pgi_line_x(f, 0) + period
+                                             : pgi_line_edge(f, f->m);
             if (begin >= b) break;
             const double part = fmin(b, end) - fmax(a, begin);
-            if (part > 0 && f->k[i + 1] > 0) sum += part / f->k[i + 1];
+            if (part > 0 && pgi_line_k(f, i + 1) > 0) sum += part / pgi_line_k(f, i + 1);
         }
     }
     return sum;
@@ -1563,7 +1619,8 @@ static double pgi_resistance_between(const pgi_line *f, double lo, double hi)
 // boundary data are 0: the share of the resistance that lies between x and what u is 0 behind. 1 where nothing flows.
 static double pgi_share_at_end(const pgi_line *f, const pgi_line *c, int end, double x)
 {
-    const double k = f->k[end ? f->n : 0], wall = f->edge[end ? f->m : 0], at = c->x[end ? c->n - 1 : 0];
+    const double k = pgi_line_k(f, end ? f->n : 0), wall = pgi_line_edge(f, end ? f->m : 0),
+                 at = pgi_line_x(c, end ? c->n - 1 : 0);
     if (k == 0 || f->end_a[end] == 0) return 1;
     const double beyond = f->end_b[end] / (f->end_a[end] * k);
     const double near = end ? pgi_resistance_between(f, x, wall) : pgi_resistance_between(f, wall, x);
@@ -1576,15 +1633,15 @@ static double pgi_end_coupling(const pgi_line *l, int end)
 {
     if (l->periodic) return 0;
     const int i = end ? l->n - 1 : 0, q = end ? l->n : 0;
-    if (l->k[q] == 0) return 0;
-    return l->k[q] / (l->w[i] * (l->end_a[end] * l->gap[q] + l->end_b[end]));
+    if (pgi_line_k(l, q) == 0) return 0;
+    return pgi_line_k(l, q) / (pgi_line_w(l, i) * (l->end_a[end] * pgi_line_gap(l, q) + l->end_b[end]));
 }
 
 // The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
 static double pgi_end_factor(const pgi_line *c, int end)
 {
     if (pgi_end_coupling(c, end) == 0) return 1;
-    return c->end_b[end] / (c->end_a[end] * c->gap[end ? c->n : 0] + c->end_b[end]);
+    return c->end_b[end] / (c->end_a[end] * pgi_line_gap(c, end ? c->n : 0) + c->end_b[end]);
 }
 
 // Coarse unknown at or below fine unknown i and the fraction of the way to the next: what pgi_locate computes on even
@@ -1592,12 +1649,12 @@ static double pgi_end_factor(const pgi_line *c, int end)
 // is where the interpolant bends.
 static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
 {
-    const double x = f->x[i], period = f->edge[f->m] - f->edge[0];
-    const int j = pgi_search(c->x, c->n, x);
+    const double x = pgi_line_x(f, i), period = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0);
+    const int j = pgi_search(pgi_line_x, c, c->n, x);
     *place = j;
     if (c->periodic || (j >= 0 && j < c->n - 1)) {
-        const double below = j < 0 ? c->x[c->n - 1] - period : c->x[j];
-        const double above = j < c->n - 1 ? c->x[j + 1] : c->x[0] + period;
+        const double below = j < 0 ? pgi_line_x(c, c->n - 1) - period : pgi_line_x(c, j);
+        const double above = j < c->n - 1 ? pgi_line_x(c, j + 1) : pgi_line_x(c, 0) + period;
         *fraction = pgi_resistance_between(f, below, x) / pgi_resistance_between(f, below, above);
         return;
     }
@@ -1612,23 +1669,27 @@ static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *pl
 static void pgi_line_centre(const pgi_line *f, pgi_line *c)
 {
     for (int j = 0; j < c->n; j++) {
-        const double lo = c->bound[j], hi = c->bound[j + 1];
+        const double lo = pgi_line_bound(c, j), hi = pgi_line_bound(c, j + 1);
         double weight = 0, moment = 0;
-        int i = pgi_search(f->bound, f->n + 1, lo);
-        for (i = i < 0 ? 0 : i; i < f->n && f->bound[i] < hi; i++) {
-            const double a = fmax(lo, f->bound[i]), b = fmin(hi, f->bound[i + 1]);
+        int i = pgi_search(pgi_line_bound, f, f->n + 1, lo);
+        for (i = i < 0 ? 0 : i; i < f->n && pgi_line_bound(f, i) < hi; i++) {
+            const double a = fmax(lo, pgi_line_bound(f, i)), b = fmin(hi, pgi_line_bound(f, i + 1));
             if (b <= a) continue;
-            const double part = f->w[i] * ((b - a) / (f->bound[i + 1] - f->bound[i]));
+            const double part = pgi_line_w(f, i) * ((b - a) / (pgi_line_bound(f, i + 1) - pgi_line_bound(f, i)));
             weight += part;
             moment += part * ((a + b) / 2 - lo);
         }
-        c->x[j] = lo + moment / weight;
+        c->own.x[j] = lo + moment / weight;
     }
     for (int j = 0; j <= c->n; j++) {
-        const double period = c->edge[c->m] - c->edge[0];
-        const double below = j > 0 ? c->x[j - 1] : c->periodic ? c->x[c->n - 1] - period : c->edge[0];
-        const double above = j < c->n ? c->x[j] : c->periodic ? c->x[0] + period : c->edge[c->m];
-        c->gap[j] = above - below;
+        const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
+        const double below = j > 0         ? pgi_line_x(c, j - 1)
+                             : c->periodic ? pgi_line_x(c, c->n - 1) - period
+                                           : pgi_line_edge(c, 0);
+        const double above = j < c->n      ? pgi_line_x(c, j)
+                             : c->periodic ? pgi_line_x(c, 0) + period
+                                           : pgi_line_edge(c, c->m);
+        c->own.gap[j] = above - below;
     }
 }
 
@@ -1636,15 +1697,19 @@ static void pgi_line_centre(const pgi_line *f, pgi_line *c)
 // lies behind its wall.
 static void pgi_line_conduct(const pgi_line *f, pgi_line *c)
 {
-    const double period = c->edge[c->m] - c->edge[0];
+    const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
     for (int i = 0; i <= c->n; i++) {
-        const double below = i > 0 ? c->x[i - 1] : c->periodic ? c->x[c->n - 1] - period : c->edge[0];
-        const double above = i < c->n ? c->x[i] : c->periodic ? c->x[0] + period : c->edge[c->m];
+        const double below = i > 0         ? pgi_line_x(c, i - 1)
+                             : c->periodic ? pgi_line_x(c, c->n - 1) - period
+                                           : pgi_line_edge(c, 0);
+        const double above = i < c->n      ? pgi_line_x(c, i)
+                             : c->periodic ? pgi_line_x(c, 0) + period
+                                           : pgi_line_edge(c, c->m);
         const int end = !c->periodic && (i == 0 || i == c->n);
-        if (end) c->k[i] = f->k[i ? f->n : 0];
-        if (end && (c->k[i] == 0 || c->gap[i] == 0)) continue;
-        c->k[i] = c->gap[i] / pgi_resistance_between(f, below, above);
-        if (end) c->end_b[i > 0] *= c->k[i] / f->k[i ? f->n : 0];
+        if (end) c->own.k[i] = pgi_line_k(f, i ? f->n : 0);
+        if (end && (pgi_line_k(c, i) == 0 || pgi_line_gap(c, i) == 0)) continue;
+        c->own.k[i] = pgi_line_gap(c, i) / pgi_resistance_between(f, below, above);
+        if (end) c->end_b[i > 0] *= pgi_line_k(c, i) / pgi_line_k(f, i ? f->n : 0);
     }
 }
 
@@ -1653,13 +1718,13 @@ static void pgi_line_conduct(const pgi_line *f, pgi_line *c)
 static void pgi_line_weigh(const pgi_line *f, pgi_line *c)
 {
     for (int i = 0; i < c->n; i++)
-        c->w[i] = c->node && !c->merged ? 0 : pgi_weight_between(f, c->bound[i], c->bound[i + 1]);
+        c->own.w[i] = c->node && !c->merged ? 0 : pgi_weight_between(f, pgi_line_bound(c, i), pgi_line_bound(c, i + 1));
     for (int i = 0; i < f->n && c->node && !c->merged; i++) {
         int j;
         double s;
         pgi_line_locate(f, c, i, &j, &s);
-        if (j >= 0 || c->periodic) c->w[(j + c->n) % c->n] += (1 - s) * f->w[i];
-        if (j + 1 < c->n || c->periodic) c->w[(j + 1) % c->n] += s * f->w[i];
+        if (j >= 0 || c->periodic) c->own.w[(j + c->n) % c->n] += (1 - s) * pgi_line_w(f, i);
+        if (j + 1 < c->n || c->periodic) c->own.w[(j + 1) % c->n] += s * pgi_line_w(f, i);
     }
 }
 
@@ -1673,16 +1738,15 @@ static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
     c->merged = f->node && !f->periodic && f->m == 1 && f->n == 2;
     c->h = f->h * f->m / c->m;
     for (int e = 0; e < 2; e++) c->end_a[e] = f->end_a[e], c->end_b[e] = f->end_b[e];
+    c->end = f->end;
+    if (f->uniform) return 1;
     if (!pgi_line_reserve(c)) return 0;
     for (int q = 0; q <= c->m; q++) {
         const int64_t at = (int64_t)q * f->m, i = at / c->m, rest = at % c->m;
-        c->edge[q] = f->edge[i];
-        if (f->uniform)
-            c->edge[q] = f->edge[0] + q * c->h;
-        else if (rest)
-            c->edge[q] += (f->edge[i + 1] - f->edge[i]) * ((double)rest / c->m);
+        c->own.edge[q] = pgi_line_edge(f, i);
+        if (rest) c->own.edge[q] += (pgi_line_edge(f, i + 1) - pgi_line_edge(f, i)) * ((double)rest / c->m);
     }
-    c->edge[c->m] = f->edge[f->m];
+    c->own.edge[c->m] = pgi_line_edge(f, f->m);
     pgi_line_place(c);
     if (f->uniform) return 1;
     if (!c->node) pgi_line_centre(f, c);
@@ -1697,8 +1761,8 @@ static void pgi_line_row(const pgi_line *l, int i, double row[4])
     row[0] = row[1] = row[2] = row[3] = 0;
     if (l->absent || (l->periodic && l->n == 1)) return;
     const int open_below = i > 0 || l->periodic, open_above = i < l->n - 1 || l->periodic;
-    if (open_below) row[0] = -l->k[i] / (l->w[i] * l->gap[i]);
-    if (open_above) row[1] = -l->k[i + 1] / (l->w[i] * l->gap[i + 1]);
+    if (open_below) row[0] = -pgi_line_k(l, i) / (pgi_line_w(l, i) * pgi_line_gap(l, i));
+    if (open_above) row[1] = -pgi_line_k(l, i + 1) / (pgi_line_w(l, i) * pgi_line_gap(l, i + 1));
     if (i == 0) row[2] += pgi_end_coupling(l, 0) * l->end_a[0];
     if (i == l->n - 1) row[2] += pgi_end_coupling(l, 1) * l->end_a[1];
     row[3] = row[2] - row[0] - row[1];
@@ -1710,8 +1774,13 @@ static int pgi_line_equal(const pgi_line *a, const pgi_line *b)
     if (a->n != b->n || a->periodic != b->periodic || a->absent != b->absent) return 0;
     for (int e = 0; e < 2; e++)
         if (a->end_a[e] != b->end_a[e] || a->end_b[e] != b->end_b[e]) return 0;
-    const size_t points = (size_t)a->n * sizeof(double), ends = points + sizeof(double);
-    return !memcmp(a->w, b->w, points) && !memcmp(a->gap, b->gap, ends) && !memcmp(a->k, b->k, ends);
+    if (a->uniform && b->uniform)
+        return (a->node == b->node || a->periodic) && a->merged == b->merged && a->h == b->h && a->end == b->end;
+    for (int i = 0; i <= a->n; i++)
+        if (pgi_line_gap(a, i) != pgi_line_gap(b, i) || pgi_line_k(a, i) != pgi_line_k(b, i) ||
+            (i < a->n && pgi_line_w(a, i) != pgi_line_w(b, i)))
+            return 0;
+    return 1;
 }
 
 // Is the constant function in the null space of this axis?
@@ -1728,10 +1797,11 @@ static double pgi_line_strength(const pgi_line *l)
     const int gaps = l->periodic ? l->n : l->n - 1, count = gaps < 65 ? gaps : 65;
     for (int q = 0; q < count; q++) {
         const int i = 1 + (int)((int64_t)q * (gaps - 1) / (count > 1 ? count - 1 : 1));
-        double coupling = l->k[i] / l->gap[i];
+        double coupling = pgi_line_k(l, i) / pgi_line_gap(l, i);
         if (l->periodic && l->n == 2)
-            coupling = l->k[1] / l->gap[1] + l->k[2] / l->gap[2];    // both gaps part the same two
-        const double rate = coupling * (1 / l->w[i - 1] + 1 / l->w[i < l->n ? i : 0]);
+            coupling = pgi_line_k(l, 1) / pgi_line_gap(l, 1) +
+                       pgi_line_k(l, 2) / pgi_line_gap(l, 2);    // both gaps part the same two
+        const double rate = coupling * (1 / pgi_line_w(l, i - 1) + 1 / pgi_line_w(l, i < l->n ? i : 0));
         int p = q;
         for (; p > 0 && sample[p - 1] > rate; p--) sample[p] = sample[p - 1];
         sample[p] = rate;
@@ -1744,8 +1814,8 @@ static double pgi_line_strength(const pgi_line *l)
 static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[4], double weight[4])
 {
     const int nc = c->n;
-    const double period = c->edge[c->m] - c->edge[0];
-    const int j = pgi_search(c->x, nc, x);
+    const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
+    const int j = pgi_search(pgi_line_x, c, nc, x);
     const int lowest = c->periodic ? j - 1 : faces ? -1 : 0;
     const int available = nc + (c->periodic || !faces ? 0 : 2);
     const int size = available < 4 ? available : 4;
@@ -1764,15 +1834,15 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
         double value = 1, slope = 0, y;
         if (p >= 0 && p < nc) {
             index[q] = p;
-            y = c->x[p];
+            y = pgi_line_x(c, p);
         } else if (c->periodic) {
             const int wrap = p < 0 ? -1 : 1;
             index[q] = p - wrap * nc;
-            y = c->x[p - wrap * nc] + wrap * period;
+            y = pgi_line_x(c, p - wrap * nc) + wrap * period;
         } else {
-            const int end = p >= nc, closed = c->k[end ? nc : 0] == 0;
+            const int end = p >= nc, closed = pgi_line_k(c, end ? nc : 0) == 0;
             index[q] = -1 - end;
-            y = c->edge[end ? c->m : 0];
+            y = pgi_line_edge(c, end ? c->m : 0);
             value = closed ? 0 : c->end_a[end];
             slope = (closed ? 1 : c->end_b[end]) * (end ? 1 : -1);
         }
@@ -1802,7 +1872,7 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
     for (int q = 0; q < size; q++) {
         weight[q] = m[q][4] / m[q][q];
         const int p = start + q;
-        if (!c->periodic && (p < 0 || p >= nc) && c->k[p >= nc ? nc : 0] == 0) weight[q] = 0;
+        if (!c->periodic && (p < 0 || p >= nc) && pgi_line_k(c, p >= nc ? nc : 0) == 0) weight[q] = 0;
     }
 }
 
@@ -1891,8 +1961,8 @@ static void pgi_make_constant(const pgi_line *l, int mode, double *lambda, doubl
 {
     const int n = l->n;
     double volume = 0;
-    for (int i = 0; i < n; i++) volume += l->w[i];
-    for (int i = 0; i < n; i++) work[i] = sqrt(l->w[i] / volume);
+    for (int i = 0; i < n; i++) volume += pgi_line_w(l, i);
+    for (int i = 0; i < n; i++) work[i] = sqrt(pgi_line_w(l, i) / volume);
     for (int a = 0; a < n; a++) {
         double *const row = rows + a * n, share = 0;
         for (int i = 0; i < n; i++) share += row[i] * work[i];
@@ -1919,14 +1989,14 @@ static const double *pgi_line_eigen(const pgi_line *l, double beta, double *lamb
         pgi_line_row(l, i, row);
         const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
         s[i * n + i] += unit * row[3];
-        s[i * n + below] += unit * row[0] * sqrt(l->w[i] / l->w[below]);
-        s[i * n + above] += unit * row[1] * sqrt(l->w[i] / l->w[above]);
+        s[i * n + below] += unit * row[0] * sqrt(pgi_line_w(l, i) / pgi_line_w(l, below));
+        s[i * n + above] += unit * row[1] * sqrt(pgi_line_w(l, i) / pgi_line_w(l, above));
     }
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++) s[i * n + j] = s[j * n + i] = (s[i * n + j] + s[j * n + i]) / 2;
     pgi_tridiagonalise(n, s, q, d, e, w);
     pgi_diagonalise(n, d, e, q);
-    for (int i = 0; i < n; i++) w[i] = 1 / sqrt(l->w[i]);
+    for (int i = 0; i < n; i++) w[i] = 1 / sqrt(pgi_line_w(l, i));
     int smallest = 0;
     for (int a = 0; a < n; a++) {
         const double *const mode = q + a * n;
@@ -1936,7 +2006,8 @@ static const double *pgi_line_eigen(const pgi_line *l, double beta, double *lamb
             const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
             const double here = mode[i] * w[i], down = here - mode[below] * w[below],
                          up = here - mode[above] * w[above];
-            lambda[a] += beta * l->w[i] * (row[2] * here * here - (row[0] * down * down + row[1] * up * up) / 2);
+            lambda[a] +=
+                beta * pgi_line_w(l, i) * (row[2] * here * here - (row[0] * down * down + row[1] * up * up) / 2);
         }
         if (lambda[a] < lambda[smallest]) smallest = a;
     }
@@ -1960,6 +2031,29 @@ static int pgi_line_count_below(const pgi_line *l, double x)
     return count;
 }
 
+// The same two of a long uniform line that is open: inside, an eigenvector is sin(i theta + delta) from the low end and
+// sin(j theta + epsilon) from the high one, its eigenvalue 4 sin^2(theta/2) / h^2; the rows at the ends give delta and
+// epsilon, and where both agree, (n - 1) theta + delta + epsilon is a multiple of pi. It grows with theta.
+static double pgi_uniform_eigenvalue(const pgi_line *l, int which)
+{
+    const double pi = 3.14159265358979323846;
+    double first[4], inside[4], last[4], lo = 0, hi = (which + 1) * pi / (l->n - 1), value = 0;
+    pgi_line_row(l, 0, first);
+    pgi_line_row(l, 1, inside);
+    pgi_line_row(l, l->n - 1, last);
+    for (int step = 0; step < 60; step++) {
+        const double theta = (lo + hi) / 2, half = sin(theta / 2), rise = 2 * half * half;
+        value = -2 * inside[0] * rise;
+        const double delta = atan2(sin(theta), (value - first[2]) / first[1] + rise);
+        const double epsilon = atan2(sin(theta), (value - last[2]) / last[0] + rise);
+        if ((l->n - 1) * theta + delta + epsilon > (which + 1) * pi)
+            hi = theta;
+        else
+            lo = theta;
+    }
+    return value;
+}
+
 // Smallest eigenvalue of a line, or the smallest but the zero one (which = 1). Periodic: a lower estimate by a uniform
 // line of the same length, for which it is exact.
 static double pgi_line_eigenvalue(const pgi_line *l, int which)
@@ -1967,17 +2061,18 @@ static double pgi_line_eigenvalue(const pgi_line *l, int which)
     if (which >= l->n) return DBL_MAX;
     if (l->absent || (which == 0 && pgi_line_singular(l))) return 0;
     double top = 0, k = DBL_MAX, density = 0;
-    for (int i = 0; i < l->n; i++) {
+    for (int i = 0; i < l->n; i = pgi_line_next(l, i)) {
         double row[4];
         pgi_line_row(l, i, row);
         top = fmax(top, 2 * row[3]);
-        k = fmin(k, l->k[i]);
-        density = fmax(density, l->w[i] / (l->bound[i + 1] - l->bound[i]));
+        k = fmin(k, pgi_line_k(l, i));
+        density = fmax(density, pgi_line_w(l, i) / (pgi_line_bound(l, i + 1) - pgi_line_bound(l, i)));
     }
     if (l->periodic) {
-        const double s = sin(3.14159265358979323846 / l->n) * l->n / (l->edge[l->m] - l->edge[0]);
+        const double s = sin(3.14159265358979323846 / l->n) * l->n / (pgi_line_edge(l, l->m) - pgi_line_edge(l, 0));
         return 4 * s * s * k / density;
     }
+    if (l->uniform && l->n > 64) return pgi_uniform_eigenvalue(l, which);
     double lo = 0, hi = top;
     for (int step = 0; step < 100 && hi - lo > 1e-10 * hi; step++) {
         const double mid = lo > 0 ? (lo + hi) / 2 : hi / 16 > top * 1e-18 ? hi / 16 : hi / 2;
@@ -2003,7 +2098,7 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
         a->row[q].lower = (T)(beta * row[0]);
         a->row[q].upper = (T)(beta * row[1]);
         a->row[q].reaction = (T)(beta * row[2]);
-        a->row_weight[q] = l->w[i];
+        a->row_weight[q] = pgi_line_w(l, i);
     }
     if (l->uniform) return;
     a->table = (pgi_row<T> *)table_at;
@@ -2014,7 +2109,7 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
         table[i].lower = (T)(beta * row[0]);
         table[i].upper = (T)(beta * row[1]);
         table[i].reaction = (T)(beta * row[2]);
-        weight[i] = l->w[i];
+        weight[i] = pgi_line_w(l, i);
     }
 }
 
@@ -7030,8 +7125,10 @@ static double pgi_line_variation(const pgi_line *l)
         const double coupling = (-row[0] - row[1]) * (!l->periodic && !l->node && (i == 0 || i == l->n - 1) ? 2 : 1);
         if (coupling < least) least = coupling;
         if (coupling > most) most = coupling;
-        if (i > 0) jump = fmax(jump, fmax(l->w[i] / l->w[i - 1], l->w[i - 1] / l->w[i]));
-        if (i > 1) jump = fmax(jump, fmax(l->k[i] / l->k[i - 1], l->k[i - 1] / l->k[i]));
+        if (i > 0)
+            jump = fmax(jump, fmax(pgi_line_w(l, i) / pgi_line_w(l, i - 1), pgi_line_w(l, i - 1) / pgi_line_w(l, i)));
+        if (i > 1)
+            jump = fmax(jump, fmax(pgi_line_k(l, i) / pgi_line_k(l, i - 1), pgi_line_k(l, i - 1) / pgi_line_k(l, i)));
     }
     return most > 0 && least > 0 ? fmax(sqrt(most / least), jump / 5) : 1;
 }
@@ -7232,6 +7329,17 @@ template <class T> static void pgi_measure_windows(pgi_transfer<T> *t, const pgi
     }
 }
 
+// The weights of a line on the host.
+template <class T> static pgi_axis<T> pgi_weights_of(const pgi_line *l)
+{
+    pgi_axis<T> axis;
+    memset(&axis, 0, sizeof axis);
+    axis.n = l->n;
+    axis.weight = l->own.w;
+    for (int q = 0; q < 3; q++) axis.row_weight[q] = pgi_line_w(l, q == 0 ? 0 : q == 1 ? l->n > 2 : l->n - 1);
+    return axis;
+}
+
 // The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
 // unless stretching is strong.
 template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
@@ -7240,11 +7348,7 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
     pgi_transfer<T> on_host = *t;
     on_host.place = host_fraction ? host_place : t->place;
     on_host.fraction = host_fraction ? host_fraction : t->fraction;
-    pgi_axis<T> fine, coarse;
-    memset(&fine, 0, sizeof fine);
-    coarse = fine;
-    fine.weight = f->w;
-    coarse.weight = c->w;
+    const pgi_axis<T> fine = pgi_weights_of<T>(f), coarse = pgi_weights_of<T>(c);
     pgi_measure_windows(t, on_host, fine, coarse);
     int turned = 0;    // rows that begin before index 0 come last
     for (int pass = 0; pass < 2; pass++) {
@@ -7313,7 +7417,7 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
         const int i = t->cubic_rows == f->n || row < PGI_CUBIC_END ? row : f->n - t->cubic_rows + row;
         for (int faces = 0; faces < 2; faces++) {
             double weight[4];
-            pgi_cubic_weights(c, f->x[i], faces, (int *)host_index + 8 * row + 4 * !faces, weight);
+            pgi_cubic_weights(c, pgi_line_x(f, i), faces, (int *)host_index + 8 * row + 4 * !faces, weight);
             for (int q = 0; q < 4; q++) ((T *)host_weight)[8 * row + 4 * !faces + q] = (T)weight[q];
         }
     }
@@ -7351,8 +7455,8 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
         const double *const rows = pgi_line_eigen(l, beta, (double *)value, h->work);
         for (int mode = 0; mode < n; mode++)
             for (int i = 0; i < n; i++) {
-                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * sqrt(l->w[i]));
-                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / sqrt(l->w[i]));
+                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * sqrt(pgi_line_w(l, i)));
+                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / sqrt(pgi_line_w(l, i)));
             }
     }
 }
@@ -8616,7 +8720,9 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     double top = 0;
     const auto weight = [&](int i) {
         const int end = i == 0 ? 0 : i == n - 1 ? 1 : -1;
-        return !known ? l->w[i] : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5 : 1;
+        return !known                                                                      ? pgi_line_w(l, i)
+               : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5
+                                                                                           : 1;
     };
     memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
@@ -8672,12 +8778,12 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             if (!host) continue;
             pgi_axis_fill(&d->lines.rows, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
                           weights_at);
-            d->lines.norm = d->lines.volume = 0;
-            for (int i = 0; i < n; i++) {
+            d->lines.norm = 0;
+            d->lines.volume = pgi_line_volume(line[a]);
+            for (int i = 0; i < n; i = pgi_line_next(line[a], i)) {
                 double row[4];
                 pgi_line_row(line[a], i, row);
                 d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
-                d->lines.volume += line[a]->w[i];
             }
         }
         if (!pgi_is_transformed(s, a)) continue;
@@ -10368,8 +10474,7 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         e->periodic = along->periodic;
         e->singular = pgi_line_singular(along);
         e->scale = 1;
-        e->volume = 0;
-        for (int i = 0; i < n; i++) e->volume += along->w[i];
+        e->volume = pgi_line_volume(along);
         e->lambda[a] = zeros_at;
         pgi_axis_fill(&e->rows, along, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
         for (int q = 0; q < 3; q++) {
@@ -10546,7 +10651,7 @@ static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
         const double first = d->beta * pgi_line_eigenvalue(line[a], 0),
                      second = d->beta * pgi_line_eigenvalue(line[a], 1);
         double row[4], inside = 0, all = 0;
-        for (int i = 0; i < line[a]->n; i++) {
+        for (int i = 0; i < line[a]->n; i = pgi_line_next(line[a], i)) {
             pgi_line_row(line[a], i, row);
             all = fmax(all, d->beta * row[3]);
             if ((i > 0 && i < line[a]->n - 1) || line[a]->n < 3) inside = fmax(inside, d->beta * row[3]);
@@ -11668,7 +11773,7 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     const double largest = pgi_largest(d->flags), smallest = 1 / largest;
     for (int a = 0; a < 3; a++) {
-        for (int i = 0; i < line[a]->n && !line[a]->absent; i++) {
+        for (int i = 0; i < line[a]->n && !line[a]->absent; i = pgi_line_next(line[a], i)) {
             double row[4];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[3];
@@ -11680,7 +11785,6 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
                     "%g in %s: rescale the lengths",
                     axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
             }
-            if (line[a]->uniform && i == 1 && line[a]->n > 3) i = line[a]->n - 2;
         }
     }
     return PG_OK;
@@ -11818,9 +11922,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     s->volume = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *line = lines->line[0][a];
-        double length = 0;
-        for (int i = 0; i < line->n; i++) length += line->w[i];
-        s->host.volume = s->volume *= length;
+        s->host.volume = s->volume *= pgi_line_volume(line);
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
     s->spectrum = pgi_find_spectrum(d, lines->line[0]);
@@ -12100,11 +12202,33 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
     return PG_OK;
 }
 
-// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it.
-static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
+// PG_DIRECT takes one array for both u and f: every step reads what it needs of a column before it writes there.
+static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
+{
+    const int64_t count[3] = {s->desc.n[1], s->desc.n[2], s->desc.batch};
+    if (checked)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                          "u and f overlap (both are %p), so that no f is left to check a residual with; set "
+                          "stop.rtol to PG_NONE, or give f memory of its own",
+                          u);
+    for (int a = 0; a < 3; a++)
+        if (count[a] > 1 && s->desc.stride_u[a] != s->desc.stride_f[a])
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                              "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make "
+                              "them equal",
+                              u, a, (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
+    return pgi_check_array(s, "u", u, s->error);
+}
+
+// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it. checked: the call reads
+// f when u is written.
+static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, int checked)
 {
     const size_t element = pgi_element(s->desc.flags);
-    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    if (u && u == f && s->is_direct && !s->mixed)
+        PGI_TRY(pgi_check_same(s, u, checked));
+    else
+        PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
@@ -12146,7 +12270,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 {
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, stop.rtol > 0 || stop.atol > 0));
 #if PGI_GPU
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
@@ -12231,7 +12355,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 
 static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
 {
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
@@ -12273,7 +12397,7 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
 
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, 1));
     if (!s->multigrid)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",

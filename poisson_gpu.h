@@ -366,7 +366,8 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 
 /* Solve A u = f.
-   u        start (unless PG_GUESS_ZERO) and result     f    right-hand side, only read; must not overlap u
+   u        start (unless PG_GUESS_ZERO) and result     f    right-hand side, only read; must not overlap u. But
+            PG_DIRECT (not PG_MIXED) without a tolerance (rtol = PG_NONE) also solves in place: u == f, with equal strides
    stop     NULL: defaults
    GPU with device arrays and no monitor: asynchronous on the stream, legal under capture. Otherwise returns when done. */
 PG_API pg_status pg_solve(pg_solver *solver, void *u, const void *f, const pg_stop *stop);

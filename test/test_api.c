@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200112L
 #include "common.h"
 #include <limits.h>
+#include <time.h>
 
 enum { NX = 6, NY = 5, NZ = 4, POINTS = NX * NY * NZ };
 
@@ -992,6 +993,26 @@ static void last_error_is_empty_after_success(void **state)
     pg_destroy(solver);
 }
 
+/* To ask for the size of a long uniform axis, or to create a solver that needs no workspace, takes next to no time. */
+static void long_uniform_axes_are_described_at_once(void **state)
+{
+    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_FMG, PG_MIXED, PG_DIRECT};
+    const char *const ends[] = {"DD", "NR", "PP"};
+    pg_desc desc = {0};
+    desc.backend = backend_or_skip(state);
+    for (int q = 0; q < 7 * 3; q++) {
+        size_t bytes;
+        if (desc.backend == PG_CUDA && flags[q / 3] == PG_DIRECT) continue;    /* what cuFFT plans takes its time */
+        const clock_t begin = clock();
+        desc.n[0] = 1 << 28, desc.h[0] = 1, desc.flags = flags[q / 3];
+        set_ends(&desc, 0, ends[q % 3]);
+        OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        if (desc.backend == PG_CPU && (desc.flags & (PG_RBGS | PG_SOR))) pg_destroy(create(&desc));
+        const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+        if (seconds > 0.2) fail_msg("%g s: %s", seconds, describe(&desc));
+    }
+}
+
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
 
 static void every_code_has_its_text(void **state)
@@ -1064,6 +1085,7 @@ int main(void)
         ON_BOTH(query_tells_every_default),
         ON_BOTH(query_tells_one_flag_of_each_group),
         ON_BOTH(sor_picks_youngs_omega),
+        ON_BOTH(long_uniform_axes_are_described_at_once),
         ON_BOTH(auto_tells_why_it_takes_the_cpu),
         ON_BOTH(last_error_is_empty_after_success),
         ON_CUDA(a_device_that_cannot_be_asked_is_an_error),
