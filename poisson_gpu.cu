@@ -101,6 +101,7 @@ enum {
     PGI_WINDOW = 10,           // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
     PGI_CUBIC_END = 4,         // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
+    PGI_FLOOR = 1,              // times the round-off of D u: the floor of the residual, see pgi_floor_of
     PGI_W_VISITS = 32,          // a W-cycle visits no level more often: semi-coarsening can take 90 levels
     PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
@@ -174,6 +175,7 @@ template <class T> struct pgi_modes {
 };
 
 struct pgi_state;
+enum { PGI_RECENT = 5 };    // checks that report.factor is the average of, and one
 
 // The operator of a level as kernels see it.
 template <class T> struct pgi_box {
@@ -217,9 +219,15 @@ struct pgi_state {
     } face[6];
     unsigned face_mask;    // bit q: face q has data that are not 0
     pg_stop stop;
-    int window;              // checks without progress that mean stagnation
-    double epsilon, unit;    // unit round-off of u and f; norm of 1
+    int window;              // checks without progress that mean stagnation near the floor; growth, that it diverges
+    int to_round_off;        // the default tolerance: the floor will do, where that is higher
+    int may_grow;            // sweeps whose residual rises before it falls
+    int at_once;             // a method whose first answer is as good as round-off allows once its residual is
+    double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
+    double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A
+    double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
+    double underflow;        // what is left of the residual where u has no smaller numbers
     double volume;           // sum of the weights
 
     double mean;             // to be removed from f
@@ -230,9 +238,20 @@ struct pgi_state {
     int problem;             // of a batch
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
-    int resonant;       // PG_DIRECT met an eigenvalue that is 0 to round-off
-    double sums[4];     // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
-    unsigned ticket;    // blocks of a reduction that are done
+    double floor;    // what round-off leaves of the residual: an estimate from u, before that a bound from f
+    double hidden,
+        rate;              // what the residual would be without round-off, by the rate at which it fell above the floor
+    int seek, measured;    // whether the next check shall estimate it; whether one has
+    int settled;           // the floor does not fall with what a wrong guess had too much of
+    struct {
+        double norm;
+        int iterations;
+    } recent[PGI_RECENT];    // checks, the last one first
+    int resonant;            // PG_DIRECT met an eigenvalue that is 0 to round-off
+    double unit_of_sums;     // a power of two: reductions take each value times it, so that squares are numbers
+    double sums[4];          // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
+    double magnitude[4];     // the same of D u
+    unsigned ticket;         // blocks of a reduction that are done
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
@@ -271,6 +290,7 @@ static inline pgi_omega pgi_evenly(double omega)
 struct pgi_level {
     int n[3];
     int64_t points;
+    int64_t team;                          // CPU: threads of a loop at most; the same on all levels
     int coarsened[3];                      // axes that the next level halves
     pgi_omega omega[2];                    // of the red-black smoother, before the correction and after it
     double jacobi[PGI_MAX_SWEEPS];         // weights of the sweeps of a Jacobi or Chebyshev smoother, before
@@ -308,7 +328,7 @@ enum pgi_control_step {
 };
 
 struct pgi_spectrum {
-    double smallest, next, diagonal;
+    double smallest, next, diagonal, largest_diagonal;
 };
 
 // ---- of >>direct ----
@@ -401,7 +421,7 @@ struct pg_solver {
     pgi_state host;           // its copy on the host
     double volume;            // sum of the weights
     double lowest;            // see pgi_state
-    pgi_spectrum spectrum;    // PG_SOR
+    pgi_spectrum spectrum;    // see pgi_find_spectrum
     int choose_omega;         // PG_SOR: omega follows alpha
     pgi_direct direct;
     int is_direct;
@@ -409,6 +429,7 @@ struct pg_solver {
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
+    int to_round_off;    // the tolerance is the default
     pgi_grid iterate;    // where u of the finest level is between the halves of a cycle
     int (*monitor)(void *, const pg_report *);
     void *monitor_user;
@@ -445,8 +466,10 @@ struct pgi_ops {
     void (*red_black)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed);
     void (*residual)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_grid r);
     void (*apply)(pg_solver *, const pgi_level *, pgi_grid u, pgi_grid v);
-    // state.sums; of PGI_RESIDUAL at least what pgi_norm_of needs for the norm that the solve asks for
-    void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs);
+    // state.sums; of PGI_RESIDUAL at least what pgi_norm_of needs for the norm that the solve asks for. again: once
+    // more where squares of the values left the range of numbers, of the values times another power of two
+    void (*reduce)(pg_solver *, const pgi_level *, int source, int partner, pgi_grid x, pgi_grid y, pgi_rhs, int again);
+    void (*magnitude)(pg_solver *, const pgi_level *, pgi_grid u);    // state.magnitude, where state.seek asks for it
     void (*restrict_full)(pg_solver *, const pgi_level *fine, pgi_grid r, const pgi_level *coarse, pgi_grid f,
                           int average);
     void (*restrict_faces)(pg_solver *, const pgi_level *fine, const pgi_level *coarse);
@@ -576,6 +599,13 @@ static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_r
     return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
 }
 
+// A point of D u
+template <class T> static PGI_HD inline double pgi_magnitude_point(const pgi_box<T> &b, T u, int i, int j, int k)
+{
+    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+    return ((double)pgi_diagonal(pgi_reaction((T)0, x, y, z), x, y, z) + fabs(b.state->alpha)) * (double)u;
+}
+
 template <class T> static PGI_HD inline T pgi_relaxed(T u, T residual, T inverse_diagonal, T omega)
 {
     return u + residual * (omega * inverse_diagonal);
@@ -640,9 +670,18 @@ static PGI_HD inline T pgi_rhs_point(const pgi_box<T> &b, const pgi_rhs &rhs, T 
     return f - mean + (touched ? pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k) : (T)0);
 }
 
-static PGI_HD inline double pgi_max_nan(double a, double b)    // keeps a NaN
+// The larger one of two numbers that are not negative; keeps a NaN. Their bits are in the same order, with NaN at the
+// end, and mean that to compilers with -ffast-math too, which take comparisons to know no NaN.
+static PGI_HD inline double pgi_max_nan(double a, double b)
 {
+#ifdef __CUDA_ARCH__
     return b > a || b != b ? b : a;
+#else
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return y > x ? b : a;
+#endif
 }
 
 static PGI_HD inline void pgi_accumulate(double sums[4], double w, double x, double y)
@@ -993,7 +1032,19 @@ static PGI_HD inline double pgi_norm_of(const double sums[4], int kind)
     }
 }
 
-static PGI_HD inline int pgi_finite(double x) { return x - x == 0; }
+// By the bits of the number, out of the sight of compilers that -ffast-math lets assume it finite.
+static PGI_HD inline int pgi_finite(double x)
+{
+#ifdef __CUDA_ARCH__
+    return x - x == 0;
+#else
+    const volatile double hidden = x;
+    const double seen = hidden;
+    uint64_t bits;
+    memcpy(&bits, &seen, sizeof bits);
+    return (bits >> 52 & 0x7ff) != 0x7ff;
+#endif
+}
 
 static PGI_HD inline double pgi_power_of_two_near(double x)    // 1/x, but for the mantissa
 {
@@ -1009,37 +1060,145 @@ static PGI_HD inline void pgi_finish(pgi_state *st, int outcome)
     st->go = 0;
 }
 
-// A residual norm has come in: record it and decide.
-static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
+// What to multiply the unit of a reduction with when its sums of squares have left the range of numbers, or the part of
+// it in which terms are not lost; else 1. (BLAS nrm2 scales for the same reason.) With f32 they never do.
+static PGI_HD inline double pgi_rescale(const pgi_state *st)
 {
-    const pg_stop &stop = st->stop;
+    const double safe = 1e260, up = 0x1p600;
+    const int kind = st->stop.norm;
+    if (kind == PG_NORM_MAX || st->epsilon > DBL_EPSILON) return 1;
+    const double sum = st->sums[kind == PG_NORM_L2 ? 0 : kind == PG_NORM_L2_PLAIN ? 1 : 2];
+    if (!pgi_finite(sum) || sum > safe) return st->unit_of_sums > 1 / up ? 1 / up : 1;
+    return sum < 1 / safe && st->unit_of_sums < up ? up : 1;
+}
+
+static PGI_HD inline double pgi_measured_norm(const pgi_state *st, const double sums[4])
+{
+    return pgi_norm_of(sums, st->stop.norm) / st->unit_of_sums;
+}
+
+// What subtracting the mean of f leaves of it.
+static PGI_HD inline double pgi_mean_noise(const pgi_state *st)
+{
+    return 8 * st->epsilon * fabs(st->removed) * st->unit;
+}
+
+// What round-off leaves of the residual: u has up to half a unit in its last place too much or too little, so the
+// residual has up to eps ||D u||. Of 4000 random problems cycles left 0.15 to 0.35 of that, the smallest ones all of
+// it; PG_DIRECT, where each value has gone through sums along all of a line, 0.1 to 10 times, SOR up to 6 times. A mean
+// that was removed has rounded f.
+static PGI_HD inline double pgi_floor_of(const pgi_state *st, double magnitude)
+{
+    return pgi_mean_noise(st) + st->epsilon * (st->spread * magnitude + st->rhs_norm);
+}
+
+// Takes the estimate of the floor that belongs to this check, and decides whether the next one needs one: only where
+// the floor can matter, for u is read once more for it.
+static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
+{
+    const double magnitude = pgi_measured_norm(st, st->magnitude);
+    if (!st->measured) st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
+    if (st->seek && pgi_finite(magnitude)) {
+        const double before = st->floor;
+        st->floor = pgi_floor_of(st, magnitude);
+        if (st->measured && st->floor > before / 2) st->settled = 1;
+        st->measured = 1;
+    }
+    st->seek = st->measured ? st->last <= 1000 * st->floor : st->rhs_norm == 0 || st->floor > asked / 4;
+}
+
+static PGI_HD inline void pgi_record(pgi_state *st, double norm)
+{
     if (st->history_count < PG_HISTORY) st->history[st->history_count] = norm;
     if (st->history_count++ == 0) st->first = st->best = norm;
     st->last = norm;
+    for (int q = PGI_RECENT - 1; q > 0; q--) st->recent[q] = st->recent[q - 1];
+    st->recent[0].norm = norm;
+    st->recent[0].iterations = st->iterations;
     if (norm < st->best * st->progress) {
         st->best = norm;
         st->since_best = 0;
     } else if (st->history_count > 1) {
         st->since_best++;
     }
-    const double reference = stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
-    const double noise = 8 * st->epsilon * fabs(st->removed) * st->unit;    // what subtracting the mean leaves behind
-    const double target = fmax(noise, fmax(stop.atol, stop.rtol > 0 ? stop.rtol * reference : 0));
+}
+
+// Whether the residual grows for good. Sweeps may let it rise for as many as the grid is wide.
+static PGI_HD inline int pgi_grows(const pgi_state *st)
+{
+    const double most = fmax(st->first, st->rhs_norm);
+    if (st->last > 1e8 * most) return 1;
+    return !st->may_grow && st->since_best >= 10 && st->last > 10 * st->best && st->last > 1000 * st->floor;
+}
+
+// What is below the floor is seen no more: a smooth error of a percent can be there, where cycles began at 0. Takes the
+// residual without round-off to fall on as it did above the floor.
+static PGI_HD inline void pgi_judge_hidden(pgi_state *st)
+{
+    if (st->history_count == 1) {
+        st->hidden = st->last, st->rate = 1;
+        return;
+    }
+    const int steps = st->recent[0].iterations - st->recent[1].iterations, seen = !st->measured || st->last > st->floor;
+    if (seen || st->rate == 1) {
+        const double most = st->window < 50 ? 0.5 : 1;    // cycles, sweeps
+        st->rate = fmin(pow(st->last / st->recent[1].norm, 1.0 / (steps > 0 ? steps : 1)), most);
+    }
+    st->hidden = seen ? st->last : fmin(st->last, st->hidden * pow(st->rate, steps));
+}
+
+// Whether round-off keeps the residual above the tolerance: at the floor at once, near it when nothing has come of some
+// more checks.
+static PGI_HD inline int pgi_stagnates(const pgi_state *st)
+{
+    if (st->history_count < 2) return 0;
+    if (st->window == 0) return 1;    // PG_DIRECT has no second try
+    if (st->measured && st->last <= st->floor) return st->settled && !st->to_round_off;
+    if (st->last <= st->underflow) return 1;
+    return st->measured && st->since_best >= st->window && st->best <= 50 * st->floor;
+}
+
+// Whether the default tolerance holds to round-off.
+static PGI_HD inline int pgi_is_at_floor(const pgi_state *st, double asked)
+{
+    return st->to_round_off && st->measured && st->settled && st->last <= st->floor &&
+           (st->at_once || st->hidden <= asked);
+}
+
+// The residual that the caller's tolerances ask for.
+static PGI_HD inline double pgi_asked(const pgi_state *st)
+{
+    const double reference = st->stop.relative_to_first || st->rhs_norm == 0 ? st->first : st->rhs_norm;
+    const double noise = st->rhs_norm == 0 ? pgi_mean_noise(st) : 0;
+    return fmax(noise, fmax(st->stop.atol, st->stop.rtol > 0 ? st->stop.rtol * reference : 0));
+}
+
+// A residual norm has come in: record it and decide.
+static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
+{
+    const pg_stop &stop = st->stop;
+    pgi_record(st, norm);
+    const double asked = pgi_asked(st);
+    pgi_judge_floor(st, asked);
+    pgi_judge_hidden(st);
+    const double blind = st->epsilon > DBL_EPSILON ? 0 : 1e-130 / st->unit_of_sums;    // less may have been lost
     st->go = 1;
     st->next_check = st->iterations + stop.check;
     if (st->next_check < stop.min_iter) st->next_check = stop.min_iter;
     if (st->next_check > stop.max_iter) st->next_check = stop.max_iter;
     st->inner = st->next_check - st->iterations;
+    const int lost = norm < blind && asked < blind && st->unit_of_sums < 0x1p600;
+    if (lost) st->unit_of_sums *= 0x1p600;    // the next check will tell
     if (!pgi_finite(norm))
         pgi_finish(st, PG_NOT_A_NUMBER);
-    else if (norm <= target && st->iterations >= stop.min_iter)
+    else if ((norm <= asked || pgi_is_at_floor(st, asked)) && !lost && st->iterations >= stop.min_iter)
         pgi_finish(st, PG_CONVERGED);
-    else if (norm > 1e8 * fmax(st->first, st->rhs_norm))
+    else if (pgi_grows(st))
         pgi_finish(st, PG_DIVERGED);
+    else if (pgi_stagnates(st) && st->iterations >= stop.min_iter)
+        pgi_finish(st, PG_STAGNATED);
     else if (st->iterations >= stop.max_iter)
         pgi_finish(st, PG_MAX_ITER);
-    else if (st->since_best >= st->window && st->iterations >= stop.min_iter)
-        pgi_finish(st, PG_STAGNATED);
 }
 
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
@@ -1052,8 +1211,8 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window, problem;
-    double progress, epsilon, unit;
+    int window, to_round_off, may_grow, at_once, problem;
+    double progress, epsilon, unit, gain, spread, underflow;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -1072,53 +1231,66 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     }
     st->stop = c.stop;
     st->window = c.window;
+    st->to_round_off = c.to_round_off;
+    st->may_grow = c.may_grow;
+    st->at_once = c.at_once;
     st->progress = c.progress;
     st->epsilon = c.epsilon;
     st->unit = c.unit;
+    st->gain = c.gain;
+    st->spread = c.spread;
+    st->underflow = c.underflow;
     st->problem = c.problem;
     st->mean = 0;
+    st->unit_of_sums = 1;
 }
 
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
+    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK) st->end_ns = now;    // for a monitor
     switch (step) {
     case PGI_BEGIN:
         st->start_ns = now;
         st->mean = st->removed = st->shift = 0;
         st->scale = 1;
-        st->valid = st->go = 1;
+        st->valid = 1;
+        st->go = st->stop.max_iter > 0;
         if (!argument) st->resonant = 0;
         st->outcome = PG_COMPLETED;
         st->iterations = st->since_best = st->history_count = 0;
         st->next_check = st->inner = st->stop.max_iter;
-        st->rhs_norm = st->first = st->last = st->best = NAN;
+        st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
+        st->seek = st->measured = st->settled = 0;
+        st->unit_of_sums = 1;
         break;
     case PGI_SET_MEAN:
         st->rhs_mean = st->sums[0] / st->volume;
         if (st->alpha == 0) st->mean = st->removed = st->rhs_mean;
         break;
     case PGI_SET_RHS:
-        st->rhs_norm = pgi_norm_of(st->sums, st->stop.norm);
-        st->scale = pgi_power_of_two_near(st->sums[3]);
-        if (st->sums[3] <= 8 * st->epsilon * fabs(st->removed)) st->rhs_norm = 0;    // all of f was its mean
+        st->rhs_norm = pgi_measured_norm(st, st->sums);
+        st->scale = pgi_power_of_two_near(st->sums[3] / st->unit_of_sums);
+        if (st->sums[3] / st->unit_of_sums <= 8 * st->epsilon * fabs(st->removed))
+            st->rhs_norm = 0;    // all of f was its mean
         if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
             st->valid = st->inner = 0;
             pgi_finish(st, PG_NOT_A_NUMBER);
         }
         break;
-    case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(pgi_norm_of(st->sums, st->stop.norm) / st->unit); break;
+    case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(pgi_measured_norm(st, st->sums) / st->unit); break;
     case PGI_ZERO_GUESS:
+        st->settled = st->rhs_norm > 0;
         if (st->valid) pgi_judge(st, st->rhs_norm);
         break;
     case PGI_CHECK_FIRST:
         if (!st->valid) break;
-        st->scale = pgi_power_of_two_near(pgi_norm_of(st->sums, st->stop.norm) / st->unit);
-        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        st->scale = pgi_power_of_two_near(pgi_measured_norm(st, st->sums) / st->unit);
+        pgi_judge(st, pgi_measured_norm(st, st->sums));
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
     case PGI_CHECK:
-        pgi_judge(st, pgi_norm_of(st->sums, st->stop.norm));
+        pgi_judge(st, pgi_measured_norm(st, st->sums));
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_COUNT:
@@ -1130,14 +1302,14 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (step == PGI_LAST) st->end_ns = now;
         break;
     case PGI_SET_SHIFT:
-        st->shift = st->alpha == 0 ? st->sums[0] / st->volume : 0;
+        st->shift = st->alpha == 0 ? st->sums[0] / (st->volume * st->unit_of_sums) : 0;
         if (pgi_finite(st->shift)) break;
         st->shift = 0;    // NaN or Inf in u: leave it alone
         st->valid = st->inner = 0;
         pgi_finish(st, PG_NOT_A_NUMBER);
         break;
     case PGI_SET_LIFT:    // from u's mean to the one that it must have; argument 1: FMG is to solve for the rest of f
-        st->shift = st->sums[0] / st->volume - st->rhs_mean / st->own_alpha;
+        st->shift = st->sums[0] / (st->volume * st->unit_of_sums) - st->rhs_mean / st->own_alpha;
         if (!pgi_finite(st->shift)) st->shift = 0;
         if (argument) st->mean = st->rhs_mean;
         break;
@@ -1186,12 +1358,7 @@ static PGI_HD inline void pgi_keep_worst(pgi_state *worst, const pgi_state *st, 
 // end with a u + b du/dn = g at distance d from the last unknown, the flux into it is k (g - a u) / (a d + b):
 // Dirichlet is a = 1, b = 0, Neumann a = 0, b = 1, node-centred Neumann and Robin have d = 0. So there is one formula
 // for every kind.
-struct pgi_line {
-    int n, m;    // unknowns, intervals
-    int node, periodic, uniform, absent;
-    int merged;    // two Neumann or Robin end nodes have become one unknown in the middle
-    double h;      // spacing of a uniform line
-    double end_a[2], end_b[2];
+struct pgi_line_tables {
     double *edge;     // m+1 interval ends
     double *x;        // n positions
     double *bound;    // n+1 ends of the control lengths
@@ -1199,70 +1366,147 @@ struct pgi_line {
     double *gap;      // n+1 distances
     double *k;        // n+1 conductances
 };
+struct pgi_line {
+    int n, m;    // unknowns, intervals
+    int node, periodic, uniform, absent;
+    int merged;    // two Neumann or Robin end nodes have become one unknown in the middle
+    double h;      // spacing of a uniform line
+    double end;    // of it: the last interval's, from 0
+    double end_a[2], end_b[2];
+    pgi_line_tables own;    // NULL on uniform lines, which may be long: ask pgi_line_x and the like
+};
 
 static void pgi_line_free(pgi_line *l)
 {
-    free(l->edge);
-    free(l->x);
-    free(l->bound);
-    free(l->w);
-    free(l->gap);
-    free(l->k);
+    free(l->own.edge);
+    free(l->own.x);
+    free(l->own.bound);
+    free(l->own.w);
+    free(l->own.gap);
+    free(l->own.k);
     memset(l, 0, sizeof *l);
 }
 
 static int pgi_line_reserve(pgi_line *l)
 {
     const size_t points = (size_t)l->n + 2, edges = (size_t)l->m + 2;
-    l->edge = (double *)malloc(edges * sizeof(double));
-    l->x = (double *)malloc(points * sizeof(double));
-    l->bound = (double *)malloc(points * sizeof(double));
-    l->w = (double *)malloc(points * sizeof(double));
-    l->gap = (double *)malloc(points * sizeof(double));
-    l->k = (double *)malloc(points * sizeof(double));
-    return l->edge && l->x && l->bound && l->w && l->gap && l->k;
+    pgi_line_tables *own = &l->own;
+    own->edge = (double *)malloc(edges * sizeof(double));
+    own->x = (double *)malloc(points * sizeof(double));
+    own->bound = (double *)malloc(points * sizeof(double));
+    own->w = (double *)malloc(points * sizeof(double));
+    own->gap = (double *)malloc(points * sizeof(double));
+    own->k = (double *)malloc(points * sizeof(double));
+    return own->edge && own->x && own->bound && own->w && own->gap && own->k;
 }
 
 static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
 
-// Positions, bounds, gaps and (unit metric) weights from the edges. Uniform lines are written from h, so that equal
-// numbers are equal in every bit.
+// The entries of a line's tables. Those of uniform lines are worked out from h, so that equal numbers are equal in
+// every bit.
+static double pgi_line_edge(const pgi_line *l, int q)
+{
+    if (l->own.edge) return l->own.edge[q];
+    return q < l->m ? q * l->h : l->end;
+}
+static double pgi_line_x(const pgi_line *l, int i)
+{
+    if (l->own.x) return l->own.x[i];
+    if (l->merged) return l->end / 2;
+    return l->node ? pgi_line_edge(l, i + pgi_is_dirichlet(l, 0)) : (i + 0.5) * l->h;
+}
+static double pgi_line_gap(const pgi_line *l, int i)
+{
+    if (l->own.gap) return l->own.gap[i];
+    if (l->merged) return 0;
+    if (l->periodic || (i > 0 && i < l->n)) return l->h;
+    return !l->node ? l->h / 2 : pgi_is_dirichlet(l, i > 0) ? l->h : 0;
+}
+static double pgi_line_bound(const pgi_line *l, int i)
+{
+    if (l->own.bound) return l->own.bound[i];
+    if (!l->node || l->merged) return pgi_line_edge(l, i);
+    const double below = i > 0 ? pgi_line_x(l, i - 1) : l->periodic ? pgi_line_x(l, l->n - 1) - l->end : 0;
+    const double above = i < l->n ? pgi_line_x(l, i) : l->periodic ? pgi_line_x(l, 0) + l->end : l->end;
+    return (below + above) / 2;
+}
+static double pgi_line_w(const pgi_line *l, int i)
+{
+    if (l->own.w) return l->own.w[i];
+    if (l->merged) return l->end;
+    return l->node ? (pgi_line_gap(l, i) + pgi_line_gap(l, i + 1)) / 2 : l->h;
+}
+static double pgi_line_k(const pgi_line *l, int i) { return l->own.k ? l->own.k[i] : 1; }
+
+// The sum of the weights.
+static double pgi_line_volume(const pgi_line *l)
+{
+    if (l->uniform && l->n > 2) return pgi_line_w(l, 0) + (l->n - 2) * pgi_line_w(l, 1) + pgi_line_w(l, l->n - 1);
+    double sum = 0;
+    for (int i = 0; i < l->n; i++) sum += pgi_line_w(l, i);
+    return sum;
+}
+
+// For loops over the rows of a line: the next one that may differ from row i. Inside, those of a uniform line do not.
+static int pgi_line_next(const pgi_line *l, int i) { return l->uniform && i == 1 && l->n > 3 ? l->n - 1 : i + 1; }
+
+// The distance between unknowns i - 1 and i, or to the end beside one. Edges are subtracted before anything is rounded,
+// so that spacings are as exact as they are given, far from the origin too.
+static double pgi_gap_of_edges(const pgi_line *l, int i)
+{
+    const double *const e = l->own.edge;
+    if (l->node) {
+        const int shift = pgi_is_dirichlet(l, 0), q = l->periodic && i == 0 ? l->m : i + shift;
+        return q > 0 && q <= l->m ? e[q] - e[q - 1] : 0;
+    }
+    const int low = i > 0 ? i : l->periodic ? l->m : 0, high = i < l->n ? i : l->periodic ? 0 : l->n;
+    const double below = low > 0 ? e[low] - e[low - 1] : 0, above = high < l->n ? e[high + 1] - e[high] : 0;
+    return (below + above) / 2;
+}
+
+// Positions, bounds, gaps and (unit metric) weights from the edges.
 static void pgi_line_place(pgi_line *l)
 {
+    const pgi_line_tables own = l->own;
     const int n = l->n, shift = l->node && pgi_is_dirichlet(l, 0);
-    const double lo = l->edge[0], hi = l->edge[l->m], period = hi - lo;
+    const double lo = own.edge[0], hi = own.edge[l->m], period = hi - lo;
     for (int i = 0; i < n; i++) {
         if (l->merged)
-            l->x[i] = (lo + hi) / 2;
-        else if (l->node)
-            l->x[i] = l->edge[i + shift];
+            own.x[i] = (lo + hi) / 2;
         else
-            l->x[i] = l->uniform ? lo + (i + 0.5) * l->h : (l->edge[i] + l->edge[i + 1]) / 2;
+            own.x[i] = l->node ? own.edge[i + shift] : (own.edge[i] + own.edge[i + 1]) / 2;
     }
     for (int i = 0; i <= n; i++) {
-        const double below = i > 0 ? l->x[i - 1] : l->periodic ? l->x[n - 1] - period : lo;
-        const double above = i < n ? l->x[i] : l->periodic ? l->x[0] + period : hi;
-        const int at_end = !l->periodic && (i == 0 || i == n);
-        if (l->merged)
-            l->gap[i] = 0;
-        else if (l->uniform && at_end && !l->node)
-            l->gap[i] = l->h / 2;
-        else if (l->uniform && at_end)
-            l->gap[i] = pgi_is_dirichlet(l, i > 0) ? l->h : 0;
-        else
-            l->gap[i] = l->uniform ? l->h : above - below;
-        if (!l->node || l->merged)
-            l->bound[i] = l->edge[i];
-        else
-            l->bound[i] = (below + above) / 2;
-        l->k[i] = 1;
+        const double below = i > 0 ? own.x[i - 1] : l->periodic ? own.x[n - 1] - period : lo;
+        const double above = i < n ? own.x[i] : l->periodic ? own.x[0] + period : hi;
+        own.gap[i] = l->merged ? 0 : pgi_gap_of_edges(l, i);
+        own.bound[i] = !l->node || l->merged ? own.edge[i] : (below + above) / 2;
+        own.k[i] = 1;
     }
-    for (int i = 0; i < n; i++) {
-        if (!l->uniform || l->merged)
-            l->w[i] = l->bound[i + 1] - l->bound[i];
-        else
-            l->w[i] = l->node ? (l->gap[i] + l->gap[i + 1]) / 2 : l->h;
+    for (int i = 0; i < n; i++)
+        own.w[i] = l->node && !l->merged ? (own.gap[i] + own.gap[i + 1]) / 2 : own.bound[i + 1] - own.bound[i];
+}
+
+// The same of a line that is evenly spaced, though its metric is not constant.
+static void pgi_line_place_evenly(pgi_line *l)
+{
+    const pgi_line_tables own = l->own;
+    pgi_line even = *l;
+    memset(&even.own, 0, sizeof even.own);
+    for (int q = 0; q <= l->m; q++) own.edge[q] = pgi_line_edge(&even, q);
+    for (int i = 0; i <= l->n; i++) {
+        own.gap[i] = pgi_line_gap(&even, i);
+        own.bound[i] = pgi_line_bound(&even, i);
+        own.k[i] = 1;
     }
+    for (int i = 0; i < l->n; i++) own.x[i] = pgi_line_x(&even, i), own.w[i] = pgi_line_w(&even, i);
+}
+
+// What is subtracted from coordinates: nothing, unless it leaves every bit of their differences (P. H. Sterbenz 1974).
+static double pgi_origin(double lo, double hi)
+{
+    if (lo > 0 && hi <= 2 * lo) return lo;
+    return hi < 0 && lo >= 2 * hi ? hi : 0;
 }
 
 // The finest line. Fields of the descriptor are valid.
@@ -1289,14 +1533,18 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
         l->m = 1;
         l->merged = 1;
     }
+    l->end = l->m * l->h;
+    if (l->uniform) return 1;
     if (!pgi_line_reserve(l)) return 0;
-    for (int q = 0; q <= l->m; q++) l->edge[q] = coord && !l->merged ? coord[q] : q * l->h;
-    const int uniform = l->uniform;
-    l->uniform = !coord;    // evenly spaced positions even where the metric is not constant
-    pgi_line_place(l);
-    l->uniform = uniform;
-    for (int i = 0; i < l->n && weight; i++) l->w[i] *= weight[i];
-    for (int i = 0; i <= l->n && conductance; i++) l->k[i] = conductance[i];
+    if (coord) {
+        const double origin = pgi_origin(coord[0], coord[l->m]);
+        for (int q = 0; q <= l->m; q++) l->own.edge[q] = coord[q] - origin;
+        pgi_line_place(l);
+    } else {
+        pgi_line_place_evenly(l);
+    }
+    for (int i = 0; i < l->n && weight; i++) l->own.w[i] *= weight[i];
+    for (int i = 0; i <= l->n && conductance; i++) l->own.k[i] = conductance[i];
     return 1;
 }
 
@@ -1317,13 +1565,13 @@ static void pgi_coarse_size(const pgi_line *f, int *n, int *m)
     }
 }
 
-// Largest q with table[q] <= x, or -1.
-static int pgi_search(const double *table, int count, double x)
+// Largest q with table(l, q) <= x, or -1.
+static int pgi_search(double (*table)(const pgi_line *, int), const pgi_line *l, int count, double x)
 {
     int lo = -1, hi = count;
     while (hi - lo > 1) {
         const int mid = lo + (hi - lo) / 2;
-        if (table[mid] <= x)
+        if (table(l, mid) <= x)
             lo = mid;
         else
             hi = mid;
@@ -1334,34 +1582,151 @@ static int pgi_search(const double *table, int count, double x)
 // Metric weight of the control lengths of f within [lo, hi] (periodic images included).
 static double pgi_weight_between(const pgi_line *f, double lo, double hi)
 {
-    const double period = f->edge[f->m] - f->edge[0];
+    const double period = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0);
     double sum = 0;
     for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
         const double a = lo - image * period, b = hi - image * period;
-        int i = pgi_search(f->bound, f->n + 1, a);
-        for (i = i < 0 ? 0 : i; i < f->n && f->bound[i] < b; i++) {
-            const double part = fmin(b, f->bound[i + 1]) - fmax(a, f->bound[i]);
-            if (part > 0) sum += f->w[i] * (part / (f->bound[i + 1] - f->bound[i]));
+        int i = pgi_search(pgi_line_bound, f, f->n + 1, a);
+        for (i = i < 0 ? 0 : i; i < f->n && pgi_line_bound(f, i) < b; i++) {
+            const double part = fmin(b, pgi_line_bound(f, i + 1)) - fmax(a, pgi_line_bound(f, i));
+            if (part > 0) sum += pgi_line_w(f, i) * (part / (pgi_line_bound(f, i + 1) - pgi_line_bound(f, i)));
         }
     }
     return sum;
 }
 
-// Resistance: the integral of dx/k over [lo, hi], k constant between unknowns.
+// Resistance: the integral of dx/k over [lo, hi], k constant between unknowns, and between an end and the unknown next
+// to it.
 static double pgi_resistance_between(const pgi_line *f, double lo, double hi)
 {
-    const double period = f->edge[f->m] - f->edge[0];
+    const double period = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0);
     double sum = 0;
     for (int image = f->periodic ? -1 : 0; image <= (f->periodic ? 1 : 0); image++) {
         const double a = lo - image * period, b = hi - image * period;
-        int i = pgi_search(f->x, f->n, a);    // gap i+1 begins at x[i]
-        for (i = i < 0 ? 0 : i; i < f->n && f->x[i] < b; i++) {
-            const double end = i + 1 < f->n ? f->x[i + 1] : f->periodic ? f->x[0] + period : f->x[i];
-            const double part = fmin(b, end) - fmax(a, f->x[i]);
-            if (part > 0) sum += part / f->k[i + 1];
+        for (int i = pgi_search(pgi_line_x, f, f->n, a); i < f->n; i++) {    // gap i + 1 lies above x[i]
+            const double begin = i >= 0 ? pgi_line_x(f, i) : f->periodic ? pgi_line_x(f, 0) : pgi_line_edge(f, 0);
+            const double end = i + 1 < f->n  ? pgi_line_x(f, i + 1)
+                               : f->periodic ? pgi_line_x(f, 0) + period
+                                             : pgi_line_edge(f, f->m);
+            if (begin >= b) break;
+            const double part = fmin(b, end) - fmax(a, begin);
+            if (part > 0 && pgi_line_k(f, i + 1) > 0) sum += part / pgi_line_k(f, i + 1);
         }
     }
     return sum;
+}
+
+// u at x over u at the unknown of c next to the end, where the flux through that end is the same at both and the
+// boundary data are 0: the share of the resistance that lies between x and what u is 0 behind. 1 where nothing flows.
+static double pgi_share_at_end(const pgi_line *f, const pgi_line *c, int end, double x)
+{
+    const double k = pgi_line_k(f, end ? f->n : 0), wall = pgi_line_edge(f, end ? f->m : 0),
+                 at = pgi_line_x(c, end ? c->n - 1 : 0);
+    if (k == 0 || f->end_a[end] == 0) return 1;
+    const double beyond = f->end_b[end] / (f->end_a[end] * k);
+    const double near = end ? pgi_resistance_between(f, x, wall) : pgi_resistance_between(f, wall, x);
+    const double all = end ? pgi_resistance_between(f, at, wall) : pgi_resistance_between(f, wall, at);
+    return beyond + all > 0 ? (beyond + near) / (beyond + all) : 1;
+}
+
+// What multiplies (g - a u) in the row at an end; 0 where the end is closed or periodic.
+static double pgi_end_coupling(const pgi_line *l, int end)
+{
+    if (l->periodic) return 0;
+    const int i = end ? l->n - 1 : 0, q = end ? l->n : 0;
+    if (pgi_line_k(l, q) == 0) return 0;
+    return pgi_line_k(l, q) / (pgi_line_w(l, i) * (l->end_a[end] * pgi_line_gap(l, q) + l->end_b[end]));
+}
+
+// The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
+static double pgi_end_factor(const pgi_line *c, int end)
+{
+    if (pgi_end_coupling(c, end) == 0) return 1;
+    return c->end_b[end] / (c->end_a[end] * pgi_line_gap(c, end ? c->n : 0) + c->end_b[end]);
+}
+
+// Coarse unknown at or below fine unknown i and the fraction of the way to the next: what pgi_locate computes on even
+// lines. The way is measured as resistance, so that interpolation keeps the flux: a jump of k between two fine points
+// is where the interpolant bends.
+static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
+{
+    const double x = pgi_line_x(f, i), period = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0);
+    const int j = pgi_search(pgi_line_x, c, c->n, x);
+    *place = j;
+    if (c->periodic || (j >= 0 && j < c->n - 1)) {
+        const double below = j < 0 ? pgi_line_x(c, c->n - 1) - period : pgi_line_x(c, j);
+        const double above = j < c->n - 1 ? pgi_line_x(c, j + 1) : pgi_line_x(c, 0) + period;
+        *fraction = pgi_resistance_between(f, below, x) / pgi_resistance_between(f, below, above);
+        return;
+    }
+    const int end = j >= 0;
+    const double share = pgi_share_at_end(f, c, end, x), wall = pgi_end_factor(c, end);
+    const double way = c->node ? share : wall < 1 ? (share - wall) / (1 - wall) : 1;    // from the wall: 0, 1: unknown
+    *fraction = end ? (c->node ? 1 - way : (1 - way) / 2) : (c->node ? way : (way + 1) / 2);
+}
+
+// Of a cell that the metric fills unevenly, the unknown stands for the centre of its weight: beside a jump, that is in
+// the part that dominates.
+static void pgi_line_centre(const pgi_line *f, pgi_line *c)
+{
+    for (int j = 0; j < c->n; j++) {
+        const double lo = pgi_line_bound(c, j), hi = pgi_line_bound(c, j + 1);
+        double weight = 0, moment = 0;
+        int i = pgi_search(pgi_line_bound, f, f->n + 1, lo);
+        for (i = i < 0 ? 0 : i; i < f->n && pgi_line_bound(f, i) < hi; i++) {
+            const double a = fmax(lo, pgi_line_bound(f, i)), b = fmin(hi, pgi_line_bound(f, i + 1));
+            if (b <= a) continue;
+            const double part = pgi_line_w(f, i) * ((b - a) / (pgi_line_bound(f, i + 1) - pgi_line_bound(f, i)));
+            weight += part;
+            moment += part * ((a + b) / 2 - lo);
+        }
+        c->own.x[j] = lo + moment / weight;
+    }
+    for (int j = 0; j <= c->n; j++) {
+        const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
+        const double below = j > 0         ? pgi_line_x(c, j - 1)
+                             : c->periodic ? pgi_line_x(c, c->n - 1) - period
+                                           : pgi_line_edge(c, 0);
+        const double above = j < c->n      ? pgi_line_x(c, j)
+                             : c->periodic ? pgi_line_x(c, 0) + period
+                                           : pgi_line_edge(c, c->m);
+        c->own.gap[j] = above - below;
+    }
+}
+
+// Conductances of a coarse line: resistances add up, from the wall to the first unknown too. A Robin end keeps what
+// lies behind its wall.
+static void pgi_line_conduct(const pgi_line *f, pgi_line *c)
+{
+    const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
+    for (int i = 0; i <= c->n; i++) {
+        const double below = i > 0         ? pgi_line_x(c, i - 1)
+                             : c->periodic ? pgi_line_x(c, c->n - 1) - period
+                                           : pgi_line_edge(c, 0);
+        const double above = i < c->n      ? pgi_line_x(c, i)
+                             : c->periodic ? pgi_line_x(c, 0) + period
+                                           : pgi_line_edge(c, c->m);
+        const int end = !c->periodic && (i == 0 || i == c->n);
+        if (end) c->own.k[i] = pgi_line_k(f, i ? f->n : 0);
+        if (end && (pgi_line_k(c, i) == 0 || pgi_line_gap(c, i) == 0)) continue;
+        c->own.k[i] = pgi_line_gap(c, i) / pgi_resistance_between(f, below, above);
+        if (end) c->end_b[i > 0] *= pgi_line_k(c, i) / pgi_line_k(f, i ? f->n : 0);
+    }
+}
+
+// Control lengths of a coarse line: what a cell covers; on nodes what prolongation gives to each, so that restriction,
+// its adjoint, keeps constants.
+static void pgi_line_weigh(const pgi_line *f, pgi_line *c)
+{
+    for (int i = 0; i < c->n; i++)
+        c->own.w[i] = c->node && !c->merged ? 0 : pgi_weight_between(f, pgi_line_bound(c, i), pgi_line_bound(c, i + 1));
+    for (int i = 0; i < f->n && c->node && !c->merged; i++) {
+        int j;
+        double s;
+        pgi_line_locate(f, c, i, &j, &s);
+        if (j >= 0 || c->periodic) c->own.w[(j + c->n) % c->n] += (1 - s) * pgi_line_w(f, i);
+        if (j + 1 < c->n || c->periodic) c->own.w[(j + 1) % c->n] += s * pgi_line_w(f, i);
+    }
 }
 
 static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
@@ -1374,35 +1739,21 @@ static int pgi_line_coarsen(const pgi_line *f, pgi_line *c)
     c->merged = f->node && !f->periodic && f->m == 1 && f->n == 2;
     c->h = f->h * f->m / c->m;
     for (int e = 0; e < 2; e++) c->end_a[e] = f->end_a[e], c->end_b[e] = f->end_b[e];
+    c->end = f->end;
+    if (f->uniform) return 1;
     if (!pgi_line_reserve(c)) return 0;
     for (int q = 0; q <= c->m; q++) {
         const int64_t at = (int64_t)q * f->m, i = at / c->m, rest = at % c->m;
-        c->edge[q] = f->edge[i];
-        if (f->uniform)
-            c->edge[q] = f->edge[0] + q * c->h;
-        else if (rest)
-            c->edge[q] += (f->edge[i + 1] - f->edge[i]) * ((double)rest / c->m);
+        c->own.edge[q] = pgi_line_edge(f, i);
+        if (rest) c->own.edge[q] += (pgi_line_edge(f, i + 1) - pgi_line_edge(f, i)) * ((double)rest / c->m);
     }
-    c->edge[c->m] = f->edge[f->m];
+    c->own.edge[c->m] = pgi_line_edge(f, f->m);
     pgi_line_place(c);
     if (f->uniform) return 1;
-    c->k[0] = f->k[0];
-    c->k[c->n] = f->k[f->n];
-    for (int i = 0; i < c->n; i++) c->w[i] = pgi_weight_between(f, c->bound[i], c->bound[i + 1]);
-    for (int i = c->periodic ? 0 : 1; i < (c->periodic ? c->n + 1 : c->n); i++) {
-        const double right = i < c->n ? c->x[i] : c->x[0] + (c->edge[c->m] - c->edge[0]);
-        c->k[i] = c->gap[i] / pgi_resistance_between(f, right - c->gap[i], right);
-    }
+    if (!c->node) pgi_line_centre(f, c);
+    pgi_line_conduct(f, c);
+    pgi_line_weigh(f, c);
     return 1;
-}
-
-// What multiplies (g - a u) in the row at an end; 0 where the end is closed or periodic.
-static double pgi_end_coupling(const pgi_line *l, int end)
-{
-    if (l->periodic) return 0;
-    const int i = end ? l->n - 1 : 0, q = end ? l->n : 0;
-    if (l->k[q] == 0) return 0;
-    return l->k[q] / (l->w[i] * (l->end_a[end] * l->gap[q] + l->end_b[end]));
 }
 
 // Row i of -(1/w) d/dx (k d/dx), without beta: lower, upper, reaction, diagonal.
@@ -1411,8 +1762,8 @@ static void pgi_line_row(const pgi_line *l, int i, double row[4])
     row[0] = row[1] = row[2] = row[3] = 0;
     if (l->absent || (l->periodic && l->n == 1)) return;
     const int open_below = i > 0 || l->periodic, open_above = i < l->n - 1 || l->periodic;
-    if (open_below) row[0] = -l->k[i] / (l->w[i] * l->gap[i]);
-    if (open_above) row[1] = -l->k[i + 1] / (l->w[i] * l->gap[i + 1]);
+    if (open_below) row[0] = -pgi_line_k(l, i) / (pgi_line_w(l, i) * pgi_line_gap(l, i));
+    if (open_above) row[1] = -pgi_line_k(l, i + 1) / (pgi_line_w(l, i) * pgi_line_gap(l, i + 1));
     if (i == 0) row[2] += pgi_end_coupling(l, 0) * l->end_a[0];
     if (i == l->n - 1) row[2] += pgi_end_coupling(l, 1) * l->end_a[1];
     row[3] = row[2] - row[0] - row[1];
@@ -1424,8 +1775,13 @@ static int pgi_line_equal(const pgi_line *a, const pgi_line *b)
     if (a->n != b->n || a->periodic != b->periodic || a->absent != b->absent) return 0;
     for (int e = 0; e < 2; e++)
         if (a->end_a[e] != b->end_a[e] || a->end_b[e] != b->end_b[e]) return 0;
-    const size_t points = (size_t)a->n * sizeof(double), ends = points + sizeof(double);
-    return !memcmp(a->w, b->w, points) && !memcmp(a->gap, b->gap, ends) && !memcmp(a->k, b->k, ends);
+    if (a->uniform && b->uniform)
+        return (a->node == b->node || a->periodic) && a->merged == b->merged && a->h == b->h && a->end == b->end;
+    for (int i = 0; i <= a->n; i++)
+        if (pgi_line_gap(a, i) != pgi_line_gap(b, i) || pgi_line_k(a, i) != pgi_line_k(b, i) ||
+            (i < a->n && pgi_line_w(a, i) != pgi_line_w(b, i)))
+            return 0;
+    return 1;
 }
 
 // Is the constant function in the null space of this axis?
@@ -1439,10 +1795,14 @@ static int pgi_line_singular(const pgi_line *l)
 static double pgi_line_strength(const pgi_line *l)
 {
     double sample[65];
-    const int gaps = l->n - 1, count = gaps < 65 ? gaps : 65;
+    const int gaps = l->periodic ? l->n : l->n - 1, count = gaps < 65 ? gaps : 65;
     for (int q = 0; q < count; q++) {
         const int i = 1 + (int)((int64_t)q * (gaps - 1) / (count > 1 ? count - 1 : 1));
-        const double rate = l->k[i] / l->gap[i] * (1 / l->w[i - 1] + 1 / l->w[i]);
+        double coupling = pgi_line_k(l, i) / pgi_line_gap(l, i);
+        if (l->periodic && l->n == 2)
+            coupling = pgi_line_k(l, 1) / pgi_line_gap(l, 1) +
+                       pgi_line_k(l, 2) / pgi_line_gap(l, 2);    // both gaps part the same two
+        const double rate = coupling * (1 / pgi_line_w(l, i - 1) + 1 / pgi_line_w(l, i < l->n ? i : 0));
         int p = q;
         for (; p > 0 && sample[p - 1] > rate; p--) sample[p] = sample[p - 1];
         sample[p] = rate;
@@ -1450,42 +1810,13 @@ static double pgi_line_strength(const pgi_line *l)
     return sample[count / 2];
 }
 
-// The value on an end's face over that of the nearest coarse unknown, for a correction (homogeneous data).
-static double pgi_end_factor(const pgi_line *c, int end)
-{
-    if (pgi_end_coupling(c, end) == 0) return 1;
-    return c->end_b[end] / (c->end_a[end] * c->gap[end ? c->n : 0] + c->end_b[end]);
-}
-
-// Coarse unknown at or below each fine one and the fraction of the way to the next: what pgi_locate computes on even
-// lines.
-static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *place, double *fraction)
-{
-    const double x = f->x[i], period = f->edge[f->m] - f->edge[0];
-    const int j = pgi_search(c->x, c->n, x);
-    *place = j;
-    if (j >= 0 && j < c->n - 1) {
-        *fraction = (x - c->x[j]) / (c->x[j + 1] - c->x[j]);
-    } else if (c->periodic) {
-        const double below = j < 0 ? c->x[c->n - 1] - period : c->x[j];
-        const double above = j < 0 ? c->x[0] : c->x[0] + period;
-        *fraction = (x - below) / (above - below);
-    } else if (j < 0) {
-        const double s = (x - c->edge[0]) / (c->x[0] - c->edge[0]);
-        *fraction = c->node ? s : (s + 1) / 2;
-    } else {
-        const double s = c->edge[c->m] > c->x[j] ? (x - c->x[j]) / (c->edge[c->m] - c->x[j]) : 0;
-        *fraction = c->node ? s : s / 2;
-    }
-}
-
 // Weights of the polynomial through up to four conditions, evaluated at x: values at coarse points, or a face condition
 // a p + b dp/dn = g. Points that do not exist get weight 0.
 static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[4], double weight[4])
 {
     const int nc = c->n;
-    const double period = c->edge[c->m] - c->edge[0];
-    const int j = pgi_search(c->x, nc, x);
+    const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
+    const int j = pgi_search(pgi_line_x, c, nc, x);
     const int lowest = c->periodic ? j - 1 : faces ? -1 : 0;
     const int available = nc + (c->periodic || !faces ? 0 : 2);
     const int size = available < 4 ? available : 4;
@@ -1504,15 +1835,15 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
         double value = 1, slope = 0, y;
         if (p >= 0 && p < nc) {
             index[q] = p;
-            y = c->x[p];
+            y = pgi_line_x(c, p);
         } else if (c->periodic) {
             const int wrap = p < 0 ? -1 : 1;
             index[q] = p - wrap * nc;
-            y = c->x[p - wrap * nc] + wrap * period;
+            y = pgi_line_x(c, p - wrap * nc) + wrap * period;
         } else {
-            const int end = p >= nc, closed = c->k[end ? nc : 0] == 0;
+            const int end = p >= nc, closed = pgi_line_k(c, end ? nc : 0) == 0;
             index[q] = -1 - end;
-            y = c->edge[end ? c->m : 0];
+            y = pgi_line_edge(c, end ? c->m : 0);
             value = closed ? 0 : c->end_a[end];
             slope = (closed ? 1 : c->end_b[end]) * (end ? 1 : -1);
         }
@@ -1542,7 +1873,7 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
     for (int q = 0; q < size; q++) {
         weight[q] = m[q][4] / m[q][q];
         const int p = start + q;
-        if (!c->periodic && (p < 0 || p >= nc) && c->k[p >= nc ? nc : 0] == 0) weight[q] = 0;
+        if (!c->periodic && (p < 0 || p >= nc) && pgi_line_k(c, p >= nc ? nc : 0) == 0) weight[q] = 0;
     }
 }
 
@@ -1631,8 +1962,8 @@ static void pgi_make_constant(const pgi_line *l, int mode, double *lambda, doubl
 {
     const int n = l->n;
     double volume = 0;
-    for (int i = 0; i < n; i++) volume += l->w[i];
-    for (int i = 0; i < n; i++) work[i] = sqrt(l->w[i] / volume);
+    for (int i = 0; i < n; i++) volume += pgi_line_w(l, i);
+    for (int i = 0; i < n; i++) work[i] = sqrt(pgi_line_w(l, i) / volume);
     for (int a = 0; a < n; a++) {
         double *const row = rows + a * n, share = 0;
         for (int i = 0; i < n; i++) share += row[i] * work[i];
@@ -1659,14 +1990,14 @@ static const double *pgi_line_eigen(const pgi_line *l, double beta, double *lamb
         pgi_line_row(l, i, row);
         const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
         s[i * n + i] += unit * row[3];
-        s[i * n + below] += unit * row[0] * sqrt(l->w[i] / l->w[below]);
-        s[i * n + above] += unit * row[1] * sqrt(l->w[i] / l->w[above]);
+        s[i * n + below] += unit * row[0] * sqrt(pgi_line_w(l, i) / pgi_line_w(l, below));
+        s[i * n + above] += unit * row[1] * sqrt(pgi_line_w(l, i) / pgi_line_w(l, above));
     }
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++) s[i * n + j] = s[j * n + i] = (s[i * n + j] + s[j * n + i]) / 2;
     pgi_tridiagonalise(n, s, q, d, e, w);
     pgi_diagonalise(n, d, e, q);
-    for (int i = 0; i < n; i++) w[i] = 1 / sqrt(l->w[i]);
+    for (int i = 0; i < n; i++) w[i] = 1 / sqrt(pgi_line_w(l, i));
     int smallest = 0;
     for (int a = 0; a < n; a++) {
         const double *const mode = q + a * n;
@@ -1676,7 +2007,8 @@ static const double *pgi_line_eigen(const pgi_line *l, double beta, double *lamb
             const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
             const double here = mode[i] * w[i], down = here - mode[below] * w[below],
                          up = here - mode[above] * w[above];
-            lambda[a] += beta * l->w[i] * (row[2] * here * here - (row[0] * down * down + row[1] * up * up) / 2);
+            lambda[a] +=
+                beta * pgi_line_w(l, i) * (row[2] * here * here - (row[0] * down * down + row[1] * up * up) / 2);
         }
         if (lambda[a] < lambda[smallest]) smallest = a;
     }
@@ -1700,6 +2032,29 @@ static int pgi_line_count_below(const pgi_line *l, double x)
     return count;
 }
 
+// The same two of a long uniform line that is open: inside, an eigenvector is sin(i theta + delta) from the low end and
+// sin(j theta + epsilon) from the high one, its eigenvalue 4 sin^2(theta/2) / h^2; the rows at the ends give delta and
+// epsilon, and where both agree, (n - 1) theta + delta + epsilon is a multiple of pi. It grows with theta.
+static double pgi_uniform_eigenvalue(const pgi_line *l, int which)
+{
+    const double pi = 3.14159265358979323846;
+    double first[4], inside[4], last[4], lo = 0, hi = (which + 1) * pi / (l->n - 1), value = 0;
+    pgi_line_row(l, 0, first);
+    pgi_line_row(l, 1, inside);
+    pgi_line_row(l, l->n - 1, last);
+    for (int step = 0; step < 60; step++) {
+        const double theta = (lo + hi) / 2, half = sin(theta / 2), rise = 2 * half * half;
+        value = -2 * inside[0] * rise;
+        const double delta = atan2(sin(theta), (value - first[2]) / first[1] + rise);
+        const double epsilon = atan2(sin(theta), (value - last[2]) / last[0] + rise);
+        if ((l->n - 1) * theta + delta + epsilon > (which + 1) * pi)
+            hi = theta;
+        else
+            lo = theta;
+    }
+    return value;
+}
+
 // Smallest eigenvalue of a line, or the smallest but the zero one (which = 1). Periodic: a lower estimate by a uniform
 // line of the same length, for which it is exact.
 static double pgi_line_eigenvalue(const pgi_line *l, int which)
@@ -1707,17 +2062,18 @@ static double pgi_line_eigenvalue(const pgi_line *l, int which)
     if (which >= l->n) return DBL_MAX;
     if (l->absent || (which == 0 && pgi_line_singular(l))) return 0;
     double top = 0, k = DBL_MAX, density = 0;
-    for (int i = 0; i < l->n; i++) {
+    for (int i = 0; i < l->n; i = pgi_line_next(l, i)) {
         double row[4];
         pgi_line_row(l, i, row);
         top = fmax(top, 2 * row[3]);
-        k = fmin(k, l->k[i]);
-        density = fmax(density, l->w[i] / (l->bound[i + 1] - l->bound[i]));
+        k = fmin(k, pgi_line_k(l, i));
+        density = fmax(density, pgi_line_w(l, i) / (pgi_line_bound(l, i + 1) - pgi_line_bound(l, i)));
     }
     if (l->periodic) {
-        const double s = sin(3.14159265358979323846 / l->n) * l->n / (l->edge[l->m] - l->edge[0]);
+        const double s = sin(3.14159265358979323846 / l->n) * l->n / (pgi_line_edge(l, l->m) - pgi_line_edge(l, 0));
         return 4 * s * s * k / density;
     }
+    if (l->uniform && l->n > 64) return pgi_uniform_eigenvalue(l, which);
     double lo = 0, hi = top;
     for (int step = 0; step < 100 && hi - lo > 1e-10 * hi; step++) {
         const double mid = lo > 0 ? (lo + hi) / 2 : hi / 16 > top * 1e-18 ? hi / 16 : hi / 2;
@@ -1743,7 +2099,7 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
         a->row[q].lower = (T)(beta * row[0]);
         a->row[q].upper = (T)(beta * row[1]);
         a->row[q].reaction = (T)(beta * row[2]);
-        a->row_weight[q] = l->w[i];
+        a->row_weight[q] = pgi_line_w(l, i);
     }
     if (l->uniform) return;
     a->table = (pgi_row<T> *)table_at;
@@ -1754,7 +2110,7 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
         table[i].lower = (T)(beta * row[0]);
         table[i].upper = (T)(beta * row[1]);
         table[i].reaction = (T)(beta * row[2]);
-        weight[i] = l->w[i];
+        weight[i] = pgi_line_w(l, i);
     }
 }
 
@@ -1805,7 +2161,7 @@ static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_gri
 {
     const pgi_grid r = pgi_other_grid(l, u);
     s->ops->residual(s, l, u, rhs, r);
-    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
+    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     s->ops->restrict_full(s, l, r, coarse, coarse->f, 0);
 }
 
@@ -1820,14 +2176,23 @@ static uint64_t pgi_cpu_now()
         .count();
 }
 
-// Pieces of a sweep, one a thread.
-static int pgi_cpu_slabs(int64_t points, int planes)
+// Threads of a loop over so many points. Each costs time where it waits for a core that others use, so none has fewer
+// than PGI_SERIAL points of the finest level; but all teams of a solver that are larger than one are equal, since
+// OpenMP libraries end the threads that a smaller team leaves out.
+static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
-    int threads = 1;
 #ifdef _OPENMP
-    if (points > PGI_SERIAL) threads = omp_get_max_threads();
+    const int most = omp_get_max_threads();
+    if (points > PGI_SERIAL) return l->team < most ? (int)l->team : most;
 #endif
-    (void)points;
+    (void)l, (void)points;
+    return 1;
+}
+
+// Pieces of a sweep, one a thread.
+static int pgi_cpu_slabs(const pgi_level *l, int planes)
+{
+    const int threads = pgi_cpu_threads(l, l->points);
     return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
 }
 
@@ -1920,7 +2285,7 @@ static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
     T *v = pgi_data<T>(out);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++)
         pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny),
                                      (int)(row / ny), 0, nx);
@@ -1945,8 +2310,8 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int ny = l->n[1] - b.axis[1].seam, planes = l->n[2] - b.axis[2].seam, second = 1 - first;
-    const int slabs = pgi_cpu_slabs(l->points, planes);
-    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
+    const int slabs = pgi_cpu_slabs(l, planes);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int k = lo; k < hi; k++) {
@@ -1956,7 +2321,7 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
             }
         }
     }
-    PGI_OMP(omp parallel for schedule(static) if (slabs > 1))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
         const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
         for (int j = 0; j < ny; j++) {
@@ -2006,7 +2371,7 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
@@ -2028,7 +2393,7 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
     const T *u = pgi_data<T>(gu);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
         const int j = (int)(row % ny), k = (int)(row / ny);
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
@@ -2037,15 +2402,17 @@ template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pg
 }
 
 template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid gx,
-                                              pgi_grid gy, pgi_rhs rhs)
+                                              pgi_grid gy, pgi_rhs rhs, int again)
 {
+    const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
+    if (again && factor == 1) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int nx = l->n[0], ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = pgi_mean_of<T>(rhs, b.state);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
@@ -2055,8 +2422,9 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
             const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
             const int face_row = pgi_cpu_face_row(b, rhs, j, k);
             const auto add = [&](int i, T v) {
-                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), (double)v,
-                               partner == PGI_SELF  ? (double)v
+                const double e = unit * (double)v;
+                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), e,
+                               partner == PGI_SELF  ? e
                                : partner == PGI_ONE ? 1.0
                                                     : (double)q[i]);
             };
@@ -2076,12 +2444,38 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     memcpy(s->state->sums, sums, sizeof sums);
 }
 
+template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    if (!s->state->seek) return;
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int nx = l->n[0], ny = l->n[1];
+    const int64_t rows = (int64_t)ny * l->n[2];
+    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const double unit = s->state->unit_of_sums;
+    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        double sums[4] = {0, 0, 0, 0};
+        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
+            const int j = (int)(row % ny), k = (int)(row / ny);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+            for (int i = 0; i < nx; i++) {
+                const double v = unit * pgi_magnitude_point(b, p[i], i, j, k);
+                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
+            }
+        }
+        memcpy(s->partials + 4 * chunk, sums, sizeof sums);
+    }
+    memset(s->state->magnitude, 0, sizeof s->state->magnitude);
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(s->state->magnitude, s->partials + 4 * chunk);
+}
+
 // Calls body(j, k) for every row.
 template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
     const int ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < rows; row++) body((int)(row % ny), (int)(row / ny));
 }
 
@@ -2209,7 +2603,7 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level 
     const pgi_interpolation<T> p =
         pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
                              fine->n[0], pgi_box_of(coarse, T()), v);
-    PGI_OMP(omp parallel for collapse(2) schedule(static) if (fine->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
             pgi_interpolate_column(p, t, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
@@ -2273,7 +2667,7 @@ template <class T> static void pgi_cpu_modes_product(const pgi_level *l, pgi_gri
     const int64_t step[3] = {1, t.sj, t.sk};
     const int n = l->n[axis], width = l->n[across], groups = (width + LINES - 1) / LINES, total = groups * l->n[over];
     if (n == 1) return;
-    PGI_OMP(omp parallel for schedule(static) if (l->points * n > 8 * PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * n / 8)))
     for (int group = 0; group < total; group++) {
         const int first = group % groups * LINES, count = width - first < LINES ? width - first : (int)LINES;
         T *const base = pgi_data<T>(t) + group / groups * step[over] + first * step[across];
@@ -2323,7 +2717,7 @@ static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu
 static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                     int with_norm)
 {
-    if (with_norm) pgi_cpu_reduce<double>(s, outer, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm) pgi_cpu_reduce<double>(s, outer, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     pgi_cpu_residual_to<double, float>(outer, u, rhs, r32, s->state->scale);
 }
 
@@ -2397,19 +2791,33 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *,
 template <class T> static void pgi_cpu_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
 
 #define PGI_OPS_TABLE(name, backend, T, flat)                                                                          \
-    static const pgi_ops name = {pgi_##backend##_control,           pgi_##backend##_loop,                              \
-                                 pgi_##backend##_fill_zero<T>,      pgi_##backend##_copy<T>,                           \
-                                 pgi_##backend##_subtract_shift<T>, pgi_##backend##_jacobi<T>,                         \
-                                 pgi_##backend##_red_black<T>,      pgi_##backend##_residual<T>,                       \
-                                 pgi_##backend##_apply<T>,          pgi_##backend##_reduce<T>,                         \
-                                 pgi_##backend##_restrict_full<T>,  pgi_##backend##_restrict_faces<T>,                 \
-                                 pgi_##backend##_prolong_add<T>,    pgi_##backend##_interpolate<T>,                    \
-                                 pgi_##backend##_solve_coarsest<T>, pgi_##backend##_relax<T>,                          \
-                                 pgi_##backend##_jacobi_sweeps<T>,  pgi_##backend##_restrict_residual<T>,              \
-                                 pgi_##backend##_relax_lines<T>,    pgi_##backend##_transform<T>,                      \
-                                 pgi_##backend##_eliminate<T>,      flat,                                              \
-                                 pgi_##backend##_relax_turns<T>,    pgi_##backend##_residual_narrow,                   \
-                                 pgi_##backend##_narrow_rhs,        pgi_##backend##_widen_add}
+    static const pgi_ops name = {pgi_##backend##_control,                                                              \
+                                 pgi_##backend##_loop,                                                                 \
+                                 pgi_##backend##_fill_zero<T>,                                                         \
+                                 pgi_##backend##_copy<T>,                                                              \
+                                 pgi_##backend##_subtract_shift<T>,                                                    \
+                                 pgi_##backend##_jacobi<T>,                                                            \
+                                 pgi_##backend##_red_black<T>,                                                         \
+                                 pgi_##backend##_residual<T>,                                                          \
+                                 pgi_##backend##_apply<T>,                                                             \
+                                 pgi_##backend##_reduce<T>,                                                            \
+                                 pgi_##backend##_magnitude<T>,                                                         \
+                                 pgi_##backend##_restrict_full<T>,                                                     \
+                                 pgi_##backend##_restrict_faces<T>,                                                    \
+                                 pgi_##backend##_prolong_add<T>,                                                       \
+                                 pgi_##backend##_interpolate<T>,                                                       \
+                                 pgi_##backend##_solve_coarsest<T>,                                                    \
+                                 pgi_##backend##_relax<T>,                                                             \
+                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
+                                 pgi_##backend##_restrict_residual<T>,                                                 \
+                                 pgi_##backend##_relax_lines<T>,                                                       \
+                                 pgi_##backend##_transform<T>,                                                         \
+                                 pgi_##backend##_eliminate<T>,                                                         \
+                                 flat,                                                                                 \
+                                 pgi_##backend##_relax_turns<T>,                                                       \
+                                 pgi_##backend##_residual_narrow,                                                      \
+                                 pgi_##backend##_narrow_rhs,                                                           \
+                                 pgi_##backend##_widen_add}
 
 PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
 PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
@@ -2748,8 +3156,8 @@ static __device__ inline void pgi_block_sums(double sums[4])
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
-// in a fixed order.
-static __device__ inline void pgi_finish_sums(double sums[4], double *partials, pgi_state *state)
+// in a fixed order. True for the thread that has written them.
+static __device__ inline bool pgi_finish_sums(double sums[4], double *partials, pgi_state *state, double result[4])
 {
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
@@ -2760,7 +3168,7 @@ static __device__ inline void pgi_finish_sums(double sums[4], double *partials, 
         last = atomicInc(&state->ticket, gridDim.x - 1) == gridDim.x - 1;    // wraps to 0 for the next reduction
     }
     __syncthreads();
-    if (!last) return;
+    if (!last) return false;
     __threadfence();
     for (int q = 0; q < 4; q++) sums[q] = 0;
     for (int p = thread; p < (int)gridDim.x; p += (int)(blockDim.x * blockDim.y)) {
@@ -2769,26 +3177,63 @@ static __device__ inline void pgi_finish_sums(double sums[4], double *partials, 
         pgi_combine(sums, other);
     }
     pgi_block_sums(sums);
-    if (thread == 0)
-        for (int q = 0; q < 4; q++) state->sums[q] = sums[q];
+    if (thread != 0) return false;
+    for (int q = 0; q < 4; q++) result[q] = sums[q];
+    return true;
+}
+
+// The unit of a reduction, and whether there is one to do. All blocks ask before the last one of them writes the sums.
+static __device__ inline bool pgi_begin_sums(const pgi_state *state, int again, double *unit)
+{
+    const double factor = again ? pgi_rescale(state) : 1;
+    *unit = state->unit_of_sums * factor;
+    return !again || factor != 1;
+}
+
+static __device__ inline void pgi_end_sums(double sums[4], double *partials, pgi_state *state, double unit)
+{
+    if (pgi_finish_sums(sums, partials, state, state->sums)) state->unit_of_sums = unit;
 }
 
 // Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
 template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h)
+    pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h,
+                               int again)
 {
     pgi_await();
-    double sums[4] = {0, 0, 0, 0};
+    double sums[4] = {0, 0, 0, 0}, unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
-            const double v = (double)(right - au);
+            const double v = unit * (double)(right - au);
             pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
         });
     }
-    pgi_finish_sums(sums, partials, state);
+    pgi_end_sums(sums, partials, state, unit);
+}
+
+// Computes state.magnitude, the sums of D u   Moves 1 word a point   Covers columns   Overlap: none
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_magnitude_kernel(pgi_box<T> b, pgi_grid gu, double *partials, pgi_state *state, pgi_shape h)
+{
+    pgi_await();
+    if (!state->seek) return;
+    const double unit = state->unit_of_sums;
+    double sums[4] = {0, 0, 0, 0};
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        const T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk;
+        for (int k = t.k0; k < t.k1; k++, u += gu.sk) {
+            const double v = unit * pgi_magnitude_point(b, pgi_load(u), t.i, t.j, k);
+            pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
+        }
+    }
+    pgi_finish_sums(sums, partials, state, state->magnitude);
 }
 
 template <int VALUE> struct pgi_constant {
@@ -2821,9 +3266,11 @@ static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, i
 // What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
 template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state)
+                      pgi_state *state, int again)
 {
     pgi_await();
+    double unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
     const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
@@ -2859,7 +3306,7 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
 #pragma unroll
             for (int q = 0; q < EACH; q++) {
                 const int i = begin + lane + 32 * q;
-                const double e = (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
+                const double e = unit * (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
                 const T size = v[q] < 0 ? -v[q] : v[q];
                 double w = 1;
                 if (decltype(weighted)::value)
@@ -2879,7 +3326,7 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
         sums[1] += part[1];
         sums[2] += inside * part[2];
     }
-    sums[3] = sums[1] == sums[1] ? (double)most : sums[1];    // NaN stays NaN
+    sums[3] = sums[1] == sums[1] ? unit * (double)most : sums[1];    // NaN stays NaN
     if (mask) {
         for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
              row += gridDim.x * (PGI_BLOCK / 32)) {
@@ -2890,12 +3337,12 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             for (int q = lane; q < count; q += 32) {
                 const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
-                const double e = (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
+                const double e = unit * (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
                 pgi_accumulate(sums, wyz * pgi_weight_of(ax, i), e, partner == PGI_ONE ? 1.0 : e);
             }
         }
     }
-    pgi_finish_sums(sums, partials, state);
+    pgi_end_sums(sums, partials, state, unit);
 }
 
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
@@ -3298,7 +3745,7 @@ static __device__ inline unsigned pgi_afresh(unsigned mask)
 static __device__ inline void pgi_finish_norm(double sum, double *partials, pgi_state *state)
 {
     double sums[4] = {sum, sum, sum, sum};
-    pgi_finish_sums(sums, partials, state);
+    pgi_finish_sums(sums, partials, state, state->sums);
 }
 
 // The norm of a residual that a solve asks for, summed up by threads that have two columns of ROWS rows of a plane.
@@ -3323,7 +3770,7 @@ template <class T, int ROWS> struct pgi_norm_sum {
         weighted = weighted && (kind == PG_NORM_L2 || kind == PG_NORM_L1);
         sum = before;
         own = mine | (mine == WHOLE - 1 ? (unsigned)WHOLE : 0u) | (weighted ? (unsigned)WEIGHTED : 0u);
-        if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted) own |= PLAIN;
+        if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted && b.state->unit_of_sums == 1) own |= PLAIN;
     }
     // What plane z has
     template <class X, class Y>
@@ -3345,7 +3792,7 @@ template <class T, int ROWS> struct pgi_norm_sum {
         } else {
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++) {
-                const double r = bits >> e & 1 ? fabs((double)residual[e / 2][e & 1]) : 0.0;
+                const double r = bits >> e & 1 ? fabs(b.state->unit_of_sums * (double)residual[e / 2][e & 1]) : 0.0;
                 if (kind == PG_NORM_MAX && !(r <= part) && part == part) part = r;    // NaN stays NaN
                 const double v = kind == PG_NORM_L1 ? r : r * r;
                 if (kind != PG_NORM_MAX)
@@ -5931,13 +6378,14 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
-                                               pgi_grid y, pgi_rhs rhs)
+                                               pgi_grid y, pgi_rhs rhs, int again)
 {
-    if (source == PGI_RESIDUAL) {    // partner: itself
-        if (pgi_cuda_residual_in_tiles<T, T, PGI_NORM>(s, l, x, rhs, 0, pgi_no_grid())) return;
+    if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
+    if (source == PGI_RESIDUAL) {                       // partner: itself
+        if (!again && pgi_cuda_residual_in_tiles<T, T, PGI_NORM>(s, l, x, rhs, 0, pgi_no_grid())) return;
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
         PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
-                         pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h);
+                         pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
         return;
     }
     const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
@@ -5947,14 +6395,21 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                         : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
                                           : pgi_reduce_kernel<T, PGI_FIELD, 0>;
     PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), 0,
-                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state);
+                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, again);
+}
+
+template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
+                     pgi_magnitude_kernel<T>, pgi_box_of(l, T()), u, s->partials, s->state, h);
 }
 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
     if (with_norm && pgi_cuda_residual_in_tiles<double, float, PGI_STORED_WITH_NORM>(s, l, u, rhs, 1, r32)) return;
-    if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (pgi_cuda_residual_in_tiles<double, float, PGI_STORED>(s, l, u, rhs, 1, r32)) return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
@@ -6462,7 +6917,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     if (with_norm && tiles &&
         (flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>)(s, l, u, rhs, coarse))
         return;
-    if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+    if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS;
         const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_MARCH, 1, team);
@@ -6660,18 +7115,23 @@ static void pgi_hierarchy_free(pgi_hierarchy *h)
 }
 
 // How much the spacing (or what a metric makes of it) varies along an axis: 1 where it is uniform. The rows at the ends
-// may differ by their boundary.
+// may differ by their boundary. Where k or w of neighbours differ by ten, coarse cells have a jump inside, with which
+// point relaxation falls by less than it should; that counts as 2.
 static double pgi_line_variation(const pgi_line *l)
 {
-    double least = DBL_MAX, most = 0;
+    double least = DBL_MAX, most = 0, jump = 1;
     for (int i = 0; i < l->n && l->n > 2 && !l->uniform; i++) {
         double row[4];
         pgi_line_row(l, i, row);
         const double coupling = (-row[0] - row[1]) * (!l->periodic && !l->node && (i == 0 || i == l->n - 1) ? 2 : 1);
         if (coupling < least) least = coupling;
         if (coupling > most) most = coupling;
+        if (i > 0)
+            jump = fmax(jump, fmax(pgi_line_w(l, i) / pgi_line_w(l, i - 1), pgi_line_w(l, i - 1) / pgi_line_w(l, i)));
+        if (i > 1)
+            jump = fmax(jump, fmax(pgi_line_k(l, i) / pgi_line_k(l, i - 1), pgi_line_k(l, i - 1) / pgi_line_k(l, i)));
     }
-    return most > 0 && least > 0 ? sqrt(most / least) : 1;
+    return most > 0 && least > 0 ? fmax(sqrt(most / least), jump / 5) : 1;
 }
 
 // The axis of line relaxation: the one that varies most, if the smoother is chosen so or if point relaxation would
@@ -6870,6 +7330,17 @@ template <class T> static void pgi_measure_windows(pgi_transfer<T> *t, const pgi
     }
 }
 
+// The weights of a line on the host.
+template <class T> static pgi_axis<T> pgi_weights_of(const pgi_line *l)
+{
+    pgi_axis<T> axis;
+    memset(&axis, 0, sizeof axis);
+    axis.n = l->n;
+    axis.weight = l->own.w;
+    for (int q = 0; q < 3; q++) axis.row_weight[q] = pgi_line_w(l, q == 0 ? 0 : q == 1 ? l->n > 2 : l->n - 1);
+    return axis;
+}
+
 // The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
 // unless stretching is strong.
 template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
@@ -6878,11 +7349,7 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
     pgi_transfer<T> on_host = *t;
     on_host.place = host_fraction ? host_place : t->place;
     on_host.fraction = host_fraction ? host_fraction : t->fraction;
-    pgi_axis<T> fine, coarse;
-    memset(&fine, 0, sizeof fine);
-    coarse = fine;
-    fine.weight = f->w;
-    coarse.weight = c->w;
+    const pgi_axis<T> fine = pgi_weights_of<T>(f), coarse = pgi_weights_of<T>(c);
     pgi_measure_windows(t, on_host, fine, coarse);
     int turned = 0;    // rows that begin before index 0 come last
     for (int pass = 0; pass < 2; pass++) {
@@ -6951,7 +7418,7 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
         const int i = t->cubic_rows == f->n || row < PGI_CUBIC_END ? row : f->n - t->cubic_rows + row;
         for (int faces = 0; faces < 2; faces++) {
             double weight[4];
-            pgi_cubic_weights(c, f->x[i], faces, (int *)host_index + 8 * row + 4 * !faces, weight);
+            pgi_cubic_weights(c, pgi_line_x(f, i), faces, (int *)host_index + 8 * row + 4 * !faces, weight);
             for (int q = 0; q < 4; q++) ((T *)host_weight)[8 * row + 4 * !faces + q] = (T)weight[q];
         }
     }
@@ -6989,8 +7456,8 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
         const double *const rows = pgi_line_eigen(l, beta, (double *)value, h->work);
         for (int mode = 0; mode < n; mode++)
             for (int i = 0; i < n; i++) {
-                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * sqrt(l->w[i]));
-                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / sqrt(l->w[i]));
+                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * sqrt(pgi_line_w(l, i)));
+                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / sqrt(pgi_line_w(l, i)));
             }
     }
 }
@@ -7000,6 +7467,17 @@ static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_a
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
 static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
 static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
+
+// See pgi_cpu_threads. The products of the exact solver are work for more threads than their points are.
+static int64_t pgi_team(const pg_solver *s)
+{
+    const pgi_level *last = &s->level[s->levels - 1];
+    int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
+    for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
+    const int64_t products = last->points * longest / 8;
+    if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
+    return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
+}
 
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
@@ -7099,6 +7577,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         s->outer.faces = outer_faces;
         memset(s->outer.plane, 0, sizeof s->outer.plane);
     }
+    for (int l = 0; l <= h->levels; l++) (l < h->levels ? &s->level[l] : &s->outer)->team = pgi_team(s);
     for (int l = 0; l <= h->levels && arena->mirror; l++) {
         const int outer = l == h->levels;
         pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
@@ -8242,7 +8721,9 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     double top = 0;
     const auto weight = [&](int i) {
         const int end = i == 0 ? 0 : i == n - 1 ? 1 : -1;
-        return !known ? l->w[i] : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5 : 1;
+        return !known                                                                      ? pgi_line_w(l, i)
+               : end >= 0 && n > 1 && l->node && !l->periodic && !pgi_is_dirichlet(l, end) ? 0.5
+                                                                                           : 1;
     };
     memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
@@ -8298,12 +8779,12 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             if (!host) continue;
             pgi_axis_fill(&d->lines.rows, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
                           weights_at);
-            d->lines.norm = d->lines.volume = 0;
-            for (int i = 0; i < n; i++) {
+            d->lines.norm = 0;
+            d->lines.volume = pgi_line_volume(line[a]);
+            for (int i = 0; i < n; i = pgi_line_next(line[a], i)) {
                 double row[4];
                 pgi_line_row(line[a], i, row);
                 d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
-                d->lines.volume += line[a]->w[i];
             }
         }
         if (!pgi_is_transformed(s, a)) continue;
@@ -8431,7 +8912,7 @@ template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_le
 {
     const pgi_direct *d = &s->direct;
     const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
-    PGI_OMP(omp parallel for schedule(static) if (l->points * s->together > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
             body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
@@ -9994,8 +10475,7 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         e->periodic = along->periodic;
         e->singular = pgi_line_singular(along);
         e->scale = 1;
-        e->volume = 0;
-        for (int i = 0; i < n; i++) e->volume += along->w[i];
+        e->volume = pgi_line_volume(along);
         e->lambda[a] = zeros_at;
         pgi_axis_fill(&e->rows, along, s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at, weights_at);
         for (int q = 0; q < 3; q++) {
@@ -10058,7 +10538,7 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
     const pgi_direct &d = s->direct;
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
-        PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+        PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
         for (int slot = 0; slot < d.slots; slot++)
             for (int64_t tile = slot; tile < tiles; tile += d.slots) {
                 double *const x = (double *)(d.buffer + (size_t)slot * d.slot_bytes);
@@ -10163,37 +10643,36 @@ static void pgi_choose_weights(const pg_desc *d, pgi_level *l)
     }
 }
 
-// What Young's over-relaxation factor needs to know of the tables: the smallest eigenvalue of A without alpha, the step
-// to the next one, and the largest diagonal.
+// What Young's over-relaxation factor and the bound of round-off need to know of the tables: the smallest eigenvalue of
+// A without alpha, the step to the next one, and the largest diagonal, inside and of all rows.
 static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 {
-    double smallest = 0, next = DBL_MAX, diagonal = 0;
+    pgi_spectrum spectrum = {0, DBL_MAX, 0, 0};
     for (int a = 0; a < 3; a++) {
         const double first = d->beta * pgi_line_eigenvalue(line[a], 0),
                      second = d->beta * pgi_line_eigenvalue(line[a], 1);
-        double row[4], top = 0;
-        for (int i = 0; i < line[a]->n; i++) {
+        double row[4], inside = 0, all = 0;
+        for (int i = 0; i < line[a]->n; i = pgi_line_next(line[a], i)) {
             pgi_line_row(line[a], i, row);
-            if (i > 0 && i < line[a]->n - 1)
-                top = fmax(top, d->beta * row[3]);
-            else if (line[a]->n < 3)
-                top = fmax(top, d->beta * row[3]);
+            all = fmax(all, d->beta * row[3]);
+            if ((i > 0 && i < line[a]->n - 1) || line[a]->n < 3) inside = fmax(inside, d->beta * row[3]);
         }
-        smallest += first;
-        next = fmin(next, second - first);
-        diagonal += top;
+        spectrum.smallest += first;
+        spectrum.next = fmin(spectrum.next, second - first);
+        spectrum.diagonal += inside;
+        spectrum.largest_diagonal += all;
     }
-    const pgi_spectrum spectrum = {smallest, next, diagonal};
     return spectrum;
 }
 
 // Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
-// smallest (non-zero) eigenvalue of A and its largest diagonal.
-static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha)
+// smallest (non-zero) eigenvalue of A and its largest diagonal. One below the round-off of the diagonal counts as zero:
+// sweeps cannot tell it from that, and with the factor 2 that belongs to it they would not converge.
+static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha, unsigned flags)
 {
     double lambda = spectrum->smallest + alpha;
-    const double diagonal = spectrum->diagonal + alpha;
-    if (lambda == 0) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
+    const double diagonal = spectrum->diagonal + alpha, round_off = flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    if (lambda <= round_off * diagonal) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
     if (diagonal <= 0 || lambda <= 0) return 1;
     const double rho = 1 - fmin(lambda / diagonal, 1);
     return 2 / (1 + sqrt(1 - rho * rho));
@@ -10289,9 +10768,18 @@ static void pgi_cycles(pg_solver *s, pgi_rhs rhs, int from_zero, int count)
     pgi_home(s, &s->level[0], u);
 }
 
+// Subtracts the mean of the solution of a singular problem.
+static void pgi_centre(pg_solver *s, const pgi_ops *ops, const pgi_level *l, pgi_grid u)
+{
+    ops->reduce(s, l, PGI_FIELD, PGI_ONE, u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    ops->control(s, PGI_SET_SHIFT, 0);
+    ops->subtract_shift(s, l, u);
+}
+
 // Full multigrid from level l down and up again: f and the boundary data are restricted, the coarse solution is
 // interpolated cubically. Cycles at level l overwrite f of the coarser levels only when these are done with it. Begins
-// in grid u of the level, and returns where u is.
+// in grid u of the level, and returns where u is. Restricted f of a singular problem has a mean, and the coarse
+// solution drifts with it: a large constant would cost digits.
 static pgi_grid pgi_fmg(pg_solver *s, int l, pgi_grid u, int full)
 {
     const pgi_level *fine = &s->level[l], *coarse = fine + 1;
@@ -10299,7 +10787,9 @@ static pgi_grid pgi_fmg(pg_solver *s, int l, pgi_grid u, int full)
     if (l == s->levels - 1) return pgi_cycle(s, l, u, rhs, 1, 1);
     s->ops->restrict_full(s, fine, fine->f, coarse, coarse->f, 1);
     if (full) s->ops->restrict_faces(s, fine, coarse);
-    s->ops->interpolate(s, fine, u, coarse, pgi_fmg(s, l + 1, coarse->u, full), full, 0);
+    const pgi_grid v = pgi_fmg(s, l + 1, coarse->u, full);
+    if (l == 0 && s->may_be_singular) pgi_centre(s, s->ops, coarse, v);
+    s->ops->interpolate(s, fine, u, coarse, v, full, 0);
     for (int q = 0; q < s->desc.fmg_cycles; q++) u = pgi_cycle(s, l, u, rhs, 0, 1);
     return u;
 }
@@ -10334,7 +10824,7 @@ static double pgi_inner_alpha(double alpha, double lowest)
 
 static void pgi_lift(pg_solver *s, int first)
 {
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     s->ops->control(s, PGI_SET_LIFT, first);
     s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
 }
@@ -10373,7 +10863,7 @@ static void pgi_step_down(pg_solver *s)
     else if (s->levels > 1)
         s->iterate = pgi_descend(s, 0, s->iterate, rhs, 0, s->checked);
     else if (s->checked)
-        s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->iterate, pgi_no_grid(), rhs);
+        s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->iterate, pgi_no_grid(), rhs, 0);
 }
 
 static void pgi_step_up(pg_solver *s)
@@ -10406,7 +10896,8 @@ static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
     if (!pgi_in_halves(s))
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
+        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+    s->outer_ops->magnitude(s, &s->outer, s->mixed || !s->multigrid ? s->outer.u : s->iterate);
     s->ops->control(s, PGI_CHECK, 0);
 }
 
@@ -10480,12 +10971,7 @@ static void pgi_step_iterate(pg_solver *s)
     pgi_step_check(s);
 }
 
-static void pgi_step_centre(pg_solver *s)
-{
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_ONE, s->outer.u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()));
-    s->ops->control(s, PGI_SET_SHIFT, 0);
-    s->outer_ops->subtract_shift(s, &s->outer, s->outer.u);
-}
+static void pgi_step_centre(pg_solver *s) { pgi_centre(s, s->outer_ops, &s->outer, s->outer.u); }
 
 // Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
 // batch of PG_DIRECT is solved at once, without checks, and then checked problem after problem: u as it is counts as
@@ -10503,11 +10989,12 @@ static void pgi_program(pg_solver *s)
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
     if (s->may_be_singular && s->together == 1) {    // else the null mode of each is left out on the way
-        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s));
+        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s), 0);
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
     if (s->checked) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s));
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_SELF, none, none, pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_SET_RHS, 0);
     }
     if (s->may_be_singular && !s->guess_zero && !at_once)
@@ -10515,11 +11002,13 @@ static void pgi_program(pg_solver *s)
     if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
-        s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s));
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
     } else if (s->mixed) {
-        s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
-                             pgi_outer_rhs(s));
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
+                                 pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_SET_SCALE, 0);
     }
     if (fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_fmg);
@@ -10539,6 +11028,27 @@ static void pgi_program(pg_solver *s)
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
 
+static const char *pgi_method_name(unsigned flags)
+{
+    return flags & PG_JACOBI    ? "PG_JACOBI"
+           : flags & PG_RBGS    ? "PG_RBGS"
+           : flags & PG_SOR     ? "PG_SOR"
+           : flags & PG_VCYCLE  ? "PG_VCYCLE"
+           : flags & PG_WCYCLE  ? "PG_WCYCLE"
+           : flags & PG_DIRECT  ? "PG_DIRECT"
+           : flags & PG_FASTEST ? "PG_FASTEST"
+                                : "PG_FMG";
+}
+
+// The average factor of the last iterations, from the last checks.
+static double pgi_factor(const pgi_state *st)
+{
+    const int last = st->history_count < PGI_RECENT ? st->history_count - 1 : PGI_RECENT - 1;
+    if (last < 1 || !(st->recent[last].norm > 0) || !(st->recent[0].norm > 0)) return NAN;
+    const int steps = st->recent[0].iterations - st->recent[last].iterations;
+    return steps > 0 ? pow(st->recent[0].norm / st->recent[last].norm, 1.0 / steps) : NAN;
+}
+
 static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     memset(r, 0, sizeof *r);
@@ -10548,6 +11058,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->first_residual = st->first;
     r->residual = st->last;
     r->removed_mean = st->removed;
+    r->floor = st->history_count ? fmax(st->floor, st->underflow) : NAN;
+    r->factor = pgi_factor(st);
     r->problem = st->problem;
     if (s->is_direct && !s->mixed && s->desc.batch > 1 && s->may_be_singular && st->alpha == 0 &&
         st->history_count == 0)
@@ -10567,13 +11079,21 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         snprintf(r->message, sizeof r->message, "no solve has been started with this handle");
         break;
     case PG_COMPLETED:
-        snprintf(r->message, sizeof r->message, "%s: %d iterations, no tolerance was asked for", name, r->iterations);
+        snprintf(r->message, sizeof r->message, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations,
+                 r->iterations == 1 ? "" : "s");
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
-                 "%s after %d iteration%s: the residual does not fall below %.3g (rhs %.3g, now %.3g): round-off%s",
-                 name, r->iterations, r->iterations == 1 ? "" : "s", st->best, r->rhs_norm, r->residual,
-                 s->is_direct ? "" : ", or a weak smoother");
+                 "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g)", name,
+                 r->iterations, r->iterations == 1 ? "" : "s", r->floor, r->rhs_norm, r->residual);
+        break;
+    case PG_DIVERGED:
+        snprintf(r->message, sizeof r->message,
+                 "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
+                 r->iterations == 1 ? "" : "s", pgi_method_name(s->desc.flags), st->best, r->residual,
+                 s->multigrid                ? "try PG_DIRECT, or PG_SMOOTH_LINES"
+                 : s->desc.flags & PG_JACOBI ? "give a smaller omega"
+                                             : "try PG_FASTEST");
         break;
     case PG_RESONANCE:
         snprintf(r->message, sizeof r->message,
@@ -10582,7 +11102,8 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
-                 st->iterations ? "%s: the residual overflowed in iteration %d"
+                 st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
+                 : st->iterations                    ? "%s: NaN or Inf in u after iteration %d, the last one"
                  : s->is_direct && !s->mixed && s->desc.batch > 1
                      ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
@@ -10591,9 +11112,13 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     default:
         snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
                  name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share);
+        if (r->outcome == PG_CONVERGED && st->to_round_off && r->residual > pgi_asked(st))
+            snprintf(r->message, sizeof r->message,
+                     "%s to round-off after %d iteration%s: residual %.3g, %.2g of the right-hand side (floor %.2g)",
+                     name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share, r->floor);
         if (!(r->rhs_norm > 0))
-            snprintf(r->message, sizeof r->message, "%s after %d iterations: residual %.3g, right-hand side 0", name,
-                     r->iterations, r->residual);
+            snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
+                     r->iterations, r->iterations == 1 ? "" : "s", r->residual);
     }
 }
 
@@ -10643,18 +11168,6 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
                       pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST,
                       pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
 
-static const char *pgi_method_name(unsigned flags)
-{
-    return flags & PG_JACOBI    ? "PG_JACOBI"
-           : flags & PG_RBGS    ? "PG_RBGS"
-           : flags & PG_SOR     ? "PG_SOR"
-           : flags & PG_VCYCLE  ? "PG_VCYCLE"
-           : flags & PG_WCYCLE  ? "PG_WCYCLE"
-           : flags & PG_DIRECT  ? "PG_DIRECT"
-           : flags & PG_FASTEST ? "PG_FASTEST"
-                                : "PG_FMG";
-}
-
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
     const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC;
@@ -10695,7 +11208,8 @@ static pg_status pgi_check_count(char text[512], const char *name, int *value, i
 static pg_status pgi_check_options(pg_desc *d, char text[512])
 {
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
-    if (!(d->omega >= 0) || d->omega >= 2)
+    const double limit = d->flags & (PG_F32 | PG_MIXED) ? 2 - DBL_EPSILON * (1 << 28) : 2;    // what rounds to 2
+    if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
                           d->omega);
     if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
@@ -10832,8 +11346,8 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
     const int m =
         periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
     if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g; it must be positive, or 0 for a box of length 1", a,
-                          d->h[a]);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
     if (d->coord[a] && d->h[a] != 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a,
                           d->h[a], a);
@@ -10853,14 +11367,15 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
             return pgi_refuse(
                 text, PG_ERROR_ARGUMENT,
-                "weight[%d][%d] is %g; it must be positive: where the metric is 0, give its mean over the control "
-                "length, or use PG_CELL",
+                "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its mean over the "
+                "control length, or use PG_CELL",
                 a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
         if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be positive%s", a, i, k,
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be finite and positive%s", a,
+                              i, k,
                               end        ? " or 0"
                               : periodic ? ", as the axis is periodic"
                                          : "");
@@ -10883,21 +11398,27 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
                           pgi_method_name(d->flags));
-    if (alpha == 0 || (size >= 1 / largest && size <= largest)) return PG_OK;
+    if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
 }
 
 #if PGI_GPU
-// Is there a device that runs this code? Its number and compute capability.
+// The oldest architecture that the code is the same for: from 80 on copies are asynchronous, from 90 on there are
+// clusters. See gpu_archs in meson_options.txt.
+static int pgi_generation(int architecture) { return architecture >= 90 ? 90 : architecture >= 80 ? 80 : 75; }
+
+// Is there a device that runs this code? Its number. warning: where there is, whether code made for it would be faster;
+// where there is none, why the CPU was taken, if the caller leaves the choice.
 static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, char text[512])
 {
     int count = 0, major = 0, minor = 0, previous = 0;
     cudaError_t e = cudaGetDeviceCount(&count);
     if (e != cudaSuccess || count == 0) {
+        const char *reason = e != cudaSuccess ? cudaGetErrorString(e) : "none is there";
         cudaGetLastError();
-        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO",
-                          e != cudaSuccess ? cudaGetErrorString(e) : "none is there");
+        snprintf(warning, 160, "solved on the CPU, for no CUDA device can be used (%s)", reason);
+        return pgi_refuse(text, PG_ERROR_NO_DEVICE, "no CUDA device can be used (%s); use PG_CPU or PG_AUTO", reason);
     }
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
@@ -10913,6 +11434,8 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     cudaSetDevice(previous);
     if (e != cudaSuccess) {
         cudaGetLastError();
+        snprintf(warning, 160, "solved on the CPU, for CUDA device %d cannot run this code (%s): use -arch=native",
+                 *device, cudaGetErrorString(e));
         return pgi_refuse(text, PG_ERROR_NO_DEVICE,
                           "CUDA device %d cannot run this code (%s); compile poisson_gpu.cu with -arch=native", *device,
                           cudaGetErrorString(e));
@@ -10921,7 +11444,7 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     const int built =
         attributes.binaryVersion < attributes.ptxVersion ? attributes.binaryVersion : attributes.ptxVersion;
     warning[0] = 0;
-    if (built < has)
+    if (pgi_generation(built) < pgi_generation(has))
         snprintf(warning, 160,
                  "compiled for sm_%d, this device is sm_%d: compile poisson_gpu.cu with -arch=sm_%d for full speed",
                  built, has, has);
@@ -10952,7 +11475,11 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
         d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
         if (d->backend == PG_CUDA) d->device = PG_DEVICE(*device);
+        text[0] = 0;
     }
+    if (d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST",
+                          warning);
     if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
@@ -11021,9 +11548,9 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
         }
     }
     PGI_TRY(pgi_check_alpha(d, d->alpha, text));
+    if (!pgi_finite(d->beta) || d->beta < 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
-    if (!(d->beta > 0) || !pgi_finite(d->beta))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive", d->beta);
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
@@ -11043,9 +11570,9 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                           sizeof *stop);
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "stop.rtol is %g; it must be positive, 0 for the default, or PG_NONE", stop->rtol);
+                          "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE", stop->rtol);
     if (!pgi_finite(stop->atol) || stop->atol < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0 or positive", stop->atol);
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0, or positive and finite", stop->atol);
     if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
@@ -11247,11 +11774,11 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     const double largest = pgi_largest(d->flags), smallest = 1 / largest;
     for (int a = 0; a < 3; a++) {
-        for (int i = 0; i < line[a]->n && !line[a]->absent; i++) {
+        for (int i = 0; i < line[a]->n && !line[a]->absent; i = pgi_line_next(line[a], i)) {
             double row[4];
             pgi_line_row(line[a], i, row);
             const double c = d->beta * row[3];
-            if (!(c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
+            if (!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
                 const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
                 return pgi_refuse(
                     text, PG_ERROR_ARGUMENT,
@@ -11259,7 +11786,6 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
                     "%g in %s: rescale the lengths",
                     axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
             }
-            if (line[a]->uniform && i == 1 && line[a]->n > 3) i = line[a]->n - 2;
         }
     }
     return PG_OK;
@@ -11405,6 +11931,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
         s->clusters = pgi_cuda_clusters(s);
         pgi_restore_current(s, previous);
+        if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
@@ -11441,17 +11968,6 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     pgi_layout(s, *lines, &measure);
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
-}
-
-// The smallest eigenvalue but for the constant's 0; of a single point, any number will do.
-static double pgi_lowest_eigenvalue(pgi_line *const line[3], double beta)
-{
-    double lowest = DBL_MAX;
-    for (int a = 0; a < 3; a++)
-        if (line[a]->n > 1)
-            lowest = fmin(lowest, beta * (pgi_can_transform(line[a]) ? pgi_mode_eigenvalue(line[a], 1)
-                                                                     : pgi_line_eigenvalue(line[a], 1)));
-    return lowest < DBL_MAX ? lowest : 0;
 }
 
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
@@ -11496,20 +12012,18 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     s->volume = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *line = lines->line[0][a];
-        double length = 0;
-        for (int i = 0; i < line->n; i++) length += line->w[i];
-        s->host.volume = s->volume *= length;
+        s->host.volume = s->volume *= pgi_line_volume(line);
         s->may_be_singular = s->may_be_singular && pgi_line_singular(line);
     }
-    if (s->mixed && s->may_be_singular) s->lowest = pgi_lowest_eigenvalue(lines->line[0], d->beta);
+    s->spectrum = pgi_find_spectrum(d, lines->line[0]);
+    if (s->mixed && s->may_be_singular && s->spectrum.next < DBL_MAX) s->lowest = s->spectrum.next;
     if (d->flags & PG_JACOBI)
         s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
     else if (d->flags & PG_RBGS)
         s->desc.omega = 1;
     else if ((d->flags & PG_SOR) && d->omega == 0) {
         s->choose_omega = 1;
-        s->spectrum = pgi_find_spectrum(d, lines->line[0]);
-        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha);
+        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
     }
     s->host.outcome = PG_NOT_RUN;
     pgi_upload(s, mirror, table_bytes);
@@ -11586,6 +12100,7 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
 
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
+    pgi_thread_error[0] = 0;
     if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
@@ -11683,6 +12198,14 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     return s->failed;
 }
 
+// A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
+static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
+{
+    double least = spectrum->smallest + alpha;
+    if (least == 0) least = spectrum->next;
+    return least > 0 ? (spectrum->largest_diagonal + alpha) / least : DBL_MAX;
+}
+
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
@@ -11696,17 +12219,19 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.lowest = s->lowest;
     c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
-    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep, and SOR may rise for as many
-    // sweeps as the grid is wide.
-    int largest = s->desc.n[0];
-    for (int a = 1; a < 3; a++) largest = s->desc.n[a] > largest ? s->desc.n[a] : largest;
-    c.window = s->multigrid   ? 4
-               : s->is_direct ? (s->mixed ? 2 : 0)
-                              : 50 + (s->desc.flags & PG_SOR && stop ? largest / stop->check * 4 : 0);
+    // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.
+    c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
+    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR) ? 1 : 0;
+    c.to_round_off = s->to_round_off;
+    c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
+    c.spread = s->is_direct && !s->mixed ? 16 : s->desc.flags & PG_SOR ? 3 : 1;
+    c.gain = pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
+    c.underflow =
+        (s->desc.flags & PG_F32 ? 0x1p-149 : 0x1p-1074) * (s->spectrum.largest_diagonal + fabs(c.alpha)) * c.unit;
     for (int q = 0; q < 6; q++) {
         const char *array = (const char *)s->work.face[q].array;
         c.face[q].value = s->work.face[q].value;
@@ -11767,11 +12292,33 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
     return PG_OK;
 }
 
-// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it.
-static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
+// PG_DIRECT takes one array for both u and f: every step reads what it needs of a column before it writes there.
+static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
+{
+    const int64_t count[3] = {s->desc.n[1], s->desc.n[2], s->desc.batch};
+    if (checked)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                          "u and f overlap (both are %p), so that no f is left to check a residual with; set "
+                          "stop.rtol to PG_NONE, or give f memory of its own",
+                          u);
+    for (int a = 0; a < 3; a++)
+        if (count[a] > 1 && s->desc.stride_u[a] != s->desc.stride_f[a])
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                              "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make "
+                              "them equal",
+                              u, a, (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
+    return pgi_check_array(s, "u", u, s->error);
+}
+
+// The arguments of a call that writes u: the boundary data, read meanwhile, must not be in it. checked: the call reads
+// f when u is written.
+static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, int checked)
 {
     const size_t element = pgi_element(s->desc.flags);
-    PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
+    if (u && u == f && s->is_direct && !s->mixed)
+        PGI_TRY(pgi_check_same(s, u, checked));
+    else
+        PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
@@ -11782,6 +12329,12 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f)
                               (const void *)data);
     }
     return PG_OK;
+}
+
+// A single unknown that nothing holds has a row of zeros, whose diagonal sweeps would divide by.
+static int pgi_is_unheld(const pg_solver *s)
+{
+    return s->may_be_singular && s->outer.points == 1 && s->desc.alpha == 0;
 }
 
 // Runs the program of a solve, for one problem or for a batch at once. first: of this solve.
@@ -11807,7 +12360,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 {
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, stop.rtol > 0 || stop.atol > 0));
 #if PGI_GPU
     if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
@@ -11815,9 +12368,11 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
                               ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
                               : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
 #endif
+    if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
+    s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
@@ -11890,7 +12445,7 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 
 static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
 {
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
@@ -11898,7 +12453,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
-    if (s->may_be_singular && s->level[0].points == 1 && s->desc.alpha == 0) sweeps = 0;    // a row without a diagonal
+    if (pgi_is_unheld(s)) sweeps = 0;
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
@@ -11911,9 +12466,28 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
 
+// PG_MIXED: steps of refinement as a solve without a tolerance takes them.
+static void pgi_mixed_cycles(pg_solver *s, int steps)
+{
+    const int loose = s->may_be_singular && s->desc.alpha > 0 && s->desc.alpha < s->lowest;    // see PGI_LOOSE
+    if (loose) {
+        s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, pgi_no_grid(), pgi_no_grid(), pgi_outer_rhs(s), 0);
+        s->ops->control(s, PGI_SET_MEAN, 0);
+    }
+    for (int q = 0; q < steps; q++) {
+        for (int again = 0; again < 2; again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s),
+                                 again);
+        s->ops->control(s, PGI_SET_SCALE, 0);
+        if (loose) pgi_step_lift(s);
+        s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
+        pgi_add_correction(s);
+    }
+}
+
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
-    PGI_TRY(pgi_check_system(s, u, f));
+    PGI_TRY(pgi_check_system(s, u, f, 1));
     if (!s->multigrid)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
@@ -11922,13 +12496,10 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int problem = 0; problem < s->desc.batch; problem++) {
         pgi_enter_problem(s, u, f, NULL, problem);
-        if (!s->mixed) pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
-        for (int q = 0; q < cycles && s->mixed; q++) {
-            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s));
-            s->ops->control(s, PGI_SET_SCALE, 0);
-            s->ops->residual_narrow(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->level[0].f, 0);
-            pgi_add_correction(s);
-        }
+        if (s->mixed)
+            pgi_mixed_cycles(s, cycles);
+        else
+            pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -11961,8 +12532,18 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
-// Reduces x (with partner y) and brings the sums to the host.
-static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, double *result)
+// One norm of several problems from the norms of each.
+static double pgi_join_norms(double a, double b, int kind)
+{
+    return kind == PG_NORM_MAX  ? pgi_max_nan(a, b)
+           : kind == PG_NORM_L1 ? a + b
+           : a == 0 || b == 0   ? a + b
+                                : hypot(a, b);
+}
+
+// Reduces x (with partner y): a norm, sum w x or sum w x y.
+static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
+                                 double *result)
 {
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
@@ -11976,14 +12557,18 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
 #if PGI_GPU
     if (partner == PGI_OTHER && s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 #endif
-    double sums[4] = {0, 0, 0, 0};
+    pg_stop stop;
+    memset(&stop, 0, sizeof stop);
+    stop.norm = kind;
+    *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
         if (partner == PGI_OTHER)
             other = s->staged ? s->outer.f
                               : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);
-        pgi_enter_problem(s, x, x, NULL, q);
-        s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()));
+        pgi_enter_problem(s, x, x, &stop, q);
+        for (int again = 0; again < (partner == PGI_SELF ? 2 : 1); again++)
+            s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()), again);
 #if PGI_GPU
         if (s->cuda) {
             pgi_cuda_read_state(s, s->state);
@@ -11991,10 +12576,9 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         } else
 #endif
             s->host = *s->state;
-        for (int p = 0; p < 3; p++) sums[p] += s->host.sums[p];
-        sums[3] = pgi_max_nan(sums[3], s->host.sums[3]);
+        *result = partner == PGI_SELF ? pgi_join_norms(*result, pgi_measured_norm(&s->host, s->host.sums), kind)
+                                      : *result + s->host.sums[0];
     }
-    memcpy(s->host.sums, sums, sizeof sums);
     return PG_OK;
 }
 
@@ -12047,7 +12631,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->desc.alpha = alpha;
-    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha);
+    if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha, s->desc.flags);
     return PG_OK;
 }
 
@@ -12058,9 +12642,10 @@ PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream)
     return PG_OK;
 }
 
-static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, double *result)
+static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
+                                   double *result)
 {
-    PGI_CALL(pgi_reduce_call(s, x, y, partner, result));
+    PGI_CALL(pgi_reduce_call(s, x, y, partner, kind, result));
 }
 
 PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
@@ -12069,23 +12654,17 @@ PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double 
     const int number = pgi_number(kind);
     if (number < 0 || number > PG_NORM_L1)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", number);
-    PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_SELF, result));
-    *result = pgi_norm_of(s->host.sums, kind);
-    return PG_OK;
+    return pgi_reduce_public(s, x, NULL, PGI_SELF, kind, result);
 }
 
 PG_API pg_status pg_sum(pg_solver *s, const void *x, double *result)
 {
-    PGI_TRY(pgi_reduce_public(s, x, NULL, PGI_ONE, result));
-    *result = s->host.sums[0];
-    return PG_OK;
+    return pgi_reduce_public(s, x, NULL, PGI_ONE, PG_NORM_L2, result);
 }
 
 PG_API pg_status pg_dot(pg_solver *s, const void *x, const void *y, double *result)
 {
-    PGI_TRY(pgi_reduce_public(s, x, y, PGI_OTHER, result));
-    *result = s->host.sums[0];
-    return PG_OK;
+    return pgi_reduce_public(s, x, y, PGI_OTHER, PG_NORM_L2, result);
 }
 
 PG_API const char *pg_last_error(const pg_solver *s) { return s ? s->error : pgi_thread_error; }

@@ -153,13 +153,15 @@ int main(void)
    to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay is a use of the
    handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Before
    CUDA 12.4 (toolkit or driver) pg_solve waits at every check, and cannot be captured. On the CPU pg_solve returns when done;
-   OpenMP uses the threads that OMP_NUM_THREADS allows. A handle belongs to one thread at a time; two handles never
+   OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most; where other programs want the
+   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a time; two handles never
    affect each other.
 
    ERRORS, REPEATABILITY
    Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
    (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call leaves
-   u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. The same input on the same device
+   u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. NaN and Inf are found
+   under -ffast-math too. The same input on the same device
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
@@ -305,15 +307,19 @@ typedef struct pg_report {
     double rhs_norm;                /* || f with its boundary terms ||, after the mean was removed */
     double first_residual;          /* of the guess */
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
+    double floor;                   /* what round-off of u leaves of the residual: an estimate, eps ||D u|| with the diagonal D of A;
+                                       where it lies far below the tolerance, a bound of it. NaN without a tolerance */
+    double factor;                  /* by which an iteration reduced the residual, the average of the last four checks; NaN: one check */
     double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
-    double milliseconds;            /* from the first to the last operation on the device */
+    double milliseconds;            /* from the first to the last operation on the device; in a monitor: until now */
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual. Cycles
                                        are checked after the first smoothing of the next one, where the residual is at hand */
     double history[PG_HISTORY];
     pg_backend backend;             /* PG_CUDA or PG_CPU */
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
-    char warning[160];              /* e.g. that the code was not compiled for this GPU; else empty */
+    char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
+                                       it can use, unless compiled without CUDA; else empty */
 } pg_report;
 
 /* When to stop. NULL in place of a pg_stop means: all zero. */
@@ -321,7 +327,8 @@ typedef struct pg_stop {
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
     double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5), or none if atol is given;
                                        PG_NONE: none. A right-hand side that is all mean and round-off counts as 0 */
-    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made */
+    double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made: NaN
+                                       and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
@@ -359,7 +366,8 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 
 /* Solve A u = f.
-   u        start (unless PG_GUESS_ZERO) and result     f    right-hand side, only read; must not overlap u
+   u        start (unless PG_GUESS_ZERO) and result     f    right-hand side, only read; must not overlap u. But
+            PG_DIRECT (not PG_MIXED) without a tolerance (rtol = PG_NONE) also solves in place: u == f, with equal strides
    stop     NULL: defaults
    GPU with device arrays and no monitor: asynchronous on the stream, legal under capture. Otherwise returns when done. */
 PG_API pg_status pg_solve(pg_solver *solver, void *u, const void *f, const pg_stop *stop);

@@ -44,6 +44,10 @@ header() {                           # header compiler language standard
 hello() {                            # hello compiler objects and flags: links the first program and runs it
     "$1" -std=c99 -I. -x c "$temp/alone/hello.c" -x none -o hello $2 -lstdc++ -lm && ./hello
 }
+fast_math() {                        # fast_math compiler: NaN and Inf, where it may assume that there are none
+    "$1" -x c++ -std=c++17 -O3 -ffast-math -c poisson_gpu.cu -o fast.o &&
+        "$1" -O3 -ffast-math -I. -x c "$root/test/fast_math.c" -x none fast.o -o fast_math -lstdc++ -lm && ./fast_math
+}
 for cxx in g++ clang++; do
     if ! have $cxx; then
         skip "everything with $cxx"
@@ -61,6 +65,7 @@ for cxx in g++ clang++; do
             $cxx -x c++ -std=c++17 -O3 $threads -Wall -Wextra -Werror -c poisson_gpu.cu -o $cxx$threads.o
         check "the first program, linked to that" hello $cxx "$cxx$threads.o $threads"
     done
+    check "NaN and Inf are found: $cxx -O3 -ffast-math" fast_math $cxx
 done
 
 # ---- names

@@ -1,7 +1,9 @@
 /* Bad input is refused by name and changes nothing; what the header allows is taken; defaults and workspace are as
    promised. */
+#define _POSIX_C_SOURCE 200112L
 #include "common.h"
 #include <limits.h>
+#include <time.h>
 
 enum { NX = 6, NY = 5, NZ = 4, POINTS = NX * NY * NZ };
 
@@ -166,6 +168,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(beta_nan, d->beta = NAN, PG_ERROR_ARGUMENT, "beta", "nan")                                                      \
     X(beta_infinite, d->beta = INFINITY, PG_ERROR_ARGUMENT, "beta", "inf")                                            \
     X(omega_two, (d->flags = PG_SOR, d->omega = 2), PG_ERROR_ARGUMENT, "omega", "is 2;")                              \
+    X(omega_two_in_f32, (d->flags = PG_SOR | PG_F32, d->omega = 1.99999999), PG_ERROR_ARGUMENT, "omega", "is 2;")       \
     X(omega_above_two, d->omega = 2.5, PG_ERROR_ARGUMENT, "omega", "2.5")                                             \
     X(omega_negative, d->omega = -0.5, PG_ERROR_ARGUMENT, "omega", "-0.5")                                            \
     X(omega_nan, (d->flags = PG_JACOBI, d->omega = NAN), PG_ERROR_ARGUMENT, "omega", "nan")                           \
@@ -837,6 +840,35 @@ static void sor_picks_youngs_omega(void **state)
     assert_true(fabs(resolved(&desc).omega - expected) < 0.01 * (2 - expected));
 }
 
+/* An alpha that is lost beside the diagonal leaves the problem as good as singular. The factor 2, which Young's formula
+   rounds to there, does not converge, and no descriptor may have it. */
+static void sor_picks_a_factor_that_works_for_the_smallest_alpha(void **state)
+{
+    enum { N = 24 };
+    const pg_backend backend = backend_or_skip(state);
+    const double alphas[] = {1e-14, 1e-20, 1e-30};
+    for (int q = 0; q < 6; q++) {
+        const int single = q % 2;
+        float u32[N * N] = {0}, f32[N * N];
+        double u64[N * N] = {0}, f64[N * N];
+        pg_desc desc = {0};
+        desc.backend = backend;
+        desc.n[0] = desc.n[1] = N;
+        desc.flags = single ? PG_F32 | PG_SOR : PG_SOR;
+        desc.alpha = alphas[q / 2];
+        for (int a = 0; a < 2; a++) desc.centring[a] = PG_CELL, set_ends(&desc, a, "NN");
+        for (int i = 0; i < N * N; i++) f32[i] = (float)(f64[i] = i % 4 - 1.5);
+        const pg_desc query = resolved(&desc);
+        assert_true(query.omega > 1.5 && query.omega < 1.9);
+        pg_solver *solver = create(&query);
+        pg_report report;
+        OK(pg_solve(solver, single ? (void *)u32 : u64, single ? (void *)f32 : f64, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+        pg_destroy(solver);
+    }
+}
+
 /* What query tells, given to create again, is the same solver. */
 static void a_queried_descriptor_solves_to_the_same_bits(void **state)
 {
@@ -905,6 +937,80 @@ static void the_cpu_refuses_device_arrays(void **state)
     assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
     assert_null(solver);
     assert_non_null(strstr(pg_last_error(NULL), "PG_MEM_DEVICE"));
+}
+
+/* What is done without the GPU though it was compiled for one is no error, but somebody has to say so. */
+static void auto_tells_why_it_takes_the_cpu(void **state)
+{
+    pg_desc desc = box(*(pg_backend *)*state == PG_CPU ? PG_CPU : PG_AUTO);
+    double u[POINTS], f[POINTS];
+    pg_report report;
+    fill(u, f, POINTS);
+    setenv("SIMT_DEVICES", "0", 1);                          /* for a real GPU there is no such thing */
+    const pg_status status = pg_solve_once(&desc, u, f, &report);
+    unsetenv("SIMT_DEVICES");
+    assert_int_equal(status, PG_OK);
+    if (report.backend == PG_CUDA) skip();
+    const int expected = desc.backend == PG_AUTO && strstr(pg_version(), ", CUDA");
+    if (expected && !strstr(report.warning, "no CUDA device can be used")) fail_msg("warning: %s", report.warning);
+    if (!expected) assert_string_equal(report.warning, "");
+}
+
+/* No size is told that was worked out without knowing the device. */
+static void a_device_that_cannot_be_asked_is_an_error(void **state)
+{
+    const pg_desc desc = box(backend_or_skip(state));
+    size_t bytes = 1;
+    pg_solver *solver = NULL;
+    setenv("SIMT_NO_PROCESSORS", "1", 1);                    /* for a real GPU there is no such thing */
+    const pg_status status = pg_workspace_bytes(&desc, &bytes);
+    const pg_status created = pg_create(&desc, &solver);
+    unsetenv("SIMT_NO_PROCESSORS");
+    pg_destroy(solver);
+    if (status == PG_OK && created == PG_OK) skip();
+    assert_int_equal(status, PG_ERROR_CUDA);
+    assert_int_equal(created, PG_ERROR_CUDA);
+    assert_int_equal(bytes, 0);
+    assert_true(*pg_last_error(NULL));
+}
+
+static void last_error_is_empty_after_success(void **state)
+{
+    pg_desc desc = box(*(pg_backend *)*state == PG_CPU ? PG_CPU : PG_AUTO), query;
+    double u[POINTS], f[POINTS];
+    size_t bytes;
+    pg_solver *solver = NULL;
+    fill(u, f, POINTS);
+    for (int call = 0; call < 4; call++) {
+        assert_int_equal(pg_create(&desc, NULL), PG_ERROR_ARGUMENT);
+        assert_true(*pg_last_error(NULL));
+        if (call == 0) OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        if (call == 1) OK(pg_create(&desc, &solver), NULL);
+        if (call == 2) OK(pg_query_desc(solver, &query), NULL);
+        if (call == 3) OK(pg_solve_once(&desc, u, f, NULL), NULL);
+        assert_string_equal(pg_last_error(NULL), "");
+    }
+    pg_destroy(solver);
+}
+
+/* To ask for the size of a long uniform axis, or to create a solver that needs no workspace, takes next to no time. */
+static void long_uniform_axes_are_described_at_once(void **state)
+{
+    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_FMG, PG_MIXED, PG_DIRECT};
+    const char *const ends[] = {"DD", "NR", "PP"};
+    pg_desc desc = {0};
+    desc.backend = backend_or_skip(state);
+    for (int q = 0; q < 7 * 3; q++) {
+        size_t bytes;
+        if (desc.backend == PG_CUDA && flags[q / 3] == PG_DIRECT) continue;    /* what cuFFT plans takes its time */
+        const clock_t begin = clock();
+        desc.n[0] = 1 << 28, desc.h[0] = 1, desc.flags = flags[q / 3];
+        set_ends(&desc, 0, ends[q % 3]);
+        OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        if (desc.backend == PG_CPU && (desc.flags & (PG_RBGS | PG_SOR))) pg_destroy(create(&desc));
+        const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+        if (seconds > 0.2) fail_msg("%g s: %s", seconds, describe(&desc));
+    }
 }
 
 /* ---- Texts ------------------------------------------------------------------------------------------------------- */
@@ -979,6 +1085,11 @@ int main(void)
         ON_BOTH(query_tells_every_default),
         ON_BOTH(query_tells_one_flag_of_each_group),
         ON_BOTH(sor_picks_youngs_omega),
+        ON_BOTH(long_uniform_axes_are_described_at_once),
+        ON_BOTH(auto_tells_why_it_takes_the_cpu),
+        ON_BOTH(last_error_is_empty_after_success),
+        ON_CUDA(a_device_that_cannot_be_asked_is_an_error),
+        ON_BOTH(sor_picks_a_factor_that_works_for_the_smallest_alpha),
         ON_BOTH(a_queried_descriptor_solves_to_the_same_bits),
         cmocka_unit_test(without_a_device_cuda_is_refused_and_auto_is_the_cpu),
         ON_CUDA(a_device_that_is_not_there_is_named),

@@ -734,7 +734,7 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
     static const int sizes[][3] = {{33, 20, 17}, {64, 7, 5}, {1, 40, 31}, {128, 65, 1}, {300, 1, 1}, {2, 3, 90},
                                    {70, 33, 34}};
     rng r = {31};
-    for (int q = 0; q < full_or_small(40, 3) * ALL_FLAGS; q++) {
+    for (int q = 0; q < full_or_small(40, 1) * ALL_FLAGS; q++) {
         pg_desc desc = {0};
         desc.flags = all_flags[q % ALL_FLAGS];
         double plane_f64[4096];
@@ -800,7 +800,7 @@ static void two_runs_on_the_device_give_the_same_bits(void **state)
     NEED_DEVICE();
     for (int m = 0; m < ALL_FLAGS; m++) {
         pg_desc desc = mixed_box(all_flags[m]);
-        desc.n[0] = full_or_small(130, 39), desc.n[1] = full_or_small(67, 21), desc.n[2] = full_or_small(41, 11);
+        desc.n[0] = full_or_small(130, 21), desc.n[1] = full_or_small(67, 13), desc.n[2] = full_or_small(41, 10);
         problem t = problem_create(&desc);
         void *answer = allocate(t.u_bytes);
         pg_stop stop = {0};

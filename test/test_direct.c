@@ -552,6 +552,103 @@ static void the_constant_is_left_out_of_a_stretched_line(void **state)
             }
             ref_free(&p);
         }
+/* Arrays as the back end takes them, so that nothing is copied on the way. */
+static void *to_backend(const void *host, size_t bytes)
+{
+    void *p = NULL;
+#ifdef PG_TEST_CUDA
+    if (box.desc.memory == PG_MEM_DEVICE) {
+        assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
+        assert_int_equal(cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+        return p;
+    }
+#endif
+    p = allocate(bytes);
+    return memcpy(p, host, bytes);
+}
+static void from_backend(void *host, void *p, size_t bytes)
+{
+#ifdef PG_TEST_CUDA
+    if (box.desc.memory == PG_MEM_DEVICE) {
+        assert_int_equal(cudaMemcpy(host, p, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+        assert_int_equal(cudaFree(p), cudaSuccess);
+        return;
+    }
+#endif
+    memcpy(host, p, bytes);
+    free(p);
+}
+
+/* f becomes u in its place, to the bit, on every route; all of f is there when it is read. */
+static void u_and_f_may_be_the_same_array(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const pg_stop stop = {.rtol = PG_NONE};
+    rng r = {14};
+    for (int count = 0; count < full_or_small(240, 60); count++) {
+        if (count % 4) {
+            random_box(backend, &r);
+        } else {
+            begin(backend, 2);
+            for (int axis = 0; axis < 2; axis++) plain_axis(&r, axis, rng_int(&r, LONGEST, full_or_small(150, 70)));
+            if (count % 8) special_axis(&r, rng_int(&r, 0, 1));
+            random_strides(&r);
+        }
+        memset(box.desc.stride_f, 0, sizeof box.desc.stride_f);
+        for (int q = 0; q < 6; q++) box.desc.face[q].array = NULL;    /* they would have to be on the device too */
+        if (count % 3 == 0) box.desc.flags |= PG_F32;
+        if (count % 5 == 0) box.desc.batch = 3;
+        const size_t size = box.desc.flags & PG_F32 ? 4 : 8;
+        if (backend == PG_CUDA) box.desc.memory = PG_MEM_DEVICE;
+        pg_solver *solver = create(&box.desc);
+        pg_desc query;
+        OK(pg_query_desc(solver, &query), solver);
+        pg_destroy(solver);
+        memcpy(box.desc.stride_f, query.stride_u, sizeof query.stride_u);
+        memcpy(box.desc.stride_u, query.stride_u, sizeof query.stride_u);
+        solver = create(&box.desc);
+        const int64_t *stride = query.stride_u;
+        const size_t elements = (size_t)(query.n[0] + (query.n[1] - 1) * stride[0] + (query.n[2] - 1) * stride[1] +
+                                         (query.batch - 1) * stride[2]);
+        char *f = allocate(elements * size), *apart = allocate(elements * size), *same = allocate(elements * size);
+        for (size_t q = 0; q < elements; q++) {
+            const double value = rng_uniform(&r, -1, 1);
+            if (size == 4) ((float *)f)[q] = (float)value;
+            else ((double *)f)[q] = value;
+        }
+        void *df = to_backend(f, elements * size), *du = to_backend(f, elements * size);
+        void *both = to_backend(f, elements * size);
+        OK(pg_solve(solver, du, df, &stop), solver);
+        OK(pg_solve(solver, both, both, &stop), solver);
+        pg_report report;
+        OK(pg_get_report(solver, &report), solver);
+        assert_int_equal(pg_solve(solver, both, both, NULL), PG_ERROR_ARGUMENT);
+        assert_non_null(strstr(pg_last_error(solver), "PG_NONE"));
+        from_backend(apart, du, elements * size), from_backend(same, both, elements * size);
+        if (memcmp(apart, same, elements * size)) fail_msg("batch %d: %s", query.batch, describe(&box.desc));
+        from_backend(apart, df, elements * size);
+        assert_memory_equal(apart, f, elements * size);
+        pg_destroy(solver);
+        free(f), free(apart), free(same);
+    }
+}
+
+/* In place rows and planes have to lie alike; other methods read f until the end. */
+static void u_and_f_are_the_same_array_only_where_that_works(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double both[12 * 8] = {0};
+    for (int q = 0; q < 3; q++) {
+        const pg_stop stop = {.rtol = PG_NONE};
+        begin(backend, 2);
+        box.desc.n[0] = box.desc.n[1] = 8;
+        box.desc.flags = q == 0 ? PG_DIRECT : q == 1 ? PG_DIRECT | PG_MIXED : PG_FMG;
+        if (q == 0) box.desc.stride_f[0] = 12;
+        pg_solver *solver = create(&box.desc);
+        assert_int_equal(pg_solve(solver, both, both, &stop), PG_ERROR_ARGUMENT);
+        assert_non_null(strstr(pg_last_error(solver), q == 0 ? "stride_f[0] 12" : "overlap"));
+        pg_destroy(solver);
+    }
 }
 
 /* Tanh-stretched, and r dr from the axis on: long lines, in which recomputed pivots and marks matter. */
@@ -889,6 +986,8 @@ int main(void)
         ON_BOTH(alpha_may_change_its_sign),
         ON_BOTH(singular_problems),
         ON_BOTH(the_constant_is_left_out_of_a_stretched_line),
+        ON_BOTH(u_and_f_may_be_the_same_array),
+        ON_BOTH(u_and_f_are_the_same_array_only_where_that_works),
         ON_BOTH(long_lines),
         ON_BOTH(very_long_lines),
         ON_BOTH(what_cannot_be_solved_is_refused_by_name),

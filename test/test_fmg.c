@@ -42,13 +42,14 @@ static pg_desc full_multigrid(pg_backend backend, int dim, int n, pg_centring ce
     return desc;
 }
 
-/* Each pair on all axes, and then three different ones; of the largest problems, which take long to check, some. */
+/* Each pair on all axes, and then three different ones; of the largest problems, which take long to check, and of cubes
+   in a small run, which has the same pairs in squares, some. */
 static void every_pair(pg_backend backend, int dim, int n)
 {
     static const char *const pairs[] = {"DD", "DN", "DR", "ND", "NN", "NR", "RD", "RN", "RR", "PP"};
-    const int large = dim == 3 && n > 200;
-    for (int pair = 0; pair < 10; pair += large ? 3 : 1)
-        for (int mixed = large; mixed < 2; mixed++)
+    const int some = dim == 3 && (n > 200 || small_run());
+    for (int pair = 0; pair < 10; pair += some ? 3 : 1)
+        for (int mixed = some; mixed < 2; mixed++)
             for (int cell = 0; cell < 2; cell++) {
                 const char *const ends[3] = {pairs[pair], pairs[(pair + 3 * mixed) % 10],
                                              pairs[(pair + 7 * mixed) % 10]};
@@ -63,7 +64,7 @@ static void squares_from_31_to_257(void **state)
     const pg_backend backend = backend_or_skip(state);
     static const int sizes[] = {31, 32, 33, 40, 50, 64, 97, 127, 128, 200, 255, 257};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (!small_run() || sizes[i] <= 50) every_pair(backend, 2, sizes[i]);
+        if (!small_run() || sizes[i] <= 40) every_pair(backend, 2, sizes[i]);
 }
 
 static void cubes_from_31_to_257(void **state)

@@ -51,8 +51,8 @@ static void mixed_precision_keeps_small_coefficients(void **state)
     const pg_backend backend = backend_or_skip(state);
     static const double ratio[] = {1, 1000, 1, 1}, alpha[] = {1e-3, 0, 1e-2, 1e3};
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG};
-    enum { N = 32, POINTS = N * N * N };
-    double *u = allocate(POINTS * sizeof *u), *f = allocate(POINTS * sizeof *f);
+    const int N = full_or_small(32, 16), POINTS = N * N * N;
+    double *u = allocate((size_t)POINTS * sizeof *u), *f = allocate((size_t)POINTS * sizeof *f);
     for (int q = 0; q < 8; q++) {
         pg_desc desc = box(backend, N, N, N, q % 4 == 1 ? "NN" : "PP", methods[q / 4] | PG_MIXED);
         desc.alpha = alpha[q % 4];
@@ -221,6 +221,31 @@ static void sweeps_leave_a_single_unknown_that_nothing_holds(void **state)
     }
 }
 
+/* Nor does a solve divide by that row: all of f is its mean, and u becomes 0. */
+static void one_unknown_that_nothing_holds_becomes_0(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_FMG, PG_DIRECT};
+    for (int q = 0; q < 6 * 2 * 2 * 2; q++) {
+        pg_desc desc = box(backend, 1, 1, 1, q & 1 ? "NN" : "PP", flags[q / 8]);
+        pg_stop stop = {0};
+        desc.h[0] = 1.7;
+        if (q & 2) stop.rtol = PG_NONE, stop.max_iter = 30;
+        if (q & 4) stop.guess = PG_GUESS_ZERO;
+        if (!(q & 2)) stop.min_iter = 3;
+        pg_solver *solver = create(&desc);
+        double u = 3;
+        const double f = 0.7;
+        pg_report report;
+        OK(pg_solve(solver, &u, &f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_true(fabs(u) < 1e-15);
+        assert_int_equal(report.outcome, q & 2 ? PG_COMPLETED : PG_CONVERGED);
+        assert_true(fabs(report.removed_mean - 0.7) < 1e-15);
+        pg_destroy(solver);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +259,7 @@ int main(void)
         ON_BOTH(alpha_must_fit_the_precision),
         ON_BOTH(mixed_precision_works_far_from_1),
         ON_BOTH(sweeps_leave_a_single_unknown_that_nothing_holds),
+        ON_BOTH(one_unknown_that_nothing_holds_becomes_0),
     };
     return cmocka_run_group_tests_name("hazards", tests, NULL, NULL);
 }

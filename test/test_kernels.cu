@@ -89,12 +89,13 @@ static void coarse_lines_keep_length_weight_and_resistance(void **)
             for (int a = 0; a < 3; a++) {
                 const pgi_line *f = h->line[l][a], *c = h->line[l + 1][a];
                 double fine = 0, coarse = 0;
-                for (int i = 0; i < f->n; i++) fine += f->w[i];
-                for (int i = 0; i < c->n; i++) coarse += c->w[i];
+                for (int i = 0; i < f->n; i++) fine += pgi_line_w(f, i);
+                for (int i = 0; i < c->n; i++) coarse += pgi_line_w(c, i);
                 const int ends_are_unknowns =
                     !f->node || f->periodic || (!pgi_is_dirichlet(f, 0) && !pgi_is_dirichlet(f, 1));
                 if (ends_are_unknowns) assert_true(fabs(fine - coarse) <= 1e-12 * fine);
-                assert_true(c->edge[0] == f->edge[0] && c->edge[c->m] == f->edge[f->m]);
+                assert_true(pgi_line_edge(c, 0) == pgi_line_edge(f, 0) &&
+                            pgi_line_edge(c, c->m) == pgi_line_edge(f, f->m));
                 if (c != f) assert_true(c->n < f->n && c->n >= 1);
                 assert_int_equal(pgi_line_singular(f), pgi_line_singular(c));
             }
@@ -160,7 +161,7 @@ static void restriction_is_the_weighted_adjoint_or_the_average(void **)
                     for (int e = 0; e < w.count; e++) row[(w.first + e) % f->n] += w.w[e], sum += w.w[e];
                     if (x.t.adjoint)
                         for (int i = 0; i < f->n; i++)
-                            assert_true(fabs(row[i] - dense[J * f->n + i] * f->w[i] / c->w[J]) <=
+                            assert_true(fabs(row[i] - dense[J * f->n + i] * pgi_line_w(f, i) / pgi_line_w(c, J)) <=
                                         1e-13 * (1 + fabs(row[i])));
                     else
                         assert_true(fabs(sum - 1) <= 1e-13);
@@ -192,8 +193,9 @@ static void interpolation_reproduces_cubics(void **)
         if (f != c && c->n >= 4 && !f->periodic) {
             transfers x;
             make_transfers(&x, f, c, 0);
-            const double length = f->edge[f->m] - f->edge[0], k[4] = {rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1),
-                                                                      rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1)};
+            const double length = pgi_line_edge(f, f->m) - pgi_line_edge(f, 0),
+                         k[4] = {rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1), rng_uniform(&r, -1, 1),
+                                 rng_uniform(&r, -1, 1)};
             const auto value = [&](double y) {
                 return k[0] + y / length * (k[1] + y / length * (k[2] + y / length * k[3]));
             };
@@ -207,12 +209,12 @@ static void interpolation_reproduces_cubics(void **)
                     double sum = 0;
                     for (int e = 0; e < 4; e++) {
                         const int end = w.j[e] == -2;
-                        const double at = end ? c->edge[c->m] : c->edge[0];
+                        const double at = end ? pgi_line_edge(c, c->m) : pgi_line_edge(c, 0);
                         const double g = c->end_a[end] * value(at) + c->end_b[end] * slope(at) * (end ? 1 : -1);
                         if (w.w[e] != 0 && !faces) assert_true(w.j[e] >= 0);
-                        sum += w.w[e] * (w.j[e] >= 0 ? value(c->x[w.j[e]]) : g);
+                        sum += w.w[e] * (w.j[e] >= 0 ? value(pgi_line_x(c, w.j[e])) : g);
                     }
-                    assert_true(fabs(sum - value(f->x[i])) <= 1e-11);
+                    assert_true(fabs(sum - value(pgi_line_x(f, i))) <= 1e-11);
                 }
             }
             free(x.tables);
@@ -235,7 +237,7 @@ static void eigenvectors_diagonalise_lines(void **)
             double *work = (double *)allocate(pgi_eigen_work(n) * 8);
             const double *mode = pgi_line_eigen(l, 1, lambda, work);
             for (int e = 0; e < n; e++) top = fmax(top, fabs(lambda[e]));
-            for (int i = 0; i < n; i++) largest = fmax(largest, 1 / sqrt(l->w[i]));
+            for (int i = 0; i < n; i++) largest = fmax(largest, 1 / sqrt(pgi_line_w(l, i)));
             int zeros = 0;
             for (int e = 0; e < n; e++) {
                 zeros += lambda[e] == 0;
@@ -243,9 +245,9 @@ static void eigenvectors_diagonalise_lines(void **)
                     const int below = i > 0 ? i - 1 : n - 1, above = i < n - 1 ? i + 1 : 0;
                     double row[4], product = 0;
                     pgi_line_row(l, i, row);
-                    const double here = mode[e * n + i] / sqrt(l->w[i]);
-                    const double av = row[0] * mode[e * n + below] / sqrt(l->w[below]) +
-                                      row[1] * mode[e * n + above] / sqrt(l->w[above]) + row[3] * here;
+                    const double here = mode[e * n + i] / sqrt(pgi_line_w(l, i));
+                    const double av = row[0] * mode[e * n + below] / sqrt(pgi_line_w(l, below)) +
+                                      row[1] * mode[e * n + above] / sqrt(pgi_line_w(l, above)) + row[3] * here;
                     assert_true(fabs(av - lambda[e] * here) <= 1e-13 * n * top * largest);
                     for (int k = 0; k < n; k++) product += mode[e * n + k] * mode[i * n + k];
                     assert_true(fabs(product - (i == e)) <= 1e-13 * n);
@@ -279,6 +281,58 @@ static void small_eigenvalues_of_stretched_lines_are_right(void **)
         if (!(fabs(smallest - wanted) <= 1e-8 * wanted)) fail_msg("%d: %.15g, not %.15g", q, smallest, wanted);
         free(work);
         pgi_hierarchy_free(h);
+    }
+}
+
+// Long uniform lines have a formula: Sturm's sequence counts one eigenvalue more just above what it gives.
+static void eigenvalues_of_long_uniform_lines_are_right(void **)
+{
+    static const char *const ends[] = {"DD", "NN", "RR", "DN", "ND", "DR", "RN"};
+    for (int q = 0; q < 7 * 2 * 4; q++) {
+        const int sizes[] = {65, 66, 200, 3001};
+        pg_desc d = {};
+        d.n[0] = sizes[q % 4];
+        d.centring[0] = q / 4 % 2 ? PG_CELL : PG_NODE;
+        d.h[0] = 0.37;
+        set_ends(&d, 0, ends[q / 8]);
+        pgi_hierarchy *h = lines_of(&d);
+        const pgi_line *l = h->line[0][0];
+        for (int which = pgi_line_singular(l); which < 2; which++) {
+            const double value = pgi_line_eigenvalue(l, which);
+            assert_int_equal(pgi_line_count_below(l, value * (1 - 1e-8)), which);
+            assert_int_equal(pgi_line_count_below(l, value * (1 + 1e-8)), which + 1);
+        }
+        pgi_hierarchy_free(h);
+    }
+}
+
+// What a line that is evenly spaced has in tables, where it has a metric, is what it works out without.
+static void uniform_lines_need_no_tables(void **)
+{
+    static const char *const ends[] = {"DD", "NN", "RR", "DN", "PP"};
+    const double ones[10] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    for (int q = 0; q < 5 * 2 * 9; q++) {
+        pg_desc d = {};
+        d.n[0] = 1 + q % 9;
+        d.n[1] = d.n[2] = 1;
+        d.centring[0] = q / 9 % 2 ? PG_CELL : PG_NODE;
+        d.h[0] = 0.37;
+        set_ends(&d, 0, ends[q / 18]);
+        pgi_line even, own;
+        assert_true(pgi_line_create(&even, &d, 0, 0));
+        d.weight[0] = ones;
+        assert_true(pgi_line_create(&own, &d, 0, 0));
+        assert_true(!even.own.w && own.own.w);
+        for (int i = 0; i <= even.m; i++) assert_true(pgi_line_edge(&even, i) == own.own.edge[i]);
+        for (int i = 0; i < even.n; i++)
+            assert_true(pgi_line_x(&even, i) == own.own.x[i] && pgi_line_w(&even, i) == own.own.w[i]);
+        for (int i = 0; i <= even.n; i++) {
+            assert_true(pgi_line_bound(&even, i) == own.own.bound[i] && pgi_line_gap(&even, i) == own.own.gap[i]);
+            assert_true(pgi_line_k(&even, i) == own.own.k[i]);
+        }
+        assert_true(fabs(pgi_line_volume(&even) - pgi_line_volume(&own)) <= 1e-15 * pgi_line_volume(&own));
+        assert_true(pgi_line_equal(&even, &own));
+        pgi_line_free(&own);
     }
 }
 
@@ -860,6 +914,33 @@ static void transfers_and_sums_on_the_gpu_equal_those_on_the_cpu(void **)
 }
 
 // The red-black sweep of the CPU is cut into slabs: any number of them gives the same bits.
+// Threads that have little to do wait for busy cores; teams that change in size are made anew.
+static void every_thread_has_its_share_of_the_points(void **)
+{
+#ifdef _OPENMP
+    const int before = omp_get_max_threads(), sizes[][3] = {{5, 5, 5}, {33, 33, 33}, {70, 70, 70}, {700, 900, 1}};
+    omp_set_num_threads(64);
+    for (int q = 0; q < 4; q++) {
+        pg_desc desc = {0};
+        for (int a = 0; a < 3; a++) desc.n[a] = sizes[q][a];
+        desc.flags = PG_VCYCLE;
+        desc.backend = PG_CPU;
+        pg_solver *s = create(&desc);
+        const int64_t points = s->level[0].points;
+        const int team = pgi_cpu_threads(&s->level[0], points), expected[] = {1, 4, 10, 19};
+        assert_int_equal(team, expected[q]);    // of 33^3 are the products of the exact solver
+        for (int l = 0; l < s->levels; l++) {
+            const int threads = pgi_cpu_threads(&s->level[l], s->level[l].points);
+            assert_int_equal(threads, s->level[l].points > PGI_SERIAL ? team : 1);
+        }
+        pg_destroy(s);
+    }
+    omp_set_num_threads(before);
+#else
+    skip();
+#endif
+}
+
 static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
 {
 #ifdef _OPENMP
@@ -877,6 +958,7 @@ static void cpu_sweeps_do_not_depend_on_the_slabs(void **)
         p.desc.backend = PG_CPU;
         pg_solver *s = create(&p.desc);
         const size_t points = (size_t)s->level[0].points;
+        s->outer.team = s->level[0].team = 7;    // as if there were many more points
         double *u[2] = {(double *)allocate(points * 8), (double *)allocate(points * 8)},
                *f = (double *)allocate(points * 8);
         for (size_t i = 0; i < points; i++) u[0][i] = u[1][i] = rng_uniform(&r, -1, 1), f[i] = rng_uniform(&r, -1, 1);
@@ -976,12 +1058,15 @@ int main(void)
         cmocka_unit_test(interpolation_reproduces_cubics),
         cmocka_unit_test(eigenvectors_diagonalise_lines),
         cmocka_unit_test(small_eigenvalues_of_stretched_lines_are_right),
+        cmocka_unit_test(eigenvalues_of_long_uniform_lines_are_right),
+        cmocka_unit_test(uniform_lines_need_no_tables),
         cmocka_unit_test(windows_overlap_exactly_when_they_share_an_element),
         cmocka_unit_test(every_operation_on_the_gpu_equals_the_one_on_the_cpu),
         cmocka_unit_test(every_jacobi_pass_on_the_gpu_equals_single_sweeps),
         cmocka_unit_test(every_red_black_pass_on_the_gpu_equals_the_plain_operations),
         cmocka_unit_test(transfers_and_sums_on_the_gpu_equal_those_on_the_cpu),
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
+        cmocka_unit_test(every_thread_has_its_share_of_the_points),
         cmocka_unit_test(exact_solves_on_the_gpu_equal_those_on_the_cpu),
     };
     (void)backend_or_skip;

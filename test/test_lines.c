@@ -231,6 +231,51 @@ static void the_smoother_is_chosen_by_the_spacing(void **state)
     assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
 }
 
+/* Where the origin lies is nothing to the operator, and spacings count as they are given: a cell of one ulp too. */
+static void a_large_offset_of_the_coordinates_changes_nothing(void **state)
+{
+    enum { N = 40 };
+    static const char *const ends[] = {"DD", "NN", "PP", "DN", "RR"};
+    const pg_backend backend = backend_or_skip(state);
+    const double offsets[] = {1048576, -1048576, 100};
+    for (int q = 0; q < 2 * 5 * 3; q++) {
+        double coord[2][N + 2], u[2][N], f[N], v[2][N];
+        pg_desc desc = {0};
+        desc.n[0] = N, desc.centring[0] = q % 2 ? PG_CELL : PG_NODE, desc.backend = backend;
+        desc.flags = PG_VCYCLE, desc.coarsest = 8;
+        set_ends(&desc, 0, ends[q / 6]);
+        rng r = {5};
+        for (int i = 0; i < N; i++) f[i] = rng_uniform(&r, -1, 1), u[0][i] = u[1][i] = rng_uniform(&r, -1, 1);
+        for (int moved = 0; moved < 2; moved++) {
+            for (int i = 0; i < N + 2; i++) coord[moved][i] = i * (i + 2) * 0x1p-32 + (moved ? offsets[q / 2 % 3] : 0);
+            desc.coord[0] = coord[moved];
+            pg_solver *solver = create(&desc);
+            const pg_stop stop = {.rtol = PG_NONE, .max_iter = 2};
+            OK(pg_apply(solver, u[moved], v[moved]), solver);
+            OK(pg_solve(solver, u[moved], f, &stop), solver);
+            pg_destroy(solver);
+        }
+        if (memcmp(v[0], v[1], sizeof v[0])) fail_msg("A u differs: %s, offset %g", describe(&desc), coord[1][0]);
+        if (memcmp(u[0], u[1], sizeof u[0])) fail_msg("u differs: %s, offset %g", describe(&desc), coord[1][0]);
+    }
+}
+
+/* -(u_1 - u_0)/d_1 + ... of three cells at 1, the middle one small: the distances are halves of sums of widths. */
+static void small_cells_far_from_the_origin_have_their_widths(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double coord[] = {-3, 1 - 0x1p-53, 1, 1 + 0x1p-52}, u[] = {0, 1, 0}, v[3];
+    pg_desc desc = {0};
+    desc.n[0] = 3, desc.centring[0] = PG_CELL, desc.coord[0] = coord, desc.backend = backend;
+    set_ends(&desc, 0, "NN");
+    pg_solver *solver = create(&desc);
+    OK(pg_apply(solver, u, v), solver);
+    const double w = 0x1p-53, low = 1 / 2.0, high = 1 / ((w + 2 * w) / 2);
+    assert_true(fabs(v[1] * w / (low + high) - 1) < 1e-15);
+    assert_true(fabs(v[2] * 2 * w / -high - 1) < 1e-15);
+    pg_destroy(solver);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +284,8 @@ int main(void)
         ON_BOTH(a_single_line_is_solved_in_one_sweep),
         ON_BOTH(a_symmetric_cycle_by_lines_is_self_adjoint),
         ON_BOTH(the_smoother_is_chosen_by_the_spacing),
+        ON_BOTH(a_large_offset_of_the_coordinates_changes_nothing),
+        ON_BOTH(small_cells_far_from_the_origin_have_their_widths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static const char *const regular[] = {"DD", "DN", "RD", "NR", "RR"}, *const sing
 static void cubes_with_data_on_all_faces(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    mixed_precision(backend, 3, 30, regular, 5);
+    mixed_precision(backend, 3, full_or_small(30, 16), regular, 5);
     if (!small_run()) mixed_precision(backend, 3, backend == PG_CUDA ? 127 : 44, regular, 2);
 }
 
@@ -77,14 +77,14 @@ static void squares_with_data_on_all_sides(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     mixed_precision(backend, 2, 31, regular, 5);
-    mixed_precision(backend, 2, full_or_small(100, 60), regular, 5);
+    mixed_precision(backend, 2, full_or_small(100, 40), regular, 5);
 }
 
 static void singular_problems(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    mixed_precision(backend, 2, full_or_small(100, 50), singular, 2);
-    mixed_precision(backend, 3, full_or_small(32, 20), singular, 2);
+    mixed_precision(backend, 2, full_or_small(100, 32), singular, 2);
+    mixed_precision(backend, 3, full_or_small(32, 14), singular, 2);
 }
 
 /* alpha alone holds the constant, and is so small that f32 cannot tell the rest of u from it; f64 can. */

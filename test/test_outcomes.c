@@ -287,7 +287,7 @@ static void stagnation_is_found_and_its_floor_named(void **state)
     const pg_backend backend = backend_or_skip(state);
     const unsigned flags[] = {PG_VCYCLE, PG_FMG, PG_WCYCLE, PG_FMG | PG_F32, PG_VCYCLE | PG_F32, PG_MIXED, PG_SOR,
                               PG_SOR | PG_F32};
-    const int n = full_or_small(20, 11);
+    const int n = full_or_small(20, 7);
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         const pg_desc desc = plain_box(backend, n, flags[q]);
         problem t = problem_create(&desc);
@@ -313,6 +313,111 @@ static void stagnation_is_found_and_its_floor_named(void **state)
     }
 }
 
+/* Sweeps creep, and the residual of SOR rises before it falls: neither is the end. */
+static void slow_sweeps_converge_in_their_time(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const int n = full_or_small(24, 10);
+    const struct { unsigned flags; pg_norm_kind norm; double rtol, alpha; const char *ends; } cases[] = {
+        {PG_RBGS, PG_NORM_L2, 1e-4, 0, "DD"},      {PG_JACOBI, PG_NORM_MAX, 1e-4, 0, "DD"},
+        {PG_RBGS, PG_NORM_L2, 1e-8, 1e-1, "NN"},   {PG_SOR, PG_NORM_L2, 1e-8, 1e-2, "NN"},
+        {PG_SOR, PG_NORM_L2, 1e-8, 1e-4, "NN"},    {PG_SOR | PG_F32, PG_NORM_L2, 1e-3, 0, "DD"},
+    };
+    for (int q = 0; q < 6; q++) {
+        pg_desc desc = plain_box(backend, n, cases[q].flags);
+        desc.n[2] = 1;
+        for (int axis = 0; axis < 2; axis++) set_ends(&desc, axis, cases[q].ends);
+        desc.alpha = cases[q].alpha;
+        problem t = problem_create(&desc);
+        const double mean = desc.alpha > 0 ? (double)ref_mean(&t.p, t.f) : 0;    /* the slowest mode is not there */
+        REF_EACH(&t.p, i, j, k) {
+            const int64_t at = ref_u(&t.p, i, j, k);
+            ref_store(&t.p, t.u, at, 0);
+            ref_store(&t.p, t.f, at, desc.alpha > 0 ? ref_load(&t.p, t.f, at) - mean : 1);
+        }
+        const pg_stop stop = {.rtol = cases[q].rtol, .norm = cases[q].norm, .max_iter = 2000000};
+        solve(&t, &stop);
+        assert_outcome(&t, PG_CONVERGED);
+        if (!t.p.f32) assert_report_is_true(&t, cases[q].norm);
+        problem_destroy(&t);
+    }
+}
+
+/* Round-off keeps the residual of these above 1e-8 and 1e-5: the default tolerance ends there, in as few cycles as that
+   takes, and an explicit one says that it was not reached. */
+static void the_default_tolerance_ends_at_round_off(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned flags[] = {PG_F32 | PG_FMG, PG_F32 | PG_VCYCLE, PG_FMG, PG_VCYCLE, PG_MIXED | PG_FMG};
+    for (int q = 0; q < 5; q++) {
+        pg_desc desc = plain_box(backend, q < 2 ? 500 : 200000, flags[q]);
+        desc.n[1] = desc.n[2] = desc.dim = 1;
+        problem t = problem_create(&desc);
+        REF_EACH(&t.p, i, j, k) {
+            ref_store(&t.p, t.u, i, 0);
+            ref_store(&t.p, t.f, i, 1 + (j + k));
+        }
+        solve(&t, NULL);
+        assert_outcome(&t, PG_CONVERGED);
+        assert_non_null(strstr(t.report.message, "to round-off"));
+        assert_true(t.report.iterations <= (flags[q] & PG_FMG && !(flags[q] & PG_MIXED) ? 1 : 9));
+        assert_true(t.report.residual <= t.report.floor);
+        assert_true(t.report.residual >= t.report.floor / 100);
+        assert_true(t.report.residual > (t.p.f32 ? 1e-5 : 1e-8) * t.report.rhs_norm);
+        REF_EACH(&t.p, i, j, k) {       /* u = x (1 - x) / 2 */
+            const double x = (i + 1 + j + k) / (desc.n[0] + 1.0), exact = x * (1 - x) / 2;
+            assert_true(fabs((double)ref_load(&t.p, t.u, i) - exact) <= (t.p.f32 ? 1e-4 : 1e-8));
+        }
+        const pg_stop stop = {.rtol = t.p.f32 ? 1e-5 : 1e-8, .guess = PG_GUESS_ZERO};
+        solve(&t, &stop);
+        assert_outcome(&t, PG_STAGNATED);
+        assert_true(t.report.iterations <= 9 && t.report.residual <= t.report.floor);
+        problem_destroy(&t);
+    }
+}
+
+/* The equation is linear: f times a power of two gives u times it, in every bit as long as all are normal numbers. */
+static void tiny_and_huge_right_hand_sides_are_solved_alike(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int m = 0; m < ALL_METHODS; m++)
+        for (int norm = 0; norm < 4; norm++) {
+            const pg_desc desc = mixed_box(backend, all_methods[m]);
+            problem t = problem_create(&desc);
+            const pg_stop stop = {.guess = PG_GUESS_ZERO, .norm = (pg_norm_kind)norm, .rtol = 1e-6};
+            for (int face = 0; face < 6; face++) t.desc.face[face].array = NULL, t.desc.face[face].value = 0;
+            OK(pg_set_faces(t.solver, t.desc.face), t.solver);
+            solve(&t, &stop);
+            assert_outcome(&t, PG_CONVERGED);
+            const pg_report first = t.report;
+            double *expected = allocate(t.u_bytes);
+            memcpy(expected, t.u, t.u_bytes);
+            double norm_of_u, scaled_norm;
+            OK(pg_norm(t.solver, expected, (pg_norm_kind)norm, &norm_of_u), t.solver);
+            static const int exponents[] = {-900, -664, -532, 532, 664, 900};
+            for (int q = 0; q < 6; q++) {
+                const double scale = ldexp(1, exponents[q]);
+                for (size_t i = 0; i < t.f_bytes / 8; i++) ((double *)t.f)[i] = ((double *)t.f_before)[i] * scale;
+                double *const plain = allocate(t.f_bytes);
+                memcpy(plain, t.f_before, t.f_bytes);
+                solve(&t, &stop);
+                memcpy(t.f, plain, t.f_bytes), memcpy(t.f_before, plain, t.f_bytes);
+                free(plain);
+                assert_outcome(&t, PG_CONVERGED);
+                assert_int_equal(t.report.iterations, first.iterations);
+                assert_close(t.report.residual / scale, first.residual, 1e-6 * first.residual);
+                REF_EACH(&t.p, i, j, k) {
+                    const int64_t at = ref_u(&t.p, i, j, k);
+                    assert_true(((double *)t.u)[at] == expected[at] * scale);
+                }
+                OK(pg_norm(t.solver, t.u, (pg_norm_kind)norm, &scaled_norm), t.solver);
+                assert_close(scaled_norm / scale, norm_of_u, 1e-12 * norm_of_u);
+            }
+            free(expected);
+            problem_destroy(&t);
+        }
+}
+
 static void divergence_is_found_and_u_is_the_last_iterate(void **state)
 {
     pg_desc desc = plain_box(backend_or_skip(state), 9, PG_JACOBI);
@@ -328,10 +433,24 @@ static void divergence_is_found_and_u_is_the_last_iterate(void **state)
     problem_destroy(&t);
 }
 
+static void slow_divergence_is_found_long_before_numbers_are_huge(void **state)
+{
+    pg_desc desc = plain_box(backend_or_skip(state), 9, PG_JACOBI);
+    desc.omega = 1.1;
+    problem t = problem_create(&desc);
+    solve(&t, NULL);
+    assert_outcome(&t, PG_DIVERGED);
+    assert_true(t.report.residual < 1e6 * fmax(t.report.first_residual, t.report.rhs_norm));
+    assert_true(t.report.factor > 1);
+    assert_non_null(strstr(t.report.message, "PG_JACOBI"));
+    problem_destroy(&t);
+}
+
 typedef struct witness {
     int calls, cancel_at, count;    /* cancel_at: the call that says stop; 0: never */
     double residual[400];
     int iterations[400];
+    double milliseconds[400];
 } witness;
 
 static int watch(void *user, const pg_report *so_far)
@@ -339,6 +458,7 @@ static int watch(void *user, const pg_report *so_far)
     witness *w = user;
     if (w->calls == 400) return 1;
     w->residual[w->calls] = so_far->residual, w->iterations[w->calls] = so_far->iterations;
+    w->milliseconds[w->calls] = so_far->milliseconds;
     w->count = so_far->history_count;
     w->calls++;
     return w->calls == w->cancel_at;
@@ -360,6 +480,8 @@ static void the_monitor_cancels_and_u_is_the_last_iterate(void **state)
         assert_int_equal(w.calls, 3);
         assert_int_equal(t.report.iterations, w.iterations[2]);
         assert_true(t.report.residual == w.residual[2]);
+        assert_true(w.milliseconds[1] >= w.milliseconds[0] && w.milliseconds[2] >= w.milliseconds[1]);
+        assert_true(w.milliseconds[2] > 0 && t.report.milliseconds >= w.milliseconds[2]);
         assert_report_is_true(&t, PG_NORM_L2);
 
         pg_stop blind = {0};                             /* the same iterations without looking */
@@ -422,6 +544,25 @@ static void a_bad_value_in_f_is_found_before_u_is_touched(void **state)
             assert_outcome(&t, PG_CONVERGED);
             problem_destroy(&t);
         }
+}
+
+/* Without a tolerance nobody looks, but where the mean of u is subtracted it cannot be missed. */
+static void without_a_tolerance_a_bad_value_goes_through(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int singular = 0; singular < 2; singular++) {
+        const pg_desc desc = singular ? singular_box(backend, PG_VCYCLE, 0) : mixed_box(backend, PG_VCYCLE);
+        problem t = problem_create(&desc);
+        pg_stop stop = {0};
+        stop.rtol = PG_NONE, stop.max_iter = 1;
+        ref_store(&t.p, t.f, 100, (long double)NAN);
+        solve(&t, &stop);
+        assert_outcome(&t, singular ? PG_NOT_A_NUMBER : PG_COMPLETED);
+        const char *const told = singular ? "NaN or Inf in u after iteration 1" : ": 1 iteration, no tolerance";
+        if (!strstr(t.report.message, told)) fail_msg("%s", t.report.message);
+        assert_true(isnan((double)ref_load(&t.p, t.u, ref_u(&t.p, 2, 2, 2))));
+        problem_destroy(&t);
+    }
 }
 
 static void a_bad_value_in_the_guess_is_found_before_u_is_touched(void **state)
@@ -754,7 +895,7 @@ static void what_makes_a_singular_problem_solvable_is_removed_and_reported(void 
                 assert_close(t.report.removed_mean, sum / volume, 1e-13 * (double)(1 + fabsl(sum / volume)));
                 assert_report_is_true(&t, PG_NORM_L2);
                 REF_EACH(p, i, j, k) u_max = fmaxl(u_max, fabsl(ref_load(p, t.u, ref_u(p, i, j, k))));
-                assert_close((double)ref_mean(p, t.u), 0, 1e-14 * (double)u_max);
+                assert_close((double)ref_mean(p, t.u), 0, 1e-13 * (double)u_max);
                 problem_destroy(&t);
             }
 }
@@ -790,7 +931,7 @@ static void expect_same(problem *changed, problem *fresh)
     memcpy(fresh->u, changed->u, fresh->u_bytes);
     memcpy(fresh->f, changed->f, fresh->f_bytes);
     pg_stop stop = {0};
-    stop.max_iter = full_or_small(0, is_sweep(fresh->desc.flags) ? 60 : 0);
+    stop.max_iter = full_or_small(0, is_sweep(fresh->desc.flags) ? 30 : 3);
     solve(changed, &stop);
     solve(fresh, &stop);
     if (changed->report.outcome != fresh->report.outcome || changed->report.iterations != fresh->report.iterations)
@@ -906,12 +1047,13 @@ static void any_number_of_threads_gives_the_same_bits(void **state)
 {
     (void)state;
 #ifdef _OPENMP
-    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_VCYCLE, PG_FMG, PG_MIXED | PG_FMG};
-    const int usual = omp_get_max_threads(), n = full_or_small(40, 28);
-    for (int m = 0; m < 5; m++)
+    const unsigned flags[] = {PG_JACOBI, PG_RBGS, PG_VCYCLE, PG_FMG, PG_MIXED | PG_FMG, PG_DIRECT,
+                              PG_VCYCLE | PG_SMOOTH_LINES};
+    const int usual = omp_get_max_threads(), n = 61;     /* so many points that three threads get work */
+    for (int m = 0; m < 7; m++)
         for (int two_d = 0; two_d < 2; two_d++) {
             pg_desc desc = mixed_box(PG_CPU, flags[m]);
-            desc.n[0] = two_d ? 4 * n : n, desc.n[1] = two_d ? 3 * n : n - 1, desc.n[2] = two_d ? 1 : n / 2 + 1;
+            desc.n[0] = two_d ? 6 * n : n, desc.n[1] = two_d ? 5 * n : n - 1, desc.n[2] = two_d ? 1 : n / 2 + 1;
             problem one = problem_create(&desc), other = problem_create(&desc);
             const int counts[] = {2, 3};
             pg_stop stop = {0};
@@ -1037,11 +1179,16 @@ int main(void)
         ON_BOTH(completed_means_exactly_max_iter_iterations),
         ON_BOTH(max_iter_is_kept_and_reported),
         ON_BOTH(stagnation_is_found_and_its_floor_named),
+        ON_BOTH(slow_sweeps_converge_in_their_time),
+        ON_BOTH(the_default_tolerance_ends_at_round_off),
+        ON_BOTH(tiny_and_huge_right_hand_sides_are_solved_alike),
         ON_BOTH(divergence_is_found_and_u_is_the_last_iterate),
+        ON_BOTH(slow_divergence_is_found_long_before_numbers_are_huge),
         ON_BOTH(the_monitor_cancels_and_u_is_the_last_iterate),
         ON_BOTH(a_handle_that_has_not_run_says_so),
         ON_BOTH(a_bad_value_in_f_is_found_before_u_is_touched),
         ON_BOTH(a_bad_value_in_the_guess_is_found_before_u_is_touched),
+        ON_BOTH(without_a_tolerance_a_bad_value_goes_through),
         ON_BOTH(a_bad_value_on_a_face_is_found_before_u_is_touched),
         ON_BOTH(bad_values_beside_the_window_do_not_matter),
         ON_BOTH(zero_right_hand_side_and_zero_guess_give_zero_at_once),

@@ -22,6 +22,7 @@
     X(cudaErrorMemoryAllocation, 2)                                                                                   \
     X(cudaErrorInvalidConfiguration, 9)                                                                               \
     X(cudaErrorInvalidMemcpyDirection, 21)                                                                            \
+    X(cudaErrorNoDevice, 100)                                                                                         \
     X(cudaErrorInvalidDevice, 101)                                                                                    \
     X(cudaErrorInvalidResourceHandle, 400)                                                                            \
     X(cudaErrorNotReady, 600)                                                                                         \

@@ -256,7 +256,7 @@ struct block {
     int live, at_barrier, result;
     std::vector<thread> threads;
     std::vector<warp> warps;
-    std::vector<char> shared;    // what the shared variables hold while other blocks of the cluster run
+    std::vector<char> shared;    // in a cluster: what the shared variables hold while its other blocks run
     char *dynamic;
 };
 
@@ -388,7 +388,8 @@ static void block_barrier_check(struct block *b)
     for (thread &t : b->threads) {
         if (t.state != AT_BLOCK_BARRIER) continue;
         if (!first) first = &t;
-        if (t.site.line != first->site.line || strcmp(t.site.file, first->site.file) != 0)
+        if (t.site.line != first->site.line ||
+            (t.site.file != first->site.file && strcmp(t.site.file, first->site.file) != 0))
             simt_wrong("threads of a block wait at different barriers: %s; %s", where(first), where(&t));
         count += t.predicate;
         t.state = READY;
@@ -582,12 +583,16 @@ uint64_t simt_now()
 
 // ---- Running ------------------------------------------------------------------------------------------------------
 
-// Puts the shared variables of a block in place.
+// Puts the shared variables of a block in place. Those of all kernels are some 300 kB: without a cluster nothing is
+// copied, for that would take as long as a small block itself.
 static void enter_block(struct block *b)
 {
     if (run.in == b) return;
     if (run.in) memcpy(run.in->shared.data(), run.shared, run.shared_bytes);
-    memcpy(run.shared, b->shared.data(), run.shared_bytes);
+    if (run.count > 1)
+        memcpy(run.shared, b->shared.data(), run.shared_bytes);
+    else if (run.shared_bytes)
+        memset(run.shared, 0xff, run.shared_bytes);
     run.in = b;
 }
 
@@ -608,7 +613,7 @@ static void start_block(struct block *b, uint3 index)
 {
     b->index = index;
     b->live = run.threads, b->at_barrier = 0;
-    b->shared.assign(run.shared_bytes, (char)0xff);
+    if (run.count > 1) b->shared.assign(run.shared_bytes, (char)0xff);
     b->dynamic = run.kernel->dynamic_bytes ? simt_guarded_new(run.kernel->dynamic_bytes) : NULL;
     for (warp &w : b->warps) w = {0, 0};
     if (run.threads % 32) b->warps.back().gone = ~0u << run.threads % 32;
@@ -686,7 +691,8 @@ static void run_cluster(uint3 first)
 void simt_run(const simt_kernel &kernel)
 {
     find_shared();
-    const std::vector<char> host(run.shared, run.shared + run.shared_bytes);
+    static std::vector<char> host;    // kernels run one at a time
+    host.assign(run.shared, run.shared + run.shared_bytes);
     run.kernel = &kernel;
     run.threads = (int)(kernel.block.x * kernel.block.y * kernel.block.z);
     run.count = (int)(kernel.cluster.x * kernel.cluster.y * kernel.cluster.z);

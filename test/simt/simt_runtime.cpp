@@ -45,7 +45,12 @@ cudaError_t cudaPeekAtLastError(void) { return last_error; }
 cudaError_t cudaGetLastError(void) { return std::exchange(last_error, cudaSuccess); }
 cudaError_t cudaRuntimeGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *v) { return *v = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaGetDeviceCount(int *count) { return *count = DEVICES, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    const char *const text = getenv("SIMT_DEVICES");    // tests change it
+    *count = text ? atoi(text) : (int)DEVICES;
+    return *count > 0 ? cudaSuccess : result(cudaErrorNoDevice);
+}
 cudaError_t cudaGetDevice(int *device) { return *device = current_device, cudaSuccess; }
 cudaError_t cudaSetDevice(int device)
 {
@@ -82,7 +87,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrMaxRegistersPerMultiprocessor: *value = 65536; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = cc < 80 ? 1024 : 2048; break;
     case cudaDevAttrMaxBlocksPerMultiprocessor: *value = cc < 80 ? 16 : 32; break;
-    case cudaDevAttrMultiProcessorCount: *value = processors(); break;
+    case cudaDevAttrMultiProcessorCount:
+        if (getenv("SIMT_NO_PROCESSORS")) return result(cudaErrorNotSupported);
+        *value = processors();
+        break;
     case cudaDevAttrWarpSize: *value = warpSize; break;
     case cudaDevAttrL2CacheSize: *value = 1 << 20; break;
     case cudaDevAttrComputeCapabilityMajor: *value = cc / 10; break;
