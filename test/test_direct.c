@@ -552,6 +552,8 @@ static void the_constant_is_left_out_of_a_stretched_line(void **state)
             }
             ref_free(&p);
         }
+}
+
 /* Arrays as the back end takes them, so that nothing is copied on the way. */
 static void *to_backend(const void *host, size_t bytes)
 {
