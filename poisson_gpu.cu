@@ -385,7 +385,8 @@ struct pgi_direct {
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
-    int slots;    // CPU: pieces of the buffer
+    int tile[3];    // CPU: columns that are taken side by side along the axis
+    int slots;      // and pieces of the buffer
     size_t slot_bytes;
     const void *roots[3];    // the roots of unity of the axes' complex transforms
 };
@@ -8475,9 +8476,12 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
     int64_t tiles = 1;
     for (int a = 0; a < 3; a++) {
         const size_t n = (size_t)s->work.n[a];
+        const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
+        d->tile[a] = 2 * pairs < PGI_TILE ? 2 * (int)pairs : (int)PGI_TILE;
+        const size_t wide = (size_t)d->tile[a];
         const size_t bytes = a == d->lines.line
-                                 ? n * PGI_TILE * sizeof(double) + (n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double)
-                                 : PGI_TILE * pgi_pair_bytes(s, a);    // in and out: 2 * PGI_TILE / 2 pairs
+                                 ? n * wide * sizeof(double) + (n / PGI_LINE_BLOCK + 1) * 2 * sizeof(double)
+                                 : wide * pgi_pair_bytes(s, a);    // in and out: twice half as many pairs
         if (a != d->lines.line && !pgi_is_transformed(s, a)) continue;
         if (bytes > d->slot_bytes) d->slot_bytes = bytes;
         const int64_t here = (pgi_columns(s, a) + PGI_TILE - 1) / PGI_TILE;
@@ -8492,7 +8496,7 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
     double *in = (double *)aligned_alloc(PGI_ALIGN, d->slot_bytes), *out = in ? in + d->slot_bytes / 16 : NULL;
     for (int a = 0; a < 3 && in; a++) {
         const pgi_series *q = &d->series[a][0];
-        const int width = PGI_TILE / 2;
+        const int width = d->tile[a] / 2;
         for (int backward = 0; backward < 2 && pgi_is_transformed(s, a); backward++) {
             const int sign = backward ? FFTW_BACKWARD : FFTW_FORWARD;
             const unsigned how = FFTW_ESTIMATE | FFTW_UNALIGNED;
@@ -8773,9 +8777,11 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
         for (int k = 0; k < n && host && a != d->lines.line; k++)
             ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], k);
         if (a == d->lines.line) {
-            void *rows, *weights;
-            void *const rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
-            void *const weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+            void *rows = NULL, *weights = NULL, *rows_at = NULL, *weights_at = NULL;
+            if (!line[a]->uniform) {
+                rows_at = pgi_take_table(arena, (size_t)n * sizeof(pgi_row<double>), &rows);
+                weights_at = pgi_take_table(arena, (size_t)n * sizeof(double), &weights);
+            }
             if (!host) continue;
             pgi_axis_fill(&d->lines.rows, line[a], s->work.beta, (pgi_row<double> *)rows, (double *)weights, rows_at,
                           weights_at);
@@ -8911,18 +8917,18 @@ static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<floa
 template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
 {
     const pgi_direct *d = &s->direct;
-    const int64_t columns = pgi_columns(s, axis), tiles = (columns + PGI_TILE - 1) / PGI_TILE;
+    const int64_t wide = d->tile[axis], tiles = (pgi_columns(s, axis) + wide - 1) / wide;
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
-            body(d->buffer + (size_t)slot * d->slot_bytes, tile * PGI_TILE);
+            body(d->buffer + (size_t)slot * d->slot_bytes, tile * wide);
     (void)l;
 }
 
 template <class T>
 static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
-    enum { W = PGI_TILE / 2 };
+    const int W = s->direct.tile[axis] / 2;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
     const int64_t columns = pgi_columns(s, axis);
@@ -9015,21 +9021,21 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     const int64_t columns = pgi_columns(s, d.lines.line), stride = d.lines.line == 0   ? 1
                                                                    : d.lines.line == 1 ? to.sj
                                                                                        : to.sk;
-    const int n = l->n[d.lines.line];
+    const int n = l->n[d.lines.line], wide = d.tile[d.lines.line];
     pgi_cpu_tiles(s, l, d.lines.line, [&](char *memory, int64_t first) {
         double *x = (double *)memory;
-        const pgi_column c = {PGI_TILE, 1, x + (int64_t)n * PGI_TILE};
-        const int count = columns - first < PGI_TILE ? (int)(columns - first) : (int)PGI_TILE;
+        const pgi_column c = {wide, 1, x + (int64_t)n * wide};
+        const int count = columns - first < wide ? (int)(columns - first) : wide;
         int place[PGI_TILE][4], here = 0;
         for (int q = 0; q < count; q++) pgi_column_place(l->n, d.lines.line, first + q, place[q]);
         for (int q = 0; q < count; q++) {
             const pgi_column_reader<T> read(b, from, d.lines.line, l->n, first + q);
-            for (int k = 0; k < n; k++) x[(int64_t)k * PGI_TILE + q] = (double)read(k);
+            for (int k = 0; k < n; k++) x[(int64_t)k * wide + q] = (double)read(k);
         }
         for (int q = 0; q < count; q++)
             pgi_cpu_line(d.lines, pgi_column_shift(d.lines, alpha, place[q]), alpha, x + q, c, &here);
         for (int k = 0; k < n; k++)
-            for (int q = 0; q < count; q++) u[pgi_offset(place[q], to) + k * stride] = (T)x[(int64_t)k * PGI_TILE + q];
+            for (int q = 0; q < count; q++) u[pgi_offset(place[q], to) + k * stride] = (T)x[(int64_t)k * wide + q];
         if (here) {
             PGI_OMP(omp atomic write)
             resonant = 1;

@@ -108,12 +108,12 @@ int main(void)
        PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
                   that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
                   One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
-                  large prime factors is fast; 2D problems to 128^2 take one kernel, 3D ones to 34^3 three. alpha may be negative (but
+                  large prime factors is fast, and one axis with such a factor is eliminated (two: see report.warning); 2D problems to 128^2 take one kernel, 3D ones to 34^3 three. alpha may be negative (but
                   not where a periodic axis has coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
                   pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
                   keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
-       PG_FASTEST PG_DIRECT where it can solve the problem (on the CPU without FFTW: where lengths have no large prime factors),
-                  else PG_FMG. pg_query_desc tells which. Takes no smoother and no omega.
+       PG_FASTEST PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be faster: with two lengths of
+                  large prime factors, or with few points on the CPU. pg_query_desc tells which. Takes no smoother and no omega.
        PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
                   PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
@@ -145,8 +145,9 @@ int main(void)
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
    and odd sizes a little more; eigenvectors at most 0.6 MB), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add
    2 grids (times batch) and the faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go
-   from grid to grid, else none. PG_DIRECT works in u: 0.4 grids of the whole batch (up to 1.2 for small ones, and in 3D on
-   the GPU where rows of u are no multiples of 32 bytes), one more with PG_MIXED.
+   from grid to grid, else none. PG_DIRECT works in u: in 3D 0.4 grids of the whole batch (up to 1.2 for small ones, and
+   on the GPU where rows of u are no multiples of 32 bytes), in 2D 1.2 (up to 2.1 below 100^2), in 1D 3 to 8, tables as long
+   as the line for the most part; one more f64 grid with PG_MIXED.
    On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
    (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
@@ -238,7 +239,7 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_WCYCLE = 0x100,
     PG_FMG = 0x200,                 /*            (default) */
     PG_DIRECT = 0x400,
-    PG_FASTEST = 0x800,             /*            PG_DIRECT where it can solve the problem, else PG_FMG */
+    PG_FASTEST = 0x800,             /*            PG_DIRECT or PG_FMG: what is estimated to be faster */
     PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */

@@ -971,6 +971,14 @@ static void workspace_is_small(void **state)
             if (!((double)bytes <= 1.2 * grid))
                 fail_msg("%s: %.2f grids", describe(&box.desc), (double)bytes / grid);
         }
+    begin(backend, 1);                                  /* a single line: mostly tables */
+    box.desc.n[0] = 100000, box.desc.memory = backend == PG_CUDA ? PG_MEM_DEVICE : PG_MEM_HOST;
+    for (int periodic = 0; periodic < 2; periodic++) {
+        size_t bytes;
+        set_ends(&box.desc, 0, periodic ? "PP" : "DD");
+        OK(pg_workspace_bytes(&box.desc, &bytes), NULL);
+        if (!((double)bytes <= (periodic ? 7.1 : 3.2) * 8e5)) fail_msg("1D: %.2f grids", (double)bytes / 8e5);
+    }
 }
 
 int main(void)
