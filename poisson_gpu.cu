@@ -437,6 +437,7 @@ struct pg_solver {
     int in_monitor;      // the caller's function runs: the handle is taken
     pg_status failed;    // first failure of an operation
     char warning[160];
+    char chosen[96];    // PG_FASTEST: the method and why
 #if PGI_GPU
     cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
     int depth;
@@ -8555,13 +8556,13 @@ static int pgi_has_own_transforms(const pg_desc *d)
 #endif
 }
 
-// What a transform along an axis costs, per value: on the CPU the sum of the radices. Other transforms than ours take a
-// detour where a length has a large prime factor (L. Bluestein 1970), which costs as if that sum were 100.
+// What a transform along an axis costs, per value: on the CPU the sum of the radices. Other transforms than ours are
+// measured by that of a length of small factors; they take a detour where a prime factor is large (L. Bluestein 1970).
 static double pgi_transform_work(const pg_desc *d, const pgi_line *l)
 {
     const int largest = pgi_line_factor(l);
     if (l->n == 1) return 0;
-    if (!pgi_has_own_transforms(d)) return largest <= PGI_RADIX ? 20 : largest <= PGI_LARGE_RADIX ? 50 : 100;
+    if (!pgi_has_own_transforms(d)) return largest <= PGI_RADIX ? 1 : largest <= PGI_LARGE_RADIX ? 5 : 30;
     const pgi_series series = pgi_series_of(l);
     double sum = 0;
     int rest = series.length;
@@ -8607,7 +8608,7 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
     if (special >= 0) return special;
     for (int a = 2; a >= 0 && special < 0; a--)
         if (!line[a]->periodic && line[a]->n > 1) special = a;
-    double most = special >= 0 ? 1.5 * pgi_transform_work(d, line[special]) : 40;
+    double most = special >= 0 ? 1.5 * pgi_transform_work(d, line[special]) : pgi_has_own_transforms(d) ? 40 : 1;
     for (int a = 2; a >= 0; a--) {
         const double work = pgi_transform_work(d, line[a]);
         if (work <= most || pgi_line_factor(line[a]) <= PGI_RADIX) continue;
@@ -11790,27 +11791,88 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
     return PG_OK;
 }
 
-// PG_FASTEST: PG_DIRECT where it can solve the problem, for wherever the bench has both, it is faster than PG_FMG to a
-// tolerance (H200: 3 to 13 times from 65^2 to 513^3); but on the CPU without FFTW not with lengths of large prime
-// factors.
-static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3])
+// ---- PG_FASTEST: a model of the time to the default tolerance ----
+
+// Nanoseconds. Measured on one core of an EPYC and (estimates from the bench) on an H200.
+struct pgi_costs {
+    double direct, rest;               // PG_DIRECT: at least; a point
+    double column, work;               // along each axis transformed: a point; this times pgi_transform_work
+    double exact, plane, product;      // multigrid of one level: at least; a point; a term of its sums
+    double level, cycles, by_lines;    // other multigrid: a level; a point of any level; this times with lines
+};
+static const pgi_costs pgi_known_costs[2][2] = {    // CPU, GPU; f64, f32 (and PG_MIXED)
+    {{12000, 24, 16.6, 1.2, 8500, 23.5, 0.234, 2e4, 215, 5.5}, {12000, 16, 18, 1.3, 8500, 27, 0.135, 2e4, 142, 5.5}},
+    {{5e4, 0.02, 0, 0.011, 6e4, 0.5, 0.01, 3e5, 0.14, 4}, {5e4, 0.01, 0.004, 0.002, 6e4, 0.5, 0.01, 3e5, 0.07, 4}}};
+
+static const pgi_costs *pgi_costs_of(const pg_desc *d)
+{
+    return &pgi_known_costs[d->backend == PG_CUDA][d->flags & (PG_F32 | PG_MIXED) ? 1 : 0];
+}
+
+static double pgi_direct_time(const pg_desc *d, pgi_line *const line[3], int axis)
+{
+    const pgi_costs *c = pgi_costs_of(d);
+    double points = d->batch, point = c->rest;
+    for (int a = 0; a < 3; a++) {
+        points *= line[a]->n;
+        if (a != axis && line[a]->n > 1) point += c->column + c->work * pgi_transform_work(d, line[a]);
+    }
+    return c->direct + points * point;
+}
+
+// How often multigrid of one level solves: more than once only in f32, where round-off leaves a residual above the
+// tolerance. Its size is that of a right-hand side of random numbers.
+static int pgi_exact_solves(const pg_desc *d, pgi_line *const line[3], double points)
+{
+    const int uniform = line[0]->uniform && line[1]->uniform && line[2]->uniform;
+    if (!(d->flags & PG_F32) || !uniform) return 1;
+    const pgi_spectrum spectrum = pgi_find_spectrum(d, line);
+    const double lowest = spectrum.smallest + d->alpha > 0 ? spectrum.smallest + d->alpha : spectrum.next;
+    const double floor = FLT_EPSILON * spectrum.diagonal / lowest / sqrt(points);
+    return floor < 2e-5 ? 1 : 5;
+}
+
+static double pgi_multigrid_time(const pg_desc *d, pgi_line *const line[3])
+{
+    const pgi_costs *c = pgi_costs_of(d);
+    double points = 1, sum = 0, largest = 1, next = 1;
+    int chosen[3];
+    for (int a = 0; a < 3; a++) {
+        points *= line[a]->n;
+        if (line[a]->n > 1) sum += line[a]->n;
+        largest = fmax(largest, line[a]->n);
+    }
+    if (pgi_is_coarsest(line, -1, d->coarsest))
+        return d->batch * pgi_exact_solves(d, line, points) * (c->exact + points * (c->plane + c->product * sum));
+    const int along = pgi_choose_line_axis(d, line);
+    pgi_choose_axes(line, along, chosen);
+    for (int a = 0; a < 3; a++)
+        if (chosen[a]) next /= 2;
+    const double all = next < 1 ? points / (1 - next) : points;    // of all levels
+    return d->batch * (c->level * fmax(1, log2(largest / 32)) + all * c->cycles * (along >= 0 ? c->by_lines : 1));
+}
+
+// Whether PG_FASTEST is PG_DIRECT. If not, says why.
+static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3], char chosen[96])
 {
     int other;
     const int axis = pgi_line_axis(d, line, &other);
-    if (other >= 0 || (d->alpha < 0 && axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]))) return 0;
-#ifndef PG_USE_FFTW
-    for (int a = 0; a < 3 && d->backend == PG_CPU; a++) {
-        pgi_series series[2];
-        double scale = 1;
-        if (a == axis) continue;
-        pgi_plan_series(series, line[a], &scale);
-        int rest = series[0].length;
-        for (int p = 2; p <= 31; p++)
-            while (rest % p == 0 && rest > 1) rest /= p;
-        if (rest > 1) return 0;
+    const auto name = [&](int a) { return pgi_axis_name[d->dim == 2 && a > 0 ? 3 - a : a]; };
+    if (other >= 0) {
+        snprintf(chosen, 96, "PG_FMG: %s and %s both have coord, a metric or a Robin face", name(axis), name(other));
+        return 0;
     }
-#endif
-    return 1;
+    if (d->alpha < 0) return !(axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]));
+    const double direct = pgi_direct_time(d, line, axis), multigrid = pgi_multigrid_time(d, line);
+    int worst = -1;
+    for (int a = 0; a < 3; a++)
+        if (a != axis && (worst < 0 || pgi_line_factor(line[a]) > pgi_line_factor(line[worst]))) worst = a;
+    const int factor = pgi_line_factor(line[worst]);
+    if (factor > PGI_RADIX && multigrid < direct)
+        snprintf(chosen, 96, "PG_FMG: transforms along %s would have the large prime factor %d", name(worst), factor);
+    else
+        snprintf(chosen, 96, "PG_FMG: so few points are solved at once by the eigenvectors of their axes");
+    return direct <= multigrid;
 }
 
 static pg_status pgi_choose_method(pg_solver *s, char text[512])
@@ -11820,11 +11882,38 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     pgi_turn(d, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
-    const int direct = pgi_direct_is_faster(&work, h->line[0]);
+    const int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     pgi_hierarchy_free(h);
     d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
     if (direct) d->inner_cycles = 1;
+    if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
     return pgi_check_alpha(d, d->alpha, text);
+}
+
+// What PG_FASTEST's PG_DIRECT does, once that is planned.
+static void pgi_describe_direct(pg_solver *s)
+{
+    const pgi_direct *d = &s->direct;
+    const char *begin = ": transforms along ";
+    char *text = s->chosen;
+    const auto add = [&](const char *what) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof s->chosen - used, "%s", what);
+    };
+    if (!text[0]) return;
+    if (d->exact || d->flat.blocks) {
+        add(": products with the eigenvectors of the axes");
+        return;
+    }
+    for (int q = 0; q < 3; q++) {
+        const int a = s->desc.dim == 2 && q > 0 ? 3 - q : q;
+        if (!pgi_is_transformed(s, a)) continue;
+        add(begin), add(pgi_axis_name[q]);
+        begin = ", ";
+    }
+    if (d->lines.line < 0) return;
+    add(begin[0] == ',' ? ", elimination along " : ": elimination along ");
+    add(pgi_axis_name[s->desc.dim == 2 && d->lines.line > 0 ? 3 - d->lines.line : d->lines.line]);
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
@@ -11873,6 +11962,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         const pg_status status = pgi_plan_direct(s, (*lines)->line[0], text);
         pgi_restore_current(s, previous);
         if (status != PG_OK) return status;
+        pgi_describe_direct(s);
     }
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);

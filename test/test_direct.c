@@ -760,11 +760,11 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     static const struct { const char *ends; int special, more, n; double alpha; unsigned flags, method; } cases[] = {
-        {"DD", 0, 0, 15, 0, 0, PG_DIRECT},     {"NN", 1, 0, 12, 0, 0, PG_DIRECT}, {"PP", 1, 1, 9, 0, 0, PG_FMG},
+        {"DD", 0, 0, 150, 0, 0, PG_DIRECT},    {"NN", 1, 0, 144, 0, 0, PG_DIRECT}, {"PP", 1, 1, 9, 0, 0, PG_FMG},
         {"DN", 1, 1, 9, 2, PG_F32, PG_FMG},    {"PP", 0, 0, 16, -3.3, 0, PG_DIRECT},
-        {"DD", 1, 0, 11, -3.3, 0, PG_DIRECT},  {"DD", 0, 0, 14, 0, PG_MIXED, PG_DIRECT},
+        {"DD", 1, 0, 11, -3.3, 0, PG_DIRECT},  {"DD", 0, 0, 140, 0, PG_MIXED, PG_DIRECT},
         {"NN", 1, 1, 14, 1, PG_MIXED, PG_FMG}};
-    double coord[2][LONGEST + 1];
+    double coord[2][LONGEST_PLANE + 1];
     rng r = {13};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         begin(backend, 2);
@@ -787,6 +787,12 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
     }
     box.desc.alpha = -1;                                /* both axes stretched */
     pg_solver *solver;
+    pg_desc long_box = {0}, resolved;                   /* of a length that transforms are slow at, 4099, which none need */
+    long_box.backend = backend, long_box.n[0] = 4098, long_box.n[1] = 15, long_box.flags = PG_FASTEST;
+    solver = create(&long_box);
+    OK(pg_query_desc(solver, &resolved), solver);
+    assert_true(resolved.flags & PG_DIRECT);
+    pg_destroy(solver);
     assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_ARGUMENT);
     assert_non_null(strstr(pg_last_error(NULL), "alpha is -1"));
     static const unsigned refused[] = {PG_FASTEST | PG_FMG, PG_FASTEST | PG_SMOOTH_RBGS, PG_FASTEST | PG_SYMMETRIC};
