@@ -11756,7 +11756,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #if PGI_GPU
         if (s->cuda && (s->monitor || s->staged) && !at_once) {
             pgi_cuda_read_state(s, s->state);
-            if (s->staged && s->failed == PG_OK && s->host.valid)
+            if (s->staged && s->failed == PG_OK && (s->host.valid || s->host.iterations))
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
         }
