@@ -10672,13 +10672,13 @@ static pgi_spectrum pgi_find_spectrum(const pg_desc *d, pgi_line *const line[3])
 }
 
 // Young's factor 2 / (1 + sqrt(1 - rho^2)), rho the spectral radius of Jacobi's iteration: 1 - lambda / D with the
-// smallest (non-zero) eigenvalue of A and its largest diagonal. One below the round-off of the diagonal counts as zero:
-// sweeps cannot tell it from that, and with the factor 2 that belongs to it they would not converge.
+// smallest (non-zero) eigenvalue of A and its largest diagonal. One that is next to nothing beside the diagonal counts
+// as zero: with the factor that belongs to it, 2 in the end, no error would fall in less than half a million sweeps.
 static double pgi_choose_sor_omega(const pgi_spectrum *spectrum, double alpha, unsigned flags)
 {
     double lambda = spectrum->smallest + alpha;
-    const double diagonal = spectrum->diagonal + alpha, round_off = flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
-    if (lambda <= round_off * diagonal) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
+    const double diagonal = spectrum->diagonal + alpha, nothing = flags & PG_F32 ? FLT_EPSILON : 1e-10;
+    if (lambda <= nothing * diagonal) lambda = spectrum->next < DBL_MAX ? spectrum->next : 0;
     if (diagonal <= 0 || lambda <= 0) return 1;
     const double rho = 1 - fmin(lambda / diagonal, 1);
     return 2 / (1 + sqrt(1 - rho * rho));
@@ -12396,7 +12396,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #if PGI_GPU
         if (s->cuda && (s->monitor || s->staged) && !at_once) {
             pgi_cuda_read_state(s, s->state);
-            if (s->staged && s->failed == PG_OK && s->host.valid)
+            if (s->staged && s->failed == PG_OK && (s->host.valid || s->host.iterations))
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
         }

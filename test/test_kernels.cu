@@ -419,6 +419,19 @@ static void grid_from_host(pg_solver *s, const pgi_level *l, pgi_grid g, size_t 
 
 // Every operation that works on level 1 and its transfers to level 2, on both back ends: equal to round-off. Level 1 is
 // in the workspace of either, so the operations can be called directly.
+// state.seek = 1
+static void ask_for_the_floor(pg_solver *s)
+{
+    const int yes = 1;
+#if PGI_GPU
+    if (s->cuda) {
+        assert_int_equal(cudaMemcpy(&s->state->seek, &yes, sizeof yes, cudaMemcpyHostToDevice), cudaSuccess);
+        return;
+    }
+#endif
+    s->state->seek = yes;
+}
+
 template <class T> static void compare_operations(const pg_desc *desc, rng *r)
 {
     pg_solver *s[2] = {solver_with_data(desc, PG_CPU, 1), solver_with_data(desc, PG_CUDA, 1)};
@@ -435,6 +448,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
         APPLY,
         REDUCE_RESIDUAL,
         REDUCE_RHS,
+        MAGNITUDE,
         RESTRICT,
         AVERAGE,
         PROLONG,
@@ -467,8 +481,9 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             case BLACK_RED: x->ops->red_black(x, fine, fine->u, full, uneven, 1); break;
             case RESIDUAL: x->ops->residual(x, fine, fine->u, full, result = fine->t); break;
             case APPLY: x->ops->apply(x, fine, fine->u, result = fine->t); break;
-            case REDUCE_RESIDUAL: x->ops->reduce(x, fine, PGI_RESIDUAL, PGI_SELF, fine->u, none, full); break;
-            case REDUCE_RHS: x->ops->reduce(x, fine, PGI_RHS, PGI_ONE, none, none, full); break;
+            case REDUCE_RESIDUAL: x->ops->reduce(x, fine, PGI_RESIDUAL, PGI_SELF, fine->u, none, full, 0); break;
+            case REDUCE_RHS: x->ops->reduce(x, fine, PGI_RHS, PGI_ONE, none, none, full, 0); break;
+            case MAGNITUDE: ask_for_the_floor(x), x->ops->magnitude(x, fine, fine->u); break;
             case RESTRICT:
             case AVERAGE:
                 x->ops->restrict_full(x, fine, fine->t, coarse, coarse->f, step == AVERAGE), result = coarse->f,
@@ -499,7 +514,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             else
 #endif
                 x->host = *x->state;
-            memcpy(sums[b], x->host.sums, sizeof sums[b]);
+            memcpy(sums[b], step == MAGNITUDE ? x->host.magnitude : x->host.sums, sizeof sums[b]);
             if (step == REDUCE_RESIDUAL)    // it has but the norm that is asked for
                 for (int e = 0; e < 4; e++) sums[b][e] = pgi_norm_of(x->host.sums, x->host.stop.norm);
         }
@@ -510,7 +525,7 @@ template <class T> static void compare_operations(const pg_desc *desc, rng *r)
             error = pgi_max_nan(error, fabs((double)out[0][q] - (double)out[1][q]));
         }
         if (!(error <= limit * scale)) fail_msg("step %d differs by %g of %g: %s", step, error, scale, describe(desc));
-        if (step != REDUCE_RESIDUAL && step != REDUCE_RHS) continue;
+        if (step != REDUCE_RESIDUAL && step != REDUCE_RHS && step != MAGNITUDE) continue;
         for (int q = 0; q < 4; q++)
             if (!(fabs(sums[0][q] - sums[1][q]) <= limit * 10 * fabs(sums[0][step == REDUCE_RHS && q == 0 ? 2 : q])))
                 fail_msg("step %d sum %d: %.17g, %.17g: %s", step, q, sums[0][q], sums[1][q], describe(desc));
@@ -628,7 +643,7 @@ template <class T> static void compare_norm(pg_solver *s, const pgi_level *l, pg
     double norm[2];
     for (int q = 0; q < 2; q++) {
         double sums[4];
-        if (q > 0) s->ops->reduce(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs);
+        if (q > 0) s->ops->reduce(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
         cudaDeviceSynchronize();
         assert_int_equal(cudaMemcpy(sums, s->state->sums, sizeof sums, cudaMemcpyDeviceToHost), cudaSuccess);
         norm[q] = pgi_norm_of(sums, kind);
@@ -854,7 +869,7 @@ template <class T> static void compare_transfers_and_sums(const pg_desc *desc, r
                            e == 1   ? PGI_ONE
                            : e == 4 ? PGI_OTHER
                                     : PGI_SELF,
-                           grid, e == 4 ? l->t : none, rhs);
+                           grid, e == 4 ? l->t : none, rhs, 0);
             assert_int_equal(x->failed, PG_OK);
             if (b)
                 pgi_cuda_read_state(x, x->state);
