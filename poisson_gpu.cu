@@ -11075,6 +11075,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_name(s->desc.flags));
     if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     const char *name = pg_outcome_string(r->outcome);
     const double share = r->rhs_norm > 0 ? r->residual / r->rhs_norm : NAN;
@@ -11181,7 +11182,9 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
-    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, PG_FMG));
+    const unsigned options = pgi_smoothers | PG_SYMMETRIC;    // of multigrid, which is what is meant then
+    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods,
+                            d->flags & options || d->omega != 0 ? PG_FMG : PG_FASTEST));
     if (d->flags & pgi_cycle_methods) {
         PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
         return PG_OK;

@@ -319,6 +319,7 @@ typedef struct pg_report {
     pg_backend backend;             /* PG_CUDA or PG_CPU */
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
+    char method[96];                /* the method; of PG_FASTEST, the default, which one it chose and why */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
                                        it can use, unless compiled without CUDA; else empty */
 } pg_report;
