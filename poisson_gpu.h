@@ -6,7 +6,10 @@
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
 
    and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
-   (and -lcudart -lcufft, if nvcc made it). A whole program (samples/hello.c, word for word):
+   (and -lcudart -lcufft, if nvcc made it). For a shared library: -shared -Xcompiler -fPIC,-fopenmp ... -lcufft, or -shared
+   -fPIC. nvcc takes one to two minutes for an architecture and leaves 9 MB of it; the second line takes a few seconds and
+   leaves 1.5 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}.
+   A whole program (samples/hello.c, word for word):
 
 #include <math.h>
 #include <stdio.h>
@@ -80,6 +83,8 @@ int main(void)
               (Neumann); a u + b du/dn = g with a*b >= 0, b != 0 (Robin); periodic (both faces of the axis). g is 0, one
               constant, or an array over the face, packed over the other axes in the order x, y, z with the lower one
               fastest: ny*nz values [j + ny*k] on an x face, nx*nz values [i + nx*k] on a y face, nx*ny [i + nx*j] on z.
+              A face of cells is h/2 from the unknown beside it: the flux into that cell is (g - u)/(h/2) where Dirichlet,
+              (g - a u)/(a h/2 + b) where Robin; times the conductance of that end, as is Neumann's g.
    Spacing.   h per axis, or coord: the m+1 interval ends from one side of the box to the other, strictly increasing. Cells:
               the n+1 cell edges. Nodes: all points with the Dirichlet end points, and once more the first point, one period
               on, where periodic; so m = n+1, n or n-1 as in the drawings.
@@ -88,15 +93,22 @@ int main(void)
               equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. f is not
               multiplied by w. k = 0 at an end (r = 0 on a cell edge) closes that end, whatever its face kind; r = 0 on a
               Neumann node: w[0] = h/4, the mean of r over half an interval, k[0] = 0, the other k at the midpoints.
-   Norms      (of values from 1e-150 to 1e150): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths;
-              PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner product sum w x y, which pg_dot is.
+              Layers, beta(x): w = k = beta(x), f/beta(x) for f, alpha = 0 (of cells: w in the cell, k at its edges, the harmonic
+              mean of both sides). Rows c_i (u_i - u_(i-1)) + a_i (u_i - u_(i+1)) of a scheme that does not conserve become
+              such by w_0 = 1, k_(i+1) = a_i w_i h^2, w_(i+1) = k_(i+1)/(c_(i+1) h^2), if a and c are positive.
+   Norms      (of all finite values): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths;
+              PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner
+              product sum w x y, which pg_dot is.
    Singular   problems (alpha = 0 and no Dirichlet or Robin end anywhere): f must satisfy sum w f + boundary flux = 0. What has
               to be subtracted from f to make it so is subtracted and reported (report.removed_mean); of all solutions the
               one with weighted mean zero is returned. Works with every method; with the pieces (pg_cycle, pg_residual, ...)
               the mean is yours to subtract: (pg_sum of f + boundary flux) / pg_sum of 1.
 
    ===================================================================================================================
-   CHOOSING A METHOD (flags; the default is PG_FMG in f64)
+   CHOOSING A METHOD (flags; the default is PG_FASTEST in f64)
+       PG_FASTEST PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be faster: with two lengths of
+                  large prime factors, or with few points on the CPU. report.method tells which and why. Takes no smoother
+                  and no omega: with one of these, or PG_SYMMETRIC, and no method the default is PG_FMG.
        PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol = PG_NONE, max_iter = 1) already
                   solves to about the discretisation error. Guess: zero unless told. (Brandt 1977; Trottenberg,
                   Oosterlee, Schueller, Multigrid, 2001, sections 2.6 and 5)
@@ -108,25 +120,39 @@ int main(void)
        PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
                   that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
                   One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
-                  large prime factors is fast, and one axis with such a factor is eliminated (two: see report.warning); 2D problems to 128^2 take one kernel, 3D ones to 34^3 three. alpha may be negative (but
-                  not where a periodic axis has coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that eigenfunction.
-                  pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u, and where round-off
-                  keeps that above it (cond(A) 1e-16 |f| is to be expected) the outcome is PG_STAGNATED.
-       PG_FASTEST PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be faster: with two lengths of
-                  large prime factors, or with few points on the CPU. pg_query_desc tells which. Takes no smoother and no omega.
+                  large prime factors is fast, and one axis with such a factor is eliminated (two: see report.warning); 2D
+                  problems to 128^2 take one kernel, 3D ones to 34^3 three. alpha may be negative (but not where a periodic
+                  axis has coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u
+                  lacks that eigenfunction. pg_solve is one solve, whatever the guess; a tolerance asks for the residual of
+                  u. Without one (rtol = PG_NONE) u and f may be the same array, with the same strides.
        PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
                   PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST.
-       PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|; the solver
-                  then reports PG_STAGNATED and the floor reached.
+       PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|, see TOLERANCES.
        PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
                   colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
                   that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
                   values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
-   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). Where the spacing of one
-   axis (or the couplings that a metric makes of it) varies by more than 2, multigrid solves for whole lines along that axis at
-   a time, every second one, and coarsens the other axes only: V(2,1) falls by 8 or more a cycle at every ratio. The coarsest
+   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). Metrics and jumps of
+   them along an axis, ends that conduct badly or not at all, do not matter: coarse levels add up resistances. Where one axis
+   varies much multigrid solves for whole lines along it at a time, every second one, and coarsens the other axes only: where
+   the coupling k/(w d) of its rows varies by more than 4 (equal k and w: the spacing by more than 2), or k or w of
+   neighbours differ by more than 10. V(2,1) falls by 5 or more a cycle, mostly by 10 to 30. The coarsest
    level is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a whole problem of
    up to about 33^3 or 129^2 points, in one cycle of any kind.
+
+   ===================================================================================================================
+   TOLERANCES AND VERDICTS
+   PG_CONVERGED: the residual, recomputed from u, is within rtol ||f with its boundary terms|| or atol. Boundary terms count as
+   they stand in the rows, as 2 g/h^2 of a Dirichlet face of cells: large. u is rounded, which alone leaves a residual of
+   about eps ||D u||, D the diagonal of A (report.floor; times 16 for PG_DIRECT, 3 for PG_SOR). The default tolerance is 1e-8
+   (f32: 1e-5), or this floor where that is higher: test for PG_CONVERGED, and expect it of every problem that multigrid or
+   PG_DIRECT takes with default options. (Residuals below the floor are seen no more. Full multigrid and PG_DIRECT have
+   solved by then; V-cycles and sweeps go on until, at the rate at which the residual fell above the floor, it would be
+   within 1e-8 or 1e-5.) A tolerance of your own that lies below the floor ends as PG_STAGNATED when the floor is reached,
+   a slow method as PG_MAX_ITER. PG_DIVERGED: the residual grew by 1e8, or has grown tenfold and not fallen for ten checks.
+   Values may be of any size; numbers that overflow on the way (1/h^2 times u, sums along a line) end as PG_NOT_A_NUMBER.
+   A step of Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f: with alpha = 2/dt, pg_residual of (u, 2 f) gives
+   2 f - A u - (2/dt) u; add (4/dt) u to it and solve for u'.
 
    ===================================================================================================================
    BATCHES    desc.batch problems with the same tables, alpha and boundary kinds, each with its own u, f and face arrays: problem q
@@ -135,8 +161,8 @@ int main(void)
               Every method takes batches: PG_DIRECT solves all of them in the same few kernels (then, if there is a
               tolerance, checks one after the other; with PG_MIXED or a monitor it also solves so), others solve one
               after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest
-              outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the remaining problems as they
-              are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
+              outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the
+              remaining problems as they are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
               problem's u NaN and no other's. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
 
    ===================================================================================================================
@@ -155,8 +181,8 @@ int main(void)
    handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Before
    CUDA 12.4 (toolkit or driver) pg_solve waits at every check, and cannot be captured. On the CPU pg_solve returns when done;
    OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most; where other programs want the
-   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a time; two handles never
-   affect each other.
+   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a
+   time; two handles never affect each other.
 
    ERRORS, REPEATABILITY
    Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
@@ -203,11 +229,11 @@ extern "C" {
 
 #define PG_OUTCOME_LIST(X)                                                                                           \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this handle                          */ \
-    X(PG_CONVERGED, "converged")           /* the recomputed residual is within the tolerance                     */ \
+    X(PG_CONVERGED, "converged")           /* the recomputed residual is within the tolerance, see TOLERANCES     */ \
     X(PG_COMPLETED, "completed")           /* no tolerance was asked for; max_iter iterations were done           */ \
     X(PG_MAX_ITER, "iteration limit")      /* max_iter iterations did not reach the tolerance                     */ \
-    X(PG_STAGNATED, "stagnated")           /* the residual stopped falling above the tolerance: round-off         */ \
-    X(PG_DIVERGED, "diverged")             /* the residual grew by 1e8                                            */ \
+    X(PG_STAGNATED, "stagnated")           /* round-off keeps the residual above a tolerance that was given       */ \
+    X(PG_DIVERGED, "diverged")             /* the residual grows                                                  */ \
     X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in f, u or face data (u is untouched), or met on the way */ \
     X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */ \
     X(PG_RESONANCE, "resonance")           /* PG_DIRECT: -alpha is an eigenvalue, to round-off                    */ \
@@ -237,13 +263,13 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_SOR = 0x40,
     PG_VCYCLE = 0x80,
     PG_WCYCLE = 0x100,
-    PG_FMG = 0x200,                 /*            (default) */
+    PG_FMG = 0x200,
     PG_DIRECT = 0x400,
-    PG_FASTEST = 0x800,             /*            PG_DIRECT or PG_FMG: what is estimated to be faster */
+    PG_FASTEST = 0x800,             /*            PG_DIRECT or PG_FMG, the one that is estimated to be faster (default) */
     PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
-    PG_SMOOTH_LINES = 0x80000,      /*            zebra lines along the axis that varies most (default where one varies by over 2) */
+    PG_SMOOTH_LINES = 0x80000,      /*            zebra lines along the axis that varies most (default where one varies much) */
     PG_SYMMETRIC = 0x100000         /* option: the cycle is symmetric, to precondition CG */
 };
 
@@ -308,9 +334,10 @@ typedef struct pg_report {
     double rhs_norm;                /* || f with its boundary terms ||, after the mean was removed */
     double first_residual;          /* of the guess */
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
-    double floor;                   /* what round-off of u leaves of the residual: an estimate, eps ||D u|| with the diagonal D of A;
-                                       where it lies far below the tolerance, a bound of it. NaN without a tolerance */
-    double factor;                  /* by which an iteration reduced the residual, the average of the last four checks; NaN: one check */
+    double floor;                   /* what round-off of u leaves of the residual, about eps ||D u||, D the diagonal of A; where it
+                                       lies far below the tolerance, a bound of it. NaN without a tolerance */
+    double factor;                  /* by which an iteration multiplied the residual, the average of the last four checks; NaN where
+                                       there was but one */
     double removed_mean;            /* what was subtracted from f to make a singular problem solvable; else 0 */
     double milliseconds;            /* from the first to the last operation on the device; in a monitor: until now */
     int history_count;              /* residuals checked; the first PG_HISTORY of them are in history, [0] is first_residual. Cycles
@@ -327,8 +354,8 @@ typedef struct pg_report {
 /* When to stop. NULL in place of a pg_stop means: all zero. */
 typedef struct pg_stop {
     size_t struct_size;             /* 0 or sizeof(pg_stop) */
-    double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5), or none if atol is given;
-                                       PG_NONE: none. A right-hand side that is all mean and round-off counts as 0 */
+    double rtol;                    /* ||r|| <= rtol * ||f with its boundary terms||. 0: 1e-8 (f32: 1e-5) or round-off, see
+                                       TOLERANCES, or none if atol is given; PG_NONE: none. A right-hand side that is all mean and round-off counts as 0 */
     double atol;                    /* or ||r|| <= atol. Neither: exactly max_iter iterations, and no check is made: NaN
                                        and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
