@@ -535,7 +535,7 @@ static void a_bad_value_in_f_is_found_before_u_is_touched(void **state)
                 ref_store(&t.p, t.f, places[q], (long double)not_numbers[q % 3]);
                 for (int guess = PG_GUESS_DEFAULT; guess <= PG_GUESS_U; guess++) {
                     pg_stop stop = {0};
-                    stop.guess = (pg_guess)guess;
+                    stop.guess = (pg_guess)guess, stop.norm = (pg_norm_kind)((q + (size_t)guess) % 4);
                     expect_not_a_number(&t, &stop, "f");
                 }
                 ref_store(&t.p, t.f, places[q], before);
@@ -578,8 +578,12 @@ static void a_bad_value_in_the_guess_is_found_before_u_is_touched(void **state)
             randomize(&t.p, t.u, ref_extent_u(&t.p), 1);
             ref_store(&t.p, t.u, places[q], (long double)not_numbers[q]);
             stop.guess = PG_GUESS_U;
-            expect_not_a_number(&t, &stop, "u");
+            for (int kind = PG_NORM_L2; kind <= PG_NORM_L1; kind++) {    /* a maximum loses one easily */
+                stop.norm = (pg_norm_kind)kind;
+                expect_not_a_number(&t, &stop, "u");
+            }
         }
+        stop.norm = PG_NORM_L2;
         memset(t.u, 0xff, t.u_bytes);                    /* where u is not read, it may hold anything */
         stop.guess = PG_GUESS_ZERO;
         solve(&t, &stop);
