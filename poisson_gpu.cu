@@ -600,9 +600,28 @@ static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_r
     return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
 }
 
-// A point of D u
-template <class T> static PGI_HD inline double pgi_magnitude_point(const pgi_box<T> &b, T u, int i, int j, int k)
+// The diagonal of A, without alpha, where one number will do for all of it: on uniform axes whose ends have no much
+// larger one. Else 0.
+template <class T> static PGI_HD inline double pgi_even_diagonal(const pgi_box<T> &b)
 {
+    double sum = 0;
+    for (int a = 0; a < 3; a++) {
+        const pgi_axis<T> &x = b.axis[a];
+        double most = 0;
+        for (int q = 0; q < 3; q++)
+            most = fmax(most, (double)x.row[q].reaction - (double)x.row[q].lower - (double)x.row[q].upper);
+        const double inside = (double)x.row[1].reaction - (double)x.row[1].lower - (double)x.row[1].upper;
+        if (x.table || most > 2 * inside) return 0;
+        sum += most;
+    }
+    return sum;
+}
+
+// A point of D u. even: pgi_even_diagonal
+template <class T>
+static PGI_HD inline double pgi_magnitude_point(const pgi_box<T> &b, double even, T u, int i, int j, int k)
+{
+    if (even > 0) return (even + fabs(b.state->alpha)) * (double)u;
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
     return ((double)pgi_diagonal(pgi_reaction((T)0, x, y, z), x, y, z) + fabs(b.state->alpha)) * (double)u;
 }
@@ -1097,15 +1116,18 @@ static PGI_HD inline double pgi_floor_of(const pgi_state *st, double magnitude)
 // the floor can matter, for u is read once more for it.
 static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
 {
-    const double magnitude = pgi_measured_norm(st, st->magnitude);
-    if (!st->measured) st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
-    if (st->seek && pgi_finite(magnitude)) {
-        const double before = st->floor;
-        st->floor = pgi_floor_of(st, magnitude);
-        if (st->measured && st->floor > before / 2) st->settled = 1;
-        st->measured = 1;
+    if (st->seek) {
+        const double magnitude = pgi_measured_norm(st, st->magnitude), before = st->floor;
+        if (pgi_finite(magnitude)) {
+            st->floor = pgi_floor_of(st, magnitude);
+            if (st->measured && st->floor > before / 2) st->settled = 1;
+            st->measured = 1;
+        }
+    } else if (!st->measured) {
+        st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
     }
-    st->seek = st->measured ? st->last <= 1000 * st->floor : st->rhs_norm == 0 || st->floor > asked / 4;
+    const int matters = st->floor > asked / 4 || st->rhs_norm == 0;
+    st->seek = matters && (!st->measured || st->last <= 1000 * st->floor);
 }
 
 static PGI_HD inline void pgi_record(pgi_state *st, double norm)
@@ -1136,6 +1158,7 @@ static PGI_HD inline int pgi_grows(const pgi_state *st)
 // residual without round-off to fall on as it did above the floor.
 static PGI_HD inline void pgi_judge_hidden(pgi_state *st)
 {
+    if (st->at_once || !st->to_round_off) return;    // nobody asks
     if (st->history_count == 1) {
         st->hidden = st->last, st->rate = 1;
         return;
@@ -2452,7 +2475,7 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
     const int nx = l->n[0], ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
-    const double unit = s->state->unit_of_sums;
+    const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
@@ -2461,7 +2484,7 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
             for (int i = 0; i < nx; i++) {
-                const double v = unit * pgi_magnitude_point(b, p[i], i, j, k);
+                const double v = unit * pgi_magnitude_point(b, even, p[i], i, j, k);
                 pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
             }
         }
@@ -3230,7 +3253,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         const T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk;
         for (int k = t.k0; k < t.k1; k++, u += gu.sk) {
-            const double v = unit * pgi_magnitude_point(b, pgi_load(u), t.i, t.j, k);
+            const double v = unit * pgi_magnitude_point(b, 0, pgi_load(u), t.i, t.j, k);
             pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k), v, v);
         }
     }
@@ -3262,16 +3285,21 @@ static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, i
     if (p->j >= ny) p->j -= ny, p->k++;
 }
 
-// Computes state.sums of v = rhs or x, with partner v, 1 or y   Moves 1 or 2 words a point   Covers pieces of rows, a
+// Computes state.sums of v = rhs or x, with partner v, 1 or y; with a diagonal state.magnitude, the sums of it times x
+// Moves 1 or 2 words a point   Covers pieces of rows, a
 // piece a warp   Overlap: any
 // What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
 template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state, int again)
+                      pgi_state *state, int again, double diagonal)
 {
     pgi_await();
     double unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
+    if (diagonal > 0) {
+        if (!state->seek) return;
+        unit *= diagonal + fabs(state->alpha);
+    }
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
     const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
@@ -3343,7 +3371,10 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
             }
         }
     }
-    pgi_end_sums(sums, partials, state, unit);
+    if (diagonal > 0)
+        pgi_finish_sums(sums, partials, state, state->magnitude);
+    else
+        pgi_end_sums(sums, partials, state, unit);
 }
 
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
@@ -5111,9 +5142,25 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     }
 }
 
+// One thread decides, but what it reads lies in many cache lines: all are asked for at once, a lane each, not one after
+// the other.
+static __device__ inline bool pgi_fetch_state(const pgi_state *st)
+{
+#ifdef __CUDA_ARCH__
+    unsigned unused;
+    const char *const line = (const char *)st + 128 * threadIdx.x;
+    if (128 * threadIdx.x + sizeof unused <= sizeof *st)
+        asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(unused) : "l"(line) : "memory");
+#else
+    (void)st;
+#endif
+    return threadIdx.x == 0;
+}
+
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
     pgi_await();
+    if (!pgi_fetch_state(st)) return;
     pgi_control(st, step, argument, pgi_device_now());
 }
 
@@ -6378,6 +6425,19 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
     pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
 }
 
+template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
+                                                 pgi_grid y, pgi_rhs rhs, int again, double diagonal)
+{
+    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
+    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
+                  blocks = (pieces + warps - 1) / warps;
+    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
+                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
+                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
+    PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), 0,
+                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, again, diagonal);
+}
+
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
                                                pgi_grid y, pgi_rhs rhs, int again)
 {
@@ -6389,18 +6449,16 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
                          pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
         return;
     }
-    const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
-    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
-                  blocks = (pieces + warps - 1) / warps;
-    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
-                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
-                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
-    PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), 0,
-                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, again);
+    pgi_launch_reduce<T>(s, l, source, partner, x, y, rhs, again, 0);
 }
 
 template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
+    const double even = pgi_even_diagonal(pgi_box_of(l, T()));
+    if (even > 0) {
+        pgi_launch_reduce<T>(s, l, PGI_FIELD, PGI_SELF, u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0, even);
+        return;
+    }
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
                      pgi_magnitude_kernel<T>, pgi_box_of(l, T()), u, s->partials, s->state, h);
@@ -6994,7 +7052,7 @@ static int pgi_cuda_clusters(pg_solver *s)
 
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
 {
-    PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_control_kernel, s->state, step, argument);
+    PGI_LAUNCH_EARLY(s, 1, dim3(32), 0, pgi_control_kernel, s->state, step, argument);
     // A host-driven solve counts along, so that it has to wait for the device only at checks.
     if (!s->recording && step == PGI_COUNT) pgi_control(&s->host, step, argument, 0);
 }
@@ -11808,10 +11866,14 @@ struct pgi_costs {
     double column, work;               // along each axis transformed: a point; this times pgi_transform_work
     double exact, plane, product;      // multigrid of one level: at least; a point; a term of its sums
     double level, cycles, by_lines;    // other multigrid: a level; a point of any level; this times with lines
+    double line,
+        line_cycles;    // in 1D, beside `rest` and in place of `cycles`: a point; twice if nothing holds the ends
 };
 static const pgi_costs pgi_known_costs[2][2] = {    // CPU, GPU; f64, f32 (and PG_MIXED)
-    {{12000, 24, 16.6, 1.2, 8500, 23.5, 0.234, 2e4, 215, 5.5}, {12000, 16, 18, 1.3, 8500, 27, 0.135, 2e4, 142, 5.5}},
-    {{5e4, 0.02, 0, 0.011, 6e4, 0.5, 0.01, 3e5, 0.14, 4}, {5e4, 0.01, 0.004, 0.002, 6e4, 0.5, 0.01, 3e5, 0.07, 4}}};
+    {{12000, 24, 16.6, 1.2, 8500, 23.5, 0.234, 2e4, 215, 5.5, 0, 215},
+     {12000, 16, 18, 1.3, 8500, 27, 0.135, 2e4, 142, 5.5, 0, 142}},
+    {{5e4, 0.02, 0, 0.006, 6e4, 0.5, 0.01, 3e5, 0.45, 30, 3.6, 0.95},
+     {5e4, 0.01, 0.004, 0.002, 6e4, 0.5, 0.01, 3e5, 0.16, 40, 3.4, 0.7}}};
 
 static const pgi_costs *pgi_costs_of(const pg_desc *d)
 {
@@ -11821,7 +11883,8 @@ static const pgi_costs *pgi_costs_of(const pg_desc *d)
 static double pgi_direct_time(const pg_desc *d, pgi_line *const line[3], int axis)
 {
     const pgi_costs *c = pgi_costs_of(d);
-    double points = d->batch, point = c->rest;
+    const int ends_hold = axis >= 0 && !line[axis]->periodic && !pgi_line_singular(line[axis]);
+    double points = d->batch, point = c->rest + (d->dim == 1 ? c->line * (ends_hold ? 1 : 2) : 0);
     for (int a = 0; a < 3; a++) {
         points *= line[a]->n;
         if (a != axis && line[a]->n > 1) point += c->column + c->work * pgi_transform_work(d, line[a]);
@@ -11858,7 +11921,8 @@ static double pgi_multigrid_time(const pg_desc *d, pgi_line *const line[3])
     for (int a = 0; a < 3; a++)
         if (chosen[a]) next /= 2;
     const double all = next < 1 ? points / (1 - next) : points;    // of all levels
-    return d->batch * (c->level * fmax(1, log2(largest / 32)) + all * c->cycles * (along >= 0 ? c->by_lines : 1));
+    const double cycles = d->dim == 1 ? c->line_cycles : c->cycles;
+    return d->batch * (c->level * fmax(1, log2(largest / 32)) + all * cycles * (along >= 0 ? c->by_lines : 1));
 }
 
 // Whether PG_FASTEST is PG_DIRECT. If not, says why.
