@@ -161,7 +161,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(robin_b_infinite, face(d, PG_Z_LOW, PG_ROBIN, 0, 1, INFINITY), PG_ERROR_ARGUMENT, "face z low", "inf")          \
     X(robin_value_nan, face(d, PG_Z_LOW, PG_ROBIN, NAN, 1, 1), PG_ERROR_ARGUMENT, "face z low", "nan")                \
                                                                                                                       \
-    X(alpha_negative, d->alpha = -0.125, PG_ERROR_ARGUMENT, "alpha", "-0.125")                                        \
+    X(alpha_negative, (d->alpha = -0.125, d->flags = PG_FMG), PG_ERROR_ARGUMENT, "alpha", "-0.125")                                        \
     X(alpha_nan, d->alpha = NAN, PG_ERROR_ARGUMENT, "alpha", "nan")                                                   \
     X(alpha_infinite, d->alpha = INFINITY, PG_ERROR_ARGUMENT, "alpha", "inf")                                         \
     X(beta_negative, d->beta = -2, PG_ERROR_ARGUMENT, "beta", "is -2")                                                \
@@ -479,7 +479,7 @@ static void bad_changes_between_solves_are_refused_and_change_nothing(void **sta
     pg_desc desc = box(backend_or_skip(state));
     set_ends(&desc, 1, "RN");
     set_ends(&desc, 2, "PP");
-    desc.face[PG_X_LOW].value = 2, desc.alpha = 0.5;
+    desc.face[PG_X_LOW].value = 2, desc.alpha = 0.5, desc.flags = PG_FMG;
     double u[POINTS], f[POINTS], first_u[POINTS];
     fill(u, f, POINTS);
     pg_solver *solver = create(&desc);
@@ -746,6 +746,13 @@ static void query_tells_every_default(void **state)
     desc.n[0] = 7, desc.n[1] = 9, desc.backend = backend;
     set_ends(&desc, 1, "NN");
     pg_desc q = resolved(&desc);
+    assert_true(q.flags == (PG_F64 | PG_DIRECT) || q.flags == (PG_F64 | PG_FMG | PG_SMOOTH_RBGS));   /* PG_FASTEST */
+    desc.flags = PG_SMOOTH_RBGS;
+    assert_int_equal(resolved(&desc).flags, PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
+    desc.flags = 0, desc.omega = 1.1;
+    assert_int_equal(resolved(&desc).flags, PG_F64 | PG_FMG | PG_SMOOTH_RBGS);
+    desc.flags = PG_FMG, desc.omega = 0;
+    q = resolved(&desc);
     size_t bytes = 0;
     OK(pg_workspace_bytes(&desc, &bytes), NULL);
 
@@ -801,7 +808,7 @@ static void query_tells_every_default(void **state)
     q = resolved(&desc);
     assert_true(q.nu_pre == 2 && q.nu_post == 2);
     assert_int_equal(q.flags, PG_F64 | PG_VCYCLE | PG_SMOOTH_RBGS | PG_SYMMETRIC);
-    desc.flags = PG_MIXED;
+    desc.flags = PG_MIXED | PG_FMG;
     assert_int_equal(resolved(&desc).inner_cycles, 2);
     desc.nu_pre = PG_NONE;
     assert_int_equal(resolved(&desc).nu_pre, PG_NONE);
@@ -820,8 +827,9 @@ static void query_tells_one_flag_of_each_group(void **state)
             desc.flags = precision | method;
             const pg_desc q = resolved(&desc);
             assert_int_equal(q.flags & PRECISIONS, precision ? precision : PG_F64);
-            assert_int_equal(q.flags & METHODS, method ? method : PG_FMG);
-            assert_int_equal(q.flags & SMOOTHERS, sweeps ? 0 : PG_SMOOTH_RBGS);
+            if (method) assert_int_equal(q.flags & METHODS, method);
+            else assert_true((q.flags & METHODS) == PG_FMG || (q.flags & METHODS) == PG_DIRECT);
+            assert_int_equal(q.flags & SMOOTHERS, sweeps || q.flags & PG_DIRECT ? 0 : PG_SMOOTH_RBGS);
             if (method == PG_RBGS) assert_true(q.omega == 1);
             else if (method == PG_SOR) assert_true(q.omega > 1 && q.omega < 2);
             else if (method == PG_JACOBI) assert_true(q.omega > 0 && q.omega <= 1);
@@ -1048,7 +1056,8 @@ static void the_version_is_that_of_the_header(void **state)
 /* A message belongs to its handle (or to the thread, for calls without one). */
 static void messages_of_two_handles_do_not_mix(void **state)
 {
-    const pg_desc desc = box(backend_or_skip(state));
+    pg_desc desc = box(backend_or_skip(state));
+    desc.flags = PG_FMG;
     double u[POINTS], f[POINTS];
     fill(u, f, POINTS);
     pg_solver *a = create(&desc), *b = create(&desc);

@@ -211,7 +211,7 @@ static void the_smoother_is_chosen_by_the_spacing(void **state)
             memset(&s, 0, sizeof s), s.desc.coarsest = 8;
             s.desc.backend = backend, s.desc.n[0] = 20, s.desc.n[1] = 64, s.desc.centring[1] = cell ? PG_CELL : PG_NODE;
             set_ends(&s.desc, 1, cell ? "NN" : "DN");
-            s.desc.flags = cases[q].flags, s.desc.omega = cases[q].omega;
+            s.desc.flags = cases[q].flags | PG_FMG, s.desc.omega = cases[q].omega;
             stretch(&s, 1, cases[q].ratio);
             pg_solver *solver = create(&s.desc);
             pg_desc resolved;

@@ -657,7 +657,7 @@ static void pieces_that_a_method_has_not_are_refused_by_name(void **state)
     u[3] = 2;
     memcpy(before, u, sizeof u);
     const struct { unsigned flags; const char *name; int cycle; } cases[] = {
-        {PG_JACOBI, "PG_JACOBI", 1}, {PG_RBGS, "PG_RBGS", 1}, {PG_SOR, "PG_SOR", 1}, {PG_MIXED, "PG_MIXED", 0},
+        {PG_JACOBI, "PG_JACOBI", 1}, {PG_RBGS, "PG_RBGS", 1}, {PG_SOR, "PG_SOR", 1}, {PG_MIXED | PG_FMG, "PG_MIXED", 0},
         {PG_MIXED | PG_VCYCLE, "PG_MIXED", 0}};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         pg_desc desc = {0};
@@ -683,7 +683,7 @@ static void bad_arguments_of_pieces_are_refused(void **state)
     u[3] = 2;
     memcpy(before, u, sizeof u);
     pg_desc desc = {0};
-    desc.n[0] = desc.n[1] = N, desc.backend = backend_or_skip(state);
+    desc.n[0] = desc.n[1] = N, desc.backend = backend_or_skip(state), desc.flags = PG_FMG;
     pg_solver *solver = create(&desc);
     assert_int_equal(pg_smooth(solver, u, f, -2), PG_ERROR_ARGUMENT);
     assert_non_null(strstr(pg_last_error(solver), "-2"));
