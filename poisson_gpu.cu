@@ -222,6 +222,7 @@ struct pgi_state {
     int window;              // checks without progress that mean stagnation near the floor; growth, that it diverges
     int to_round_off;        // the default tolerance: the floor will do, where that is higher
     int may_grow;            // sweeps whose residual rises before it falls
+    int with_floor;          // the floor can be above the tolerance: checks can have it estimated
     int at_once;             // a method whose first answer is as good as round-off allows once its residual is
     double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
@@ -431,6 +432,7 @@ struct pg_solver {
     // The solve under way or being recorded
     int guess_zero, checked, recording;
     int to_round_off;    // the tolerance is the default
+    int with_floor;      // round-off may keep the residual above the tolerance
     pgi_grid iterate;    // where u of the finest level is between the halves of a cycle
     int (*monitor)(void *, const pg_report *);
     void *monitor_user;
@@ -442,7 +444,7 @@ struct pg_solver {
 #if PGI_GPU
     cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
     int depth;
-    cudaGraphExec_t graph[4];    // by guess_zero and checked
+    cudaGraphExec_t graph[6];    // by guess_zero, checked and with_floor
     cufftHandle fft[3];          // by axis
     int has_fft[3];
 #endif
@@ -1094,7 +1096,8 @@ static PGI_HD inline double pgi_rescale(const pgi_state *st)
 
 static PGI_HD inline double pgi_measured_norm(const pgi_state *st, const double sums[4])
 {
-    return pgi_norm_of(sums, st->stop.norm) / st->unit_of_sums;
+    const double norm = pgi_norm_of(sums, st->stop.norm);
+    return st->unit_of_sums == 1 ? norm : norm / st->unit_of_sums;
 }
 
 // What subtracting the mean of f leaves of it.
@@ -1113,7 +1116,8 @@ static PGI_HD inline double pgi_floor_of(const pgi_state *st, double magnitude)
 }
 
 // Takes the estimate of the floor that belongs to this check, and decides whether the next one needs one: only where
-// the floor can matter, for u is read once more for it.
+// the floor can matter, for u is read once more for it: near it where the tolerance is the default, else not before the
+// residual falls but slowly.
 static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
 {
     if (st->seek) {
@@ -1127,7 +1131,9 @@ static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
         st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
     }
     const int matters = st->floor > asked / 4 || st->rhs_norm == 0;
-    st->seek = matters && (!st->measured || st->last <= 1000 * st->floor);
+    const int slow = st->history_count > 1 && st->last > 0.3 * st->recent[1].norm;
+    st->seek =
+        st->with_floor && matters && (slow || st->to_round_off) && (!st->measured || st->last <= 1000 * st->floor);
 }
 
 static PGI_HD inline void pgi_record(pgi_state *st, double norm)
@@ -1235,7 +1241,7 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window, to_round_off, may_grow, at_once, problem;
+    int window, to_round_off, may_grow, with_floor, at_once, problem;
     double progress, epsilon, unit, gain, spread, underflow;
 };
 
@@ -1257,6 +1263,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->window = c.window;
     st->to_round_off = c.to_round_off;
     st->may_grow = c.may_grow;
+    st->with_floor = c.with_floor;
     st->at_once = c.at_once;
     st->progress = c.progress;
     st->epsilon = c.epsilon;
@@ -6425,6 +6432,13 @@ template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, 
     pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
 }
 
+// Blocks of a reduction; few of one that is nearly always over at once.
+static int64_t pgi_reduce_blocks(int64_t blocks, int again)
+{
+    const int64_t most = again ? 4 : PGI_REDUCE_BLOCKS;
+    return blocks < most ? blocks : most;
+}
+
 template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
                                                  pgi_grid y, pgi_rhs rhs, int again, double diagonal)
 {
@@ -6434,8 +6448,8 @@ template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *
     const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
                         : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
                                           : pgi_reduce_kernel<T, PGI_FIELD, 0>;
-    PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : (int64_t)PGI_REDUCE_BLOCKS, dim3(32, (unsigned)warps), 0,
-                     kernel, pgi_box_of(l, T()), partner, x, y, rhs, s->partials, s->state, again, diagonal);
+    PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(blocks, again), dim3(32, (unsigned)warps), 0, kernel, pgi_box_of(l, T()),
+                     partner, x, y, rhs, s->partials, s->state, again, diagonal);
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
@@ -6445,8 +6459,8 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
     if (source == PGI_RESIDUAL) {                       // partner: itself
         if (!again && pgi_cuda_residual_in_tiles<T, T, PGI_NORM>(s, l, x, rhs, 0, pgi_no_grid())) return;
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-        PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
-                         pgi_reduce_residual_kernel<T>, pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
+        PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, again), pgi_threads(h), 0, pgi_reduce_residual_kernel<T>,
+                         pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
         return;
     }
     pgi_launch_reduce<T>(s, l, source, partner, x, y, rhs, again, 0);
@@ -10961,7 +10975,7 @@ static void pgi_step_check(pg_solver *s)
     if (!s->checked) return;
     if (!pgi_in_halves(s))
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
-    s->outer_ops->magnitude(s, &s->outer, s->mixed || !s->multigrid ? s->outer.u : s->iterate);
+    if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->mixed || !s->multigrid ? s->outer.u : s->iterate);
     s->ops->control(s, PGI_CHECK, 0);
 }
 
@@ -11794,10 +11808,11 @@ static void pgi_record_graphs(pg_solver *s)
     PGI_CUDA(s, cudaDriverGetVersion(&driver));
     if (driver < 12040) return;
     for (int q = 0; q < 4; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
-    for (int variant = 0; variant < 4 && s->failed == PG_OK; variant++) {
+    for (int variant = 0; variant < 6 && s->failed == PG_OK; variant++) {
         cudaGraph_t graph = NULL;
         s->guess_zero = variant & 1;
-        s->checked = variant >> 1;
+        s->checked = variant > 1;
+        s->with_floor = variant > 3;
         s->recording = 1;
         s->stream = s->side[0];
         s->depth = 1;
@@ -12117,7 +12132,7 @@ PG_API void pg_destroy(pg_solver *s)
 #if PGI_GPU
     if (s->cuda) {
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
-        for (int q = 0; q < 4; q++)
+        for (int q = 0; q < 6; q++)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
         for (int q = 0; q < 4; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
@@ -12279,6 +12294,19 @@ static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
     return least > 0 ? (spectrum->largest_diagonal + alpha) / least : DBL_MAX;
 }
 
+// The floor of the residual over the round-off of D u, see pgi_floor_of.
+static double pgi_spread(const pg_solver *s) { return s->is_direct && !s->mixed ? 16 : s->desc.flags & PG_SOR ? 3 : 1; }
+
+static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON; }
+
+// Whether round-off may keep the residual above a tolerance. Only an rtol can be compared with a bound beforehand.
+static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
+{
+    if (stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
+    const double bound = pgi_epsilon(s) * (pgi_spread(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
+    return !(bound < stop->rtol / 5);
+}
+
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
@@ -12297,10 +12325,11 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
     c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR) ? 1 : 0;
     c.to_round_off = s->to_round_off;
+    c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
-    c.spread = s->is_direct && !s->mixed ? 16 : s->desc.flags & PG_SOR ? 3 : 1;
+    c.spread = pgi_spread(s);
     c.gain = pgi_gain(&s->spectrum, s->desc.alpha);
-    c.epsilon = s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON;
+    c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
     c.underflow =
@@ -12415,7 +12444,7 @@ static void pgi_run_program(pg_solver *s, int first)
 {
 #if PGI_GPU
     if (s->cuda) {
-        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked];
+        cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked + 2 * (s->checked && s->with_floor)];
         if (s->recording || s->monitor || !graph)
             pgi_program(s);
         else
@@ -12446,6 +12475,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
     s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
+    s->with_floor = checked && pgi_floor_can_matter(s, &stop);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
     s->monitor = stop.monitor;
     s->monitor_user = stop.user;
