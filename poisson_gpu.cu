@@ -1132,8 +1132,8 @@ static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
     }
     const int matters = st->floor > asked / 4 || st->rhs_norm == 0;
     const int slow = st->history_count > 1 && st->last > 0.3 * st->recent[1].norm;
-    st->seek =
-        st->with_floor && matters && (slow || st->to_round_off) && (!st->measured || st->last <= 1000 * st->floor);
+    st->seek = st->with_floor && matters && (slow || st->to_round_off || st->window == 0) &&
+               (!st->measured || st->last <= 1000 * st->floor);
 }
 
 static PGI_HD inline void pgi_record(pgi_state *st, double norm)
@@ -1696,6 +1696,14 @@ static void pgi_line_locate(const pgi_line *f, const pgi_line *c, int i, int *pl
     *fraction = end ? (c->node ? 1 - way : (1 - way) / 2) : (c->node ? way : (way + 1) / 2);
 }
 
+// The positions on both sides of gap i: unknowns or ends.
+static void pgi_line_beside(const pgi_line *l, int i, double *below, double *above)
+{
+    const double low = pgi_line_edge(l, 0), high = pgi_line_edge(l, l->m), period = high - low;
+    *below = i > 0 ? pgi_line_x(l, i - 1) : l->periodic ? pgi_line_x(l, l->n - 1) - period : low;
+    *above = i < l->n ? pgi_line_x(l, i) : l->periodic ? pgi_line_x(l, 0) + period : high;
+}
+
 // Of a cell that the metric fills unevenly, the unknown stands for the centre of its weight: beside a jump, that is in
 // the part that dominates.
 static void pgi_line_centre(const pgi_line *f, pgi_line *c)
@@ -1714,13 +1722,8 @@ static void pgi_line_centre(const pgi_line *f, pgi_line *c)
         c->own.x[j] = lo + moment / weight;
     }
     for (int j = 0; j <= c->n; j++) {
-        const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
-        const double below = j > 0         ? pgi_line_x(c, j - 1)
-                             : c->periodic ? pgi_line_x(c, c->n - 1) - period
-                                           : pgi_line_edge(c, 0);
-        const double above = j < c->n      ? pgi_line_x(c, j)
-                             : c->periodic ? pgi_line_x(c, 0) + period
-                                           : pgi_line_edge(c, c->m);
+        double below, above;
+        pgi_line_beside(c, j, &below, &above);
         c->own.gap[j] = above - below;
     }
 }
@@ -1729,14 +1732,9 @@ static void pgi_line_centre(const pgi_line *f, pgi_line *c)
 // lies behind its wall.
 static void pgi_line_conduct(const pgi_line *f, pgi_line *c)
 {
-    const double period = pgi_line_edge(c, c->m) - pgi_line_edge(c, 0);
     for (int i = 0; i <= c->n; i++) {
-        const double below = i > 0         ? pgi_line_x(c, i - 1)
-                             : c->periodic ? pgi_line_x(c, c->n - 1) - period
-                                           : pgi_line_edge(c, 0);
-        const double above = i < c->n      ? pgi_line_x(c, i)
-                             : c->periodic ? pgi_line_x(c, 0) + period
-                                           : pgi_line_edge(c, c->m);
+        double below, above;
+        pgi_line_beside(c, i, &below, &above);
         const int end = !c->periodic && (i == 0 || i == c->n);
         if (end) c->own.k[i] = pgi_line_k(f, i ? f->n : 0);
         if (end && (pgi_line_k(c, i) == 0 || pgi_line_gap(c, i) == 0)) continue;

@@ -148,8 +148,8 @@ int main(void)
    (f32: 1e-5), or this floor where that is higher: test for PG_CONVERGED, and expect it of every problem that multigrid or
    PG_DIRECT takes with default options. (Residuals below the floor are seen no more. Full multigrid and PG_DIRECT have
    solved by then; V-cycles and sweeps go on until, at the rate at which the residual fell above the floor, it would be
-   within 1e-8 or 1e-5.) A tolerance of your own that lies below the floor ends as PG_STAGNATED when the floor is reached,
-   a slow method as PG_MAX_ITER. PG_DIVERGED: the residual grew by 1e8, or has grown tenfold and not fallen for ten checks.
+   within 1e-8 or 1e-5.) A tolerance of your own that lies below the floor ends as PG_STAGNATED one or two checks
+   after the floor is reached, a slow method as PG_MAX_ITER. PG_DIVERGED: the residual grew by 1e8, or has grown tenfold and not fallen for ten checks.
    Values may be of any size; numbers that overflow on the way (1/h^2 times u, sums along a line) end as PG_NOT_A_NUMBER.
    A step of Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f: with alpha = 2/dt, pg_residual of (u, 2 f) gives
    2 f - A u - (2/dt) u; add (4/dt) u to it and solve for u'.
