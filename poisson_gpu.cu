@@ -1225,7 +1225,7 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
         pgi_finish(st, PG_CONVERGED);
     else if (pgi_grows(st))
         pgi_finish(st, PG_DIVERGED);
-    else if (pgi_stagnates(st) && st->iterations >= stop.min_iter)
+    else if (pgi_stagnates(st) && !lost && st->iterations >= stop.min_iter)
         pgi_finish(st, PG_STAGNATED);
     else if (st->iterations >= stop.max_iter)
         pgi_finish(st, PG_MAX_ITER);
