@@ -5156,6 +5156,7 @@ static __device__ inline bool pgi_fetch_state(const pgi_state *st)
     const char *const line = (const char *)st + 128 * threadIdx.x;
     if (128 * threadIdx.x + sizeof unused <= sizeof *st)
         asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(unused) : "l"(line) : "memory");
+    (void)unused;
 #else
     (void)st;
 #endif
