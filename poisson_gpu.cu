@@ -5152,11 +5152,9 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
 static __device__ inline bool pgi_fetch_state(const pgi_state *st)
 {
 #ifdef __CUDA_ARCH__
-    unsigned unused;
     const char *const line = (const char *)st + 128 * threadIdx.x;
-    if (128 * threadIdx.x + sizeof unused <= sizeof *st)
-        asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(unused) : "l"(line) : "memory");
-    (void)unused;
+    if (128 * threadIdx.x < sizeof *st)
+        asm volatile("prefetch.global.L1 [%0];" : : "l"(line));
 #else
     (void)st;
 #endif

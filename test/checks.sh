@@ -202,13 +202,13 @@ fi
 cd "$temp/alone" || exit 1
 if [ -n "$nvcc" ]; then
     check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" nvcc_ends_well
-    check "its object has at most 8 MB an architecture" \
-        sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 24000000 ]'
+    check "its object has at most 9 MB an architecture" \
+        sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 27000000 ]'
     # The toolkit's own headers leave weak names in (the constructor of dim3).
     check "it defines the header's functions and, inline ones apart, no other name" exports nvcc.o TDBRCGS -g
 else
     skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
-    skip "its object has at most 8 MB an architecture"
+    skip "its object has at most 9 MB an architecture"
     skip "it defines the header's functions and, inline ones apart, no other name"
 fi
 
