@@ -350,6 +350,28 @@ struct pgi_series {
                             // of the grids
 };
 
+// Transforms along an axis by a block in shared memory, see pgi_fft_thread.
+enum { PGI_STAGES = 16 };
+struct pgi_fft_stage {
+    int radix, stride;                // stride: from term to term of a butterfly
+    int part, root;                   // butterflies of a part; the power of the roots of the whole length
+    unsigned per_part, per_stride;    // 2^32 over those, rounded up; 0: over 1
+};
+// A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
+struct pgi_fft {
+    int axis, n, sine, radix;
+    int row;                      // numbers of columns from row to row of a plane: what fills up rows is 0
+    int span, lanes, log_wide;    // lanes: threads of a column of numbers; columns of numbers that a block has
+    int element, pitch, lane;     // in shared memory, from number to number, part to part and column to column
+    unsigned per_lane;            // 2^32 over lanes, rounded up
+    int stages;
+    int64_t columns;
+    size_t bytes;                    // of shared memory
+    const void *roots, *steps;       // of unity; of the steps before and after
+    const unsigned short *places;    // of the butterflies of the last stage, by frequency
+    pgi_fft_stage stage[PGI_STAGES];
+};
+
 // The eigenvectors of an axis as a matrix, for products in place of fast transforms. Where both ends are alike, an
 // eigenvector is symmetric or antisymmetric: sums of mirror images have coefficients in one half of the modes,
 // differences in the other. Else the halves are the first and the last values, or modes.
@@ -380,6 +402,7 @@ struct pgi_direct {
     pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
     int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
+    pgi_fft fft[3];             // and how, where radix is not 0
     int uniform;                // the axis of elimination could be transformed
     int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
@@ -5153,8 +5176,7 @@ static __device__ inline bool pgi_fetch_state(const pgi_state *st)
 {
 #ifdef __CUDA_ARCH__
     const char *const line = (const char *)st + 128 * threadIdx.x;
-    if (128 * threadIdx.x < sizeof *st)
-        asm volatile("prefetch.global.L1 [%0];" : : "l"(line));
+    if (128 * threadIdx.x < sizeof *st) asm volatile("prefetch.global.L1 [%0];" : : "l"(line));
 #else
     (void)st;
 #endif
@@ -8522,6 +8544,8 @@ static void pgi_forget_direct(pg_solver *s)
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
 static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3]);
 static int pgi_is_on_chip(const pg_solver *s, int axis);
+static int pgi_can_fuse(const pg_solver *s, int axis);
+static int pgi_fft_position(const pgi_fft *c, int u);
 
 static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
 {
@@ -8711,7 +8735,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     if (s->cuda && !line[1]->absent && d->lines.line >= 0 && pgi_can_transform(line[d->lines.line])) {
         double scale = 1;
         pgi_plan_series(d->series[d->lines.line], line[d->lines.line], &scale);
-        if (pgi_is_on_chip(s, d->lines.line)) d->lines.line = -1;
+        if (pgi_can_fuse(s, d->lines.line)) d->lines.line = -1;
     }
 #endif
     for (int a = 0; a < 3; a++) {
@@ -8883,6 +8907,14 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
             const pgi_complex<double> root = pgi_root(k, series->length);
             w[k].x = (T)root.x, w[k].y = (T)root.y;
         }
+#if PGI_GPU
+        pgi_fft *const c = &d->fft[a];
+        if (!c->radix) continue;
+        c->roots = d->roots[a];
+        c->steps = twiddle;
+        c->places = (const unsigned short *)pgi_take_table(arena, (size_t)c->span * sizeof(unsigned short), &host);
+        for (int u = 0; u < c->span && host; u++) ((unsigned short *)host)[u] = (unsigned short)pgi_fft_position(c, u);
+#endif
     }
 }
 
@@ -9355,13 +9387,12 @@ template <> struct pgi_scalar<pgi_twin> {
 };
 
 enum {
-    PGI_STAGES = 16,
     PGI_CHIP_VALUES = 8,
     PGI_CHIP_LOADS = 8,           // values a thread has under way from a grid
     PGI_CHIP_AHEAD = 4,           // and to a grid
     PGI_CHIP_THREADS = 512,       // of several numbers side by side
     PGI_CHIP_MOST = 1024,         // of one
-    PGI_CHIP_WIDE = 8,            // most numbers side by side that a block takes
+    PGI_CHIP_WIDE = 16,           // most numbers side by side that a block takes
     PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
 };
 struct pgi_chip {
@@ -9412,21 +9443,30 @@ template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V>
         v[1] = pgi_minus_i(b, d);
         v[2] = pgi_difference(a, c);
         v[3] = pgi_plus_i(b, d);
+    } else if constexpr (P == 6) {    // as 2 x 3 without twiddles: lengths that have no common factor
+        pgi_complex<V> even[3] = {v[0], v[2], v[4]}, odd[3] = {v[3], v[5], v[1]};
+        pgi_butterfly<3>(even);
+        pgi_butterfly<3>(odd);
+        v[0] = pgi_sum(even[0], odd[0]);
+        v[3] = pgi_difference(even[0], odd[0]);
+        v[4] = pgi_sum(even[1], odd[1]);
+        v[1] = pgi_difference(even[1], odd[1]);
+        v[2] = pgi_sum(even[2], odd[2]);
+        v[5] = pgi_difference(even[2], odd[2]);
     } else if constexpr (P == 8) {
         const T h = (T)0.70710678118654752440;
         pgi_complex<V> even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
         pgi_butterfly<4>(even);
         pgi_butterfly<4>(odd);
-        const pgi_complex<V> a = pgi_complex_of(h * (odd[1].x + odd[1].y), h * (odd[1].y - odd[1].x));
-        const pgi_complex<V> b = pgi_complex_of(h * (odd[3].y - odd[3].x), -h * (odd[3].x + odd[3].y));
+        const pgi_complex<V> p = pgi_minus_i(odd[1], odd[1]), q = pgi_plus_i(odd[3], odd[3]);
         v[0] = pgi_sum(even[0], odd[0]);
         v[4] = pgi_difference(even[0], odd[0]);
-        v[1] = pgi_sum(even[1], a);
-        v[5] = pgi_difference(even[1], a);
+        v[1] = pgi_complex_of<V>(even[1].x + h * p.x, even[1].y + h * p.y);
+        v[5] = pgi_complex_of<V>(even[1].x - h * p.x, even[1].y - h * p.y);
         v[2] = pgi_minus_i(even[2], odd[2]);
         v[6] = pgi_plus_i(even[2], odd[2]);
-        v[3] = pgi_sum(even[3], b);
-        v[7] = pgi_difference(even[3], b);
+        v[3] = pgi_complex_of<V>(even[3].x - h * q.x, even[3].y - h * q.y);
+        v[7] = pgi_complex_of<V>(even[3].x + h * q.x, even[3].y + h * q.y);
     } else {
         const pgi_complex<V> first = v[0];
         pgi_complex<V> sum[P / 2], difference[P / 2];
@@ -9462,20 +9502,50 @@ static __device__ inline int pgi_anew(int number)
     return number;
 }
 
-// To and from a grid: every value is used once, so the first cache is left to what is used again.
+// To and from a grid: every value is used once, so the first cache is left to the tables, and what is written goes
+// first when the second one needs room.
 #ifdef __CUDA_ARCH__
-static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
-static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
-template <class V> static __device__ inline pgi_complex<V> pgi_fetch(const pgi_complex<V> *p)
+static __device__ inline double pgi_fetch(const double *p)
 {
-    const double2 x = __ldcg((const double2 *)p);
-    return *(const pgi_complex<V> *)&x;
+    double v;
+    asm volatile("ld.global.L1::no_allocate.f64 %0, [%1];" : "=d"(v) : "l"(p));
+    return v;
 }
-static __device__ inline void pgi_give(double *p, double x) { __stwb(p, x); }
-static __device__ inline void pgi_give(float *p, float x) { __stwb(p, x); }
+static __device__ inline float pgi_fetch(const float *p)
+{
+    float v;
+    asm volatile("ld.global.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(p));
+    return v;
+}
+static __device__ inline pgi_complex<float> pgi_fetch(const pgi_complex<float> *p)
+{
+    pgi_complex<float> v;
+    asm volatile("ld.global.L1::no_allocate.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p));
+    return v;
+}
+static __device__ inline pgi_complex<double> pgi_fetch(const pgi_complex<double> *p)
+{
+    pgi_complex<double> v;
+    asm volatile("ld.global.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p));
+    return v;
+}
+static __device__ inline pgi_complex<pgi_twin> pgi_fetch(const pgi_complex<pgi_twin> *p)
+{
+    pgi_complex<pgi_twin> v;
+    asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x.a), "=f"(v.x.b), "=f"(v.y.a), "=f"(v.y.b)
+                 : "l"(p));
+    return v;
+}
+static __device__ inline void pgi_give(double *p, double x) { __stcs(p, x); }
+static __device__ inline void pgi_give(float *p, float x) { __stcs(p, x); }
+static __device__ inline void pgi_give(pgi_complex<float> *p, pgi_complex<float> x)
+{
+    __stcs((float2 *)p, make_float2(x.x, x.y));
+}
 template <class V> static __device__ inline void pgi_give(pgi_complex<V> *p, pgi_complex<V> x)
 {
-    __stwb((double2 *)p, *(const double2 *)&x);
+    __stcs((double2 *)p, *(const double2 *)&x);
 }
 #else
 template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
@@ -9911,6 +9981,603 @@ template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_M
     });
 }
 
+// ---- transforms in two radices: values to coefficients in registers ----
+
+// Where a length has a square factor R^2, the first and the last stage of its complex transforms have radix R and stay
+// in registers, where every thread has two butterflies of each: values come straight from the grid, all under way at
+// once, and the last stage leaves in one thread what belongs together, frequencies k and length - k. So coefficients,
+// their division by the eigenvalues and the begin of the way back are arithmetic on registers. The stages between are
+// in place: decimation in frequency on the way there, and its mirror image, decimation in time, on the way back (J. W.
+// Cooley and J. W. Tukey 1965; W. M. Gentleman and G. Sande 1966).
+
+enum { PGI_FFT_THREADS = 256, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
+
+static PGI_HD inline int pgi_over(int number,
+                                  unsigned inverse)    // number / divisor; inverse: 2^32 / divisor, or 0 for 1
+{
+    return inverse == 0 ? number : (int)((uint64_t)(unsigned)number * inverse >> 32);
+}
+
+template <class V, int P> static PGI_HD inline void pgi_swap_all(pgi_complex<V> (&v)[P])
+{
+    PGI_UNROLLED
+    for (int k = 0; k < P; k++) v[k] = pgi_swapped(v[k]);
+}
+// The transform of P numbers, forward or back: the inverse is the forward one of swapped numbers.
+template <int BACK, int P, class V> static PGI_HD inline void pgi_turn(pgi_complex<V> (&v)[P])
+{
+    if (BACK) pgi_swap_all(v);
+    pgi_butterfly<P>(v);
+    if (BACK) pgi_swap_all(v);
+}
+// Times the powers of a root, or of its conjugate. Of eight, three come from memory and the others are products.
+template <int BACK, int P, class V, class T>
+static PGI_HD inline void pgi_twiddle(pgi_complex<V> (&v)[P], const pgi_complex<T> *roots, int base)
+{
+    pgi_complex<T> w[P];
+    PGI_UNROLLED
+    for (int k = 1; k < P; k++) {
+        const int low = k & -k;
+        if (P < 8 || low == k) w[k] = roots[k * base];
+    }
+    PGI_UNROLLED
+    for (int k = 1; k < P; k++) {
+        const int low = k & -k;
+        if (P == 8 && low != k) w[k] = pgi_times(w[low], w[k - low]);
+        v[k] = pgi_times(v[k], BACK ? pgi_conjugate(w[k]) : w[k]);
+    }
+}
+
+// The inverse of an eigenvalue, sum + alpha, times scale; see pgi_inverse_of.
+template <class T> static __device__ inline T pgi_fft_quotient(double sum, double alpha, double scale, int *resonant)
+{
+    const double total = sum + alpha;
+    const int lost = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
+    if (lost) *resonant = 1;
+#ifdef __CUDA_ARCH__
+    if (sizeof(T) == sizeof(float)) return lost || total == 0 ? (T)0 : (T)__fdividef((float)scale, (float)total);
+#endif
+    return lost || total == 0 ? (T)0 : (T)pgi_ratio(scale, total);
+}
+
+// A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.
+template <int P, int BACK, class T>
+static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_fft_stage &stage, int lane,
+                                                  typename pgi_chip_type<T>::number *x)
+{
+    const int step = stage.stride * c.element, total = (int)((unsigned)c.n / P);
+    PGI_ROLLED
+    for (int at = lane; at < total; at += c.lanes) {
+        const int which = pgi_over(at, stage.per_part), own = at - which * stage.part;
+        const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride;
+        auto *const p = x + which * c.pitch + (own + row * stage.stride * (P - 1)) * c.element;
+        typename pgi_chip_type<T>::number v[P];
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) v[r] = p[r * step];
+        const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
+        if (BACK) pgi_twiddle<1>(v, roots, t * stage.root);
+        pgi_turn<BACK>(v);
+        if (!BACK) pgi_twiddle<0>(v, roots, t * stage.root);
+        PGI_UNROLLED
+        for (int r = 0; r < P; r++) p[r * step] = v[r];
+    }
+}
+
+namespace
+{
+// A thread of a transform, in one phase of it: where it is is found again in every phase rather than kept in registers.
+// It has two butterflies of radix R at either end, a and b: of types 2 and 3 and of periodic axes mirror images of each
+// other, so that rows 2 t and 2 t + 1, and frequencies k and n - k, meet; of type 4, which takes two transforms of half
+// the length for a pair of columns, the same one of both.
+template <class T, int KIND, int R> struct pgi_fft_thread {
+    typedef typename pgi_chip_type<T>::number number;
+    enum { PER = 16 / sizeof(T), TWO = KIND == PGI_DCT4, HALF = (R + 1) / 2 };
+    const pgi_fft &c;
+    number *memory;    // of the column of numbers
+    int lane, column;
+
+    __device__ pgi_fft_thread(const pgi_fft &plan, number *all) : c(plan)
+    {
+        const int thread = pgi_anew((int)threadIdx.x), row = pgi_over(thread, plan.per_lane);
+        column = plan.axis == 0 ? row : thread & ((1 << plan.log_wide) - 1);
+        lane = plan.axis == 0 ? thread - row * plan.lanes : thread >> plan.log_wide;
+        memory = all + column * plan.lane;
+    }
+    static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
+    __device__ const pgi_complex<T> *roots() const { return (const pgi_complex<T> *)c.roots; }
+    __device__ const pgi_complex<T> *steps() const { return (const pgi_complex<T> *)c.steps; }
+    __device__ int sine() const { return c.sine; }
+
+    // The butterflies of the first stage, and those of the last: frequencies; and where they are in memory.
+    __device__ int place(int second) const { return second && !TWO ? c.span - 1 - lane : lane; }
+    __device__ number *at_place(int second) const
+    {
+        return memory + place(second) * c.element + (second && TWO ? R * c.pitch : 0);
+    }
+    __device__ number *at_frequency(int second) const
+    {
+        const int u = !second || TWO ? lane : lane ? c.span - lane : c.span / 2;
+        return memory + c.places[u] + (second && TWO ? R * c.pitch : 0);
+    }
+    // The row of value r of a butterfly (types 2 and 3: Makhoul's order).
+    __device__ int value_row(int second, int r) const
+    {
+        const int n = c.n, t = place(second) + r * c.span;
+        if (KIND == PGI_FOURIER) return t;
+        if (KIND == PGI_DCT4) return second ? n - 1 - 2 * t : 2 * t;
+        const int low = 2 * r < R - R % 2 || (2 * r == R - 1 && 2 * t < n);
+        return low ? 2 * t : 2 * n - 1 - 2 * t;
+    }
+    // Slot m has frequencies k and n - k; lane 0 has those that are their own images in slot 0.
+    __device__ int frequency(int second, int m) const
+    {
+        const int n = c.n;
+        if (TWO) return second ? n - 1 - 2 * (lane + m * c.span) : 2 * (lane + m * c.span);
+        if (m == 0) return second ? (lane ? n - lane : n / 2) : lane;
+        const int k = (m < HALF || lane ? lane : c.span / 2) + m * c.span;
+        return second ? n - k : k;
+    }
+    __device__ pgi_complex<T> step(int m) const
+    {
+        if (KIND == PGI_FOURIER) return pgi_complex<T>();
+        return (steps() + (TWO || m < HALF || lane ? lane : c.span / 2))[m * c.span];
+    }
+    // The row of a coefficient: sines have theirs in reverse order.
+    template <int MODES> __device__ int row(int second, int r) const
+    {
+        return MODES ? frequency(second, r) : value_row(second, r);
+    }
+    template <int MODES> __device__ char *begin(const T *column_of_grid, int *pitch) const
+    {
+        char *const p = (char *)column_of_grid;
+        if (!MODES || KIND != PGI_DCT2 || !sine()) return p;
+        const int step = *pitch;
+        *pitch = -step;
+        return p + (int64_t)(c.n - 1) * step;
+    }
+
+    // Whether the columns of a number are a word of the grid in all rows.
+    __device__ int together(const T *grid, const int64_t *at, int pitch) const
+    {
+        int yes = c.axis != 0 && (uintptr_t)(grid + at[0]) % 16 == 0 && pitch % 16 == 0;
+        PGI_UNROLLED
+        for (int q = 1; q < PER; q++) yes = yes && at[q] == at[0] + q;
+        return yes;
+    }
+    // Along x rows 2 t and 2 t + 1 of every column are words.
+    __device__ int in_pairs(const T *grid, const int64_t *at) const
+    {
+        int yes = (uintptr_t)grid % (2 * sizeof(T)) == 0;
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) yes = yes && at[q] % 2 == 0;
+        return yes;
+    }
+    enum { PAIRS = KIND == PGI_DCT2 && R % 2 == 0 };
+
+    template <int MODES>
+    __device__ void load(const T *grid, const int64_t *at, int pitch, number (&a)[R], number (&b)[R]) const
+    {
+        if (c.axis != 0) {
+            const char *const p = begin<MODES>(grid + at[0], &pitch);
+            PGI_UNROLLED
+            for (int r = 0; r < R; r++) {
+                a[r] = pgi_fetch((const number *)(p + (int64_t)row<MODES>(0, r) * pitch));
+                b[r] = pgi_fetch((const number *)(p + (int64_t)row<MODES>(1, r) * pitch));
+            }
+            return;
+        }
+        if (!MODES && PAIRS && in_pairs(grid, at)) {
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++) {
+                const T *const p = grid + at[q];
+                PGI_UNROLLED
+                for (int r = 0; r < R / 2; r++) {
+                    const pgi_complex<T> x = pgi_fetch((const pgi_complex<T> *)(p + value_row(0, r)));
+                    const pgi_complex<T> y = pgi_fetch((const pgi_complex<T> *)(p + value_row(1, r)));
+                    part(a[r], q) = x.x, part(b[R - 1 - r], q) = x.y;
+                    part(b[r], q) = y.x, part(a[R - 1 - r], q) = y.y;
+                }
+            }
+            return;
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) {
+            int step = (int)sizeof(T);
+            const char *const p = begin<MODES>(grid + at[q], &step);
+            PGI_UNROLLED
+            for (int r = 0; r < R; r++) {
+                part(a[r], q) = pgi_fetch((const T *)(p + row<MODES>(0, r) * step));
+                part(b[r], q) = pgi_fetch((const T *)(p + row<MODES>(1, r) * step));
+            }
+        }
+    }
+    template <int MODES>
+    __device__ void store(T *grid, const int64_t *at, int pitch, int64_t left, number (&a)[R], number (&b)[R]) const
+    {
+        if (c.axis != 0) {
+            char *const p = begin<MODES>(grid + at[0], &pitch);
+            PGI_UNROLLED
+            for (int r = 0; r < R; r++) {
+                pgi_give((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
+                pgi_give((number *)(p + (int64_t)row<MODES>(1, r) * pitch), b[r]);
+            }
+            return;
+        }
+        if (!MODES && PAIRS && in_pairs(grid, at)) {
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++) {
+                if (q >= left) break;
+                T *const p = grid + at[q];
+                PGI_UNROLLED
+                for (int r = 0; r < R / 2; r++) {
+                    pgi_give((pgi_complex<T> *)(p + value_row(0, r)),
+                             pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
+                    pgi_give((pgi_complex<T> *)(p + value_row(1, r)),
+                             pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
+                }
+            }
+            return;
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) {
+            if (q >= left) break;
+            int step = (int)sizeof(T);
+            char *const p = begin<MODES>(grid + at[q], &step);
+            PGI_UNROLLED
+            for (int r = 0; r < R; r++) {
+                pgi_give((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
+                pgi_give((T *)(p + row<MODES>(1, r) * step), part(b[r], q));
+            }
+        }
+    }
+    // By way of shared memory: single values of columns that are no words, and what boundary data add, for what calls a
+    // function would not stay in registers.
+    template <int MODES, class Fetch> __device__ void load_slowly(Fetch fetch, number (&a)[R], number (&b)[R]) const
+    {
+        const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
+        PGI_ROLLED
+        for (int i = lane; i < c.n; i += c.lanes) memory[i * c.element] = fetch(i);
+        __syncthreads();
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            a[r] = memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element];
+            b[r] = memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element];
+        }
+        __syncthreads();
+    }
+    template <int MODES, class Give> __device__ void store_slowly(Give give, number (&a)[R], number (&b)[R]) const
+    {
+        const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
+        __syncthreads();
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element] = a[r];
+            memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element] = b[r];
+        }
+        __syncthreads();
+        PGI_ROLLED
+        for (int i = lane; i < c.n; i += c.lanes) give(i, memory[i * c.element]);
+    }
+
+    // Between values and what the complex transforms take. Sines are cosines of values with alternating signs.
+    __device__ void alternate(number (&a)[R], number (&b)[R]) const
+    {
+        if (KIND != PGI_DCT2 || !sine()) return;
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            if (value_row(0, r) % 2) a[r] = pgi_scaled(a[r], (T)-1);
+            if (value_row(1, r) % 2) b[r] = pgi_scaled(b[r], (T)-1);
+        }
+    }
+    __device__ void split(number (&a)[R], number (&b)[R]) const    // type 4: a column a transform
+    {
+        const T sign = sine() ? (T)-1 : (T)1;
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            const pgi_complex<T> w = (steps() + lane)[r * c.span];
+            const number low = a[r], high = pgi_scaled(b[r], sign);
+            a[r] = pgi_times(pgi_complex_of(low.x, high.x), w);
+            b[r] = pgi_times(pgi_complex_of(low.y, high.y), w);
+        }
+    }
+    __device__ void unite(number (&a)[R], number (&b)[R]) const
+    {
+        const T sign = sine() ? (T)-1 : (T)1;
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            const pgi_complex<T> w = pgi_conjugate((steps() + lane)[r * c.span]);
+            const number x = pgi_times(a[r], w), y = pgi_times(b[r], w);
+            a[r] = pgi_complex_of(x.x, y.x);
+            b[r] = pgi_scaled(pgi_complex_of(x.y, y.y), sign);
+        }
+    }
+    __device__ void first(number (&a)[R], number (&b)[R]) const
+    {
+        if (TWO)
+            split(a, b);
+        else
+            alternate(a, b);
+        number *const p = at_place(0), *const q = at_place(1);
+        pgi_turn<0>(a);
+        pgi_twiddle<0>(a, roots(), place(0));
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
+        pgi_turn<0>(b);
+        pgi_twiddle<0>(b, roots(), place(1));
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
+    }
+    __device__ void first_back(number (&a)[R], number (&b)[R]) const
+    {
+        const number *const p = at_place(0), *const q = at_place(1);
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
+        pgi_twiddle<1>(a, roots(), place(0));
+        pgi_turn<1>(a);
+        pgi_twiddle<1>(b, roots(), place(1));
+        pgi_turn<1>(b);
+        if (TWO)
+            unite(a, b);
+        else
+            alternate(a, b);
+    }
+    template <int BACK> __device__ void middle() const
+    {
+        PGI_ROLLED
+        for (int q = 0; q < c.stages; q++) {
+            const pgi_fft_stage &stage = c.stage[BACK ? c.stages - 1 - q : q];
+            __syncthreads();
+            switch (stage.radix) {
+            case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, lane, memory); break;
+            case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, lane, memory); break;
+            case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, lane, memory); break;
+            case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, lane, memory); break;
+            case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, lane, memory); break;
+            default: pgi_fft_butterflies<8, BACK, T>(c, stage, lane, memory);
+            }
+        }
+        __syncthreads();
+    }
+
+    // The last stage, and the pairs of frequencies that belong together.
+    static __device__ number chosen(int yes, number a, number b)
+    {
+        number v;
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) part(v, q) = yes ? part(a, q) : part(b, q);
+        return v;
+    }
+    __device__ void last(number (&f)[R], number (&g)[R]) const
+    {
+        const number *const p = at_frequency(0), *const q = at_frequency(1);
+        number a[R], b[R];
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) a[k] = p[k * c.element], b[k] = q[k * c.element];
+        pgi_turn<0>(a);
+        pgi_turn<0>(b);
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) {
+            const int own = lane == 0;
+            f[m] = TWO || m < HALF ? a[m] : chosen(own, b[m], a[m]);
+            g[m] = TWO        ? b[m]
+                   : m == 0   ? chosen(own, R % 2 ? b[R / 2] : a[R / 2], b[R - 1])
+                   : m < HALF ? chosen(own, a[(R - m) % R], b[R - 1 - m])
+                              : b[R - 1 - m];
+        }
+    }
+    __device__ void last_back(const number (&f)[R], const number (&g)[R]) const
+    {
+        number *const p = at_frequency(0), *const q = at_frequency(1);
+        number a[R], b[R];
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) {
+            const int own = lane == 0;
+            a[m] = TWO || m < HALF ? f[m] : chosen(own, g[(R - m) % (R % 2 ? R : R / 2)], f[m]);
+            b[m] = TWO                      ? g[m]
+                   : m >= HALF              ? chosen(own, f[m], g[R - 1 - m])
+                   : R % 2 && m == HALF - 1 ? chosen(own, g[0], g[R - 1 - m])
+                                            : g[R - 1 - m];
+        }
+        pgi_turn<1>(a);
+        pgi_turn<1>(b);
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
+    }
+
+    // Coefficients from a pair of frequencies, and back.
+    static __device__ void after(number &f, number &g, pgi_complex<T> w, int own, int sine)
+    {
+        const T half = (T)0.5, root = (T)0.70710678118654752440;
+        const number a = f, b = g;
+        if (KIND == PGI_FOURIER) {
+            f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
+            g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
+        } else if (KIND == PGI_DCT2) {
+            const pgi_complex<T> h = pgi_scaled(w, half);
+            const number s = pgi_sum(a, b), d = pgi_difference(a, b);
+            f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
+            g = chosen(own, pgi_scaled(b, root), pgi_complex_of(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
+        } else {
+            const number x = pgi_times(w, a), y = pgi_times(w, b);
+            const number low = pgi_complex_of(x.x, y.x), high = pgi_complex_of(-x.y, -y.y);
+            f = sine ? high : low, g = sine ? low : high;
+        }
+    }
+    static __device__ void before(number &f, number &g, pgi_complex<T> w, int own, int sine)
+    {
+        const T twice = (T)1.41421356237309504880;
+        const number a = f, b = g;
+        if (KIND == PGI_FOURIER) {
+            f = chosen(own, a, pgi_minus_i(a, b));
+            g = chosen(own, b, pgi_plus_i(a, b));
+        } else if (KIND == PGI_DCT2) {
+            f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
+            g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
+        } else {
+            const number low = sine ? b : a, high = sine ? a : b;
+            f = pgi_times(pgi_conjugate(w), pgi_complex_of(low.x, -high.x));
+            g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
+        }
+    }
+    __device__ int own(int m) const { return lane == 0 && m == 0; }
+    __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
+    {
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) after(f[m], g[m], step(m), m == 0 && lane == 0, sine());
+    }
+    __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
+    {
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) before(f[m], g[m], step(m), m == 0 && lane == 0, sine());
+    }
+    // Coefficients, divided by their eigenvalues.
+    __device__ void divide(const double *others, const double *lambda, double scale, pgi_state *state, number (&f)[R],
+                           number (&g)[R]) const
+    {
+        const double alpha = state->alpha;
+        const int reversed = KIND == PGI_DCT2 && sine();
+        const double *const first = lambda + (reversed ? c.n - 1 : 0);
+        int resonant = 0;
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) {
+            const pgi_complex<T> w = step(m);
+            after(f[m], g[m], w, m == 0 && lane == 0, sine());
+            const int low = frequency(0, m), high = frequency(1, m);
+            const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++) {
+                part(f[m], q) *= pgi_fft_quotient<T>(others[q] + x, alpha, scale, &resonant);
+                part(g[m], q) *= pgi_fft_quotient<T>(others[q] + y, alpha, scale, &resonant);
+            }
+            before(f[m], g[m], w, m == 0 && lane == 0, sine());
+        }
+        if (resonant) state->resonant = 1;
+    }
+};
+}    // namespace
+
+static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axis == 0 ? 1 : axis == 1 ? g.sj : g.sk; }
+
+// Where the columns of a block are. One thread a column, as divisions are slow.
+static __device__ inline void pgi_fft_place_columns(const pgi_fft &c, const int n[3], int64_t block, int columns,
+                                                    const pgi_grid &from, const pgi_grid &to, const pgi_elimination &d,
+                                                    int way, pgi_chip_columns *out)
+{
+    const int size[3] = {c.row, n[1], n[2]};
+    for (int q = (int)threadIdx.x; q < columns; q += (int)blockDim.x) {
+        int at[4];
+        pgi_column_place(size, c.axis, block + q < c.columns ? block + q : c.columns - 1, at);
+        out->source[q] = pgi_offset(at, from);
+        out->target[q] = pgi_offset(at, to);
+        out->touched[q] = ~(3u << 2 * c.axis) &
+                          (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
+        double sum = 0;
+        for (int a = 0; a < 3 && way == PGI_THERE_AND_BACK; a++)
+            sum += a == c.axis ? 0 : d.lambda[a][at[a] < n[a] ? at[a] : n[a] - 1];
+        out->others[q] = sum;
+    }
+    __syncthreads();
+}
+
+// The butterflies of a thread from the right-hand side, boundary data and mean included. MODES: of the last stage.
+template <int MODES, class T, int KIND, int R>
+static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, const pgi_box<T> &b,
+                                           const pgi_rhs &from, const pgi_chip_columns &columns, int64_t column,
+                                           typename pgi_chip_type<T>::number (&x)[R],
+                                           typename pgi_chip_type<T>::number (&y)[R])
+{
+    typedef pgi_fft_thread<T, KIND, R> thread;
+    enum { PER = thread::PER };
+    const int64_t *const at = columns.source + PER * t.column;
+    const int pitch = (int)(pgi_pitch(from.f, t.c.axis) * (int64_t)sizeof(T));
+    const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
+    const int faces = pgi_face_mask(from, b.state) != 0;
+    const auto fetch = [&](int i) {
+        typename thread::number v;
+        PGI_ROLLED
+        for (int q = 0; q < PER; q++)
+            thread::part(v, q) = pgi_fetch((const T *)((const char *)(f + at[q]) + (int64_t)i * pitch));
+        return !faces ? v
+                      : pgi_chip_completed<T>(b, from, t.c.axis, column, t.c.columns, columns.touched + PER * t.column,
+                                              i, v);
+    };
+    if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
+        t.template load_slowly<MODES>(fetch, x, y);
+    else
+        t.template load<MODES>(f, at, pitch, x, y);
+    if (mean == 0) return;
+    PGI_UNROLLED
+    for (int r = 0; r < R; r++) {
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) thread::part(x[r], q) -= mean, thread::part(y[r], q) -= mean;
+    }
+}
+template <int MODES, class T, int KIND, int R>
+static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to,
+                                            const pgi_chip_columns &columns, int64_t column,
+                                            typename pgi_chip_type<T>::number (&x)[R],
+                                            typename pgi_chip_type<T>::number (&y)[R])
+{
+    typedef pgi_fft_thread<T, KIND, R> thread;
+    enum { PER = thread::PER };
+    const int64_t *const at = columns.target + PER * t.column, left = t.c.columns - column;
+    const int pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
+    T *const u = pgi_data<T>(to);
+    const auto give = [&](int i, typename thread::number v) {
+        PGI_ROLLED
+        for (int q = 0; q < PER && q < left; q++)
+            pgi_give((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
+    };
+    if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
+        t.template store_slowly<MODES>(give, x, y);
+    else
+        t.template store<MODES>(u, at, pitch, left, x, y);
+    if (t.c.axis != 0 || t.lane != 0) return;
+    for (int i = t.c.n; i < t.c.row; i++)    // what fills up the rows of the grid between
+        for (int q = 0; q < PER && q < left; q++) u[at[q] + i] = 0;
+}
+
+// From columns to columns: to coefficients, to values, or there and back and the division between.
+template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
+    pgi_fft_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_fft c,
+                   const __grid_constant__ pgi_elimination d, pgi_state *state, int way)
+{
+    typedef typename pgi_chip_type<T>::number number;
+    typedef pgi_fft_thread<T, KIND, R> thread;
+    enum { PER = thread::PER };
+    PGI_DYNAMIC_SHARED(number, memory);
+    __shared__ pgi_chip_columns columns;
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const int64_t block = (int64_t)blockIdx.x * (PER << c.log_wide);
+    pgi_fft_place_columns(c, n, block, PER << c.log_wide, from.f, to, d, way, &columns);
+    number x[R], y[R];
+    if (way == PGI_TO_VALUES) {
+        const thread t(c, memory);
+        pgi_fft_load<1>(t, b, from, columns, block + PER * t.column, x, y);
+        t.from_coefficients(x, y);
+    } else {
+        {
+            const thread t(c, memory);
+            pgi_fft_load<0>(t, b, from, columns, block + PER * t.column, x, y);
+        }
+        thread(c, memory).first(x, y);
+        thread(c, memory).template middle<0>();
+        const thread t(c, memory);
+        t.last(x, y);
+        if (way == PGI_TO_MODES) {
+            t.to_coefficients(x, y);
+            pgi_fft_store<1>(t, to, columns, block + PER * t.column, x, y);
+            return;
+        }
+        t.divide(columns.others + PER * t.column, d.lambda[c.axis], d.scale, state, x, y);
+    }
+    thread(c, memory).last_back(x, y);
+    thread(c, memory).template middle<1>();
+    const thread t(c, memory);
+    t.first_back(x, y);
+    pgi_fft_store<0>(t, to, columns, block + PER * t.column, x, y);
+}
+
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
 static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
 {
@@ -9960,14 +10627,91 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     c->bytes = (size_t)16 * (size_t)wide * (size_t)(axis == 0 ? c->lane : numbers);
 }
 
+static unsigned pgi_inverse_up(int divisor) { return divisor == 1 ? 0 : 0xffffffffu / (unsigned)divisor + 1; }
+
+// Cuts the stages between the first and the last one. Returns 0 where the length has other prime factors.
+static int pgi_cut_stages(pgi_fft *c, int length)
+{
+    unsigned char radix[PGI_STAGES];
+    c->span = length / c->radix;
+    c->stages = pgi_factor(c->span / c->radix, radix);
+    for (int q = 0, stride = c->span, root = c->radix; q < c->stages; q++) {
+        pgi_fft_stage *const stage = &c->stage[q];
+        stage->radix = radix[q];
+        stage->stride = stride /= radix[q];
+        stage->part = c->span / radix[q];
+        stage->root = root;
+        stage->per_part = pgi_inverse_up(stage->part);
+        stage->per_stride = pgi_inverse_up(stride);
+        root *= radix[q];
+    }
+    return c->stages >= 0;
+}
+
+// How a block transforms along an axis with two radices. Returns 0 where it cannot.
+static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
+{
+    static const int radix[] = {8, 5, 4};
+    const pgi_series &series = s->direct.series[axis][0];
+    const int per = 16 / (int)(s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    memset(c, 0, sizeof *c);
+    if (series.kind == PGI_IDENTITY || series.kind == PGI_DCT1 || series.n % 2) return 0;
+    for (int q = 0; q < 3 && !c->radix; q++)
+        if (series.length % (radix[q] * radix[q]) == 0 && (series.count == 2 || series.length / radix[q] % 2 == 0))
+            c->radix = radix[q];
+    if (!c->radix || !pgi_cut_stages(c, series.length)) return 0;
+    c->axis = axis;
+    c->n = series.n;
+    c->row = s->work.n[0];
+    c->sine = series.sine;
+    c->lanes = series.n / (2 * c->radix);
+    c->per_lane = pgi_inverse_up(c->lanes);
+    c->columns = pgi_columns(s, axis);
+    // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
+    // room for two blocks, and a small problem keeps all multiprocessors busy.
+    const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
+    c->log_wide = 4;
+    while (c->log_wide > 0 && (c->lanes << c->log_wide > most || (int64_t)16 * series.n << c->log_wide > 72 * 1024 ||
+                               c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide))
+        c->log_wide--;
+    // Side by side, or, along x, each by itself, where odd steps meet no conflicts of banks.
+    const int wide = 1 << c->log_wide, parts = series.count * c->radix, odd = c->span + 1 - c->span % 2;
+    c->element = axis == 0 ? 1 : wide;
+    c->pitch = axis == 0 ? odd : c->span * wide;
+    c->lane = axis == 0 ? (parts * odd) | 1 : 1;
+    c->bytes = (size_t)16 * (size_t)(axis == 0 ? c->lane * wide : parts * c->pitch);
+    return c->lanes << c->log_wide <= PGI_FFT_THREADS &&
+           c->bytes + sizeof(pgi_chip_columns) <= (size_t)s->shared_limit && c->bytes <= 16 * 65536;
+}
+
+// Where the last stage finds butterfly u in shared memory: what the stages before it have put at u's digits.
+static int pgi_fft_position(const pgi_fft *c, int u)
+{
+    int at = u % c->radix * c->pitch, rest = u / c->radix;
+    for (int q = 0; q < c->stages; q++) {
+        at += rest % c->stage[q].radix * c->stage[q].stride * c->element;
+        rest /= c->stage[q].radix;
+    }
+    return at;
+}
+
 static int pgi_is_on_chip(const pg_solver *s, int axis)
 {
     pgi_chip c;
+    pgi_fft f;
     // A kernel's steps from row to row are bytes in 32 bits.
     for (int q = 0; q < 2; q++)
         if (s->work.stride_u[q] > 1 << 27 || s->work.stride_f[q] > 1 << 27) return 0;
+    if (pgi_cut_fft(s, axis, &f)) return 1;
+    if (s->direct.series[axis][0].kind != PGI_DCT1) return 0;
     pgi_cut_chip(s, axis, &c);
     return c.lanes > 0;
+}
+
+// Whether one kernel can transform there and back: coefficients have to be what is in registers.
+static int pgi_can_fuse(const pg_solver *s, int axis)
+{
+    return pgi_is_on_chip(s, axis) && s->direct.series[axis][0].kind != PGI_DCT3;
 }
 
 // ---- small 2D problems: one kernel ----
@@ -10342,10 +11086,45 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
     }
 }
 
+template <class T, int R> static auto pgi_fft_kernel_of(int kind)
+{
+    return kind == PGI_DCT4                               ? pgi_fft_kernel<T, PGI_DCT4, R>
+           : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_kernel<T, PGI_FOURIER, R>
+                                                          : pgi_fft_kernel<T, PGI_DCT2, R>;
+}
+template <class T>
+static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_series &series = d.series[axis][backward % PGI_THERE_AND_BACK];
+    const int to_values = series.kind == PGI_DCT3 || series.kind == PGI_HERMITIAN;
+    pgi_fft c = d.fft[axis];
+    // The grid between has whole numbers in a row.
+    const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
+    if (d.between.sj && own && pgi_is_transformed(s, 0) && d.fft[0].radix) {
+        c.row = (l->n[0] + per - 1) / per * per;
+        if (axis != 0) c.columns = c.columns / l->n[0] * c.row;
+    }
+    const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(series.kind)
+                        : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(series.kind)
+                                       : pgi_fft_kernel_of<T, 4>(series.kind);
+    const int64_t columns = (int64_t)per << c.log_wide;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes));
+    PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), c.bytes, kernel,
+                      pgi_box_of(l, T()), from, to, c, d.lines, s->state,
+                      backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
+                      : to_values                    ? (int)PGI_TO_VALUES
+                                                     : (int)PGI_TO_MODES);
+}
+
 template <class T>
 static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
     const pgi_series &series = s->direct.series[axis][backward % PGI_THERE_AND_BACK];
+    if (s->direct.fft[axis].radix) {
+        pgi_launch_fft<T>(s, l, axis, backward, from, to);
+        return;
+    }
     if (s->direct.on_chip[axis]) {
         pgi_chip c;
         pgi_cut_chip(s, axis, &c);
@@ -10445,9 +11224,8 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     double room = budget;
     for (int a = 0; a < 3; a++) {
         d->on_chip[a] = pgi_is_transformed(s, a) && pgi_is_on_chip(s, a);
-        // The last one, but in type 4 of odd length two steps after share what they take.
-        if (d->on_chip[a] && d->lines.line < 0 && !(d->series[a][0].kind == PGI_DCT4 && d->series[a][0].n % 2))
-            d->fused = a;
+        if (!d->on_chip[a] || !pgi_cut_fft(s, a, &d->fft[a])) d->fft[a].radix = 0;
+        if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
     }
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
         int reducible = 0;

@@ -5,15 +5,15 @@
 #endif
 #include "ref.h"
 
-enum { LONGEST = 40, FACE = LONGEST * LONGEST, LONGEST_PLANE = 260 };
+enum { LONGEST = 40, FACE = 1024 * 13, LONGEST_PLANE = 260 };
 
 typedef struct problem {
     pg_desc desc;
     double coord[LONGEST_PLANE + 2], weight[LONGEST_PLANE], conductance[LONGEST_PLANE + 1];
-    double face[6][FACE];           /* holds floats for PG_F32 */
+    double face[6][FACE]; /* holds floats for PG_F32 */
 } problem;
 
-static problem box;                 /* the one under test */
+static problem box; /* the one under test */
 
 static void begin(pg_backend backend, int dim)
 {
@@ -34,8 +34,10 @@ static void random_faces(rng *r)
         face->array = what == 2 && face->kind != PG_PERIODIC ? box.face[q] : NULL;
         for (int i = 0; i < FACE && face->array; i++) {
             const double g = rng_uniform(r, -1, 1);
-            if (box.desc.flags & PG_F32) ((float *)box.face[q])[i] = (float)g;
-            else box.face[q][i] = g;
+            if (box.desc.flags & PG_F32)
+                ((float *)box.face[q])[i] = (float)g;
+            else
+                box.face[q][i] = g;
         }
     }
 }
@@ -119,9 +121,9 @@ static long double norm_of(const ref *p)
 }
 
 typedef struct outcome {
-    double error;                   /* max |u - u*| / max |u*|, for singular problems up to the mean */
-    double backward;                /* max |f - A u| / (max |f| + |A| max |u|) */
-    double norm;                    /* |A| */
+    double error;    /* max |u - u*| / max |u*|, for singular problems up to the mean */
+    double backward; /* max |f - A u| / (max |f| + |A| max |u|) */
+    double norm;     /* |A| */
     pg_report report;
 } outcome;
 
@@ -138,7 +140,7 @@ static outcome solve(rng *r, const pg_stop *stop)
     memcpy(before, u, extent_u * size);
     REF_EACH(&p, i, j, k) ref_store(&p, exact, ref_u(&p, i, j, k), rng_uniform(r, -1, 1));
     REF_EACH(&p, i, j, k)
-        ref_store(&p, f, ref_f(&p, i, j, k), ref_apply(&p, exact, i, j, k) - ref_boundary(&p, i, j, k));
+    ref_store(&p, f, ref_f(&p, i, j, k), ref_apply(&p, exact, i, j, k) - ref_boundary(&p, i, j, k));
 
     outcome result;
     memset(&result, 0, sizeof result);
@@ -152,10 +154,11 @@ static outcome solve(rng *r, const pg_stop *stop)
     const int singular = p.singular && desc->alpha == 0;
     const long double shift = singular ? ref_mean(&p, exact) : 0;
     long double error = 0, largest = 0, residual = 0, largest_f = 0;
-    REF_EACH(&p, i, j, k) {
+    REF_EACH(&p, i, j, k)
+    {
         const long double value = ref_load(&p, exact, ref_u(&p, i, j, k));
         const long double e = fabsl(ref_load(&p, u, ref_u(&p, i, j, k)) - (value - shift));
-        if (!(e <= error)) error = e;       /* lets a NaN in, and no later value out */
+        if (!(e <= error)) error = e; /* lets a NaN in, and no later value out */
         largest = fmaxl(largest, fabsl(value));
         const long double d = fabsl(ref_residual(&p, u, f, i, j, k) - (long double)result.report.removed_mean);
         if (!(d <= residual)) residual = d;
@@ -165,7 +168,8 @@ static outcome solve(rng *r, const pg_stop *stop)
     result.norm = (double)norm_of(&p);
     result.error = (double)(error / largest);
     result.backward = largest_f > 0 || result.norm > 0 ? (double)(residual / (largest_f + result.norm * largest)) : 0;
-    REF_EACH(&p, i, j, k) {
+    REF_EACH(&p, i, j, k)
+    {
         const size_t at = (size_t)ref_u(&p, i, j, k) * size;
         memcpy(u + at, before + at, size);
     }
@@ -223,8 +227,7 @@ static void every_end_pair_and_centring_at_every_size(void **state)
     const pg_backend backend = backend_or_skip(state);
     rng r = {1};
     for (int dim = 1; dim <= 3; dim++)
-        for (int axis = 0; axis < dim; axis++)
-            /* 22 and 29 have large prime factors */
+        for (int axis = 0; axis < dim; axis++) /* 22 and 29 have large prime factors */
             for (int n = 1; n <= LONGEST; n += full_or_small(1, n < 9 ? 1 : n == 16 ? 6 : 7))
                 for (int pair = 0; pair < 10; pair++)
                     for (int cell = 0; cell < 2; cell++) {
@@ -302,7 +305,8 @@ static void single_and_mixed_precision(void **state)
 static void backward_error_of_large_boxes(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const int sizes[][3] = {{513, 513, 1}, {512, 300, 1}, {65, 65, 65}, {61, 72, 49}, {257, 129, 1}, {97, 211, 1}};
+    static const int sizes[][3] = {{513, 513, 1}, {512, 300, 1}, {65, 65, 65},
+                                   {61, 72, 49},  {257, 129, 1}, {97, 211, 1}};
     static const int small[][3] = {{65, 33, 1}, {64, 31, 1}, {17, 17, 17}, {13, 16, 11}, {129, 35, 1}, {19, 257, 1}};
     rng r = {4};
     for (int size = 0; size < 6; size++)
@@ -317,10 +321,35 @@ static void backward_error_of_large_boxes(void **state)
                 }
                 const outcome result = solve(&r, NULL);
                 if (!(result.backward <= backward_bound(1)))
-                    fail_msg("%s: backward error %.2e > %.2e", describe(&box.desc), result.backward,
-                             backward_bound(1));
+                    fail_msg("%s: backward error %.2e > %.2e", describe(&box.desc), result.backward, backward_bound(1));
                 assert_int_equal(result.report.outcome, PG_CONVERGED);
             }
+}
+
+/* Lengths that a GPU transforms in one kernel, every pair of ends and centring along each axis, with boundary data; the
+   other axes make rows that are whole words, or not. */
+static void lengths_of_the_transforms(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const int lengths[] = {16,  32,  48,  50,  64,  80,  96,  100, 128, 150, 192, 200,
+                                  240, 250, 256, 300, 320, 384, 400, 448, 500, 512, 640, 1024};
+    rng r = {31};
+    for (int q = 0; q < full_or_small(24, 9); q++)
+        for (int axis = 0; axis < 3; axis++)
+            for (int pair = 0; pair < 5; pair++)
+                for (int cell = 0; cell < 2; cell++) {
+                    begin(backend, 3);
+                    if ((pair + q) % 2) box.desc.flags |= PG_F32;
+                    for (int a = 0; a < 3; a++) plain_axis(&r, a, a == axis ? lengths[q] : rng_int(&r, 5, 13));
+                    box.desc.centring[axis] = cell ? PG_CELL : PG_NODE;
+                    set_ends(&box.desc, axis, plain_ends[pair]);
+                    random_strides(&r);
+                    random_faces(&r);
+                    const outcome result = solve(&r, NULL);
+                    const double bound = backward_bound(1) * (box.desc.flags & PG_F32 ? 5e8 : 1);
+                    if (!(result.backward <= bound))
+                        fail_msg("%s: backward error %.2e > %.2e", describe(&box.desc), result.backward, bound);
+                }
 }
 
 /* alpha < 0, between the eigenvalues or near some. The condition number is not known, so the backward error decides. */
@@ -345,13 +374,17 @@ static void negative_alpha(void **state)
     assert_true(close > counts * 9 / 10);
 }
 
-/* One axis has a length with a large prime factor: it is eliminated, whichever it is and whatever its ends, with alpha of
-   either sign, also where that changes and where -alpha is an eigenvalue. */
+/* One axis has a length with a large prime factor: it is eliminated, whichever it is and whatever its ends, with alpha
+   of either sign, also where that changes and where -alpha is an eigenvalue. */
 static void awkward_lengths(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     static const double alphas[] = {0, 7, -33.3, -2500};
-    static const struct { const char *ends; pg_centring centring; int n; } axes[] = {
+    static const struct {
+        const char *ends;
+        pg_centring centring;
+        int n;
+    } axes[] = {
         {"DD", PG_NODE, 130}, {"NN", PG_NODE, 132}, {"DN", PG_CELL, 131}, {"PP", PG_CELL, 131}, {"PP", PG_CELL, 262}};
     rng r = {21};
     for (int dim = 1; dim <= 3; dim++)
@@ -378,10 +411,13 @@ static void awkward_lengths(void **state)
 static void slow_lengths_are_warned_of(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const struct { pg_centring centring; const char *ends, *text; int n; } cases[] = {
-        {PG_CELL, "PP", "263 unknowns along x need transforms with the large prime factor 263", 263},
-        {PG_NODE, "DD", "262 unknowns along x need transforms with the large prime factor 263", 262},
-        {PG_NODE, "NN", "264 unknowns along x need transforms with the large prime factor 263", 264}};
+    static const struct {
+        pg_centring centring;
+        const char *ends, *text;
+        int n;
+    } cases[] = {{PG_CELL, "PP", "263 unknowns along x need transforms with the large prime factor 263", 263},
+                 {PG_NODE, "DD", "262 unknowns along x need transforms with the large prime factor 263", 262},
+                 {PG_NODE, "NN", "264 unknowns along x need transforms with the large prime factor 263", 264}};
     rng r = {22};
     for (int q = 0; q < 3; q++) {
         begin(backend, 2);
@@ -422,7 +458,7 @@ static void resonances_are_reported(void **state)
         box.desc.alpha = -eigenvalue;
         const outcome at = solve(&r, NULL);
         if (at.report.outcome != PG_RESONANCE) fail_msg("%s: %s", describe(&box.desc), at.report.message);
-        assert_true(at.error < 1e3);            /* not divided by round-off */
+        assert_true(at.error < 1e3); /* not divided by round-off */
         const pg_stop unchecked = {.rtol = PG_NONE};
         assert_int_equal(solve(&r, &unchecked).report.outcome, PG_RESONANCE);
         box.desc.alpha = -eigenvalue * (1 + 1e-7);
@@ -498,7 +534,8 @@ static void singular_problems(void **state)
         const double mean = (double)ref_mean(&p, f);
         if (!(fabs(report.removed_mean - mean) <= 1e-14)) fail_msg("%s: %g", describe(&box.desc), report.removed_mean);
         long double largest = 0, residual = 0;
-        REF_EACH(&p, i, j, k) {
+        REF_EACH(&p, i, j, k)
+        {
             largest = fmaxl(largest, fabsl(u[ref_u(&p, i, j, k)]));
             residual = fmaxl(residual, fabsl(ref_residual(&p, u, f, i, j, k) - report.removed_mean));
         }
@@ -512,8 +549,8 @@ static void singular_problems(void **state)
     }
 }
 
-/* Two clusters of nodes, a gap between them and a closed end: the constant is the null mode to the last bit, else some of
-   the mean of f is left in u and in the residual. */
+/* Two clusters of nodes, a gap between them and a closed end: the constant is the null mode to the last bit, else some
+   of the mean of f is left in u and in the residual. */
 static void the_constant_is_left_out_of_a_stretched_line(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -540,7 +577,8 @@ static void the_constant_is_left_out_of_a_stretched_line(void **state)
                 const double *const uq = &u[0][0] + q * N * across, *const fq = packed + q * N * across;
                 const long double mean = ref_mean(&p, fq);
                 long double largest = 0, residual = 0;
-                REF_EACH(&p, i, j, k) {
+                REF_EACH(&p, i, j, k)
+                {
                     largest = fmaxl(largest, fabsl(uq[ref_u(&p, i, j, k)]));
                     residual = fmaxl(residual, fabsl(ref_residual(&p, uq, fq, i, j, k) - mean));
                 }
@@ -548,7 +586,8 @@ static void the_constant_is_left_out_of_a_stretched_line(void **state)
                     fail_msg("problem %d of %s: residual %.2Le, round-off %.2Le", q, describe(&box.desc), residual,
                              1e-14 * (2 + norm_of(&p) * largest));
                 if (!(fabsl(ref_mean(&p, uq)) <= 1e-13L * largest))
-                    fail_msg("problem %d of %s: mean %.2Le of %.2Le", q, describe(&box.desc), ref_mean(&p, uq), largest);
+                    fail_msg("problem %d of %s: mean %.2Le of %.2Le", q, describe(&box.desc), ref_mean(&p, uq),
+                             largest);
             }
             ref_free(&p);
         }
@@ -597,7 +636,7 @@ static void u_and_f_may_be_the_same_array(void **state)
             random_strides(&r);
         }
         memset(box.desc.stride_f, 0, sizeof box.desc.stride_f);
-        for (int q = 0; q < 6; q++) box.desc.face[q].array = NULL;    /* they would have to be on the device too */
+        for (int q = 0; q < 6; q++) box.desc.face[q].array = NULL; /* they would have to be on the device too */
         if (count % 3 == 0) box.desc.flags |= PG_F32;
         if (count % 5 == 0) box.desc.batch = 3;
         const size_t size = box.desc.flags & PG_F32 ? 4 : 8;
@@ -615,8 +654,10 @@ static void u_and_f_may_be_the_same_array(void **state)
         char *f = allocate(elements * size), *apart = allocate(elements * size), *same = allocate(elements * size);
         for (size_t q = 0; q < elements; q++) {
             const double value = rng_uniform(&r, -1, 1);
-            if (size == 4) ((float *)f)[q] = (float)value;
-            else ((double *)f)[q] = value;
+            if (size == 4)
+                ((float *)f)[q] = (float)value;
+            else
+                ((double *)f)[q] = value;
         }
         void *df = to_backend(f, elements * size), *du = to_backend(f, elements * size);
         void *both = to_backend(f, elements * size);
@@ -715,13 +756,13 @@ static void what_cannot_be_solved_is_refused_by_name(void **state)
     assert_non_null(strstr(pg_last_error(NULL), "x and z"));
     assert_non_null(strstr(pg_last_error(NULL), "PG_FMG"));
 
-    begin(backend, 2);                                  /* 2D: the second axis is y */
+    begin(backend, 2); /* 2D: the second axis is y */
     for (int axis = 0; axis < 2; axis++) box.desc.n[axis] = 4, box.desc.centring[axis] = PG_CELL;
     box.desc.coord[0] = box.desc.coord[1] = edge;
     assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_UNSUPPORTED);
     assert_non_null(strstr(pg_last_error(NULL), "x and y"));
 
-    box.desc.coord[1] = NULL;                           /* a periodic stretched axis and alpha < 0 */
+    box.desc.coord[1] = NULL; /* a periodic stretched axis and alpha < 0 */
     set_ends(&box.desc, 0, "PP");
     box.desc.alpha = -1;
     assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_UNSUPPORTED);
@@ -740,7 +781,7 @@ static void what_cannot_be_solved_is_refused_by_name(void **state)
     begin(backend, 1);
     box.desc.n[0] = 4;
     box.desc.alpha = -1;
-    box.desc.flags = PG_VCYCLE;                         /* alpha < 0 is for PG_DIRECT */
+    box.desc.flags = PG_VCYCLE; /* alpha < 0 is for PG_DIRECT */
     assert_int_equal(pg_create(&box.desc, &solver), PG_ERROR_ARGUMENT);
     assert_non_null(strstr(pg_last_error(NULL), "PG_DIRECT"));
     static const unsigned refused[] = {PG_DIRECT | PG_FMG, PG_DIRECT | PG_SMOOTH_JACOBI, PG_DIRECT | PG_SYMMETRIC};
@@ -759,11 +800,19 @@ static void what_cannot_be_solved_is_refused_by_name(void **state)
 static void the_fastest_method_is_direct_where_it_can_be(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    static const struct { const char *ends; int special, more, n; double alpha; unsigned flags, method; } cases[] = {
-        {"DD", 0, 0, 150, 0, 0, PG_DIRECT},    {"NN", 1, 0, 144, 0, 0, PG_DIRECT}, {"PP", 1, 1, 9, 0, 0, PG_FMG},
-        {"DN", 1, 1, 9, 2, PG_F32, PG_FMG},    {"PP", 0, 0, 16, -3.3, 0, PG_DIRECT},
-        {"DD", 1, 0, 11, -3.3, 0, PG_DIRECT},  {"DD", 0, 0, 140, 0, PG_MIXED, PG_DIRECT},
-        {"NN", 1, 1, 14, 1, PG_MIXED, PG_FMG}};
+    static const struct {
+        const char *ends;
+        int special, more, n;
+        double alpha;
+        unsigned flags, method;
+    } cases[] = {{"DD", 0, 0, 150, 0, 0, PG_DIRECT},
+                 {"NN", 1, 0, 144, 0, 0, PG_DIRECT},
+                 {"PP", 1, 1, 9, 0, 0, PG_FMG},
+                 {"DN", 1, 1, 9, 2, PG_F32, PG_FMG},
+                 {"PP", 0, 0, 16, -3.3, 0, PG_DIRECT},
+                 {"DD", 1, 0, 11, -3.3, 0, PG_DIRECT},
+                 {"DD", 0, 0, 140, 0, PG_MIXED, PG_DIRECT},
+                 {"NN", 1, 1, 14, 1, PG_MIXED, PG_FMG}};
     double coord[2][LONGEST_PLANE + 1];
     rng r = {13};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
@@ -785,9 +834,9 @@ static void the_fastest_method_is_direct_where_it_can_be(void **state)
         const outcome result = solve(&r, &stop);
         if (result.report.outcome != PG_CONVERGED) fail_msg("case %zu: %s", q, result.report.message);
     }
-    box.desc.alpha = -1;                                /* both axes stretched */
+    box.desc.alpha = -1; /* both axes stretched */
     pg_solver *solver;
-    pg_desc long_box = {0}, resolved;                   /* of a length that transforms are slow at, 4099, which none need */
+    pg_desc long_box = {0}, resolved; /* of a length that transforms are slow at, 4099, which none need */
     long_box.backend = backend, long_box.n[0] = 4098, long_box.n[1] = 15, long_box.flags = PG_FASTEST;
     solver = create(&long_box);
     OK(pg_query_desc(solver, &resolved), solver);
@@ -879,7 +928,7 @@ static void the_monitor_sees_guess_and_solution(void **state)
     OK(pg_solve(solver, u, f, &stop), solver);
     OK(pg_get_report(solver, &report), solver);
     assert_int_equal(report.outcome, PG_CANCELLED);
-    for (int i = 0; i < 9; i++) assert_true(u[i] == 0);      /* the guess */
+    for (int i = 0; i < 9; i++) assert_true(u[i] == 0); /* the guess */
     pg_destroy(solver);
 }
 
@@ -968,10 +1017,9 @@ static void workspace_is_small(void **state)
             }
             size_t bytes;
             OK(pg_workspace_bytes(&box.desc, &bytes), NULL);
-            if (!((double)bytes <= 1.2 * grid))
-                fail_msg("%s: %.2f grids", describe(&box.desc), (double)bytes / grid);
+            if (!((double)bytes <= 1.2 * grid)) fail_msg("%s: %.2f grids", describe(&box.desc), (double)bytes / grid);
         }
-    begin(backend, 1);                                  /* a single line: mostly tables */
+    begin(backend, 1); /* a single line: mostly tables */
     box.desc.n[0] = 100000, box.desc.memory = backend == PG_CUDA ? PG_MEM_DEVICE : PG_MEM_HOST;
     for (int periodic = 0; periodic < 2; periodic++) {
         size_t bytes;
@@ -989,6 +1037,7 @@ int main(void)
         ON_BOTH(random_planes),
         ON_BOTH(single_and_mixed_precision),
         ON_BOTH(backward_error_of_large_boxes),
+        ON_BOTH(lengths_of_the_transforms),
         ON_BOTH(negative_alpha),
         ON_BOTH(awkward_lengths),
         ON_BOTH(slow_lengths_are_warned_of),
