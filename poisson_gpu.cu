@@ -360,13 +360,14 @@ struct pgi_fft_stage {
 // A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
 struct pgi_fft {
     int axis, n, sine, radix;
-    int row;                      // numbers of columns from row to row of a plane: what fills up rows is 0
+    int size[2];                  // of the other two axes, x with what fills up its rows
+    int row[2];                   // values of a row along the lower one of them, and, along x, with what fills it up
     int span, lanes, log_wide;    // lanes: threads of a column of numbers; columns of numbers that a block has
     int element, pitch, lane;     // in shared memory, from number to number, part to part and column to column
     unsigned per_lane;            // 2^32 over lanes, rounded up
     int stages;
     int64_t columns;
-    size_t bytes;                    // of shared memory
+    size_t bytes, tables;            // of shared memory: of numbers, and of what a division takes
     const void *roots, *steps;       // of unity; of the steps before and after
     const unsigned short *places;    // of the butterflies of the last stage, by frequency
     pgi_fft_stage stage[PGI_STAGES];
@@ -9398,7 +9399,7 @@ enum {
 struct pgi_chip {
     int axis, log_wide;    // numbers side by side that a block takes
     int64_t columns;
-    pgi_series series[2];            // the second: back
+    pgi_series series;
     size_t bytes;                    // of shared memory
     int lanes;                       // threads that make one transform
     int element, transform, lane;    // in memory, from one to the next
@@ -9611,11 +9612,11 @@ static __device__ inline void pgi_chip_stages(const pgi_chip &c, typename pgi_ch
     PGI_ROLLED
     for (int q = 0; q < c.stages; q++) {
         const int thread = pgi_anew((int)threadIdx.x), row = thread >> c.log_wide;
-        const int mine = row < c.series[0].count * c.lanes;
+        const int mine = row < c.series.count * c.lanes;
         int which = 0;
         PGI_UNROLLED
         for (int k = 1; k < 5; k++) which += row >= k * c.lanes;
-        const int own = mine ? row - which * c.lanes : c.series[0].length;
+        const int own = mine ? row - which * c.lanes : c.series.length;
         auto *const x = memory + (thread & ((1 << c.log_wide) - 1)) * c.lane + (mine ? which * c.transform : 0);
         switch (c.radix[q]) {
         case 2: pgi_chip_stage<2, T>(c, q, side, own, x); break;
@@ -9666,29 +9667,21 @@ template <class T> struct pgi_chip_steps {
     number *memory;
     int begin, step, lane;
 
-    template <int KIND> struct transforms {
-        enum { SWAPPED = KIND == PGI_HERMITIAN || KIND == PGI_DCT3 };
+    struct transforms {
         number *memory;
         int transform, element;
-        __device__ number operator()(int which, int m) const
-        {
-            const number v = memory[which * transform + m * element];
-            return SWAPPED ? pgi_swapped(v) : v;
-        }
-        __device__ void operator()(int which, int m, number v) const
-        {
-            memory[which * transform + m * element] = SWAPPED ? pgi_swapped(v) : v;
-        }
+        __device__ number operator()(int which, int m) const { return memory[which * transform + m * element]; }
+        __device__ void operator()(int which, int m, number v) const { memory[which * transform + m * element] = v; }
     };
-    template <int KIND> __device__ transforms<KIND> transforms_of() const
+    __device__ transforms all() const
     {
-        const transforms<KIND> t = {memory, c.transform, c.element};
+        const transforms t = {memory, c.transform, c.element};
         return t;
     }
-    template <int KIND> __device__ static pgi_series series_of(const pgi_series &s)    // the kind known to the compiler
+    __device__ pgi_series known_series() const    // the kind known to the compiler
     {
-        pgi_series known = s;
-        known.kind = KIND;
+        pgi_series known = c.series;
+        known.kind = PGI_DCT1;
         return known;
     }
     static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
@@ -9729,21 +9722,24 @@ template <class T> struct pgi_chip_steps {
 
     // From the right-hand side to what the transforms take. FACES: there are boundary data. Apart, because values that
     // are to outlast a call would not stay in registers.
-    template <int KIND> __device__ void load(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
+    __device__ void load(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
     {
         if (pgi_face_mask(from, b.state))
-            load_with<KIND, 1>(b, from, column);
+            load_with<1>(b, from, column);
         else
-            load_with<KIND, 0>(b, from, column);
+            load_with<0>(b, from, column);
     }
-    template <int KIND, int FACES>
-    __device__ void load_with(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
+    template <int FACES> __device__ void load_with(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
     {
-        enum { ROLES = pgi_roles(KIND, 0), MOST = FACES ? 2 : PGI_CHIP_LOADS, AHEAD = ROLES < MOST ? MOST / ROLES : 1 };
-        const pgi_series series = series_of<KIND>(c.series[0]);
+        enum {
+            ROLES = pgi_roles(PGI_DCT1, 0),
+            MOST = FACES ? 2 : PGI_CHIP_LOADS,
+            AHEAD = ROLES < MOST ? MOST / ROLES : 1
+        };
+        const pgi_series series = known_series();
         const int steps = pgi_steps(series, 0);
         const unsigned pitch = pitch_of(from.f);
-        const transforms<KIND> put = transforms_of<KIND>();
+        const transforms put = all();
         const int64_t *const at = columns.source + PER * lane;
         const unsigned *const touched = columns.touched + PER * lane;
         const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
@@ -9781,7 +9777,7 @@ template <class T> struct pgi_chip_steps {
                         v[a][r] = pgi_chip_completed<T>(b, from, c.axis, column, c.columns, touched, i, v[a][r]);
                 });
             }
-            if (KIND == PGI_DCT1 && first == 0 && series.sine) {    // the ends of a sine
+            if (first == 0 && series.sine) {    // the ends of a sine
                 PGI_UNROLLED
                 for (int r = 0; r < ROLES; r++) {
                     PGI_UNROLLED
@@ -9798,13 +9794,13 @@ template <class T> struct pgi_chip_steps {
     }
 
     // From what the transforms gave to the solution.
-    template <int KIND> __device__ void store(int back, const pgi_grid &to, int64_t column) const
+    __device__ void store(const pgi_grid &to, int64_t column) const
     {
-        enum { ROLES = pgi_roles(KIND, 1), AHEAD = PGI_CHIP_AHEAD / ROLES };
-        const pgi_series series = series_of<KIND>(c.series[back]);
+        enum { ROLES = pgi_roles(PGI_DCT1, 1), AHEAD = PGI_CHIP_AHEAD / ROLES };
+        const pgi_series series = known_series();
         const int steps = pgi_steps(series, 1);
         const unsigned pitch = pitch_of(to);
-        const transforms<KIND> get = transforms_of<KIND>();
+        const transforms get = all();
         const int64_t *const at = columns.target + PER * lane;
         T *const u = pgi_data<T>(to);
         const int words = column + PER <= c.columns && whole(u, at, pitch);
@@ -9836,76 +9832,52 @@ template <class T> struct pgi_chip_steps {
         }
     }
 
-    // Coefficients are divided by their eigenvalues, and what the inverse transforms take is made of them. A step
-    // before takes those that a step after gave, but in type 1, where every thread has few enough to hold.
-    template <int KIND> __device__ void turn(const double *lambda, double scale, pgi_state *state) const
+    // Coefficients are divided by their eigenvalues, and what the transforms back take is made of them: every thread
+    // has few enough to hold.
+    __device__ void turn(const double *lambda, double scale, pgi_state *state) const
     {
-        enum {
-            BACK = KIND == PGI_FOURIER ? PGI_HERMITIAN
-                   : KIND == PGI_DCT2  ? PGI_DCT3
-                   : KIND == PGI_DCT3  ? PGI_DCT2
-                                       : KIND,
-            GIVEN = pgi_roles(KIND, 1),
-            TAKEN = pgi_roles(BACK, 0),
-            AHEAD = 2
-        };
-        const pgi_series there = series_of<KIND>(c.series[0]), back = series_of<BACK>(c.series[1]);
-        const transforms<KIND> get = transforms_of<KIND>();
-        const transforms<BACK> put = transforms_of<BACK>();
+        enum { TAKEN = pgi_roles(PGI_DCT1, 0), AHEAD = 2 };
+        const pgi_series series = known_series();
+        const transforms get = all(), put = all();
         const double *const others = columns.others + PER * lane;
-        const int steps = pgi_steps(there, 1), taken = pgi_steps(back, 0);
+        const int steps = pgi_steps(series, 1), taken = pgi_steps(series, 0);
         const double alpha = state->alpha;
         int resonant = 0;
-        const auto divide = [&](number &x, int i) {
-            PGI_UNROLLED
-            for (int q = 0; q < PER; q++)
-                part(x, q) = (T)(pgi_inverse_of(others[q] + lambda[i], alpha, scale, &resonant) * (double)part(x, q));
-        };
         PGI_ROLLED
         for (int first = begin; first < steps; first += AHEAD * step) {
+            number v[AHEAD][1];
             int m[AHEAD];
-            number v[AHEAD][GIVEN];
             PGI_UNROLLED
             for (int a = 0; a < AHEAD; a++) {    // beyond the last one: no other thread's
                 m[a] = first + a * step < steps ? first + a * step : first;
-                pgi_after<T>(there, m[a], get, v[a]);
-            }
-            PGI_UNROLLED
-            for (int a = 0; a < AHEAD; a++) {
+                pgi_after<T>(series, m[a], get, v[a]);
                 PGI_UNROLLED
-                for (int r = 0; r < GIVEN; r++) {
-                    const int i = pgi_value_of(there, 1, m[a], r);
-                    divide(v[a][r], i < 0 ? 0 : i);
-                }
+                for (int q = 0; q < PER; q++)
+                    part(v[a][0], q) = (T)(pgi_inverse_of(others[q] + lambda[m[a]], alpha, scale, &resonant) *
+                                           (double)part(v[a][0], q));
             }
             PGI_UNROLLED
             for (int a = 0; a < AHEAD; a++) {
                 if (first + a * step >= steps) continue;
-                if (KIND != PGI_DCT1) {
-                    pgi_before<T>(back, m[a], v[a], put);
-                    continue;
-                }
                 int place, turned;
-                const int which = pgi_given_by(there, m[a], &place, &turned);
+                const int which = pgi_given_by(series, m[a], &place, &turned);
                 put(which, place, v[a][0]);
             }
         }
-        if (KIND == PGI_DCT1) {
-            number v[TAKEN];
-            __syncthreads();
+        number v[TAKEN];
+        __syncthreads();
+        PGI_UNROLLED
+        for (int r = 0; r < TAKEN; r++) {
+            const int i = begin < taken ? pgi_value_of(series, 0, begin, r) : -1;
             PGI_UNROLLED
-            for (int r = 0; r < TAKEN; r++) {
-                const int i = begin < taken ? pgi_value_of(back, 0, begin, r) : -1;
-                PGI_UNROLLED
-                for (int q = 0; q < PER; q++) part(v[r], q) = 0;
-                if (i < 0) continue;
-                int place, turned;
-                const int which = pgi_given_by(there, i, &place, &turned);
-                v[r] = get(which, place);
-            }
-            __syncthreads();
-            if (begin < taken) pgi_before<T>(back, begin, v, put);
+            for (int q = 0; q < PER; q++) part(v[r], q) = 0;
+            if (i < 0) continue;
+            int place, turned;
+            const int which = pgi_given_by(series, i, &place, &turned);
+            v[r] = get(which, place);
         }
+        __syncthreads();
+        if (begin < taken) pgi_before<T>(series, begin, v, put);
         if (resonant) state->resonant = 1;
     }
 };
@@ -9942,43 +9914,16 @@ template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_M
         const pgi_chip_steps<T> steps = {c, columns, memory + lane * c.lane, begin, step, lane};
         what(steps, (int64_t)pgi_anew((int)blockIdx.x) * (PER << c.log_wide) + PER * lane);
     };
-    work([&](const pgi_chip_steps<T> &steps, int64_t column) {
-        switch (c.series[0].kind) {
-        case PGI_FOURIER: steps.template load<PGI_FOURIER>(b, from, column); break;
-        case PGI_HERMITIAN: steps.template load<PGI_HERMITIAN>(b, from, column); break;
-        case PGI_DCT1: steps.template load<PGI_DCT1>(b, from, column); break;
-        case PGI_DCT2: steps.template load<PGI_DCT2>(b, from, column); break;
-        case PGI_DCT3: steps.template load<PGI_DCT3>(b, from, column); break;
-        default: steps.template load<PGI_DCT4>(b, from, column);
-        }
-    });
+    work([&](const pgi_chip_steps<T> &steps, int64_t column) { steps.load(b, from, column); });
     __syncthreads();
     PGI_ROLLED
     for (int pass = 0;; pass++) {
         pgi_chip_stages<T>(c, memory);
         if (pass == BOTH) break;
-        work([&](const pgi_chip_steps<T> &steps, int64_t) {
-            const double *const lambda = d.lambda[pgi_anew(c.axis)];
-            switch (c.series[0].kind) {
-            case PGI_FOURIER: steps.template turn<PGI_FOURIER>(lambda, d.scale, state); break;
-            case PGI_DCT1: steps.template turn<PGI_DCT1>(lambda, d.scale, state); break;
-            case PGI_DCT2: steps.template turn<PGI_DCT2>(lambda, d.scale, state); break;
-            case PGI_DCT3: steps.template turn<PGI_DCT3>(lambda, d.scale, state); break;
-            default: steps.template turn<PGI_DCT4>(lambda, d.scale, state);
-            }
-        });
+        work([&](const pgi_chip_steps<T> &steps, int64_t) { steps.turn(d.lambda[pgi_anew(c.axis)], d.scale, state); });
         __syncthreads();
     }
-    work([&](const pgi_chip_steps<T> &steps, int64_t column) {
-        switch (c.series[BOTH].kind) {
-        case PGI_FOURIER: steps.template store<PGI_FOURIER>(BOTH, to, column); break;
-        case PGI_HERMITIAN: steps.template store<PGI_HERMITIAN>(BOTH, to, column); break;
-        case PGI_DCT1: steps.template store<PGI_DCT1>(BOTH, to, column); break;
-        case PGI_DCT2: steps.template store<PGI_DCT2>(BOTH, to, column); break;
-        case PGI_DCT3: steps.template store<PGI_DCT3>(BOTH, to, column); break;
-        default: steps.template store<PGI_DCT4>(BOTH, to, column);
-        }
-    });
+    work([&](const pgi_chip_steps<T> &steps, int64_t column) { steps.store(to, column); });
 }
 
 // ---- transforms in two radices: values to coefficients in registers ----
@@ -9990,7 +9935,7 @@ template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_M
 // in place: decimation in frequency on the way there, and its mirror image, decimation in time, on the way back (J. W.
 // Cooley and J. W. Tukey 1965; W. M. Gentleman and G. Sande 1966).
 
-enum { PGI_FFT_THREADS = 256, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
+enum { PGI_FFT_THREADS = 256, PGI_FFT_LOG_WIDE = 4, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
 
 static PGI_HD inline int pgi_over(int number,
                                   unsigned inverse)    // number / divisor; inverse: 2^32 / divisor, or 0 for 1
@@ -10028,16 +9973,32 @@ static PGI_HD inline void pgi_twiddle(pgi_complex<V> (&v)[P], const pgi_complex<
     }
 }
 
-// The inverse of an eigenvalue, sum + alpha, times scale; see pgi_inverse_of.
-template <class T> static __device__ inline T pgi_fft_quotient(double sum, double alpha, double scale, int *resonant)
+// What divides by eigenvalues, the sum of those of the axes and alpha; 0 for those that are exactly 0, or, with alpha <
+// 0, 0 to round-off. Free of branches, so that several go side by side.
+struct pgi_divider {
+    double alpha, width, least, scale;
+};
+static PGI_HD inline pgi_divider pgi_divider_of(double alpha, double scale)
 {
-    const double total = sum + alpha;
-    const int lost = alpha < 0 && fabs(total) <= 8 * DBL_EPSILON * (sum - alpha);
-    if (lost) *resonant = 1;
+    const double width = alpha < 0 ? 8 * DBL_EPSILON : 0;
+    const pgi_divider d = {alpha, width, -width * alpha, scale};
+    return d;
+}
+template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T value, double sum, int *lost)
+{
+    const double total = sum + d.alpha;
+    const int none = fabs(total) <= d.width * sum + d.least;
+    *lost |= none;
 #ifdef __CUDA_ARCH__
-    if (sizeof(T) == sizeof(float)) return lost || total == 0 ? (T)0 : (T)__fdividef((float)scale, (float)total);
+    if (sizeof(T) == sizeof(float)) return none ? (T)0 : value * (T)__fdividef((float)d.scale, (float)total);
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(total));
+    const double e = fma(-total, r, 1.0);
+    r = fma(r, fma(e, e, e), r);
+#else
+    const double r = none ? 0 : 1 / total;
 #endif
-    return lost || total == 0 ? (T)0 : (T)pgi_ratio(scale, total);
+    return none ? (T)0 : value * (T)(d.scale * r);
 }
 
 // A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.
@@ -10051,10 +10012,10 @@ static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_ff
         const int which = pgi_over(at, stage.per_part), own = at - which * stage.part;
         const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride;
         auto *const p = x + which * c.pitch + (own + row * stage.stride * (P - 1)) * c.element;
+        const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
         typename pgi_chip_type<T>::number v[P];
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = p[r * step];
-        const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
         if (BACK) pgi_twiddle<1>(v, roots, t * stage.root);
         pgi_turn<BACK>(v);
         if (!BACK) pgi_twiddle<0>(v, roots, t * stage.root);
@@ -10117,10 +10078,10 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         const int k = (m < HALF || lane ? lane : c.span / 2) + m * c.span;
         return second ? n - k : k;
     }
-    __device__ pgi_complex<T> step(int m) const
+    __device__ pgi_complex<T> step(const pgi_complex<T> *table, int m) const
     {
         if (KIND == PGI_FOURIER) return pgi_complex<T>();
-        return (steps() + (TWO || m < HALF || lane ? lane : c.span / 2))[m * c.span];
+        return (table + (TWO || m < HALF || lane ? lane : c.span / 2))[m * c.span];
     }
     // The row of a coefficient: sines have theirs in reverse order.
     template <int MODES> __device__ int row(int second, int r) const
@@ -10136,8 +10097,37 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         return p + (int64_t)(c.n - 1) * step;
     }
 
+    // Calls what(q, lower, upper, problem) for the columns of a number, which are counted along the lower one of the
+    // other axes first; for those beyond the last one with its place.
+    template <class What> __device__ void each_column(int64_t column, What what) const
+    {
+        const unsigned first = (unsigned)(column < c.columns ? column : c.columns - 1),
+                       line = first / (unsigned)c.size[0];
+        int left = (int)(c.columns - 1 - first), i = (int)(first - line * (unsigned)c.size[0]);
+        int problem = (int)(line / (unsigned)c.size[1]), j = (int)(line - (unsigned)problem * (unsigned)c.size[1]);
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) {
+            what(q, i, j, problem);
+            if (left-- <= 0) continue;
+            if (++i == c.size[0]) i = 0, j++;
+            if (j == c.size[1]) j = 0, problem++;
+        }
+    }
+    __device__ void offsets(int64_t column, const pgi_grid &g, int64_t (&at)[PER]) const
+    {
+        const int64_t across = c.axis == 0 ? g.sj : 1, up = c.axis == 2 ? g.sj : g.sk;
+        each_column(column,
+                    [&](int q, int i, int j, int problem) { at[q] = i * across + j * up + problem * g.problem; });
+    }
+    // The sums of the eigenvalues of the other axes.
+    __device__ void add_others(int64_t column, const pgi_elimination &d, double *sum) const
+    {
+        const double *const lower = d.lambda[c.axis == 0 ? 1 : 0], *const upper = d.lambda[c.axis == 2 ? 1 : 2];
+        each_column(column,
+                    [&](int q, int i, int j, int) { sum[q] = lower[i < c.row[0] ? i : c.row[0] - 1] + upper[j]; });
+    }
     // Whether the columns of a number are a word of the grid in all rows.
-    __device__ int together(const T *grid, const int64_t *at, int pitch) const
+    __device__ int together(const T *grid, const int64_t (&at)[PER], int pitch) const
     {
         int yes = c.axis != 0 && (uintptr_t)(grid + at[0]) % 16 == 0 && pitch % 16 == 0;
         PGI_UNROLLED
@@ -10145,7 +10135,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         return yes;
     }
     // Along x rows 2 t and 2 t + 1 of every column are words.
-    __device__ int in_pairs(const T *grid, const int64_t *at) const
+    __device__ int in_pairs(const T *grid, const int64_t (&at)[PER]) const
     {
         int yes = (uintptr_t)grid % (2 * sizeof(T)) == 0;
         PGI_UNROLLED
@@ -10155,7 +10145,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     enum { PAIRS = KIND == PGI_DCT2 && R % 2 == 0 };
 
     template <int MODES>
-    __device__ void load(const T *grid, const int64_t *at, int pitch, number (&a)[R], number (&b)[R]) const
+    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, number (&a)[R], number (&b)[R]) const
     {
         if (c.axis != 0) {
             const char *const p = begin<MODES>(grid + at[0], &pitch);
@@ -10191,8 +10181,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             }
         }
     }
-    template <int MODES>
-    __device__ void store(T *grid, const int64_t *at, int pitch, int64_t left, number (&a)[R], number (&b)[R]) const
+    template <int MODES> __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left,
+                                               number (&a)[R], number (&b)[R]) const
     {
         if (c.axis != 0) {
             char *const p = begin<MODES>(grid + at[0], &pitch);
@@ -10332,6 +10322,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, lane, memory); break;
             case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, lane, memory); break;
             case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, lane, memory); break;
+            case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, lane, memory); break;
             case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, lane, memory); break;
             default: pgi_fft_butterflies<8, BACK, T>(c, stage, lane, memory);
             }
@@ -10423,83 +10414,94 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
     {
         PGI_UNROLLED
-        for (int m = 0; m < R; m++) after(f[m], g[m], step(m), m == 0 && lane == 0, sine());
+        for (int m = 0; m < R; m++) after(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
     }
     __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
     {
         PGI_UNROLLED
-        for (int m = 0; m < R; m++) before(f[m], g[m], step(m), m == 0 && lane == 0, sine());
+        for (int m = 0; m < R; m++) before(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+    }
+    // The tables of a division, copied to shared memory: there they do not wait behind the grid's values.
+    __device__ int step_bytes() const
+    {
+        return KIND == PGI_FOURIER ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
+    }
+    __device__ void copy_tables(const double *lambda, char *to) const
+    {
+        const int first = step_bytes(), bytes = first + c.n * (int)sizeof(double);
+        for (int q = 16 * (int)threadIdx.x; q < bytes; q += 16 * (int)blockDim.x)
+            pgi_copy_async<16, 1>(to + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
+        pgi_copy_commit();
     }
     // Coefficients, divided by their eigenvalues.
-    __device__ void divide(const double *others, const double *lambda, double scale, pgi_state *state, number (&f)[R],
+    __device__ void divide(const char *tables, double scale, pgi_state *state, const double *others, number (&f)[R],
                            number (&g)[R]) const
     {
-        const double alpha = state->alpha;
+        const pgi_divider by = pgi_divider_of(state->alpha, scale);
         const int reversed = KIND == PGI_DCT2 && sine();
-        const double *const first = lambda + (reversed ? c.n - 1 : 0);
-        int resonant = 0;
+        const double *const first = (const double *)(tables + step_bytes()) + (reversed ? c.n - 1 : 0);
+        int lost = 0;
         PGI_UNROLLED
         for (int m = 0; m < R; m++) {
-            const pgi_complex<T> w = step(m);
+            const pgi_complex<T> w = step((const pgi_complex<T> *)tables, m);
             after(f[m], g[m], w, m == 0 && lane == 0, sine());
             const int low = frequency(0, m), high = frequency(1, m);
             const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
-                part(f[m], q) *= pgi_fft_quotient<T>(others[q] + x, alpha, scale, &resonant);
-                part(g[m], q) *= pgi_fft_quotient<T>(others[q] + y, alpha, scale, &resonant);
+                part(f[m], q) = pgi_divide(by, part(f[m], q), others[q] + x, &lost);
+                part(g[m], q) = pgi_divide(by, part(g[m], q), others[q] + y, &lost);
             }
             before(f[m], g[m], w, m == 0 && lane == 0, sine());
         }
-        if (resonant) state->resonant = 1;
+        if (lost && by.alpha < 0) state->resonant = 1;
     }
 };
 }    // namespace
 
 static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axis == 0 ? 1 : axis == 1 ? g.sj : g.sk; }
 
-// Where the columns of a block are. One thread a column, as divisions are slow.
-static __device__ inline void pgi_fft_place_columns(const pgi_fft &c, const int n[3], int64_t block, int columns,
-                                                    const pgi_grid &from, const pgi_grid &to, const pgi_elimination &d,
-                                                    int way, pgi_chip_columns *out)
+// Value i of the columns from `column` on, with what the boundary data add to it.
+template <class T>
+static __device__ PGI_RARE typename pgi_chip_type<T>::number pgi_fft_completed(const pgi_box<T> &b, const pgi_rhs &from,
+                                                                               int axis, int64_t column,
+                                                                               int64_t columns, int i,
+                                                                               typename pgi_chip_type<T>::number x)
 {
-    const int size[3] = {c.row, n[1], n[2]};
-    for (int q = (int)threadIdx.x; q < columns; q += (int)blockDim.x) {
+    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
+    const unsigned mask = pgi_face_mask(from, b.state);
+    PGI_ROLLED
+    for (int q = 0; q < 16 / (int)sizeof(T) && column + q < columns; q++) {
         int at[4];
-        pgi_column_place(size, c.axis, block + q < c.columns ? block + q : c.columns - 1, at);
-        out->source[q] = pgi_offset(at, from);
-        out->target[q] = pgi_offset(at, to);
-        out->touched[q] = ~(3u << 2 * c.axis) &
-                          (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
-        double sum = 0;
-        for (int a = 0; a < 3 && way == PGI_THERE_AND_BACK; a++)
-            sum += a == c.axis ? 0 : d.lambda[a][at[a] < n[a] ? at[a] : n[a] - 1];
-        out->others[q] = sum;
+        pgi_column_place(n, axis, column + q, at);
+        at[axis] = i;
+        const unsigned here =
+            mask & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
+        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, b.state, here, at[0], at[1], at[2], at[3]);
     }
-    __syncthreads();
+    return x;
 }
 
 // The butterflies of a thread from the right-hand side, boundary data and mean included. MODES: of the last stage.
 template <int MODES, class T, int KIND, int R>
 static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, const pgi_box<T> &b,
-                                           const pgi_rhs &from, const pgi_chip_columns &columns, int64_t column,
+                                           const pgi_rhs &from, int64_t column,
                                            typename pgi_chip_type<T>::number (&x)[R],
                                            typename pgi_chip_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
-    const int64_t *const at = columns.source + PER * t.column;
+    int64_t at[PER];
+    t.offsets(column, from.f, at);
     const int pitch = (int)(pgi_pitch(from.f, t.c.axis) * (int64_t)sizeof(T));
     const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
     const int faces = pgi_face_mask(from, b.state) != 0;
     const auto fetch = [&](int i) {
         typename thread::number v;
-        PGI_ROLLED
+        PGI_UNROLLED
         for (int q = 0; q < PER; q++)
             thread::part(v, q) = pgi_fetch((const T *)((const char *)(f + at[q]) + (int64_t)i * pitch));
-        return !faces ? v
-                      : pgi_chip_completed<T>(b, from, t.c.axis, column, t.c.columns, columns.touched + PER * t.column,
-                                              i, v);
+        return faces ? pgi_fft_completed<T>(b, from, t.c.axis, column, t.c.columns, i, v) : v;
     };
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
         t.template load_slowly<MODES>(fetch, x, y);
@@ -10513,28 +10515,32 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
     }
 }
 template <int MODES, class T, int KIND, int R>
-static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to,
-                                            const pgi_chip_columns &columns, int64_t column,
+static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to, int64_t column,
                                             typename pgi_chip_type<T>::number (&x)[R],
                                             typename pgi_chip_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
-    const int64_t *const at = columns.target + PER * t.column, left = t.c.columns - column;
+    int64_t at[PER];
+    t.offsets(column, to, at);
+    const int64_t left = t.c.columns - column;
     const int pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
     T *const u = pgi_data<T>(to);
     const auto give = [&](int i, typename thread::number v) {
-        PGI_ROLLED
-        for (int q = 0; q < PER && q < left; q++)
-            pgi_give((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++)
+            if (q < left) pgi_give((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
     };
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
         t.template store_slowly<MODES>(give, x, y);
     else
         t.template store<MODES>(u, at, pitch, left, x, y);
     if (t.c.axis != 0 || t.lane != 0) return;
-    for (int i = t.c.n; i < t.c.row; i++)    // what fills up the rows of the grid between
-        for (int q = 0; q < PER && q < left; q++) u[at[q] + i] = 0;
+    for (int i = t.c.n; i < t.c.row[1]; i++) {    // what fills up the rows of the grid between
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++)
+            if (q < left) u[at[q] + i] = 0;
+    }
 }
 
 // From columns to columns: to coefficients, to values, or there and back and the division between.
@@ -10542,49 +10548,51 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
     pgi_fft_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_fft c,
                    const __grid_constant__ pgi_elimination d, pgi_state *state, int way)
 {
-    typedef typename pgi_chip_type<T>::number number;
     typedef pgi_fft_thread<T, KIND, R> thread;
-    enum { PER = thread::PER };
-    PGI_DYNAMIC_SHARED(number, memory);
-    __shared__ pgi_chip_columns columns;
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const int64_t block = (int64_t)blockIdx.x * (PER << c.log_wide);
-    pgi_fft_place_columns(c, n, block, PER << c.log_wide, from.f, to, d, way, &columns);
-    number x[R], y[R];
+    PGI_DYNAMIC_SHARED(typename thread::number, memory);
+    __shared__ double others[thread::PER << PGI_FFT_LOG_WIDE];    // what the other axes add to eigenvalues
+    const int64_t block = (int64_t)blockIdx.x * (thread::PER << c.log_wide);
+    typename thread::number x[R], y[R];
     if (way == PGI_TO_VALUES) {
         const thread t(c, memory);
-        pgi_fft_load<1>(t, b, from, columns, block + PER * t.column, x, y);
+        pgi_fft_load<1>(t, b, from, block + thread::PER * t.column, x, y);
         t.from_coefficients(x, y);
     } else {
         {
             const thread t(c, memory);
-            pgi_fft_load<0>(t, b, from, columns, block + PER * t.column, x, y);
+            if (way == PGI_THERE_AND_BACK) t.copy_tables(d.lambda[c.axis], (char *)memory + c.bytes);
+            pgi_fft_load<0>(t, b, from, block + thread::PER * t.column, x, y);
+            if (way == PGI_THERE_AND_BACK && t.lane == 0)
+                t.add_others(block + thread::PER * t.column, d, others + thread::PER * t.column);
         }
         thread(c, memory).first(x, y);
+        pgi_copy_wait<0>();
         thread(c, memory).template middle<0>();
         const thread t(c, memory);
-        t.last(x, y);
         if (way == PGI_TO_MODES) {
+            t.last(x, y);
             t.to_coefficients(x, y);
-            pgi_fft_store<1>(t, to, columns, block + PER * t.column, x, y);
+            pgi_fft_store<1>(t, to, block + thread::PER * t.column, x, y);
             return;
         }
-        t.divide(columns.others + PER * t.column, d.lambda[c.axis], d.scale, state, x, y);
+        t.last(x, y);
+        t.divide((const char *)memory + c.bytes, d.scale, state, others + thread::PER * t.column, x, y);
     }
     thread(c, memory).last_back(x, y);
     thread(c, memory).template middle<1>();
     const thread t(c, memory);
     t.first_back(x, y);
-    pgi_fft_store<0>(t, to, columns, block + PER * t.column, x, y);
+    pgi_fft_store<0>(t, to, block + thread::PER * t.column, x, y);
 }
 
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
-static int pgi_factor(int length, unsigned char radix[PGI_STAGES])
+static int pgi_factor(int length, int six, unsigned char radix[PGI_STAGES])
 {
-    static const unsigned char known[] = {8, 7, 5, 4, 3, 2};
+    static const unsigned char known[] = {8, 7, 6, 5, 4, 3, 2};
     int stages = 0;
-    for (int q = 0; q < 6; q++)
-        for (; length % known[q] == 0 && stages < PGI_STAGES; length /= known[q]) radix[stages++] = known[q];
+    for (int q = 0; q < 7; q++)
+        for (; (known[q] != 6 || six) && length % known[q] == 0 && stages < PGI_STAGES; length /= known[q])
+            radix[stages++] = known[q];
     return length == 1 ? stages : -1;
 }
 
@@ -10596,7 +10604,7 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
     memset(c, 0, sizeof *c);
     c->axis = axis;
     c->columns = pgi_columns(s, axis);
-    c->stages = pgi_factor(series.length, c->radix);
+    c->stages = pgi_factor(series.length, 0, c->radix);
     c->lanes = 1;
     for (int q = 0, side = 1; q < c->stages; q++) {
         const int p = c->radix[q], count = p > 5 ? 1 : PGI_CHIP_VALUES / p;
@@ -10634,7 +10642,7 @@ static int pgi_cut_stages(pgi_fft *c, int length)
 {
     unsigned char radix[PGI_STAGES];
     c->span = length / c->radix;
-    c->stages = pgi_factor(c->span / c->radix, radix);
+    c->stages = pgi_factor(c->span / c->radix, 1, radix);
     for (int q = 0, stride = c->span, root = c->radix; q < c->stages; q++) {
         pgi_fft_stage *const stage = &c->stage[q];
         stage->radix = radix[q];
@@ -10662,7 +10670,9 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     if (!c->radix || !pgi_cut_stages(c, series.length)) return 0;
     c->axis = axis;
     c->n = series.n;
-    c->row = s->work.n[0];
+    c->size[0] = c->row[0] = axis == 0 ? s->work.n[1] : s->work.n[0];
+    c->size[1] = axis == 2 ? s->work.n[1] : s->work.n[2];
+    c->row[1] = series.n;
     c->sine = series.sine;
     c->lanes = series.n / (2 * c->radix);
     c->per_lane = pgi_inverse_up(c->lanes);
@@ -10670,7 +10680,7 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
     // room for two blocks, and a small problem keeps all multiprocessors busy.
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
-    c->log_wide = 4;
+    c->log_wide = PGI_FFT_LOG_WIDE;
     while (c->log_wide > 0 && (c->lanes << c->log_wide > most || (int64_t)16 * series.n << c->log_wide > 72 * 1024 ||
                                c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide))
         c->log_wide--;
@@ -10679,9 +10689,10 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     c->element = axis == 0 ? 1 : wide;
     c->pitch = axis == 0 ? odd : c->span * wide;
     c->lane = axis == 0 ? (parts * odd) | 1 : 1;
+    c->tables = (size_t)series.n * 3 * sizeof(double) + 16;
     c->bytes = (size_t)16 * (size_t)(axis == 0 ? c->lane * wide : parts * c->pitch);
-    return c->lanes << c->log_wide <= PGI_FFT_THREADS &&
-           c->bytes + sizeof(pgi_chip_columns) <= (size_t)s->shared_limit && c->bytes <= 16 * 65536;
+    return c->lanes << c->log_wide <= PGI_FFT_THREADS && c->bytes <= (size_t)s->shared_limit &&
+           c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
 }
 
 // Where the last stage finds butterfly u in shared memory: what the stages before it have put at u's digits.
@@ -11102,15 +11113,17 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     // The grid between has whole numbers in a row.
     const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
     if (d.between.sj && own && pgi_is_transformed(s, 0) && d.fft[0].radix) {
-        c.row = (l->n[0] + per - 1) / per * per;
-        if (axis != 0) c.columns = c.columns / l->n[0] * c.row;
+        const int row = (l->n[0] + per - 1) / per * per;
+        if (axis != 0) c.columns = c.columns / l->n[0] * row;
+        (axis == 0 ? c.row[1] : c.size[0]) = row;
     }
     const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(series.kind)
                         : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(series.kind)
                                        : pgi_fft_kernel_of<T, 4>(series.kind);
     const int64_t columns = (int64_t)per << c.log_wide;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes));
-    PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), c.bytes, kernel,
+    const size_t bytes = c.bytes + (backward == PGI_THERE_AND_BACK ? c.tables : 0);
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), bytes, kernel,
                       pgi_box_of(l, T()), from, to, c, d.lines, s->state,
                       backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
                       : to_values                    ? (int)PGI_TO_VALUES
@@ -11128,8 +11141,7 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
     if (s->direct.on_chip[axis]) {
         pgi_chip c;
         pgi_cut_chip(s, axis, &c);
-        c.series[0] = series;
-        c.series[1] = s->direct.series[axis][1];
+        c.series = series;
         c.roots = s->direct.roots[axis];
         const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
         const int64_t columns = (int64_t)(16 / sizeof(T)) << c.log_wide;
