@@ -10853,9 +10853,9 @@ static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     const int n = h->line[0][h->along]->n;
     int64_t bytes = 0, most = 1;
     for (int l = 0; l < h->levels; l++) {
-        pgi_elimination *e = &s->level[l].lines;
         const int64_t lines = s->level[l].points / n / 2 + s->level[l].n[1] + s->level[l].n[2] + 1;
 #if PGI_GPU
+        pgi_elimination *e = &s->level[l].lines;
         if (s->cuda)
             pgi_cut_lines(s, e, lines, PGI_LINE_THREADS / 2,
                           [](const pgi_elimination &d) { return pgi_turn_bytes(d) + pgi_shared_bytes(d); });
@@ -11016,9 +11016,11 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     T right[KEPT], outer[KEPT];
     pgi_fetch_pairs(l, p, tile);
     PGI_UNROLLED
-    for (int q = 0; q < KEPT; q++) right[q] = l.inside && p.has(q) ? pgi_fetch(f + q * f_step) : (T)0;
+    for (int q = 0; q < KEPT; q++)
+        if (l.inside && p.has(q)) right[q] = pgi_fetch(f + q * f_step);
     PGI_UNROLLED
-    for (int q = 0; q < KEPT; q++) outer[q] = l.inside && p.has(q) ? pgi_fetch(outside + q * l.step) : (T)0;
+    for (int q = 0; q < KEPT; q++)
+        if (l.inside && p.has(q)) outer[q] = pgi_fetch(outside + q * l.step);
     pgi_copy_wait<0>();
     __syncthreads();
     if (!l.inside) return;
