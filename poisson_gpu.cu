@@ -9262,7 +9262,8 @@ static __device__ inline pgi_separator pgi_met(const double *meeting, int place)
 static __device__ inline pgi_separator pgi_reduced(pgi_separator own, const pgi_separator &low,
                                                    const pgi_separator &high)
 {
-    const double l = pgi_ratio(own.l, low.l + low.v + low.s), v = pgi_ratio(own.v, high.l + high.v + high.s);
+    const double l = own.l * pgi_reciprocal(low.l + low.v + low.s),
+                 v = own.v * pgi_reciprocal(high.l + high.v + high.s);
     return {l * low.l, v * high.v, own.s + (l * low.s + v * high.s), own.r + (l * low.r + v * high.r)};
 }
 static __device__ inline pgi_separator pgi_shuffled(const pgi_separator &p, int lane)
@@ -11013,6 +11014,7 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     const int64_t f_step = d.line == 1 ? rhs.f.sj : rhs.f.sk;
     const T *const outside = l.pair + p.first * l.step + l.outer;
     const T *const f = pgi_data<T>(rhs.f) + pgi_offset(l.at, rhs.f) + p.first * f_step;
+    const T mean = pgi_mean_of<T>(rhs, b.state), alpha = (T)b.state->alpha + l.x.reaction + l.y.reaction;
     T right[KEPT], outer[KEPT];
     pgi_fetch_pairs(l, p, tile);
     PGI_UNROLLED
@@ -11025,25 +11027,27 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     __syncthreads();
     if (!l.inside) return;
 
-    const T mean = pgi_mean_of<T>(rhs, b.state), alpha = (T)b.state->alpha + l.x.reaction + l.y.reaction;
-    const int me = 2 * (int)threadIdx.x + l.own, partner = me + 1 - 2 * l.own;
+    const int me = 2 * (int)threadIdx.x + l.own;
     // Parts are a ring: the row before a part is the last one of the part before, the row behind it the next one's
     // first.
     const int wide = 2 << d.log_wide, all = wide << d.log_parts, before = me < wide ? me + all - wide : me - wide,
               behind = me + wide < all ? me + wide : me + wide - all, behind_part = behind >> (d.log_wide + 1),
               begin = KEPT - (d.rows.n >> d.log_parts) - (behind_part < (d.rows.n & ((1 << d.log_parts) - 1)));
     const T first = tile[before + (KEPT - 1) * PITCH], last = tile[behind + begin * PITCH];
-    T here = first;
+    const pgi_complex<T> *const mine = (const pgi_complex<T> *)tile + threadIdx.x;
+    T down = first;
+    pgi_complex<T> pair = mine[p.begin * (PITCH / 2)];
     PGI_UNROLLED
     for (int q = 0; q < KEPT; q++) {
         const T *const plane = tile + q * PITCH;
-        const T down = here, up = q < KEPT - 1 ? plane[me + PITCH] : last;
-        if (p.has(q)) here = plane[me];
+        const T here = l.own ? pair.y : pair.x, partner = l.own ? pair.x : pair.y;
+        if (q + 1 < KEPT && p.has(q)) pair = mine[(q + 1) * (PITCH / 2)];
+        const T up = q + 1 < KEPT ? (l.own ? pair.y : pair.x) : last;
         const pgi_row<T> z = {(T)rows[q].lower, (T)rows[q].upper, (T)rows[q].reaction};
-        r[q] = !p.has(q) ? 0
-                         : (double)(right[q] - mean -
-                                    pgi_stencil(l.x, l.y, z, alpha + z.reaction, here, plane[partner], plane[l.beside],
-                                                plane[l.opposite], outer[q], down, up));
+        const T sum = pgi_stencil(l.x, l.y, z, alpha + z.reaction, here, partner, plane[l.beside], plane[l.opposite],
+                                  outer[q], down, up);
+        r[q] = p.has(q) ? (double)(right[q] - mean - sum) : 0;
+        if (p.has(q)) down = here;
     }
 }
 
@@ -11078,25 +11082,24 @@ template <class T> static __global__ void __launch_bounds__(PGI_RELAX_THREADS, 2
     double *const meeting = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
     const pgi_held p = pgi_part_of(d);
     const pgi_zebra_line<T> l = pgi_zebra_line_of(d, b, gu, z, tiles, p.line);
+    const double mu = pgi_column_shift(d, b.state->alpha, l.at);
     double r[PGI_KEPT];
     const pgi_kept_row *const rows = pgi_share_rows(d, p, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
-    pgi_solve_lines(d, p, rows, pgi_column_shift(d, b.state->alpha, l.at), l.inside, meeting, r);
+    pgi_solve_lines(d, p, rows, mu, l.inside, meeting, r);
     if (!l.inside) return;
-    const T *const pair = tile + 2 * threadIdx.x;
+    const pgi_complex<T> *const pairs = (const pgi_complex<T> *)tile + threadIdx.x;
     T *const to = l.pair + p.first * l.step;
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) {
         if (!p.has(q)) continue;
-        const T fresh = pair[q * PGI_TILE_PITCH + l.own] + (T)(omega * r[q]);
-        if (l.whole) {
-            const T other = pair[q * PGI_TILE_PITCH + 1 - l.own];
-            pgi_give_once((pgi_complex<T> *)(to + q * l.step),
-                          l.own ? pgi_complex_of(other, fresh) : pgi_complex_of(fresh, other));
-        } else {
-            to[q * l.step + l.own] = fresh;
-        }
+        pgi_complex<T> pair = pairs[q * (PGI_TILE_PITCH / 2)];
+        (l.own ? pair.y : pair.x) += (T)(omega * r[q]);
+        if (l.whole)
+            pgi_give_once((pgi_complex<T> *)(to + q * l.step), pair);
+        else
+            to[q * l.step + l.own] = l.own ? pair.y : pair.x;
     }
 }
 
