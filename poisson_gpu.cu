@@ -271,8 +271,9 @@ struct pgi_elimination {
     double volume;              // the sum of their weights
     const double *lambda[3];    // what the place along the other axes adds; along the axis itself zeros
     double scale;               // of the right-hand side
-    int parts;                  // of a line, eliminated at the same time; a power of two
-    double *marks;              // GPU: pivots every PGI_LINE_BLOCK rows
+    int log_parts, log_wide;    // GPU: of a line, eliminated at the same time; lines that a block has side by side
+    int kept;                   // in registers; 0: the parts are too long
+    double *marks;              // pivots every PGI_LINE_BLOCK rows
     pgi_axis<double> rows;
 };
 
@@ -4120,9 +4121,8 @@ static __device__ inline double pgi_reciprocal(double x)
 #ifdef __CUDA_ARCH__
     double y;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-    double e = fma(-x, y, 1.0);
-    y = fma(y, fma(e, e, e), y);
-    return fma(y, fma(-x, y, 1.0), y);
+    const double e = fma(-x, y, 1.0);    // 2^-19 at most
+    return fma(y, fma(e, e, e), y);
 #else
     return 1 / x;
 #endif
@@ -9188,6 +9188,265 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_step_after<T>(series, (int)m, at, put);
 }
 
+// ---- lines, on the GPU ----
+
+// A store of what is not read again soon.
+#ifdef __CUDA_ARCH__
+static __device__ inline void pgi_give_once(double *p, double x) { __stcs(p, x); }
+static __device__ inline void pgi_give_once(float *p, float x) { __stcs(p, x); }
+static __device__ inline void pgi_give_once(pgi_complex<double> *p, pgi_complex<double> v)
+{
+    __stcs((double2 *)p, make_double2(v.x, v.y));
+}
+static __device__ inline void pgi_give_once(pgi_complex<float> *p, pgi_complex<float> v)
+{
+    __stcs((float2 *)p, make_float2(v.x, v.y));
+}
+#else
+template <class V> static __device__ inline void pgi_give_once(V *p, V v) { *p = v; }
+#endif
+
+// A block solves for some lines that lie side by side, each in parts, a thread a part. Parts of at most PGI_KEPT rows
+// stay in registers: memory is read and written once. Parts of very long lines are eliminated in memory.
+enum { PGI_KEPT = 16, PGI_LINE_THREADS = 512 };
+
+// The rows of a line that a thread has: first + q step, q from begin to end - 1.
+struct pgi_held {
+    int line, first, step, begin, end;
+    __device__ bool has(int q) const { return q >= begin && q < end; }
+};
+
+// A part: rows that follow each other, the last of PGI_KEPT places. Neighbouring threads have neighbouring lines.
+static __device__ inline pgi_held pgi_part_of(const pgi_elimination &d)
+{
+    const int part = (int)threadIdx.x >> d.log_wide, longer = d.rows.n & ((1 << d.log_parts) - 1),
+              count = (d.rows.n >> d.log_parts) + (part < longer),    // `longer` parts have a row more
+        first = part * (d.rows.n >> d.log_parts) + (part < longer ? part : longer);
+    return {(int)threadIdx.x & ((1 << d.log_wide) - 1), first + count - PGI_KEPT, 1, PGI_KEPT - count, PGI_KEPT};
+}
+
+// As many threads for a line, but neighbours have neighbouring rows: where these are neighbours in memory.
+static __device__ inline pgi_held pgi_comb_of(const pgi_elimination &d)
+{
+    const int parts = 1 << d.log_parts, first = (int)threadIdx.x & (parts - 1);
+    return {(int)threadIdx.x >> d.log_parts, first, parts, 0, (d.rows.n - first + parts - 1) >> d.log_parts};
+}
+
+// Between the two, through shared memory.
+static PGI_HD inline int pgi_turn_pitch(int n) { return n | 1; }    // odd: lines begin in different banks
+static __device__ inline void pgi_put(double *memory, int pitch, const pgi_held &h, const double r[PGI_KEPT])
+{
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (h.has(q)) memory[h.line * pitch + h.first + q * h.step] = r[q];
+}
+static __device__ inline void pgi_take(const double *memory, int pitch, const pgi_held &h, double r[PGI_KEPT])
+{
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) r[q] = h.has(q) ? memory[h.line * pitch + h.first + q * h.step] : 0;
+}
+static __device__ inline void pgi_turn(double *memory, int pitch, const pgi_held &from, const pgi_held &to,
+                                       double r[PGI_KEPT])
+{
+    pgi_put(memory, pitch, from, r);
+    __syncthreads();
+    pgi_take(memory, pitch, to, r);
+    __syncthreads();
+}
+
+// A row as its part eliminates it. Places before the first row hold rows that say x_k = x_(k-1): with them all parts
+// take the same steps, free of branches.
+struct alignas(16) pgi_kept_row {
+    double lower, upper, reaction, real;    // real: 1, or 0 of such a row
+};
+enum { PGI_KEPT_PITCH = 2 * PGI_KEPT + 1 };    // halves of rows from part to part, so that they lie in different banks
+
+// Writes the rows of all parts to shared memory, and returns the thread's.
+static __device__ inline const pgi_kept_row *pgi_share_rows(const pgi_elimination &d, const pgi_held &p, double2 *rows)
+{
+    pgi_kept_row *const own = (pgi_kept_row *)(rows + ((int)threadIdx.x >> d.log_wide) * PGI_KEPT_PITCH);
+    for (int q = p.line; q < PGI_KEPT; q += 1 << d.log_wide) {
+        const pgi_row<double> row = pgi_row_of(d.rows, q < p.begin ? 0 : p.first + q);
+        own[q] = q < p.begin ? pgi_kept_row{-1, 0, 0, 0} : pgi_kept_row{row.lower, row.upper, row.reaction, 1};
+    }
+    return own;
+}
+
+// Shared memory where the parts of a block meet: four numbers each. Those of a line lie side by side, and lines begin
+// in different banks.
+static PGI_HD inline int pgi_meeting_room(int threads) { return threads + threads / 32; }
+static __device__ inline int pgi_meeting_place(const pgi_elimination &d, int line, int part)
+{
+    const int place = (line << d.log_parts) + part;
+    return place + place / 32;
+}
+static __device__ inline void pgi_meet(double *meeting, int place, const pgi_separator &own)
+{
+    const int room = pgi_meeting_room((int)blockDim.x);
+    meeting[place] = own.l, meeting[place + room] = own.v;
+    meeting[place + 2 * room] = own.s, meeting[place + 3 * room] = own.r;
+}
+static __device__ inline pgi_separator pgi_met(const double *meeting, int place)
+{
+    const int room = pgi_meeting_room((int)blockDim.x);
+    return {meeting[place], meeting[place + room], meeting[place + 2 * room], meeting[place + 3 * room]};
+}
+
+// A step of cyclic reduction: the separators below and above are eliminated.
+static __device__ inline pgi_separator pgi_reduced(pgi_separator own, const pgi_separator &low,
+                                                   const pgi_separator &high)
+{
+    const double l = own.l * pgi_reciprocal(low.l + low.v + low.s),
+                 v = own.v * pgi_reciprocal(high.l + high.v + high.s);
+    return {l * low.l, v * high.v, own.s + (l * low.s + v * high.s), own.r + (l * low.r + v * high.r)};
+}
+static __device__ inline pgi_separator pgi_shuffled(const pgi_separator &p, int lane)
+{
+    return {__shfl_sync(0xffffffffu, p.l, lane), __shfl_sync(0xffffffffu, p.v, lane),
+            __shfl_sync(0xffffffffu, p.s, lane), __shfl_sync(0xffffffffu, p.r, lane)};
+}
+
+// Solves for the separators: of each line they are a ring, which is open where nothing couples. All are reduced at the
+// same time: in shared memory until a warp can have what is left of a ring, then there. known: the unknown of the
+// thread's own separator and of the one before.
+static __device__ inline void pgi_solve_separators(const pgi_elimination &d, const pgi_separator &part,
+                                                   const pgi_head_row &head, int null, double *meeting, double known[2])
+{
+    const int ring = (1 << d.log_parts) - 1, me = (int)threadIdx.x, lane = me & 31, line = me & ((1 << d.log_wide) - 1),
+              number = me >> d.log_wide, size = ring < 31 ? ring + 1 : 32;
+    const auto place = [&](int q) { return pgi_meeting_place(d, line, (number + q) & ring); };
+    pgi_separator own = part;
+    pgi_meet(meeting, place(0), {head.y, head.z, head.s, head.r});
+    __syncthreads();
+    const pgi_separator next = pgi_met(meeting, place(1));
+    pgi_join_next(&own, {next.l, next.v, next.s, next.r});
+    if (null && number == ring) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
+    int step = 1;
+    for (; step * 32 <= ring; step *= 2) {
+        __syncthreads();
+        pgi_meet(meeting, place(0), own);
+        __syncthreads();
+        own = pgi_reduced(own, pgi_met(meeting, place(-step)), pgi_met(meeting, place(step)));
+    }
+    __syncthreads();
+    pgi_meet(meeting, place(0), own);
+    __syncthreads();
+    const int turned = pgi_meeting_place(d, me >> d.log_parts, ring < 32 ? me & ring : lane * step + (me & ring) / 32);
+    own = pgi_met(meeting, turned);
+    for (int q = 1; q < size; q *= 2) {
+        const int around = lane & ~(size - 1), low = (lane - q) & (size - 1), high = (lane + q) & (size - 1);
+        own = pgi_reduced(own, pgi_shuffled(own, around + low), pgi_shuffled(own, around + high));
+    }
+    meeting[turned] = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
+    __syncthreads();
+    known[0] = meeting[place(0)], known[1] = meeting[place(-1)];
+    __syncthreads();
+}
+
+// The sum over the parts of a line.
+static __device__ inline double pgi_line_sum(const pgi_elimination &d, double part, double *meeting)
+{
+    const int parts = 1 << d.log_parts, line = (int)threadIdx.x & ((1 << d.log_wide) - 1);
+    double sum = 0;
+    meeting[pgi_meeting_place(d, line, (int)threadIdx.x >> d.log_wide)] = part;
+    __syncthreads();
+    for (int q = 0; q < parts; q++) sum += meeting[pgi_meeting_place(d, line, q)];
+    __syncthreads();
+    return sum;
+}
+
+// Takes the weighted mean from what the parts of a line have.
+static __device__ inline void pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null, double r[PGI_KEPT],
+                                              double *meeting)
+{
+    double sum = 0;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (null && p.has(q)) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
+    const double mean = pgi_line_sum(d, sum, meeting) / d.volume;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++)
+        if (null && p.has(q)) r[q] -= mean;
+}
+
+// Eliminates a part, as pgi_line_down does, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
+// pivot waits for the one before no longer than for a product: that is the critical path.
+static __device__ inline void pgi_kept_down(const pgi_kept_row *rows, double mu, double r[PGI_KEPT],
+                                            double inverse[PGI_KEPT], pgi_separator *own, pgi_head_row *head)
+{
+    pgi_head_row h = {1, 0, 0, 0};
+    pgi_separator p = {0, 0, 0, 0};
+    double rest = 0;    // l + s of the row before
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) {
+        const pgi_kept_row row = rows[q];
+        const double here = row.reaction + mu * row.real, before = q > 0 ? inverse[q - 1] : 0;
+        const double factor = -row.lower * before, pivot = (here - row.upper) + (-row.lower * rest) * before;
+        p.l = q > 0 ? factor * p.l : -row.lower;
+        p.v = -row.upper;
+        p.s = here + factor * p.s;
+        if (q > 0) r[q] += factor * r[q - 1];
+        rest = p.l + p.s;
+        if (q == PGI_KEPT - 1) continue;
+        inverse[q] = pgi_reciprocal(q > 0 ? pivot : rest + p.v);
+        const double share = h.y * inverse[q] * row.real;
+        h.z += share * p.l;
+        h.s += share * p.s;
+        h.r += share * r[q];
+        h.y = share * p.v + (h.y - h.y * row.real);
+    }
+    p.r = r[PGI_KEPT - 1];
+    *own = p;
+    *head = h;
+}
+
+// The other way: what the unknown before the part adds goes down with the pivots, once more, then the unknowns come up.
+// known: the last one, and the one before the part.
+static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double known[2],
+                                          const double inverse[PGI_KEPT], double r[PGI_KEPT])
+{
+    double before = known[1];
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT - 1; q++) {
+        before *= -rows[q].lower;
+        r[q] += before;
+        before *= inverse[q];
+    }
+    r[PGI_KEPT - 1] = known[0];
+    PGI_UNROLLED
+    for (int q = PGI_KEPT - 2; q >= 0; q--) r[q] = (r[q] - rows[q].upper * r[q + 1]) * inverse[q];
+}
+
+// Solves for the lines of a block, whose right-hand sides and unknowns are in registers. mu: what the other axes and
+// alpha add to a line. All threads of the block come, also without a line inside.
+static __device__ inline void pgi_solve_lines(const pgi_elimination &d, const pgi_held &p, const pgi_kept_row *rows,
+                                              double mu, int inside, double *meeting, double r[PGI_KEPT])
+{
+    const int null = inside && d.singular && mu == 0;
+    double inverse[PGI_KEPT], known[2];
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
+    if (d.singular) pgi_centre_line(d, p, null, r, meeting);
+    if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
+    pgi_solve_separators(d, own, head, null, meeting, known);
+    if (inside) pgi_kept_up(rows, known, inverse, r);
+    if (d.singular) pgi_centre_line(d, p, null, r, meeting);
+}
+
+// Shared memory of a block where parts meet, of that and the rows, and for turning lines.
+static PGI_HD inline int pgi_meeting_bytes(const pgi_elimination &d)
+{
+    return 4 * pgi_meeting_room(1 << (d.log_parts + d.log_wide)) * (int)sizeof(double);
+}
+static int pgi_shared_bytes(const pgi_elimination &d)
+{
+    return pgi_meeting_bytes(d) + ((PGI_KEPT_PITCH * (int)sizeof(double2)) << d.log_parts);
+}
+static PGI_HD inline int pgi_turn_bytes(const pgi_elimination &d)
+{
+    return (((pgi_turn_pitch(d.rows.n) * (int)sizeof(double)) << d.log_wide) + 8) & ~15;
+}
+
 // The columns of an elimination: in u, or side by side in the buffer.
 struct pgi_lines {
     int64_t first, columns;    // of all columns of the axis
@@ -9195,145 +9454,130 @@ struct pgi_lines {
     int staged;
 };
 
-// A part of at most ROWS rows, whose pivots stay in registers. Ten: 640 rows in 64 parts.
-enum { PGI_KEPT = 10 };
-template <int ROWS> struct pgi_short_part {
-    double inverse[ROWS], to_before[ROWS], r[ROWS];
+// A column of a chunk: where it is, whether it is there, and what pgi_column_shift says.
+template <class T> struct pgi_chunk_column {
+    T *x;
+    int inside;
+    double mu;
 };
-
-template <int ROWS, class Load>
-static __device__ inline void pgi_short_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
-                                             double mean, Load load, pgi_short_part<ROWS> *p, pgi_separator *own,
-                                             pgi_head_row *head)
+template <class T>
+static __device__ inline pgi_chunk_column<T> pgi_chunk_column_of(const pgi_elimination &d, const pgi_box<T> &b,
+                                                                 const pgi_grid &u, const pgi_lines &lines,
+                                                                 double alpha, int64_t local)
 {
-    double s = 0, z = 0, r = 0, inverse = 0;
-    pgi_head_row h = {1, 0, 0, 0};
-    PGI_UNROLLED
-    for (int q = 0; q < ROWS; q++)
-        p->r[q] = first + q <= last ? (double)load(first + q) : 0;    // all under way at once
-    PGI_UNROLLED
-    for (int q = 0; q < ROWS; q++) {
-        const int k = first + q;
-        if (k > last) continue;
-        const pgi_row<double> row = pgi_row_of(axis, k);
-        const double factor = q > 0 ? -row.lower * inverse : 0;
-        s = row.reaction + mu + factor * s;
-        z = q > 0 ? factor * z : -row.lower;
-        r = scale * p->r[q] - mean + factor * r;
-        if (k == last) {
-            own->l = z, own->v = -row.upper, own->s = s, own->r = r;
-            continue;
+    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, inside = local < lines.columns;
+    int at[4] = {0, 0, 0, 0};
+    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
+    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
+    return {x, inside, pgi_column_shift(d, alpha, at)};
+}
+
+// Shared memory of an elimination: the next tile comes first.
+static int pgi_eliminate_bytes(const pgi_elimination &d, int element, int staged)
+{
+    return PGI_KEPT * PGI_LINE_THREADS * element + (d.line == 0 && !staged ? pgi_turn_bytes(d) : 0) +
+           pgi_shared_bytes(d);
+}
+
+// The values of a tile are copied to shared memory, where only the thread that asks for them reads them, while the tile
+// before is worked on.
+template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
+    pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
+                         const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_lines lines, pgi_state *state)
+{
+    PGI_DYNAMIC_SHARED(T, next);
+    const int along_x = d.line == 0 && !lines.staged, pitch = pgi_turn_pitch(d.rows.n);
+    double *const turning = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
+    double *const meeting = turning + (along_x ? pgi_turn_bytes(d) / sizeof(double) : 0);
+    const double alpha = state->alpha;
+    const pgi_held part = pgi_part_of(d), own = along_x ? pgi_comb_of(d) : part;
+    const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
+    const int64_t hop = own.step * lines.stride, first = own.first * lines.stride;
+    T *const mine = next + threadIdx.x;
+    pgi_chunk_column<T> ahead;
+    const auto fetch = [&](int64_t tile) {
+        ahead = pgi_chunk_column_of(d, b, u, lines, alpha, (tile << d.log_wide) + own.line);
+        const T *const from = ahead.x + first;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (ahead.inside && own.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q * PGI_LINE_THREADS, from + q * hop);
+        pgi_copy_commit();
+    };
+    fetch(blockIdx.x);
+    for (int64_t tile = blockIdx.x; tile << d.log_wide < lines.columns; tile += gridDim.x) {
+        const pgi_chunk_column<T> now = ahead;
+        const int64_t local = (tile << d.log_wide) + part.line;
+        const pgi_chunk_column<T> line = along_x ? pgi_chunk_column_of(d, b, u, lines, alpha, local) : now;
+        double r[PGI_KEPT];
+        if (line.inside && line.mu < 0 && part.first + part.begin == 0) {
+            const pgi_column c = {lines.stride, lines.columns, d.marks + local};
+            if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
         }
-        inverse = pgi_ratio(1, z + s - row.upper);
-        p->inverse[q] = inverse, p->to_before[q] = z, p->r[q] = r;
-        const double share = h.y * inverse;
-        h.z += share * z;
-        h.s += share * s;
-        h.r += share * r;
-        h.y = -share * row.upper;
+        pgi_copy_wait<0>();
+        __syncthreads();
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] : 0;
+        fetch(tile + gridDim.x);
+        if (along_x) pgi_turn(turning, pitch, own, part, r);
+        pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, meeting, r);
+        if (along_x) pgi_turn(turning, pitch, part, own, r);
+        if (!now.inside || now.mu < 0) continue;
+        T *const to = now.x + first;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (own.has(q)) pgi_give_once(to + q * hop, (T)r[q]);
     }
-    *head = h;
+    pgi_copy_wait<0>();
 }
 
-template <int ROWS, class Store> static __device__ inline void pgi_short_up(const pgi_axis<double> &axis, int first,
-                                                                            int last, double before, double x_last,
-                                                                            const pgi_short_part<ROWS> &p, Store store)
+// Lines whose parts are too long for registers: in memory, where a thread has one row after the other. mu, inside: as
+// above; load(row) gives the right-hand side, store(row, value) takes the unknown; IN_PLACE: to the same memory, x.
+template <int IN_PLACE, class T, class Load, class Store>
+static __device__ inline void pgi_solve_long_lines(const pgi_elimination &d, double mu, int inside, T *x,
+                                                   const pgi_column &c, double *meeting, Load load, Store store)
 {
-    double next = x_last;
-    store(last, x_last);
-    PGI_UNROLLED
-    for (int q = ROWS - 2; q >= 0; q--) {
-        const int k = first + q;
-        if (k >= last) continue;
-        next = (p.r[q] - pgi_row_of(axis, k).upper * next + p.to_before[q] * before) * p.inverse[q];
-        store(k, next);
-    }
-}
-
-// A block eliminates PGI_BLOCK / parts lines, a thread one part of a line: `inside` says whether of one that is there.
-// mu: what the other axes and alpha add to it. x: room for its values, in memory as c says (with mu < 0 they are
-// there). load(row) gives the right-hand side, store(row, value) takes the solution; IN_PLACE: to the same memory. The
-// parts' separators are solved for by cyclic reduction of all of them in parallel. SHORT: the most rows of a part, that
-// are kept in registers; 0: any number, in memory.
-template <int SHORT, int IN_PLACE, class T, class Load, class Store>
-static __device__ inline void pgi_eliminate_lines(const pgi_elimination &d, int parts, int inside, double mu,
-                                                  double alpha, T *x, const pgi_column &c, double shared[4][PGI_BLOCK],
-                                                  int *resonant, Load load, Store store)
-{
-    const int wide = PGI_BLOCK / parts, me = (int)threadIdx.x, lane = me & (wide - 1), n = d.rows.n;
-    const int part = (int)(threadIdx.x / (unsigned)wide), ring = parts - 1;    // powers of two
-    const int before = ((part - 1) & ring) * wide + lane, after = ((part + 1) & ring) * wide + lane;
-    const int share_of = n / parts, longer = n % parts;    // parts that have a row more
-    const int first = part * share_of + (part < longer ? part : longer),
-              last = first + share_of - (part < longer ? 0 : 1);
-    const int positive = inside && mu >= 0, null = positive && d.singular && mu == 0;
-
-    if (IN_PLACE && inside && mu < 0 && part == 0)
-        if (!pgi_line_indefinite(d, mu, alpha, x, c)) *resonant = 1;
-
-    const auto share = [&]() {    // the weighted mean of the right-hand side of the null mode
+    const int part = (int)threadIdx.x >> d.log_wide, first = (int)((int64_t)d.rows.n * part >> d.log_parts),
+              last = (int)((int64_t)d.rows.n * (part + 1) >> d.log_parts) - 1;
+    const int null = inside && d.singular && mu == 0;
+    const auto share = [&]() {    // the weighted mean
         double sum = 0;
         for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
-        __syncthreads();
-        shared[0][me] = sum;
-        __syncthreads();
-        sum = 0;
-        for (int q = 0; q < parts && null; q++) sum += shared[0][q * wide + lane];
-        __syncthreads();
-        return sum / d.volume;
+        return pgi_line_sum(d, sum, meeting) / d.volume;
     };
     const double mean = d.singular ? d.scale * share() : 0;
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    pgi_short_part<SHORT ? SHORT : 1> kept;
-    if (positive && SHORT) pgi_short_down(d.rows, mu, first, last, d.scale, mean, load, &kept, &own, &head);
-    if (positive && !SHORT) pgi_line_down<1>(d.rows, mu, first, last, d.scale, mean, load, x, c, &own, &head);
-    shared[0][me] = head.y, shared[1][me] = head.z, shared[2][me] = head.s, shared[3][me] = head.r;
-    __syncthreads();
-    const pgi_head_row next = {shared[0][after], shared[1][after], shared[2][after], shared[3][after]};
-    pgi_join_next(&own, next);
-    if (null && part == parts - 1) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
-    for (int step = 1; step < parts; step *= 2) {
-        const int low = ((part - step) & ring) * wide + lane, high = ((part + step) & ring) * wide + lane;
-        __syncthreads();
-        shared[0][me] = own.l, shared[1][me] = own.v, shared[2][me] = own.s, shared[3][me] = own.r;
-        __syncthreads();
-        const double l = pgi_ratio(own.l, shared[0][low] + shared[1][low] + shared[2][low]);
-        const double v = pgi_ratio(own.v, shared[0][high] + shared[1][high] + shared[2][high]);
-        own.s += l * shared[2][low] + v * shared[2][high];
-        own.r += l * shared[3][low] + v * shared[3][high];
-        own.l = l * shared[0][low];
-        own.v = v * shared[1][high];
-    }
-    const double x_last = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
-    __syncthreads();
-    shared[0][me] = x_last;
-    __syncthreads();
-    const double low = shared[0][before];
-    if (positive && SHORT) pgi_short_up(d.rows, first, last, low, x_last, kept, store);
-    if (positive && !SHORT) pgi_line_up<1>(d.rows, mu, first, last, low, x_last, x, c, store);
+    double known[2];
+    if (inside) pgi_line_down<1>(d.rows, mu, first, last, d.scale, null ? mean : 0, load, x, c, &own, &head);
+    pgi_solve_separators(d, own, head, null, meeting, known);
+    if (inside) pgi_line_up<1>(d.rows, mu, first, last, known[1], known[0], x, c, store);
     if (!d.singular || !IN_PLACE) return;
     const double shift = share();
     for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
 }
-template <class T, int SHORT> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
-                         pgi_state *state)
+
+// The marks of a part of a long line: of column `local` of so many.
+static __device__ inline pgi_column pgi_part_column(const pgi_elimination &d, int64_t stride, int64_t local,
+                                                    int64_t columns)
 {
-    __shared__ double shared[4][PGI_BLOCK];
-    const int parts = d.parts, wide = PGI_BLOCK / parts, part = (int)threadIdx.x / wide, n = d.rows.n;
-    const int64_t local = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
-    const int inside = local < lines.columns;
-    const int all[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    int at[4] = {0, 0, 0, 0};
-    if (inside) pgi_column_place(all, d.line, lines.first + local, at);
-    T *const x = pgi_data<T>(u) + (!inside ? 0 : lines.staged ? local : pgi_offset(at, u));
-    const int blocks = ((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
-    const pgi_column c = {lines.stride, lines.columns,
-                          d.marks + (int64_t)part * 2 * (blocks - 1) * lines.columns + local};
-    const pgi_values<T> values = {x, c.stride};
-    pgi_eliminate_lines<SHORT, 1>(d, parts, inside, pgi_column_shift(d, state->alpha, at), state->alpha, x, c, shared,
-                                  &state->resonant, values, values);
+    const int part = (int)threadIdx.x >> d.log_wide,
+              blocks = (((d.rows.n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+    return {stride, columns, d.marks + (int64_t)part * 2 * (blocks - 1) * columns + local};
+}
+
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_eliminate_long_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
+                              pgi_state *state)
+{
+    __shared__ double meeting[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
+    const int64_t local = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
+    const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
+    const pgi_column c = pgi_part_column(d, lines.stride, local, lines.columns);
+    const pgi_values<T> values = {line.x, c.stride};
+    if (line.inside && line.mu < 0 && (int)threadIdx.x >> d.log_wide == 0)
+        if (!pgi_line_indefinite(d, line.mu, state->alpha, line.x, c)) state->resonant = 1;
+    pgi_solve_long_lines<1>(d, line.mu, line.inside && line.mu >= 0, line.x, c, meeting, values, values);
 }
 
 template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
@@ -11157,11 +11401,12 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
     });
 }
 
-// Lines along x, whose columns are no neighbours, and those that no transform has brought to u go through the buffer.
+// Lines that no transform has brought to u go through the buffer, and long ones along x, to lie side by side.
 static int pgi_is_staged(const pg_solver *s, int axis)
 {
     return axis == s->direct.lines.line &&
-           (axis == 0 || !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
+           ((axis == 0 && !s->direct.lines.kept) ||
+            !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
 }
 
 template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
@@ -11173,22 +11418,64 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
                    to, s->state, h);
         return;
     }
-    const int wide = PGI_BLOCK / d.lines.parts;
     const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
         const pgi_lines lines = {first, columns, stride, staged};
-        const auto kernel = l->n[d.lines.line] <= PGI_KEPT * d.lines.parts ? pgi_eliminate_kernel<T, PGI_KEPT>
-                                                                           : pgi_eliminate_kernel<T, 0>;
-        PGI_LAUNCH(s, (columns + wide - 1) / wide, dim3(PGI_BLOCK), kernel, d.lines, pgi_box_of(l, T()), u, lines,
-                   s->state);
+        const int64_t tiles = (columns + (1 << d.lines.log_wide) - 1) >> d.lines.log_wide;
+        const int threads = 1 << (d.lines.log_parts + d.lines.log_wide);
+        if (!d.lines.kept) {
+            PGI_LAUNCH(s, tiles, dim3((unsigned)threads), pgi_eliminate_long_kernel<T>, d.lines, pgi_box_of(l, T()), u,
+                       lines, s->state);
+            return;
+        }
+        const int bytes = pgi_eliminate_bytes(d.lines, sizeof(T), staged),
+                  room = s->multiprocessors * (PGI_LINE_THREADS / threads);
+        PGI_CUDA(s, cudaFuncSetAttribute(pgi_eliminate_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        PGI_LAUNCH_SHARED(s, tiles < room ? tiles : room, dim3((unsigned)threads), bytes, pgi_eliminate_kernel<T>,
+                          d.lines, pgi_box_of(l, T()), u, lines, s->state);
     };
     if (!pgi_is_staged(s, d.lines.line)) {
-        launch(to, 0, pgi_columns(s, d.lines.line), d.lines.line == 1 ? to.sj : to.sk, 0);
+        launch(to, 0, pgi_columns(s, d.lines.line), d.lines.line == 0 ? 1 : d.lines.line == 1 ? to.sj : to.sk, 0);
         return;
     }
     const pgi_grid buffer = {d.buffer, 0, 0, 0, 0};
     pgi_cuda_chunks<T>(s, l, d.lines.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
         launch(buffer, first, columns, 2 * d.pairs[d.lines.line], 1);
     });
+}
+
+// Cuts lines for a block of so many threads: in parts that registers hold, or more, of eight rows at least, where that
+// fills the device; at least four lines lie side by side, for memory. bytes: of shared memory.
+template <class Bytes>
+static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int64_t lines, int threads, Bytes bytes)
+{
+    const int n = d->rows.n;
+    const auto block = [&](int log_most) {
+        while (lines << d->log_parts < 512 * (int64_t)s->multiprocessors && n >= 16 << d->log_parts &&
+               8 << d->log_parts <= 1 << log_most)
+            d->log_parts++;
+        d->log_wide = log_most - d->log_parts;
+        while (d->log_wide > 2 && d->log_parts + d->log_wide > 5 && lines < (int64_t)s->multiprocessors << d->log_wide)
+            d->log_wide--;
+    };
+    int log_threads = 0;
+    while (2 << log_threads <= threads) log_threads++;
+    for (d->log_parts = 0; n > PGI_KEPT << d->log_parts;) d->log_parts++;
+    d->kept = 4 << d->log_parts <= threads;
+    if (d->kept) {
+        block(log_threads);
+        while (d->log_wide > 2 && d->log_parts + d->log_wide > 5 && bytes(*d) > s->shared_limit) d->log_wide--;
+        d->kept = bytes(*d) <= s->shared_limit;
+    }
+    if (d->kept) return;
+    d->log_parts = 0;
+    block(8);
+}
+
+// Bytes of the marks of lines whose parts are too long for registers.
+static int64_t pgi_marks_of(const pgi_elimination &d, int64_t lines)
+{
+    const int64_t blocks = (((d.rows.n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+    return d.kept ? 0 : (lines * 2 * (blocks - 1) * (int64_t)sizeof(double)) << d.log_parts;
 }
 
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
@@ -11216,21 +11503,16 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     pgi_direct *d = &s->direct;
     const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
                         (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
-    d->lines.parts = 1;
     if (d->lines.line >= 0) {
-        // Enough threads for the device, but no less than eight rows for one and four neighbours among the columns.
         const int64_t columns = pgi_columns(s, d->lines.line), n = s->work.n[d->lines.line];
-        while (d->lines.parts < PGI_BLOCK && columns * d->lines.parts < 512 * (int64_t)s->multiprocessors &&
-               n >= 16 * d->lines.parts && (columns < PGI_BLOCK / d->lines.parts || d->lines.parts < PGI_BLOCK / 4))
-            d->lines.parts *= 2;
-        // Parts that registers hold read and write memory once.
-        int64_t parts = d->lines.parts;
-        while (parts * PGI_KEPT < n) parts *= 2;
-        if (parts <= PGI_BLOCK / 2) d->lines.parts = (int)parts;
-        const int64_t blocks = ((n - 1) / d->lines.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+        const int element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int)sizeof(float) : (int)sizeof(double);
+        d->lines.rows.n = (int)n;
+        pgi_cut_lines(s, &d->lines, columns, PGI_LINE_THREADS,
+                      [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element, 0); });
         // With alpha < 0 one thread eliminates a whole line.
-        const int64_t whole = (n - 1 + PGI_LINE_BLOCK) / PGI_LINE_BLOCK, parted = (blocks - 1) * d->lines.parts;
-        d->marks_bytes = (size_t)(2 * (parted > whole - 1 ? parted : whole - 1) * columns) * sizeof(double);
+        const int64_t whole = (n - 1) / PGI_LINE_BLOCK * columns * 2 * (int64_t)sizeof(double);
+        const int64_t parted = pgi_marks_of(d->lines, columns);
+        d->marks_bytes = (size_t)(whole > parted ? whole : parted);
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double room = budget;
@@ -11357,25 +11639,20 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     }
 }
 
-// Bytes of the marks of a line of n rows, eliminated in so many parts.
-static int64_t pgi_marks_of(int n, int parts)
-{
-    return 2 * (int64_t)sizeof(double) * parts * (((n - 1) / parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK - 1);
-}
-
 // Room for the marks of the lines of a colour on the GPU, for tiles of lines on the CPU.
 static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     const int n = h->line[0][h->along]->n;
     int64_t bytes = 0, most = 1;
     for (int l = 0; l < h->levels; l++) {
-        pgi_elimination *e = &s->level[l].lines;
         const int64_t lines = s->level[l].points / n / 2 + s->level[l].n[1] + s->level[l].n[2] + 1;
-        e->parts = 1;
-        while (s->cuda && e->parts < PGI_BLOCK && lines * e->parts < 512 * (int64_t)s->multiprocessors &&
-               n >= 16 * e->parts && (lines < PGI_BLOCK / e->parts || e->parts < PGI_BLOCK / 4))
-            e->parts *= 2;
-        if (lines * pgi_marks_of(n, e->parts) > bytes) bytes = lines * pgi_marks_of(n, e->parts);
+#if PGI_GPU
+        pgi_elimination *e = &s->level[l].lines;
+        if (s->cuda)
+            pgi_cut_lines(s, e, lines, PGI_LINE_THREADS / 2,
+                          [](const pgi_elimination &d) { return pgi_turn_bytes(d) + pgi_shared_bytes(d); });
+        if (s->cuda && pgi_marks_of(*e, lines) > bytes) bytes = pgi_marks_of(*e, lines);
+#endif
         if (lines > most) most = lines;
     }
     pgi_direct *d = &s->direct;
@@ -11432,45 +11709,282 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
 }
 
 #if PGI_GPU
-// The other grid of the level holds the lines under elimination: u is needed to the end.
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
-                           pgi_rhs rhs, double omega, pgi_zebra z)
+// A row of all parts of a tile: of each thread a pair of columns, and for each row of two pairs or more one column
+// beside.
+enum { PGI_RELAX_THREADS = 256, PGI_TILE_PITCH = 2 * PGI_RELAX_THREADS + PGI_RELAX_THREADS / 2 };
+
+// How the lines of a colour are spread over blocks: tiles of pairs of columns, one of each colour, and rows of them.
+struct pgi_zebra_tiles {
+    int log_pairs, along;    // pairs of a row of a tile, tiles of a row of the grid
+};
+
+static int pgi_pairs_bytes(const pgi_elimination &d, int element)
 {
-    __shared__ double shared[4][PGI_BLOCK];
-    const int wide = PGI_BLOCK / d.parts, part = (int)threadIdx.x / wide;
-    const int64_t line = (int64_t)blockIdx.x * wide + (int)threadIdx.x % wide;
-    int at[4], resonant;
+    return PGI_KEPT * PGI_TILE_PITCH * element + pgi_shared_bytes(d);
+}
+
+// A thread's line of a tile. Of the four lines beside it one is its partner in the pair, one belongs to the pair
+// beside, one is in the other of two rows, and one always outside. Where the domain ends, a line stands for itself.
+template <class T> struct pgi_zebra_line {
+    T *pair;
+    int64_t step;                   // from row to row
+    int at[4], exists, inside;      // the line's first point; whether the pair and the line are there
+    int own, whole;                 // the line's place in the pair; the pair is one word
+    int beside, lone, opposite;     // in the tile: of the pair beside, or lone: fetched apart; of the other row
+    int64_t partner, outer, far;    // from the pair to what its other place holds; to the line outside; beside
+    pgi_row<T> x, y;                // x: of partner and beside; y: of opposite and outer
+};
+template <class T> static __device__ inline pgi_zebra_line<T> pgi_zebra_line_of(const pgi_elimination &d,
+                                                                                const pgi_box<T> &b, const pgi_grid &gu,
+                                                                                const pgi_zebra &z,
+                                                                                const pgi_zebra_tiles &tiles, int line)
+{
+    const int pairs = 1 << tiles.log_pairs, column = line & (pairs - 1), row = line >> tiles.log_pairs,
+              tile = (int)(blockIdx.x % (unsigned)tiles.along), rows = 1 << (d.log_wide - tiles.log_pairs);
+    const int lead = 2 * (tile * pairs + column), j = (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
+    const int64_t across = z.slow == 1 ? gu.sj : gu.sk;
+    pgi_zebra_line<T> l;
+    l.step = d.line == 1 ? gu.sj : gu.sk;
+    l.exists = lead < z.hi[0] && j < z.hi[1];
+    l.own = (lead + j + z.parity) & 1;
+    l.inside = l.exists && lead + l.own < z.hi[0];
+    const int i = l.inside ? lead + l.own : 0, slow = l.inside ? j : 0, me = 2 * (int)threadIdx.x + l.own;
+    const int back = row & 1;    // the other row is below
+    const int below = pgi_below(b.axis[0], i), above = pgi_above(b.axis[0], i);
+    const int south = pgi_below(b.axis[z.slow], slow), north = pgi_above(b.axis[z.slow], slow);
+    const int next = l.own ? above : below, other = back ? south : north;
+    l.pair = pgi_data<T>(gu) + (l.exists ? lead + j * across : 0);
+    l.partner = lead + 1 < b.axis[0].n ? 1 : l.inside && !l.own ? above : 0;
+    l.whole = l.partner == 1 && ((uintptr_t)l.pair | (uintptr_t)(l.step * (int64_t)sizeof(T))) % (2 * sizeof(T)) == 0;
+    l.at[0] = i, l.at[1] = z.slow == 1 ? slow : 0, l.at[2] = z.slow == 2 ? slow : 0, l.at[3] = 0;
+    const int in_tile = l.own ? next == 1 && column + 1 < pairs && i + 1 < z.hi[0] : next == -1 && column > 0;
+    l.lone = next != 0 && !in_tile;
+    l.beside = l.lone ? 2 * PGI_RELAX_THREADS + ((int)threadIdx.x >> tiles.log_pairs) : me + next;
+    l.far = l.own + next;
+    l.opposite = other == 0 ? me : me + (back ? -2 : 2) * pairs;
+    l.outer = l.own + (back ? north : south) * across;
+    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[z.slow], slow);
+    l.x = {l.own ? x.lower : x.upper, l.own ? x.upper : x.lower, x.reaction};
+    l.y = {back ? y.lower : y.upper, back ? y.upper : y.lower, y.reaction};
+    return l;
+}
+
+// Both columns of the pairs come to shared memory, where the threads beside find them, and for each row of pairs the
+// one column beside it that is needed.
+template <class T> static __device__ inline void pgi_fetch_pairs(const pgi_zebra_line<T> &l, const pgi_held &p, T *tile)
+{
+    const T *const from = l.pair + p.first * l.step;
+    T *const to = tile + 2 * threadIdx.x;
+    if (l.exists && l.whole) {
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (p.has(q)) pgi_copy_async<2 * sizeof(T), 1>(to + q * PGI_TILE_PITCH, from + q * l.step);
+    } else if (l.exists) {
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++) {
+            if (!p.has(q)) continue;
+            pgi_copy_async<sizeof(T), 0>(to + q * PGI_TILE_PITCH, from + q * l.step);
+            pgi_copy_async<sizeof(T), 0>(to + q * PGI_TILE_PITCH + 1, from + q * l.step + l.partner);
+        }
+    }
+    if (l.inside && l.lone) {
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (p.has(q)) pgi_copy_async<sizeof(T), 0>(tile + l.beside + q * PGI_TILE_PITCH, from + q * l.step + l.far);
+    }
+    pgi_copy_commit();
+}
+
+// The residuals of a part.
+template <class T> static __device__ inline void pgi_zebra_residual(const pgi_elimination &d, const pgi_box<T> &b,
+                                                                    const pgi_rhs &rhs, const pgi_zebra_line<T> &l,
+                                                                    const pgi_held &p, const pgi_kept_row *rows,
+                                                                    T *tile, double r[PGI_KEPT])
+{
+    enum { KEPT = PGI_KEPT, PITCH = PGI_TILE_PITCH };
+    const int64_t f_step = d.line == 1 ? rhs.f.sj : rhs.f.sk;
+    const T *const outside = l.pair + p.first * l.step + l.outer;
+    const T *const f = pgi_data<T>(rhs.f) + pgi_offset(l.at, rhs.f) + p.first * f_step;
+    const T mean = pgi_mean_of<T>(rhs, b.state), alpha = (T)b.state->alpha + l.x.reaction + l.y.reaction;
+    T right[KEPT], outer[KEPT];
+    pgi_fetch_pairs(l, p, tile);
+    PGI_UNROLLED
+    for (int q = 0; q < KEPT; q++)
+        if (l.inside && p.has(q)) right[q] = pgi_fetch(f + q * f_step);
+    PGI_UNROLLED
+    for (int q = 0; q < KEPT; q++)
+        if (l.inside && p.has(q)) outer[q] = pgi_fetch(outside + q * l.step);
+    pgi_copy_wait<0>();
+    __syncthreads();
+    if (!l.inside) return;
+
+    const int me = 2 * (int)threadIdx.x + l.own;
+    // Parts are a ring: the row before a part is the last one of the part before, the row behind it the next one's
+    // first.
+    const int wide = 2 << d.log_wide, all = wide << d.log_parts, before = me < wide ? me + all - wide : me - wide,
+              behind = me + wide < all ? me + wide : me + wide - all, behind_part = behind >> (d.log_wide + 1),
+              begin = KEPT - (d.rows.n >> d.log_parts) - (behind_part < (d.rows.n & ((1 << d.log_parts) - 1)));
+    const T first = tile[before + (KEPT - 1) * PITCH], last = tile[behind + begin * PITCH];
+    const pgi_complex<T> *const mine = (const pgi_complex<T> *)tile + threadIdx.x;
+    T down = first;
+    pgi_complex<T> pair = mine[p.begin * (PITCH / 2)];
+    PGI_UNROLLED
+    for (int q = 0; q < KEPT; q++) {
+        const T *const plane = tile + q * PITCH;
+        const T here = l.own ? pair.y : pair.x, partner = l.own ? pair.x : pair.y;
+        if (q + 1 < KEPT && p.has(q)) pair = mine[(q + 1) * (PITCH / 2)];
+        const T up = q + 1 < KEPT ? (l.own ? pair.y : pair.x) : last;
+        const pgi_row<T> z = {(T)rows[q].lower, (T)rows[q].upper, (T)rows[q].reaction};
+        const T sum = pgi_stencil(l.x, l.y, z, alpha + z.reaction, here, partner, plane[l.beside], plane[l.opposite],
+                                  outer[q], down, up);
+        r[q] = p.has(q) ? (double)(right[q] - mean - sum) : 0;
+        if (p.has(q)) down = here;
+    }
+}
+
+// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart.
+template <class T> static __device__ inline void pgi_add_line_faces(const pgi_box<T> &b, const pgi_rhs &rhs, int line,
+                                                                    const int at[4], const pgi_held &p,
+                                                                    double r[PGI_KEPT])
+{
+    const unsigned mask = pgi_face_mask(rhs, b.state), along = 3u << 2 * line;
+    const unsigned touched = mask & ~along &
+                             (pgi_end_bits(at[0], b.axis[0].n) | pgi_end_bits(at[1], b.axis[1].n) << 2 |
+                              pgi_end_bits(at[2], b.axis[2].n) << 4);
+    if (!touched && !(mask & along)) return;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) {
+        const int k = p.first + q;
+        const unsigned here = touched | (mask & pgi_end_bits(k, b.axis[line].n) << 2 * line);
+        if (p.has(q) && here)
+            r[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
+                                              line == 2 ? k : at[2]);
+    }
+}
+
+// The lines of a colour, for which no other line of the colour counts. Both columns of a pair are written where they
+// are one word, so that memory gets whole sectors: the other one as it is, which nobody changes meanwhile.
+template <class T> static __global__ void __launch_bounds__(PGI_RELAX_THREADS, 2)
+    pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
+                           const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
+                           const __grid_constant__ pgi_zebra z, const __grid_constant__ pgi_zebra_tiles tiles)
+{
+    PGI_DYNAMIC_SHARED(T, tile);
+    double *const meeting = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
+    const pgi_held p = pgi_part_of(d);
+    const pgi_zebra_line<T> l = pgi_zebra_line_of(d, b, gu, z, tiles, p.line);
+    const double mu = pgi_column_shift(d, b.state->alpha, l.at);
+    double r[PGI_KEPT];
+    const pgi_kept_row *const rows = pgi_share_rows(d, p, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
+    pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
+    if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
+    pgi_solve_lines(d, p, rows, mu, l.inside, meeting, r);
+    if (!l.inside) return;
+    const pgi_complex<T> *const pairs = (const pgi_complex<T> *)tile + threadIdx.x;
+    T *const to = l.pair + p.first * l.step;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) {
+        if (!p.has(q)) continue;
+        pgi_complex<T> pair = pairs[q * (PGI_TILE_PITCH / 2)];
+        (l.own ? pair.y : pair.x) += (T)(omega * r[q]);
+        if (l.whole)
+            pgi_give_once((pgi_complex<T> *)(to + q * l.step), pair);
+        else
+            to[q * l.step + l.own] = l.own ? pair.y : pair.x;
+    }
+}
+
+// The lines of a colour, whatever they are beside: those along x, which come and go by neighbouring rows and are turned
+// in shared memory between, and the few at the seams of periodic axes.
+template <class T> static __global__ void __launch_bounds__(PGI_RELAX_THREADS, 2)
+    pgi_relax_any_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
+                               const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
+                               const __grid_constant__ pgi_zebra z)
+{
+    PGI_DYNAMIC_SHARED(double, turning);
+    double *const meeting = turning + pgi_turn_bytes(d) / sizeof(double);
+    const int64_t line = (int64_t)blockIdx.x << d.log_wide, step = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk;
+    const pgi_held part = pgi_part_of(d), own = d.line == 0 ? pgi_comb_of(d) : part;
+    const int pitch = pgi_turn_pitch(d.rows.n);
+    int at[4], from[4];
+    const int inside = pgi_zebra_place(z, line + part.line, at), there = pgi_zebra_place(z, line + own.line, from);
+    const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
+    T *const u = pgi_data<T>(gu), *const to = u + pgi_offset(from, gu);
+    double *const mine = turning + own.line * pitch, r[PGI_KEPT];
+    const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
+    const int begin = own.first + own.begin * own.step, end = own.first + own.end * own.step;
+    for (int k = begin; k < end && there; k += own.step)
+        mine[k] = (double)pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : from[0],
+                                             d.line == 1 ? k : from[1], d.line == 2 ? k : from[2]);
+    __syncthreads();
+    pgi_take(turning, pitch, part, r);
+    pgi_solve_lines(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, meeting, r);
+    pgi_put(turning, pitch, part, r);
+    __syncthreads();
+    for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
+}
+
+// Lines with long parts: the other grid of the level holds them under elimination, as u is needed to the end.
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
+                                pgi_rhs rhs, double omega, pgi_zebra z)
+{
+    __shared__ double meeting[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
+    const int64_t line = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
+    int at[4];
     const int inside = pgi_zebra_place(z, line, at);
-    const double mu = pgi_column_shift(d, b.state->alpha, at);
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
     const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
-    const int blocks = ((d.rows.n - 1) / d.parts + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
-    const pgi_column c = {d.line == 0   ? 1
-                          : d.line == 1 ? room.sj
-                                        : room.sk,
-                          z.lines, d.marks + (int64_t)part * 2 * (blocks - 1) * z.lines + line};
-    pgi_eliminate_lines<0, 0>(
-        d, d.parts, inside, mu, b.state->alpha, x, c, shared, &resonant,
+    const pgi_column c = pgi_part_column(d, d.line == 0 ? 1 : d.line == 1 ? room.sj : room.sk, line, z.lines);
+    pgi_solve_long_lines<0>(
+        d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, meeting,
         [&](int k) {
-            int here[4] = {at[0], at[1], at[2], 0};
-            (d.line == 0 ? here[0] : d.line == 1 ? here[1] : here[2]) = k;
-            return pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, here[0], here[1], here[2]);
+            return pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : at[0],
+                                      d.line == 1 ? k : at[1], d.line == 2 ? k : at[2]);
         },
         [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
+}
+
+// As pairs of columns side by side and, for neighbours to share them, rows of these.
+static pgi_zebra_tiles pgi_tiles_of(const pgi_elimination &d, const pgi_zebra &z)
+{
+    pgi_zebra_tiles t = {d.log_wide, 0};
+    if (z.hi[1] > 1) t.log_pairs--;
+    while (t.log_pairs > 1 && z.per_row <= 1 << (t.log_pairs - 1)) t.log_pairs--;
+    t.along = (int)((z.per_row + (1 << t.log_pairs) - 1) >> t.log_pairs);
+    return t;
 }
 
 template <class T>
 static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, int reversed)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, wide = PGI_BLOCK / l->lines.parts;
-    const pgi_grid room = pgi_other_grid(l, u);
+    const pgi_elimination &d = l->lines;
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, pairs_bytes = pgi_pairs_bytes(d, sizeof(T)),
+              any_bytes = pgi_turn_bytes(d) + pgi_shared_bytes(d);
+    const dim3 threads(1u << (d.log_parts + d.log_wide));
+    if (d.kept) {
+        PGI_CUDA(s, cudaFuncSetAttribute(pgi_relax_any_lines_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         any_bytes));
+        if (pairs_bytes <= s->shared_limit)
+            PGI_CUDA(s, cudaFuncSetAttribute(pgi_relax_lines_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             pairs_bytes));
+    }
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
-        if (z.lines > 0)
-            PGI_LAUNCH(s, (z.lines + wide - 1) / wide, dim3(PGI_BLOCK), pgi_relax_lines_kernel<T>, l->lines, b, u, room,
-                       rhs, omega, z);
+        const int64_t blocks = (z.lines + (1 << d.log_wide) - 1) >> d.log_wide;
+        if (blocks == 0) return;
+        if (!d.kept) {
+            PGI_LAUNCH(s, blocks, threads, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs, omega,
+                       z);
+        } else if (d.line == 0 || z.lo[0] + z.lo[1] > 0 || pairs_bytes > s->shared_limit) {
+            PGI_LAUNCH_SHARED(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
+        } else {
+            const pgi_zebra_tiles t = pgi_tiles_of(d, z);
+            const int rows = 1 << (d.log_wide - t.log_pairs);
+            PGI_LAUNCH_SHARED(s, (int64_t)t.along * ((z.hi[1] + rows - 1) / rows), threads, pairs_bytes,
+                              pgi_relax_lines_kernel<T>, d, b, u, rhs, omega, z, t);
+        }
     });
 }
 #endif
