@@ -9208,7 +9208,8 @@ template <class V> static __device__ inline void pgi_give_once(V *p, V v) { *p =
 
 // A block solves for some lines that lie side by side, each in parts, a thread a part. Parts of at most PGI_KEPT rows
 // stay in registers: memory is read and written once. Parts of very long lines are eliminated in memory.
-enum { PGI_KEPT = 16, PGI_LINE_THREADS = 512 };
+enum { PGI_KEPT = 16, PGI_LOG_LINE_THREADS = 9, PGI_LINE_THREADS = 1 << PGI_LOG_LINE_THREADS };
+enum { PGI_LOG_PAIRS = 2 };    // of columns that relaxation has side by side: at least
 
 // The rows of a line that a thread has: first + q step, q from begin to end - 1.
 struct pgi_held {
@@ -11445,32 +11446,31 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
     });
 }
 
-// Cuts lines for a block of so many threads: in parts that registers hold, or more, of eight rows at least, where that
-// fills the device; at least four lines lie side by side, for memory. bytes: of shared memory.
+// Cuts lines for blocks: in parts that registers hold, or more, of eight rows at least, where that fills the device; at
+// least 2^log_least lines lie side by side, for memory. bytes: of shared memory.
 template <class Bytes>
-static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int64_t lines, int threads, Bytes bytes)
+static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int64_t lines, int log_least, Bytes bytes)
 {
     const int n = d->rows.n;
     const auto block = [&](int log_most) {
         while (lines << d->log_parts < 512 * (int64_t)s->multiprocessors && n >= 16 << d->log_parts &&
-               8 << d->log_parts <= 1 << log_most)
+               2 << (d->log_parts + log_least) <= 1 << log_most)
             d->log_parts++;
         d->log_wide = log_most - d->log_parts;
-        while (d->log_wide > 2 && d->log_parts + d->log_wide > 5 && lines < (int64_t)s->multiprocessors << d->log_wide)
+        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 &&
+               lines < (int64_t)s->multiprocessors << d->log_wide)
             d->log_wide--;
     };
-    int log_threads = 0;
-    while (2 << log_threads <= threads) log_threads++;
     for (d->log_parts = 0; n > PGI_KEPT << d->log_parts;) d->log_parts++;
-    d->kept = 4 << d->log_parts <= threads;
+    d->kept = d->log_parts + log_least <= PGI_LOG_LINE_THREADS;
     if (d->kept) {
-        block(log_threads);
-        while (d->log_wide > 2 && d->log_parts + d->log_wide > 5 && bytes(*d) > s->shared_limit) d->log_wide--;
+        block(PGI_LOG_LINE_THREADS);
+        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 && bytes(*d) > s->shared_limit) d->log_wide--;
         d->kept = bytes(*d) <= s->shared_limit;
     }
     if (d->kept) return;
     d->log_parts = 0;
-    block(8);
+    block(8);    // PGI_BLOCK
 }
 
 // Bytes of the marks of lines whose parts are too long for registers.
@@ -11509,7 +11509,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         const int64_t columns = pgi_columns(s, d->lines.line), n = s->work.n[d->lines.line];
         const int element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int)sizeof(float) : (int)sizeof(double);
         d->lines.rows.n = (int)n;
-        pgi_cut_lines(s, &d->lines, columns, PGI_LINE_THREADS,
+        pgi_cut_lines(s, &d->lines, columns, 2,
                       [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element, 0); });
         // With alpha < 0 one thread eliminates a whole line.
         const int64_t whole = (n - 1) / PGI_LINE_BLOCK * columns * 2 * (int64_t)sizeof(double);
@@ -11651,7 +11651,7 @@ static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena
 #if PGI_GPU
         pgi_elimination *e = &s->level[l].lines;
         if (s->cuda)
-            pgi_cut_lines(s, e, lines, PGI_LINE_THREADS / 2,
+            pgi_cut_lines(s, e, lines, PGI_LOG_PAIRS + 1,
                           [](const pgi_elimination &d) { return pgi_turn_bytes(d) + pgi_shared_bytes(d); });
         if (s->cuda && pgi_marks_of(*e, lines) > bytes) bytes = pgi_marks_of(*e, lines);
 #endif
@@ -11711,9 +11711,10 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
 }
 
 #if PGI_GPU
-// A row of all parts of a tile: of each thread a pair of columns, and for each row of two pairs or more one column
-// beside.
-enum { PGI_RELAX_THREADS = 256, PGI_TILE_PITCH = 2 * PGI_RELAX_THREADS + PGI_RELAX_THREADS / 2 };
+// A row of all parts of a tile: of each thread a pair of columns, and for each row of four pairs or more one column
+// beside. Eight pairs of f64 side by side are whole lines of the cache: with four a sweep of 512^3 takes 3.9 ms,
+// not 2.4.
+enum { PGI_TILE_PITCH = 2 * PGI_LINE_THREADS + (PGI_LINE_THREADS >> PGI_LOG_PAIRS) };
 
 // How the lines of a colour are spread over blocks: tiles of pairs of columns, one of each colour, and rows of them.
 struct pgi_zebra_tiles {
@@ -11761,7 +11762,7 @@ template <class T> static __device__ inline pgi_zebra_line<T> pgi_zebra_line_of(
     l.at[0] = i, l.at[1] = z.slow == 1 ? slow : 0, l.at[2] = z.slow == 2 ? slow : 0, l.at[3] = 0;
     const int in_tile = l.own ? next == 1 && column + 1 < pairs && i + 1 < z.hi[0] : next == -1 && column > 0;
     l.lone = next != 0 && !in_tile;
-    l.beside = l.lone ? 2 * PGI_RELAX_THREADS + ((int)threadIdx.x >> tiles.log_pairs) : me + next;
+    l.beside = l.lone ? 2 * PGI_LINE_THREADS + ((int)threadIdx.x >> tiles.log_pairs) : me + next;
     l.far = l.own + next;
     l.opposite = other == 0 ? me : me + (back ? -2 : 2) * pairs;
     l.outer = l.own + (back ? north : south) * across;
@@ -11866,7 +11867,7 @@ template <class T> static __device__ inline void pgi_add_line_faces(const pgi_bo
 
 // The lines of a colour, for which no other line of the colour counts. Both columns of a pair are written where they
 // are one word, so that memory gets whole sectors: the other one as it is, which nobody changes meanwhile.
-template <class T> static __global__ void __launch_bounds__(PGI_RELAX_THREADS, 2)
+template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                            const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                            const __grid_constant__ pgi_zebra z, const __grid_constant__ pgi_zebra_tiles tiles)
@@ -11898,7 +11899,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_RELAX_THREADS, 2
 
 // The lines of a colour, whatever they are beside: those along x, which come and go by neighbouring rows and are turned
 // in shared memory between, and the few at the seams of periodic axes.
-template <class T> static __global__ void __launch_bounds__(PGI_RELAX_THREADS, 2)
+template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_relax_any_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                                const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                                const __grid_constant__ pgi_zebra z)
@@ -11953,7 +11954,7 @@ static pgi_zebra_tiles pgi_tiles_of(const pgi_elimination &d, const pgi_zebra &z
 {
     pgi_zebra_tiles t = {d.log_wide, 0};
     if (z.hi[1] > 1) t.log_pairs--;
-    while (t.log_pairs > 1 && z.per_row <= 1 << (t.log_pairs - 1)) t.log_pairs--;
+    while (t.log_pairs > PGI_LOG_PAIRS && z.per_row <= 1 << (t.log_pairs - 1)) t.log_pairs--;
     t.along = (int)((z.per_row + (1 << t.log_pairs) - 1) >> t.log_pairs);
     return t;
 }
@@ -11979,7 +11980,8 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
         if (!d.kept) {
             PGI_LAUNCH(s, blocks, threads, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs, omega,
                        z);
-        } else if (d.line == 0 || z.lo[0] + z.lo[1] > 0 || pairs_bytes > s->shared_limit) {
+        } else if (d.line == 0 || z.lo[0] + z.lo[1] > 0 || pairs_bytes > s->shared_limit ||
+                   pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
             PGI_LAUNCH_SHARED(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
         } else {
             const pgi_zebra_tiles t = pgi_tiles_of(d, z);
