@@ -10505,203 +10505,203 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             if (value_row(1, r) % 2) b[r] = pgi_scaled(b[r], sign);
         }
     }
-} __device__ void split(number (&a)[R], number (&b)[R]) const    // type 4: a column a transform
-{
-    const T sign = sine() ? (T)-1 : (T)1;
-    PGI_UNROLLED
-    for (int r = 0; r < R; r++) {
-        const pgi_complex<T> w = (steps() + lane)[r * c.span];
-        const number low = a[r], high = pgi_scaled(b[r], sign);
-        a[r] = pgi_times(pgi_complex_of(low.x, high.x), w);
-        b[r] = pgi_times(pgi_complex_of(low.y, high.y), w);
-    }
-}
-__device__ void unite(number (&a)[R], number (&b)[R]) const
-{
-    const T sign = sine() ? (T)-1 : (T)1;
-    PGI_UNROLLED
-    for (int r = 0; r < R; r++) {
-        const pgi_complex<T> w = pgi_conjugate((steps() + lane)[r * c.span]);
-        const number x = pgi_times(a[r], w), y = pgi_times(b[r], w);
-        a[r] = pgi_complex_of(x.x, y.x);
-        b[r] = pgi_scaled(pgi_complex_of(x.y, y.y), sign);
-    }
-}
-__device__ void first(number (&a)[R], number (&b)[R]) const
-{
-    if (TWO)
-        split(a, b);
-    else
-        alternate(a, b);
-    number *const p = at_place(0), *const q = at_place(1);
-    pgi_turn<0>(a);
-    pgi_twiddle<0>(a, roots(), place(0));
-    PGI_UNROLLED
-    for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
-    pgi_turn<0>(b);
-    pgi_twiddle<0>(b, roots(), place(1));
-    PGI_UNROLLED
-    for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
-}
-__device__ void first_back(number (&a)[R], number (&b)[R]) const
-{
-    const number *const p = at_place(0), *const q = at_place(1);
-    PGI_UNROLLED
-    for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
-    pgi_twiddle<1>(a, roots(), place(0));
-    pgi_turn<1>(a);
-    pgi_twiddle<1>(b, roots(), place(1));
-    pgi_turn<1>(b);
-    if (TWO)
-        unite(a, b);
-    else
-        alternate(a, b);
-}
-template <int BACK> __device__ void middle() const
-{
-    PGI_ROLLED
-    for (int q = 0; q < c.stages; q++) {
-        const pgi_fft_stage &stage = c.stage[BACK ? c.stages - 1 - q : q];
-        __syncthreads();
-        switch (stage.radix) {
-        case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, lane, memory); break;
-        case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, lane, memory); break;
-        case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, lane, memory); break;
-        case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, lane, memory); break;
-        case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, lane, memory); break;
-        case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, lane, memory); break;
-        default: pgi_fft_butterflies<8, BACK, T>(c, stage, lane, memory);
-        }
-    }
-    __syncthreads();
-}
-
-// The last stage, and the pairs of frequencies that belong together.
-static __device__ number chosen(int yes, number a, number b)
-{
-    number v;
-    PGI_UNROLLED
-    for (int q = 0; q < PER; q++) part(v, q) = yes ? part(a, q) : part(b, q);
-    return v;
-}
-__device__ void last(number (&f)[R], number (&g)[R]) const
-{
-    const number *const p = at_frequency(0), *const q = at_frequency(1);
-    number a[R], b[R];
-    PGI_UNROLLED
-    for (int k = 0; k < R; k++) a[k] = p[k * c.element], b[k] = q[k * c.element];
-    pgi_turn<0>(a);
-    pgi_turn<0>(b);
-    PGI_UNROLLED
-    for (int m = 0; m < R; m++) {
-        const int own = lane == 0;
-        f[m] = TWO || m < HALF ? a[m] : chosen(own, b[m], a[m]);
-        g[m] = TWO        ? b[m]
-               : m == 0   ? chosen(own, R % 2 ? b[R / 2] : a[R / 2], b[R - 1])
-               : m < HALF ? chosen(own, a[(R - m) % R], b[R - 1 - m])
-                          : b[R - 1 - m];
-    }
-}
-__device__ void last_back(const number (&f)[R], const number (&g)[R]) const
-{
-    number *const p = at_frequency(0), *const q = at_frequency(1);
-    number a[R], b[R];
-    PGI_UNROLLED
-    for (int m = 0; m < R; m++) {
-        const int own = lane == 0;
-        a[m] = TWO || m < HALF ? f[m] : chosen(own, g[(R - m) % (R % 2 ? R : R / 2)], f[m]);
-        b[m] = TWO                      ? g[m]
-               : m >= HALF              ? chosen(own, f[m], g[R - 1 - m])
-               : R % 2 && m == HALF - 1 ? chosen(own, g[0], g[R - 1 - m])
-                                        : g[R - 1 - m];
-    }
-    pgi_turn<1>(a);
-    pgi_turn<1>(b);
-    PGI_UNROLLED
-    for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
-}
-
-// Coefficients from a pair of frequencies, and back.
-static __device__ void after(number &f, number &g, pgi_complex<T> w, int own, int sine)
-{
-    const T half = (T)0.5, root = (T)0.70710678118654752440;
-    const number a = f, b = g;
-    if (KIND == PGI_FOURIER) {
-        f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
-        g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
-    } else if (KIND == PGI_DCT2) {
-        const pgi_complex<T> h = pgi_scaled(w, half);
-        const number s = pgi_sum(a, b), d = pgi_difference(a, b);
-        f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
-        g = chosen(own, pgi_scaled(b, root), pgi_complex_of(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
-    } else {
-        const number x = pgi_times(w, a), y = pgi_times(w, b);
-        const number low = pgi_complex_of(x.x, y.x), high = pgi_complex_of(-x.y, -y.y);
-        f = sine ? high : low, g = sine ? low : high;
-    }
-}
-static __device__ void before(number &f, number &g, pgi_complex<T> w, int own, int sine)
-{
-    const T twice = (T)1.41421356237309504880;
-    const number a = f, b = g;
-    if (KIND == PGI_FOURIER) {
-        f = chosen(own, a, pgi_minus_i(a, b));
-        g = chosen(own, b, pgi_plus_i(a, b));
-    } else if (KIND == PGI_DCT2) {
-        f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
-        g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
-    } else {
-        const number low = sine ? b : a, high = sine ? a : b;
-        f = pgi_times(pgi_conjugate(w), pgi_complex_of(low.x, -high.x));
-        g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
-    }
-}
-__device__ int own(int m) const { return lane == 0 && m == 0; }
-__device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
-{
-    PGI_UNROLLED
-    for (int m = 0; m < R; m++) after(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
-}
-__device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
-{
-    PGI_UNROLLED
-    for (int m = 0; m < R; m++) before(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
-}
-// The tables of a division, copied to shared memory: there they do not wait behind the grid's values.
-__device__ int step_bytes() const
-{
-    return KIND == PGI_FOURIER ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
-}
-__device__ void copy_tables(const double *lambda, char *to) const
-{
-    const int first = step_bytes(), bytes = first + c.n * (int)sizeof(double);
-    for (int q = 16 * (int)threadIdx.x; q < bytes; q += 16 * (int)blockDim.x)
-        pgi_copy_async<16, 1>(to + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
-    pgi_copy_commit();
-}
-// Coefficients, divided by their eigenvalues.
-__device__ void divide(const char *tables, double scale, pgi_state *state, const double *others, number (&f)[R],
-                       number (&g)[R]) const
-{
-    const pgi_divider by = pgi_divider_of(state->alpha, scale);
-    const int reversed = KIND == PGI_DCT2 && sine();
-    const double *const first = (const double *)(tables + step_bytes()) + (reversed ? c.n - 1 : 0);
-    int lost = 0;
-    PGI_UNROLLED
-    for (int m = 0; m < R; m++) {
-        const pgi_complex<T> w = step((const pgi_complex<T> *)tables, m);
-        after(f[m], g[m], w, m == 0 && lane == 0, sine());
-        const int low = frequency(0, m), high = frequency(1, m);
-        const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
+    __device__ void split(number (&a)[R], number (&b)[R]) const    // type 4: a column a transform
+    {
+        const T sign = sine() ? (T)-1 : (T)1;
         PGI_UNROLLED
-        for (int q = 0; q < PER; q++) {
-            part(f[m], q) = pgi_divide(by, part(f[m], q), others[q] + x, &lost);
-            part(g[m], q) = pgi_divide(by, part(g[m], q), others[q] + y, &lost);
+        for (int r = 0; r < R; r++) {
+            const pgi_complex<T> w = (steps() + lane)[r * c.span];
+            const number low = a[r], high = pgi_scaled(b[r], sign);
+            a[r] = pgi_times(pgi_complex_of(low.x, high.x), w);
+            b[r] = pgi_times(pgi_complex_of(low.y, high.y), w);
         }
-        before(f[m], g[m], w, m == 0 && lane == 0, sine());
     }
-    if (lost && by.alpha < 0) state->resonant = 1;
-}
+    __device__ void unite(number (&a)[R], number (&b)[R]) const
+    {
+        const T sign = sine() ? (T)-1 : (T)1;
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            const pgi_complex<T> w = pgi_conjugate((steps() + lane)[r * c.span]);
+            const number x = pgi_times(a[r], w), y = pgi_times(b[r], w);
+            a[r] = pgi_complex_of(x.x, y.x);
+            b[r] = pgi_scaled(pgi_complex_of(x.y, y.y), sign);
+        }
+    }
+    __device__ void first(number (&a)[R], number (&b)[R]) const
+    {
+        if (TWO)
+            split(a, b);
+        else
+            alternate(a, b);
+        number *const p = at_place(0), *const q = at_place(1);
+        pgi_turn<0>(a);
+        pgi_twiddle<0>(a, roots(), place(0));
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
+        pgi_turn<0>(b);
+        pgi_twiddle<0>(b, roots(), place(1));
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
+    }
+    __device__ void first_back(number (&a)[R], number (&b)[R]) const
+    {
+        const number *const p = at_place(0), *const q = at_place(1);
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
+        pgi_twiddle<1>(a, roots(), place(0));
+        pgi_turn<1>(a);
+        pgi_twiddle<1>(b, roots(), place(1));
+        pgi_turn<1>(b);
+        if (TWO)
+            unite(a, b);
+        else
+            alternate(a, b);
+    }
+    template <int BACK> __device__ void middle() const
+    {
+        PGI_ROLLED
+        for (int q = 0; q < c.stages; q++) {
+            const pgi_fft_stage &stage = c.stage[BACK ? c.stages - 1 - q : q];
+            __syncthreads();
+            switch (stage.radix) {
+            case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, lane, memory); break;
+            case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, lane, memory); break;
+            case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, lane, memory); break;
+            case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, lane, memory); break;
+            case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, lane, memory); break;
+            case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, lane, memory); break;
+            default: pgi_fft_butterflies<8, BACK, T>(c, stage, lane, memory);
+            }
+        }
+        __syncthreads();
+    }
+
+    // The last stage, and the pairs of frequencies that belong together.
+    static __device__ number chosen(int yes, number a, number b)
+    {
+        number v;
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) part(v, q) = yes ? part(a, q) : part(b, q);
+        return v;
+    }
+    __device__ void last(number (&f)[R], number (&g)[R]) const
+    {
+        const number *const p = at_frequency(0), *const q = at_frequency(1);
+        number a[R], b[R];
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) a[k] = p[k * c.element], b[k] = q[k * c.element];
+        pgi_turn<0>(a);
+        pgi_turn<0>(b);
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) {
+            const int own = lane == 0;
+            f[m] = TWO || m < HALF ? a[m] : chosen(own, b[m], a[m]);
+            g[m] = TWO        ? b[m]
+                   : m == 0   ? chosen(own, R % 2 ? b[R / 2] : a[R / 2], b[R - 1])
+                   : m < HALF ? chosen(own, a[(R - m) % R], b[R - 1 - m])
+                              : b[R - 1 - m];
+        }
+    }
+    __device__ void last_back(const number (&f)[R], const number (&g)[R]) const
+    {
+        number *const p = at_frequency(0), *const q = at_frequency(1);
+        number a[R], b[R];
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) {
+            const int own = lane == 0;
+            a[m] = TWO || m < HALF ? f[m] : chosen(own, g[(R - m) % (R % 2 ? R : R / 2)], f[m]);
+            b[m] = TWO                      ? g[m]
+                   : m >= HALF              ? chosen(own, f[m], g[R - 1 - m])
+                   : R % 2 && m == HALF - 1 ? chosen(own, g[0], g[R - 1 - m])
+                                            : g[R - 1 - m];
+        }
+        pgi_turn<1>(a);
+        pgi_turn<1>(b);
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
+    }
+
+    // Coefficients from a pair of frequencies, and back.
+    static __device__ void after(number &f, number &g, pgi_complex<T> w, int own, int sine)
+    {
+        const T half = (T)0.5, root = (T)0.70710678118654752440;
+        const number a = f, b = g;
+        if (KIND == PGI_FOURIER) {
+            f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
+            g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
+        } else if (KIND == PGI_DCT2) {
+            const pgi_complex<T> h = pgi_scaled(w, half);
+            const number s = pgi_sum(a, b), d = pgi_difference(a, b);
+            f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
+            g = chosen(own, pgi_scaled(b, root), pgi_complex_of(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
+        } else {
+            const number x = pgi_times(w, a), y = pgi_times(w, b);
+            const number low = pgi_complex_of(x.x, y.x), high = pgi_complex_of(-x.y, -y.y);
+            f = sine ? high : low, g = sine ? low : high;
+        }
+    }
+    static __device__ void before(number &f, number &g, pgi_complex<T> w, int own, int sine)
+    {
+        const T twice = (T)1.41421356237309504880;
+        const number a = f, b = g;
+        if (KIND == PGI_FOURIER) {
+            f = chosen(own, a, pgi_minus_i(a, b));
+            g = chosen(own, b, pgi_plus_i(a, b));
+        } else if (KIND == PGI_DCT2) {
+            f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
+            g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
+        } else {
+            const number low = sine ? b : a, high = sine ? a : b;
+            f = pgi_times(pgi_conjugate(w), pgi_complex_of(low.x, -high.x));
+            g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
+        }
+    }
+    __device__ int own(int m) const { return lane == 0 && m == 0; }
+    __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
+    {
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) after(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+    }
+    __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
+    {
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) before(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+    }
+    // The tables of a division, copied to shared memory: there they do not wait behind the grid's values.
+    __device__ int step_bytes() const
+    {
+        return KIND == PGI_FOURIER ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
+    }
+    __device__ void copy_tables(const double *lambda, char *to) const
+    {
+        const int first = step_bytes(), bytes = first + c.n * (int)sizeof(double);
+        for (int q = 16 * (int)threadIdx.x; q < bytes; q += 16 * (int)blockDim.x)
+            pgi_copy_async<16, 1>(to + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
+        pgi_copy_commit();
+    }
+    // Coefficients, divided by their eigenvalues.
+    __device__ void divide(const char *tables, double scale, pgi_state *state, const double *others, number (&f)[R],
+                           number (&g)[R]) const
+    {
+        const pgi_divider by = pgi_divider_of(state->alpha, scale);
+        const int reversed = KIND == PGI_DCT2 && sine();
+        const double *const first = (const double *)(tables + step_bytes()) + (reversed ? c.n - 1 : 0);
+        int lost = 0;
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) {
+            const pgi_complex<T> w = step((const pgi_complex<T> *)tables, m);
+            after(f[m], g[m], w, m == 0 && lane == 0, sine());
+            const int low = frequency(0, m), high = frequency(1, m);
+            const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
+            PGI_UNROLLED
+            for (int q = 0; q < PER; q++) {
+                part(f[m], q) = pgi_divide(by, part(f[m], q), others[q] + x, &lost);
+                part(g[m], q) = pgi_divide(by, part(g[m], q), others[q] + y, &lost);
+            }
+            before(f[m], g[m], w, m == 0 && lane == 0, sine());
+        }
+        if (lost && by.alpha < 0) state->resonant = 1;
+    }
 };
 }    // namespace
 
