@@ -10497,12 +10497,13 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // Between values and what the complex transforms take. Sines are cosines of values with alternating signs.
     __device__ void alternate(number (&a)[R], number (&b)[R]) const
     {
-        const T sign = KIND == PGI_DCT2 && sine() ? (T)-1 : (T)1;
-        if (sign == 1) return;
-        PGI_UNROLLED
-        for (int r = 0; r < R; r++) {
-            if (value_row(0, r) % 2) a[r] = pgi_scaled(a[r], sign);
-            if (value_row(1, r) % 2) b[r] = pgi_scaled(b[r], sign);
+        if constexpr (KIND == PGI_DCT2) {
+            if (!sine()) return;
+            PGI_UNROLLED
+            for (int r = 0; r < R; r++) {
+                if (value_row(0, r) % 2) a[r] = pgi_scaled(a[r], (T)-1);
+                if (value_row(1, r) % 2) b[r] = pgi_scaled(b[r], (T)-1);
+            }
         }
     }
     __device__ void split(number (&a)[R], number (&b)[R]) const    // type 4: a column a transform
@@ -10656,7 +10657,6 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
         }
     }
-    __device__ int own(int m) const { return lane == 0 && m == 0; }
     __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
     {
         PGI_UNROLLED
