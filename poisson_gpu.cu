@@ -9748,50 +9748,20 @@ static __device__ inline int pgi_anew(int number)
     return number;
 }
 
-// To and from a grid: every value is used once, so the first cache is left to the tables, and what is written goes
-// first when the second one needs room.
+// To and from a grid: every value is used once, so the first cache is left to what is used again.
 #ifdef __CUDA_ARCH__
-static __device__ inline double pgi_fetch(const double *p)
+static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
+static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
+template <class V> static __device__ inline pgi_complex<V> pgi_fetch(const pgi_complex<V> *p)
 {
-    double v;
-    asm volatile("ld.global.L1::no_allocate.f64 %0, [%1];" : "=d"(v) : "l"(p));
-    return v;
+    const double2 x = __ldcg((const double2 *)p);
+    return *(const pgi_complex<V> *)&x;
 }
-static __device__ inline float pgi_fetch(const float *p)
-{
-    float v;
-    asm volatile("ld.global.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(p));
-    return v;
-}
-static __device__ inline pgi_complex<float> pgi_fetch(const pgi_complex<float> *p)
-{
-    pgi_complex<float> v;
-    asm volatile("ld.global.L1::no_allocate.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p));
-    return v;
-}
-static __device__ inline pgi_complex<double> pgi_fetch(const pgi_complex<double> *p)
-{
-    pgi_complex<double> v;
-    asm volatile("ld.global.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p));
-    return v;
-}
-static __device__ inline pgi_complex<pgi_twin> pgi_fetch(const pgi_complex<pgi_twin> *p)
-{
-    pgi_complex<pgi_twin> v;
-    asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v.x.a), "=f"(v.x.b), "=f"(v.y.a), "=f"(v.y.b)
-                 : "l"(p));
-    return v;
-}
-static __device__ inline void pgi_give(double *p, double x) { __stcs(p, x); }
-static __device__ inline void pgi_give(float *p, float x) { __stcs(p, x); }
-static __device__ inline void pgi_give(pgi_complex<float> *p, pgi_complex<float> x)
-{
-    __stcs((float2 *)p, make_float2(x.x, x.y));
-}
+static __device__ inline void pgi_give(double *p, double x) { __stwb(p, x); }
+static __device__ inline void pgi_give(float *p, float x) { __stwb(p, x); }
 template <class V> static __device__ inline void pgi_give(pgi_complex<V> *p, pgi_complex<V> x)
 {
-    __stcs((double2 *)p, *(const double2 *)&x);
+    __stwb((double2 *)p, *(const double2 *)&x);
 }
 #else
 template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
@@ -10182,6 +10152,48 @@ template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_M
 
 enum { PGI_FFT_THREADS = 256, PGI_FFT_LOG_WIDE = 4, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
 
+// Values of a grid that are used once: the first cache is left to the tables.
+#ifdef __CUDA_ARCH__
+static __device__ inline double pgi_fetch_once(const double *p)
+{
+    double v;
+    asm volatile("ld.global.L1::no_allocate.f64 %0, [%1];" : "=d"(v) : "l"(p));
+    return v;
+}
+static __device__ inline float pgi_fetch_once(const float *p)
+{
+    float v;
+    asm volatile("ld.global.L1::no_allocate.f32 %0, [%1];" : "=f"(v) : "l"(p));
+    return v;
+}
+static __device__ inline pgi_complex<float> pgi_fetch_once(const pgi_complex<float> *p)
+{
+    pgi_complex<float> v;
+    asm volatile("ld.global.L1::no_allocate.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p));
+    return v;
+}
+static __device__ inline pgi_complex<double> pgi_fetch_once(const pgi_complex<double> *p)
+{
+    pgi_complex<double> v;
+    asm volatile("ld.global.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p));
+    return v;
+}
+static __device__ inline pgi_complex<pgi_twin> pgi_fetch_once(const pgi_complex<pgi_twin> *p)
+{
+    pgi_complex<pgi_twin> v;
+    asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v.x.a), "=f"(v.x.b), "=f"(v.y.a), "=f"(v.y.b)
+                 : "l"(p));
+    return v;
+}
+static __device__ inline void pgi_give_once(pgi_complex<pgi_twin> *p, pgi_complex<pgi_twin> v)
+{
+    __stcs((float4 *)p, make_float4(v.x.a, v.x.b, v.y.a, v.y.b));
+}
+#else
+template <class V> static __device__ inline V pgi_fetch_once(const V *p) { return *p; }
+#endif
+
 // number / divisor. inverse: see pgi_inverse_up.
 static PGI_HD inline int pgi_over(int number, unsigned inverse)
 {
@@ -10396,8 +10408,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             const char *const p = begin<MODES>(grid + at[0], &pitch);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                a[r] = pgi_fetch((const number *)(p + (int64_t)row<MODES>(0, r) * pitch));
-                b[r] = pgi_fetch((const number *)(p + (int64_t)row<MODES>(1, r) * pitch));
+                a[r] = pgi_fetch_once((const number *)(p + (int64_t)row<MODES>(0, r) * pitch));
+                b[r] = pgi_fetch_once((const number *)(p + (int64_t)row<MODES>(1, r) * pitch));
             }
             return;
         }
@@ -10407,8 +10419,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
                 const T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    const pgi_complex<T> x = pgi_fetch((const pgi_complex<T> *)(p + value_row(0, r)));
-                    const pgi_complex<T> y = pgi_fetch((const pgi_complex<T> *)(p + value_row(1, r)));
+                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + value_row(0, r)));
+                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + value_row(1, r)));
                     part(a[r], q) = x.x, part(b[R - 1 - r], q) = x.y;
                     part(b[r], q) = y.x, part(a[R - 1 - r], q) = y.y;
                 }
@@ -10421,8 +10433,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             const char *const p = begin<MODES>(grid + at[q], &step);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                part(a[r], q) = pgi_fetch((const T *)(p + row<MODES>(0, r) * step));
-                part(b[r], q) = pgi_fetch((const T *)(p + row<MODES>(1, r) * step));
+                part(a[r], q) = pgi_fetch_once((const T *)(p + row<MODES>(0, r) * step));
+                part(b[r], q) = pgi_fetch_once((const T *)(p + row<MODES>(1, r) * step));
             }
         }
     }
@@ -10433,8 +10445,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             char *const p = begin<MODES>(grid + at[0], &pitch);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                pgi_give((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
-                pgi_give((number *)(p + (int64_t)row<MODES>(1, r) * pitch), b[r]);
+                pgi_give_once((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
+                pgi_give_once((number *)(p + (int64_t)row<MODES>(1, r) * pitch), b[r]);
             }
             return;
         }
@@ -10445,10 +10457,10 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
                 T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    pgi_give((pgi_complex<T> *)(p + value_row(0, r)),
-                             pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
-                    pgi_give((pgi_complex<T> *)(p + value_row(1, r)),
-                             pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
+                    pgi_give_once((pgi_complex<T> *)(p + value_row(0, r)),
+                                  pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
+                    pgi_give_once((pgi_complex<T> *)(p + value_row(1, r)),
+                                  pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
                 }
             }
             return;
@@ -10460,8 +10472,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             char *const p = begin<MODES>(grid + at[q], &step);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                pgi_give((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
-                pgi_give((T *)(p + row<MODES>(1, r) * step), part(b[r], q));
+                pgi_give_once((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
+                pgi_give_once((T *)(p + row<MODES>(1, r) * step), part(b[r], q));
             }
         }
     }
@@ -10746,7 +10758,7 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
         typename thread::number v;
         PGI_UNROLLED
         for (int q = 0; q < PER; q++)
-            thread::part(v, q) = pgi_fetch((const T *)((const char *)(f + at[q]) + (int64_t)i * pitch));
+            thread::part(v, q) = pgi_fetch_once((const T *)((const char *)(f + at[q]) + (int64_t)i * pitch));
         return faces ? pgi_fft_completed<T>(b, from, t.c.axis, column, t.c.columns, i, v) : v;
     };
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
@@ -10775,7 +10787,7 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
     const auto give = [&](int i, typename thread::number v) {
         PGI_UNROLLED
         for (int q = 0; q < PER; q++)
-            if (q < left) pgi_give((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
+            if (q < left) pgi_give_once((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
     };
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
         t.template store_slowly<MODES>(give, x, y);
