@@ -27,12 +27,17 @@ static void begin(pg_backend backend, int dim)
 /* Boundary data: on each face nothing, a constant or an array. */
 static void random_faces(rng *r)
 {
+    const int64_t points = (int64_t)box.desc.n[0] * box.desc.n[1] * box.desc.n[2];
+    int64_t values = LONGEST * LONGEST;
+    for (int axis = 0; axis < box.desc.dim; axis++)
+        if (points / box.desc.n[axis] > values) values = points / box.desc.n[axis];
+    assert_true(values <= FACE);
     for (int q = 0; q < 6; q++) {
         pg_face *face = &box.desc.face[q];
         const int what = rng_int(r, 0, 2);
         face->value = what == 1 ? rng_uniform(r, -1, 1) : 0;
         face->array = what == 2 && face->kind != PG_PERIODIC ? box.face[q] : NULL;
-        for (int i = 0; i < FACE && face->array; i++) {
+        for (int64_t i = 0; i < values && face->array; i++) {
             const double g = rng_uniform(r, -1, 1);
             if (box.desc.flags & PG_F32)
                 ((float *)box.face[q])[i] = (float)g;
