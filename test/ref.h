@@ -113,6 +113,21 @@ static inline void ref_create(ref *p, const pg_desc *desc)
     p->stride_f[2] = desc->stride_f[1] ? desc->stride_f[1] : p->stride_f[1] * p->n[1];
 }
 
+/* A bound of the largest sum of the moduli of a row. */
+static inline long double ref_largest_row(const ref *p)
+{
+    long double norm = fabsl(p->alpha);
+    for (int axis = 0; axis < 3; axis++) {
+        const ref_axis *t = &p->axis[axis];
+        long double largest = 0;
+        for (int i = 0; i < t->n; i++)
+            largest = fmaxl(largest, 2 * (t->low[i] + t->high[i]) + (i == 0 ? t->end[0] * t->a[0] : 0) +
+                                         (i == t->n - 1 ? t->end[1] * t->a[1] : 0));
+        norm += p->beta * largest;
+    }
+    return norm;
+}
+
 static inline void ref_free(ref *p)
 {
     for (int axis = 0; axis < 3; axis++) free(p->axis[axis].x);

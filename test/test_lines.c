@@ -168,21 +168,6 @@ static void a_single_line_is_solved_in_one_sweep(void **state)
         }
 }
 
-/* The largest sum of the moduli of a row. */
-static long double largest_row(const ref *p)
-{
-    long double norm = fabsl(p->alpha);
-    for (int axis = 0; axis < 3; axis++) {
-        const ref_axis *t = &p->axis[axis];
-        long double largest = 0;
-        for (int i = 0; i < t->n; i++)
-            largest = fmaxl(largest, 2 * (t->low[i] + t->high[i]) + (i == 0 ? t->end[0] * t->a[0] : 0) +
-                                         (i == t->n - 1 ? t->end[1] * t->a[1] : 0));
-        norm += p->beta * largest;
-    }
-    return norm;
-}
-
 /* Lengths that leave parts of a line even, short by a row, or just too long, along every axis, beside lines of all kinds
    with boundary data: a sweep is the same whichever back end does it. */
 static void a_sweep_is_the_same_on_both(void **state)
@@ -228,7 +213,7 @@ static void a_sweep_is_the_same_on_both(void **state)
         }
         /* Residuals are off by round-off of D u, sweeps by that times the inverse of the lines; in f32 the CPU's own are
            off from those in f64 by up to 0.03 of this product, and the GPU's by no more than twice that. */
-        const long double round_off = p.f32 ? FLT_EPSILON : DBL_EPSILON, condition = largest_row(&p) / (1 + s.desc.alpha);
+        const long double round_off = p.f32 ? FLT_EPSILON : DBL_EPSILON, condition = ref_largest_row(&p) / (1 + s.desc.alpha);
         if (!(difference <= (64 + 0.1L * condition) * round_off * largest))
             fail_msg("%s, axis %d: %.1Le of %.1Le", describe(&s.desc), axis, difference, largest);
         free(u[0]), free(u[1]), free(f);
