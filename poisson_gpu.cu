@@ -8852,7 +8852,42 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     }
 }
 
-// Twiddles and roots of unity are made in f64 and then rounded.
+// Twiddles and roots of unity of the transforms along an axis, made in f64 and then rounded.
+template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *arena, int a, int n)
+{
+    pgi_direct *const d = &s->direct;
+    const pgi_series *series = &d->series[a][0];
+    const int type4 = series->kind == PGI_DCT4;
+    const int length = series->length * (series->kind == PGI_DCT1 && series->count == 5 ? 2 : 1);
+    pgi_complex<T> *w = NULL;
+    const void *twiddle = NULL;
+    if (series->kind != PGI_FOURIER && !(type4 && n % 2))
+        twiddle = pgi_take_table(arena, ((size_t)length + 1) * sizeof(pgi_complex<T>), (void **)&w);
+    for (int k = 0; k <= length && w; k++) {
+        const pgi_complex<double> root =
+            type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
+        w[k].x = (T)root.x, w[k].y = (T)root.y;
+    }
+    d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
+    if (s->cuda && !d->on_chip[a]) return;
+    w = NULL;
+    d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
+    for (int k = 0; k < series->length && w; k++) {
+        const pgi_complex<double> root = pgi_root(k, series->length);
+        w[k].x = (T)root.x, w[k].y = (T)root.y;
+    }
+#if PGI_GPU
+    void *host;
+    pgi_fft *const c = &d->fft[a];
+    if (!c->radix) return;
+    c->roots = d->roots[a];
+    c->steps = twiddle;
+    c->places = (const unsigned short *)pgi_take_table(arena, (size_t)c->span * sizeof(unsigned short), &host);
+    for (int u = 0; u < c->span && host; u++) ((unsigned short *)host)[u] = (unsigned short)pgi_fft_position(c, u);
+#endif
+}
+
+// Eigenvalues, the rows of the line, and what the transforms take.
 template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     pgi_direct *d = &s->direct;
@@ -8887,35 +8922,7 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
                 d->lines.norm = fmax(d->lines.norm, 2 * s->work.beta * row[3]);
             }
         }
-        if (!pgi_is_transformed(s, a)) continue;
-        const pgi_series *series = &d->series[a][0];
-        const int type4 = series->kind == PGI_DCT4;
-        const int length = series->length * (series->kind == PGI_DCT1 && series->count == 5 ? 2 : 1);
-        pgi_complex<T> *w = NULL;
-        const void *twiddle = NULL;
-        if (series->kind != PGI_FOURIER && !(type4 && n % 2))
-            twiddle = pgi_take_table(arena, ((size_t)length + 1) * sizeof(pgi_complex<T>), (void **)&w);
-        for (int k = 0; k <= length && w; k++) {
-            const pgi_complex<double> root =
-                type4 ? pgi_root(8 * (int64_t)k + 1, 16 * (int64_t)n) : pgi_root(k, 4 * (int64_t)length);
-            w[k].x = (T)root.x, w[k].y = (T)root.y;
-        }
-        d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
-        if (s->cuda && !d->on_chip[a]) continue;
-        w = NULL;
-        d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
-        for (int k = 0; k < series->length && w; k++) {
-            const pgi_complex<double> root = pgi_root(k, series->length);
-            w[k].x = (T)root.x, w[k].y = (T)root.y;
-        }
-#if PGI_GPU
-        pgi_fft *const c = &d->fft[a];
-        if (!c->radix) continue;
-        c->roots = d->roots[a];
-        c->steps = twiddle;
-        c->places = (const unsigned short *)pgi_take_table(arena, (size_t)c->span * sizeof(unsigned short), &host);
-        for (int u = 0; u < c->span && host; u++) ((unsigned short *)host)[u] = (unsigned short)pgi_fft_position(c, u);
-#endif
+        if (pgi_is_transformed(s, a)) pgi_layout_transform<T>(s, arena, a, n);
     }
 }
 
@@ -10231,7 +10238,8 @@ static PGI_HD inline void pgi_twiddle(pgi_complex<V> (&v)[P], const pgi_complex<
 }
 
 // What divides by eigenvalues, the sum of those of the axes and alpha; 0 for those that are exactly 0, or, with alpha <
-// 0, 0 to round-off. Free of branches, so that several go side by side.
+// 0, 0 to round-off. Free of branches, so that several go side by side; in f64 for floats too, whose range eigenvalues
+// leave in some units (spacings of 1e21 cm).
 struct pgi_divider {
     double alpha, width, least, scale;
 };
@@ -10247,7 +10255,6 @@ template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T
     const int none = fabs(total) <= d.width * sum + d.least;
     *lost |= none;
 #ifdef __CUDA_ARCH__
-    if (sizeof(T) == sizeof(float)) return none ? (T)0 : value * (T)__fdividef((float)d.scale, (float)total);
     double r;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(total));
     const double e = fma(-total, r, 1.0);
@@ -10872,7 +10879,7 @@ static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
         side *= p;
         if (lanes > c->lanes) c->lanes = lanes;
     }
-    while (series.kind == PGI_DCT1 && c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;    // one step each
+    while (c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;    // one step each
     // Neighbours fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
     // multiprocessors busy.
     const auto fits = [&](int threads, int64_t bytes) {
