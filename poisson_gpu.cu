@@ -360,11 +360,14 @@ struct pgi_fft_stage {
 };
 // A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
 struct pgi_fft {
-    int axis, n, sine, radix;
+    int axis, sine, radix;
+    int n, values;                // of the transforms; of a column, n or, type 1, n - 1 or n + 1
     int size[2];                  // of the other two axes, x with what fills up its rows
     int row[2];                   // values of a row along the lower one of them, and, along x, with what fills it up
     int span, lanes, log_wide;    // lanes: threads of a column of numbers; columns of numbers that a block has
     int element, pitch, lane;     // in shared memory, from number to number, part to part and column to column
+    int end;                      // and to what is beyond the parts of a column
+    int rest_in_warp;             // type 1: the threads of a column that sum up are of one warp
     unsigned per_lane;            // 2^32 over lanes, rounded up
     int stages;
     int64_t columns;
@@ -403,8 +406,7 @@ struct pgi_direct {
     pgi_series series[3][2];    // forward and backward
     pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
-    int on_chip[3];             // GPU: blocks transform along the axis in their memory; 0: by cuFFT
-    pgi_fft fft[3];             // and how, where radix is not 0
+    pgi_fft fft[3];             // GPU: how blocks transform along the axis; radix 0: cuFFT does
     int uniform;                // the axis of elimination could be transformed
     int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
@@ -8544,9 +8546,10 @@ static void pgi_forget_direct(pg_solver *s)
 #if PGI_GPU
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
 static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3]);
-static int pgi_is_on_chip(const pg_solver *s, int axis);
+static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
 static int pgi_can_fuse(const pg_solver *s, int axis);
-static int pgi_fft_position(const pgi_fft *c, int u);
+static int pgi_fft_position(const pgi_fft *c, int type1, int u);
+static int pgi_fft_mode(const pgi_fft *c, int row);
 
 static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
 {
@@ -8852,6 +8855,35 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     }
 }
 
+// Where the butterflies of the last stage are.
+static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
+{
+#if PGI_GPU
+    void *host;
+    if (!c->radix) return;
+    c->places = (const unsigned short *)pgi_take_table(arena, (size_t)c->span * sizeof(unsigned short), &host);
+    for (int u = 0; u < c->span && host; u++)
+        ((unsigned short *)host)[u] = (unsigned short)pgi_fft_position(c, type1, u);
+#else
+    (void)c, (void)type1, (void)arena;
+#endif
+}
+
+// Roots of unity, and the steps before transforms of type 3, which for sines are turned by a quarter.
+template <class T> static void pgi_layout_type1(pgi_fft *c, pgi_arena *arena)
+{
+    pgi_complex<T> *w = NULL, *h = NULL;
+    c->roots = pgi_take_table(arena, (size_t)c->n * sizeof *w, (void **)&w);
+    c->steps = pgi_take_table(arena, ((size_t)c->n / 2 + 1) * sizeof *h, (void **)&h);
+    for (int k = 0; k < c->n && w; k++) {
+        const pgi_complex<double> root = pgi_root(k, c->n), half = pgi_root(k, 2 * (int64_t)c->n);
+        w[k] = pgi_complex_of((T)root.x, (T)root.y);
+        if (k <= c->n / 2)
+            h[k] = c->sine ? pgi_complex_of((T)-half.y, (T)half.x) : pgi_complex_of((T)half.x, (T)half.y);
+    }
+    pgi_layout_places(c, 1, arena);
+}
+
 // Twiddles and roots of unity of the transforms along an axis, made in f64 and then rounded.
 template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *arena, int a, int n)
 {
@@ -8859,6 +8891,10 @@ template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *are
     const pgi_series *series = &d->series[a][0];
     const int type4 = series->kind == PGI_DCT4;
     const int length = series->length * (series->kind == PGI_DCT1 && series->count == 5 ? 2 : 1);
+    if (d->fft[a].radix && series->kind == PGI_DCT1) {
+        pgi_layout_type1<T>(&d->fft[a], arena);
+        return;
+    }
     pgi_complex<T> *w = NULL;
     const void *twiddle = NULL;
     if (series->kind != PGI_FOURIER && !(type4 && n % 2))
@@ -8869,22 +8905,16 @@ template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *are
         w[k].x = (T)root.x, w[k].y = (T)root.y;
     }
     d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
-    if (s->cuda && !d->on_chip[a]) return;
+    if (s->cuda && !d->fft[a].radix) return;
     w = NULL;
     d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
     for (int k = 0; k < series->length && w; k++) {
         const pgi_complex<double> root = pgi_root(k, series->length);
         w[k].x = (T)root.x, w[k].y = (T)root.y;
     }
-#if PGI_GPU
-    void *host;
-    pgi_fft *const c = &d->fft[a];
-    if (!c->radix) return;
-    c->roots = d->roots[a];
-    c->steps = twiddle;
-    c->places = (const unsigned short *)pgi_take_table(arena, (size_t)c->span * sizeof(unsigned short), &host);
-    for (int u = 0; u < c->span && host; u++) ((unsigned short *)host)[u] = (unsigned short)pgi_fft_position(c, u);
-#endif
+    d->fft[a].roots = d->roots[a];
+    d->fft[a].steps = twiddle;
+    pgi_layout_places(&d->fft[a], 0, arena);
 }
 
 // Eigenvalues, the rows of the line, and what the transforms take.
@@ -8902,9 +8932,10 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     for (int a = 0; a < 3 && !d->flat.blocks && !d->exact; a++) {
         const int n = line[a]->n;
         void *host;
-        d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &host);
+        const pgi_fft *const fft = d->series[a][0].kind == PGI_DCT1 && d->fft[a].radix ? &d->fft[a] : NULL;
+        d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)(n + n % 2) * sizeof(double), &host);
         for (int k = 0; k < n && host && a != d->lines.line; k++)
-            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], k);
+            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], fft ? pgi_fft_mode(fft, k) : k);
         if (a == d->lines.line) {
             void *rows = NULL, *weights = NULL, *rows_at = NULL, *weights_at = NULL;
             if (!line[a]->uniform) {
@@ -9604,13 +9635,16 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
     if (resonant) state->resonant = 1;
 }
 
-// ---- transforms on chip: one kernel from columns to columns ----
+// ---- transforms in two radices: values to coefficients in registers ----
 
-// Where a length has no prime factor above 7 and the columns fit, a block transforms a few columns in its memory: the
-// grid is read and written once. This kernel is for type 1, the next one for the other types; what is left takes cuFFT.
-// Every thread takes up to PGI_CHIP_VALUES numbers at a stage, so that all are read before the first is written.
+// Where a length has a square factor R^2, the first and the last stage of its complex transforms have radix R and stay
+// in registers, where every thread has two butterflies of each: values come straight from the grid, all under way at
+// once, and the last stage leaves in one thread what belongs together, frequencies k and length - k. So coefficients,
+// their division by the eigenvalues and the begin of the way back are arithmetic on registers. The stages between are
+// in place: decimation in frequency on the way there, and its mirror image, decimation in time, on the way back (J. W.
+// Cooley and J. W. Tukey 1965; W. M. Gentleman and G. Sande 1966).
 
-// A number on chip is 16 bytes: a complex one of two columns of doubles, or two complex ones of four columns of floats.
+// A number is 16 bytes: a complex one of two columns of doubles, or two complex ones of four columns of floats.
 struct alignas(8) pgi_twin {
     float a, b;
 };
@@ -9625,11 +9659,11 @@ static PGI_HD inline pgi_twin operator-(pgi_twin v) { return pgi_twin_of(-v.a, -
 static PGI_HD inline pgi_twin operator*(float f, pgi_twin v) { return pgi_twin_of(f * v.a, f * v.b); }
 static PGI_HD inline pgi_twin operator*(pgi_twin v, float f) { return f * v; }
 
-template <class T> struct pgi_chip_type;
-template <> struct pgi_chip_type<double> {
+template <class T> struct pgi_fft_type;
+template <> struct pgi_fft_type<double> {
     typedef pgi_complex<double> number;
 };
-template <> struct pgi_chip_type<float> {
+template <> struct pgi_fft_type<float> {
     typedef pgi_complex<pgi_twin> number;
 };
 template <class V> struct pgi_scalar {
@@ -9637,29 +9671,6 @@ template <class V> struct pgi_scalar {
 };
 template <> struct pgi_scalar<pgi_twin> {
     typedef float type;
-};
-
-enum {
-    PGI_CHIP_VALUES = 8,
-    PGI_CHIP_LOADS = 8,           // values a thread has under way from a grid
-    PGI_CHIP_AHEAD = 4,           // and to a grid
-    PGI_CHIP_THREADS = 512,       // of several numbers side by side
-    PGI_CHIP_MOST = 1024,         // of one
-    PGI_CHIP_WIDE = 16,           // most numbers side by side that a block takes
-    PGI_CHIP_BYTES = 50 * 1024    // more would leave too few blocks a multiprocessor and too little for its cache
-};
-struct pgi_chip {
-    int axis, log_wide;    // numbers side by side that a block takes
-    int64_t columns;
-    pgi_series series;
-    size_t bytes;                    // of shared memory
-    int lanes;                       // threads that make one transform
-    int element, transform, lane;    // in memory, from one to the next
-    const void *roots;
-    int stages;
-    int step[PGI_STAGES];            // the length over the radix
-    unsigned inverse[PGI_STAGES];    // 2^32 over the product of the radices before, rounded up
-    unsigned char radix[PGI_STAGES];
 };
 
 // cos and sin of 2 pi q/p.
@@ -9759,403 +9770,9 @@ static __device__ inline int pgi_anew(int number)
 #ifdef __CUDA_ARCH__
 static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
 static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
-template <class V> static __device__ inline pgi_complex<V> pgi_fetch(const pgi_complex<V> *p)
-{
-    const double2 x = __ldcg((const double2 *)p);
-    return *(const pgi_complex<V> *)&x;
-}
-static __device__ inline void pgi_give(double *p, double x) { __stwb(p, x); }
-static __device__ inline void pgi_give(float *p, float x) { __stwb(p, x); }
-template <class V> static __device__ inline void pgi_give(pgi_complex<V> *p, pgi_complex<V> x)
-{
-    __stwb((double2 *)p, *(const double2 *)&x);
-}
 #else
 template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
-template <class V> static __device__ inline void pgi_give(V *p, V x) { *p = x; }
 #endif
-
-// One stage of the transforms of a block (Stockham's order), in place. side: the product of the radices before. x: the
-// transform of this thread, which takes butterflies from `own` on; beyond the length: none.
-template <int P, class T> static __device__ inline void pgi_chip_stage(const pgi_chip &c, int stage, int side, int own,
-                                                                       typename pgi_chip_type<T>::number *x)
-{
-    enum { COUNT = P > 5 ? 1 : PGI_CHIP_VALUES / P };
-    const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
-    const int step = c.step[stage], lanes = c.lanes, element = c.element;
-    const unsigned inverse = c.inverse[stage];
-    typename pgi_chip_type<T>::number v[COUNT][P];
-    const auto first_of = [&](int at) {    // at / side * side
-        return side == 1 ? at : (int)((uint64_t)(unsigned)at * inverse >> 32) * side;
-    };
-    pgi_complex<T> w[P];
-    if (P == 8) {    // three from memory, ahead of the numbers, the others as products of two
-        const int base = first_of(own < step ? own : 0);
-        w[1] = roots[base];
-        w[2] = roots[2 * base];
-        w[4 % P] = roots[4 * base];
-    }
-    PGI_UNROLLED
-    for (int q = 0; q < COUNT; q++) {
-        const int at = own + q * lanes < step ? own + q * lanes : 0;    // those beyond work in vain
-        const auto *const from = x + at * element;
-        PGI_UNROLLED
-        for (int r = 0; r < P; r++) v[q][r] = from[r * (step * element)];
-    }
-    __syncthreads();
-    PGI_UNROLLED
-    for (int q = 0; q < COUNT; q++) {
-        const int at = own + q * lanes < step ? own + q * lanes : 0;
-        const int base = first_of(at);
-        pgi_butterfly<P>(v[q]);
-        if (stage + 1 < c.stages) {
-            PGI_UNROLLED
-            for (int k = 1; k < P; k++) {
-                const int low = k & -k;
-                if (P != 8)
-                    w[k] = roots[base * k];
-                else if (low != k)
-                    w[k] = pgi_times(w[low], w[k - low]);
-                v[q][k] = pgi_times(v[q][k], w[k]);
-            }
-        }
-        if (own + q * lanes >= step) continue;
-        auto *const to = x + ((P - 1) * base + at) * element;
-        PGI_UNROLLED
-        for (int k = 0; k < P; k++) to[k * (side * element)] = v[q][k];
-    }
-    __syncthreads();
-}
-
-template <class T>
-static __device__ inline void pgi_chip_stages(const pgi_chip &c, typename pgi_chip_type<T>::number *memory)
-{
-    int side = 1;
-    PGI_ROLLED
-    for (int q = 0; q < c.stages; q++) {
-        const int thread = pgi_anew((int)threadIdx.x), row = thread >> c.log_wide;
-        const int mine = row < c.series.count * c.lanes;
-        int which = 0;
-        PGI_UNROLLED
-        for (int k = 1; k < 5; k++) which += row >= k * c.lanes;
-        const int own = mine ? row - which * c.lanes : c.series.length;
-        auto *const x = memory + (thread & ((1 << c.log_wide) - 1)) * c.lane + (mine ? which * c.transform : 0);
-        switch (c.radix[q]) {
-        case 2: pgi_chip_stage<2, T>(c, q, side, own, x); break;
-        case 3: pgi_chip_stage<3, T>(c, q, side, own, x); break;
-        case 4: pgi_chip_stage<4, T>(c, q, side, own, x); break;
-        case 5: pgi_chip_stage<5, T>(c, q, side, own, x); break;
-        case 7: pgi_chip_stage<7, T>(c, q, side, own, x); break;
-        default: pgi_chip_stage<8, T>(c, q, side, own, x);
-        }
-        side *= c.radix[q];
-    }
-}
-
-// What a block knows of its columns: where they are in the grids, and the sum of the eigenvalues of the other axes.
-struct pgi_chip_columns {
-    int64_t source[4 * PGI_CHIP_WIDE], target[4 * PGI_CHIP_WIDE];
-    double others[4 * PGI_CHIP_WIDE];
-    unsigned touched[4 * PGI_CHIP_WIDE];    // faces that the whole column touches
-};
-
-// Value i of the columns from `column` on, with what the boundary data add to it.
-template <class T> static __device__ PGI_RARE typename pgi_chip_type<T>::number pgi_chip_completed(
-    const pgi_box<T> &b, const pgi_rhs &from, int axis, int64_t column, int64_t columns, const unsigned *touched, int i,
-    typename pgi_chip_type<T>::number x)
-{
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const unsigned ends = pgi_end_bits(i, n[axis]) << 2 * axis, mask = pgi_face_mask(from, b.state);
-    PGI_ROLLED
-    for (int q = 0; q < 16 / (int)sizeof(T) && column + q < columns; q++) {
-        int at[4];
-        pgi_column_place(n, axis, column + q, at);
-        at[axis] = i;
-        const unsigned here = mask & (touched[q] | ends);
-        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, b.state, here, at[0], at[1], at[2], at[3]);
-    }
-    return x;
-}
-
-namespace
-{
-// A thread's part of the steps before and after: every `step`-th from `begin` on, of PER columns from `column` on. An
-// inverse transform is a forward one of numbers whose real and imaginary parts change places.
-template <class T> struct pgi_chip_steps {
-    typedef typename pgi_chip_type<T>::number number;
-    enum { PER = 16 / sizeof(T) };
-    const pgi_chip &c;
-    const pgi_chip_columns &columns;
-    number *memory;
-    int begin, step, lane;
-
-    struct transforms {
-        number *memory;
-        int transform, element;
-        __device__ number operator()(int which, int m) const { return memory[which * transform + m * element]; }
-        __device__ void operator()(int which, int m, number v) const { memory[which * transform + m * element] = v; }
-    };
-    __device__ transforms all() const
-    {
-        const transforms t = {memory, c.transform, c.element};
-        return t;
-    }
-    __device__ pgi_series known_series() const    // the kind known to the compiler
-    {
-        pgi_series known = c.series;
-        known.kind = PGI_DCT1;
-        return known;
-    }
-    static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
-
-    // Whether numbers are words of a grid.
-    __device__ int whole(const T *grid, const int64_t *at, unsigned pitch) const
-    {
-        int together = (uintptr_t)(grid + at[0]) % 16 == 0 && pitch % 16 == 0;
-        for (int q = 1; q < PER; q++) together = together && at[q] == at[0] + q;
-        return together;
-    }
-    // In bytes: pgi_is_on_chip has seen that it fits.
-    __device__ unsigned pitch_of(const pgi_grid &g) const
-    {
-        return (unsigned)sizeof(T) * (unsigned)(c.axis == 0 ? 1 : c.axis == 1 ? g.sj : g.sk);
-    }
-    template <class P> __device__ static P *row_of(P *column, int i, unsigned pitch)    // below 0: the first
-    {
-        return (P *)((uintptr_t)column + (uint64_t)(unsigned)(i < 0 ? 0 : i) * pitch);
-    }
-    // Calls what(a, role, value) for all that some steps take or give. The last step is taken again rather than one
-    // beyond it.
-    template <int AHEAD, int ROLES, class What>
-    __device__ static void each(const pgi_series &series, int after, const int (&m)[AHEAD], What what)
-    {
-        PGI_UNROLLED
-        for (int a = 0; a < AHEAD; a++) {
-            if (a > 0) PGI_ASSUME(m[a] > 0);
-            PGI_UNROLLED
-            for (int r = 0; r < ROLES; r++) what(a, r, pgi_value_of(series, after, m[a], r));
-        }
-    }
-    template <int AHEAD> __device__ void steps_from(int first, int steps, int (&m)[AHEAD]) const
-    {
-        PGI_UNROLLED
-        for (int a = 0; a < AHEAD; a++) m[a] = first + a * step < steps ? first + a * step : steps - 1;
-    }
-
-    // From the right-hand side to what the transforms take. FACES: there are boundary data. Apart, because values that
-    // are to outlast a call would not stay in registers.
-    __device__ void load(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
-    {
-        if (pgi_face_mask(from, b.state))
-            load_with<1>(b, from, column);
-        else
-            load_with<0>(b, from, column);
-    }
-    template <int FACES> __device__ void load_with(const pgi_box<T> &b, const pgi_rhs &from, int64_t column) const
-    {
-        enum {
-            ROLES = pgi_roles(PGI_DCT1, 0),
-            MOST = FACES ? 2 : PGI_CHIP_LOADS,
-            AHEAD = ROLES < MOST ? MOST / ROLES : 1
-        };
-        const pgi_series series = known_series();
-        const int steps = pgi_steps(series, 0);
-        const unsigned pitch = pitch_of(from.f);
-        const transforms put = all();
-        const int64_t *const at = columns.source + PER * lane;
-        const unsigned *const touched = columns.touched + PER * lane;
-        const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
-        const int words = whole(f, at, pitch);
-        PGI_ROLLED
-        for (int first = begin; first < steps; first += AHEAD * step) {
-            int m[AHEAD];
-            number v[AHEAD][ROLES];
-            steps_from<AHEAD>(first, steps, m);
-            if (words) {
-                const T *const p = f + at[0];
-                each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
-                    v[a][r] = pgi_fetch((const number *)row_of(p, i, pitch));
-                });
-            } else {
-                PGI_UNROLLED
-                for (int q = 0; q < PER; q++) {
-                    const T *const p = f + at[q];
-                    each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
-                        part(v[a][r], q) = pgi_fetch((const T *)row_of(p, i, pitch));
-                    });
-                }
-            }
-            if (mean != 0)
-                each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int) {
-                    PGI_UNROLLED
-                    for (int q = 0; q < PER; q++) part(v[a][r], q) -= mean;
-                });
-            if (FACES) {
-                const unsigned faces = pgi_face_mask(from, b.state);
-                unsigned any = 0;
-                for (int q = 0; q < PER; q++) any |= touched[q];
-                each<AHEAD, ROLES>(series, 0, m, [&](int a, int r, int i) {
-                    if (i >= 0 && faces & (any | pgi_end_bits(i, series.n) << 2 * c.axis))
-                        v[a][r] = pgi_chip_completed<T>(b, from, c.axis, column, c.columns, touched, i, v[a][r]);
-                });
-            }
-            if (first == 0 && series.sine) {    // the ends of a sine
-                PGI_UNROLLED
-                for (int r = 0; r < ROLES; r++) {
-                    PGI_UNROLLED
-                    for (int q = 0; q < PER; q++)
-                        if (pgi_value_of(series, 0, 0, r) < 0) part(v[0][r], q) = 0;
-                }
-            }
-            PGI_UNROLLED
-            for (int a = 0; a < AHEAD; a++) {
-                if (a > 0) PGI_ASSUME(m[a] > 0);
-                pgi_before<T>(series, m[a], v[a], put);
-            }
-        }
-    }
-
-    // From what the transforms gave to the solution.
-    __device__ void store(const pgi_grid &to, int64_t column) const
-    {
-        enum { ROLES = pgi_roles(PGI_DCT1, 1), AHEAD = PGI_CHIP_AHEAD / ROLES };
-        const pgi_series series = known_series();
-        const int steps = pgi_steps(series, 1);
-        const unsigned pitch = pitch_of(to);
-        const transforms get = all();
-        const int64_t *const at = columns.target + PER * lane;
-        T *const u = pgi_data<T>(to);
-        const int words = column + PER <= c.columns && whole(u, at, pitch);
-        PGI_ROLLED
-        for (int first = begin; first < steps; first += AHEAD * step) {
-            int m[AHEAD];
-            number v[AHEAD][ROLES];
-            steps_from<AHEAD>(first, steps, m);
-            PGI_UNROLLED
-            for (int a = 0; a < AHEAD; a++) {
-                if (a > 0) PGI_ASSUME(m[a] > 0);
-                pgi_after<T>(series, m[a], get, v[a]);
-            }
-            if (words) {
-                T *const p = u + at[0];
-                each<AHEAD, ROLES>(series, 1, m, [&](int a, int r, int i) {
-                    if (i >= 0) pgi_give((number *)row_of(p, i, pitch), v[a][r]);
-                });
-                continue;
-            }
-            PGI_UNROLLED
-            for (int q = 0; q < PER; q++) {
-                T *const p = u + at[q];
-                if (column + q < c.columns)
-                    each<AHEAD, ROLES>(series, 1, m, [&](int a, int r, int i) {
-                        if (i >= 0) pgi_give((T *)row_of(p, i, pitch), part(v[a][r], q));
-                    });
-            }
-        }
-    }
-
-    // Coefficients are divided by their eigenvalues, and what the transforms back take is made of them: every thread
-    // has few enough to hold.
-    __device__ void turn(const double *lambda, double scale, pgi_state *state) const
-    {
-        enum { TAKEN = pgi_roles(PGI_DCT1, 0), AHEAD = 2 };
-        const pgi_series series = known_series();
-        const transforms get = all(), put = all();
-        const double *const others = columns.others + PER * lane;
-        const int steps = pgi_steps(series, 1), taken = pgi_steps(series, 0);
-        const double alpha = state->alpha;
-        int resonant = 0;
-        PGI_ROLLED
-        for (int first = begin; first < steps; first += AHEAD * step) {
-            number v[AHEAD][1];
-            int m[AHEAD];
-            PGI_UNROLLED
-            for (int a = 0; a < AHEAD; a++) {    // beyond the last one: no other thread's
-                m[a] = first + a * step < steps ? first + a * step : first;
-                pgi_after<T>(series, m[a], get, v[a]);
-                PGI_UNROLLED
-                for (int q = 0; q < PER; q++)
-                    part(v[a][0], q) = (T)(pgi_inverse_of(others[q] + lambda[m[a]], alpha, scale, &resonant) *
-                                           (double)part(v[a][0], q));
-            }
-            PGI_UNROLLED
-            for (int a = 0; a < AHEAD; a++) {
-                if (first + a * step >= steps) continue;
-                int place, turned;
-                const int which = pgi_given_by(series, m[a], &place, &turned);
-                put(which, place, v[a][0]);
-            }
-        }
-        number v[TAKEN];
-        __syncthreads();
-        PGI_UNROLLED
-        for (int r = 0; r < TAKEN; r++) {
-            const int i = begin < taken ? pgi_value_of(series, 0, begin, r) : -1;
-            PGI_UNROLLED
-            for (int q = 0; q < PER; q++) part(v[r], q) = 0;
-            if (i < 0) continue;
-            int place, turned;
-            const int which = pgi_given_by(series, i, &place, &turned);
-            v[r] = get(which, place);
-        }
-        __syncthreads();
-        if (begin < taken) pgi_before<T>(series, begin, v, put);
-        if (resonant) state->resonant = 1;
-    }
-};
-}    // namespace
-
-// From columns to columns: one transform, or there and back and the division between.
-template <class T, int BOTH> static __global__ void __launch_bounds__(PGI_CHIP_MOST)
-    pgi_chip_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_chip c,
-                    const __grid_constant__ pgi_elimination d, pgi_state *state)
-{
-    typedef typename pgi_chip_type<T>::number number;
-    enum { PER = 16 / sizeof(T) };
-    PGI_DYNAMIC_SHARED(number, memory);
-    __shared__ pgi_chip_columns columns;
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, me = (int)threadIdx.x, wide = 1 << c.log_wide;
-    const int64_t block = (int64_t)blockIdx.x * (PER << c.log_wide);
-    if (me < PER << c.log_wide) {    // one thread a column, as divisions are slow
-        int at[4];
-        pgi_column_place(n, c.axis, block + me < c.columns ? block + me : c.columns - 1, at);
-        columns.source[me] = pgi_offset(at, from.f);
-        columns.target[me] = pgi_offset(at, to);
-        columns.touched[me] = ~(3u << 2 * c.axis) & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 |
-                                                     pgi_end_bits(at[2], n[2]) << 4);
-        double sum = 0;
-        for (int a = 0; a < 3 && BOTH; a++) sum += a == c.axis ? 0 : d.lambda[a][at[a]];
-        columns.others[me] = sum;
-    }
-    __syncthreads();
-    // Neighbouring threads have neighbours in the grid; in the transforms, neighbours side by side.
-    const auto work = [&](auto what) {
-        const int thread = pgi_anew((int)threadIdx.x), step = (int)blockDim.x >> c.log_wide;
-        const int lane = c.axis == 0 ? thread / step : thread & (wide - 1);
-        const int begin = c.axis == 0 ? thread % step : thread >> c.log_wide;
-        const pgi_chip_steps<T> steps = {c, columns, memory + lane * c.lane, begin, step, lane};
-        what(steps, (int64_t)pgi_anew((int)blockIdx.x) * (PER << c.log_wide) + PER * lane);
-    };
-    work([&](const pgi_chip_steps<T> &steps, int64_t column) { steps.load(b, from, column); });
-    __syncthreads();
-    PGI_ROLLED
-    for (int pass = 0;; pass++) {
-        pgi_chip_stages<T>(c, memory);
-        if (pass == BOTH) break;
-        work([&](const pgi_chip_steps<T> &steps, int64_t) { steps.turn(d.lambda[pgi_anew(c.axis)], d.scale, state); });
-        __syncthreads();
-    }
-    work([&](const pgi_chip_steps<T> &steps, int64_t column) { steps.store(to, column); });
-}
-
-// ---- transforms in two radices: values to coefficients in registers ----
-
-// Where a length has a square factor R^2, the first and the last stage of its complex transforms have radix R and stay
-// in registers, where every thread has two butterflies of each: values come straight from the grid, all under way at
-// once, and the last stage leaves in one thread what belongs together, frequencies k and length - k. So coefficients,
-// their division by the eigenvalues and the begin of the way back are arithmetic on registers. The stages between are
-// in place: decimation in frequency on the way there, and its mirror image, decimation in time, on the way back (J. W.
-// Cooley and J. W. Tukey 1965; W. M. Gentleman and G. Sande 1966).
 
 enum { PGI_FFT_THREADS = 256, PGI_FFT_LOG_WIDE = 4, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
 
@@ -10268,7 +9885,7 @@ template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T
 // A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.
 template <int P, int BACK, class T>
 static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_fft_stage &stage, int lane,
-                                                  typename pgi_chip_type<T>::number *x)
+                                                  typename pgi_fft_type<T>::number *x)
 {
     const int step = stage.stride * c.element, total = (int)((unsigned)c.n / P);
     PGI_ROLLED
@@ -10277,7 +9894,7 @@ static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_ff
         const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride;
         auto *const p = x + which * c.pitch + (own + row * stage.stride * (P - 1)) * c.element;
         const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
-        typename pgi_chip_type<T>::number v[P];
+        typename pgi_fft_type<T>::number v[P];
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = p[r * step];
         if (BACK) pgi_twiddle<1>(v, roots, t * stage.root);
@@ -10295,8 +9912,8 @@ namespace
 // other, so that rows 2 t and 2 t + 1, and frequencies k and n - k, meet; of type 4, which takes two transforms of half
 // the length for a pair of columns, the same one of both.
 template <class T, int KIND, int R> struct pgi_fft_thread {
-    typedef typename pgi_chip_type<T>::number number;
-    enum { PER = 16 / sizeof(T), TWO = KIND == PGI_DCT4, HALF = (R + 1) / 2 };
+    typedef typename pgi_fft_type<T>::number number;
+    enum { PER = 16 / sizeof(T), TWO = KIND == PGI_DCT4, ONE = KIND == PGI_DCT1, HALF = (R + 1) / 2 };
     const pgi_fft &c;
     number *memory;    // of the column of numbers
     int lane, column;
@@ -10314,14 +9931,17 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     __device__ int sine() const { return c.sine; }
 
     // The butterflies of the first stage, and those of the last: frequencies; and where they are in memory.
-    __device__ int place(int second) const { return second && !TWO ? c.span - 1 - lane : lane; }
+    __device__ int place(int second) const
+    {
+        return !second || TWO ? lane : !ONE ? c.span - 1 - lane : lane ? c.span - lane : c.span / 2;
+    }
     __device__ number *at_place(int second) const
     {
         return memory + place(second) * c.element + (second && TWO ? R * c.pitch : 0);
     }
     __device__ number *at_frequency(int second) const
     {
-        const int u = !second || TWO ? lane : lane ? c.span - lane : c.span / 2;
+        const int u = ONE ? lane + second * c.lanes : !second || TWO ? lane : lane ? c.span - lane : c.span / 2;
         return memory + c.places[u] + (second && TWO ? R * c.pitch : 0);
     }
     // The row of value r of a butterfly (types 2 and 3: Makhoul's order).
@@ -10329,6 +9949,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     {
         const int n = c.n, t = place(second) + r * c.span;
         if (KIND == PGI_FOURIER) return t;
+        if (ONE) return second || r || t ? t - c.sine : 0;
         if (KIND == PGI_DCT4) return second ? n - 1 - 2 * t : 2 * t;
         const int low = 2 * r < R - R % 2 || (2 * r == R - 1 && 2 * t < n);
         return low ? 2 * t : 2 * n - 1 - 2 * t;
@@ -10337,6 +9958,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     __device__ int frequency(int second, int m) const
     {
         const int n = c.n;
+        if (ONE) return second || m || lane ? (second * R + m) * c.lanes + lane - c.sine : 0;
         if (TWO) return second ? n - 1 - 2 * (lane + m * c.span) : 2 * (lane + m * c.span);
         if (m == 0) return second ? (lane ? n - lane : n / 2) : lane;
         const int k = (m < HALF || lane ? lane : c.span / 2) + m * c.span;
@@ -10344,7 +9966,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
     __device__ pgi_complex<T> step(const pgi_complex<T> *table, int m) const
     {
-        if (KIND == PGI_FOURIER) return pgi_complex<T>();
+        if (KIND == PGI_FOURIER || ONE) return pgi_complex<T>();
         return (table + (TWO || m < HALF || lane ? lane : c.span / 2))[m * c.span];
     }
     // The row of a coefficient: sines have theirs in reverse order.
@@ -10407,6 +10029,10 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         return yes;
     }
     enum { PAIRS = KIND == PGI_DCT2 && R % 2 == 0 };
+    // Type 1: the first value is 0 of a sine, which is no row of the grid, and a cosine has one more than threads do.
+    __device__ int is_empty() const { return ONE && sine() && lane == 0; }
+    __device__ int has_end() const { return ONE && !sine() && lane == 0; }
+    __device__ number &end() const { return memory[c.end]; }
 
     template <int MODES>
     __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, number (&a)[R], number (&b)[R]) const
@@ -10452,7 +10078,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             char *const p = begin<MODES>(grid + at[0], &pitch);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                pgi_give_once((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
+                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
                 pgi_give_once((number *)(p + (int64_t)row<MODES>(1, r) * pitch), b[r]);
             }
             return;
@@ -10479,7 +10105,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             char *const p = begin<MODES>(grid + at[q], &step);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                pgi_give_once((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
+                if (r > 0 || !is_empty()) pgi_give_once((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
                 pgi_give_once((T *)(p + row<MODES>(1, r) * step), part(b[r], q));
             }
         }
@@ -10490,8 +10116,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     {
         const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
         PGI_ROLLED
-        for (int i = lane; i < c.n; i += c.lanes) memory[i * c.element] = fetch(i);
+        for (int i = lane; i < c.values; i += c.lanes) memory[i * c.element] = fetch(i);
         __syncthreads();
+        if (has_end()) end() = memory[c.n * c.element];
         PGI_UNROLLED
         for (int r = 0; r < R; r++) {
             a[r] = memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element];
@@ -10505,12 +10132,13 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         __syncthreads();
         PGI_UNROLLED
         for (int r = 0; r < R; r++) {
-            memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element] = a[r];
+            if (r > 0 || !is_empty()) memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element] = a[r];
             memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element] = b[r];
         }
+        if (has_end()) memory[c.n * c.element] = end();
         __syncthreads();
         PGI_ROLLED
-        for (int i = lane; i < c.n; i += c.lanes) give(i, memory[i * c.element]);
+        for (int i = lane; i < c.values; i += c.lanes) give(i, memory[i * c.element]);
     }
 
     // Between values and what the complex transforms take. Sines are cosines of values with alternating signs.
@@ -10549,33 +10177,41 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
     __device__ void first(number (&a)[R], number (&b)[R]) const
     {
-        if (TWO)
-            split(a, b);
-        else
-            alternate(a, b);
-        number *const p = at_place(0), *const q = at_place(1);
-        pgi_turn<0>(a);
-        pgi_twiddle<0>(a, roots(), place(0));
-        PGI_UNROLLED
-        for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
-        pgi_turn<0>(b);
-        pgi_twiddle<0>(b, roots(), place(1));
-        PGI_UNROLLED
-        for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
+        if constexpr (ONE) {
+            fold_all(a, b);
+        } else {
+            if (TWO)
+                split(a, b);
+            else
+                alternate(a, b);
+            number *const p = at_place(0), *const q = at_place(1);
+            pgi_turn<0>(a);
+            pgi_twiddle<0>(a, roots(), place(0));
+            PGI_UNROLLED
+            for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
+            pgi_turn<0>(b);
+            pgi_twiddle<0>(b, roots(), place(1));
+            PGI_UNROLLED
+            for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
+        }
     }
     __device__ void first_back(number (&a)[R], number (&b)[R]) const
     {
-        const number *const p = at_place(0), *const q = at_place(1);
-        PGI_UNROLLED
-        for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
-        pgi_twiddle<1>(a, roots(), place(0));
-        pgi_turn<1>(a);
-        pgi_twiddle<1>(b, roots(), place(1));
-        pgi_turn<1>(b);
-        if (TWO)
-            unite(a, b);
-        else
-            alternate(a, b);
+        if constexpr (ONE) {
+            unfold_all(a, b);
+        } else {
+            const number *const p = at_place(0), *const q = at_place(1);
+            PGI_UNROLLED
+            for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
+            pgi_twiddle<1>(a, roots(), place(0));
+            pgi_turn<1>(a);
+            pgi_twiddle<1>(b, roots(), place(1));
+            pgi_turn<1>(b);
+            if (TWO)
+                unite(a, b);
+            else
+                alternate(a, b);
+        }
     }
     template <int BACK> __device__ void middle() const
     {
@@ -10604,6 +10240,30 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int q = 0; q < PER; q++) part(v, q) = yes ? part(a, q) : part(b, q);
         return v;
     }
+    template <int P>
+    static __device__ void to_slots(int own, const number (&a)[P], const number (&b)[P], number (&f)[P], number (&g)[P])
+    {
+        enum { MIDDLE = (P + 1) / 2 };
+        PGI_UNROLLED
+        for (int m = 0; m < P; m++) {
+            f[m] = m < MIDDLE ? a[m] : chosen(own, b[m], a[m]);
+            g[m] = m == 0       ? chosen(own, P % 2 ? b[P / 2] : a[P / 2], b[P - 1])
+                   : m < MIDDLE ? chosen(own, a[(P - m) % P], b[P - 1 - m])
+                                : b[P - 1 - m];
+        }
+    }
+    template <int P> static __device__ void from_slots(int own, const number (&f)[P], const number (&g)[P],
+                                                       number (&a)[P], number (&b)[P])
+    {
+        enum { MIDDLE = (P + 1) / 2 };
+        PGI_UNROLLED
+        for (int m = 0; m < P; m++) {
+            a[m] = m < MIDDLE ? f[m] : chosen(own, g[(P - m) % (P % 2 ? P : P / 2)], f[m]);
+            b[m] = m >= MIDDLE                ? chosen(own, f[m], g[P - 1 - m])
+                   : P % 2 && m == MIDDLE - 1 ? chosen(own, g[0], g[P - 1 - m])
+                                              : g[P - 1 - m];
+        }
+    }
     __device__ void last(number (&f)[R], number (&g)[R]) const
     {
         const number *const p = at_frequency(0), *const q = at_frequency(1);
@@ -10612,28 +10272,22 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int k = 0; k < R; k++) a[k] = p[k * c.element], b[k] = q[k * c.element];
         pgi_turn<0>(a);
         pgi_turn<0>(b);
-        PGI_UNROLLED
-        for (int m = 0; m < R; m++) {
-            const int own = lane == 0;
-            f[m] = TWO || m < HALF ? a[m] : chosen(own, b[m], a[m]);
-            g[m] = TWO        ? b[m]
-                   : m == 0   ? chosen(own, R % 2 ? b[R / 2] : a[R / 2], b[R - 1])
-                   : m < HALF ? chosen(own, a[(R - m) % R], b[R - 1 - m])
-                              : b[R - 1 - m];
+        if constexpr (!TWO && !ONE) {
+            to_slots<R>(lane == 0, a, b, f, g);
+        } else {
+            PGI_UNROLLED
+            for (int k = 0; k < R; k++) f[k] = ONE ? pgi_swapped(a[k]) : a[k], g[k] = ONE ? pgi_swapped(b[k]) : b[k];
         }
     }
     __device__ void last_back(const number (&f)[R], const number (&g)[R]) const
     {
         number *const p = at_frequency(0), *const q = at_frequency(1);
         number a[R], b[R];
-        PGI_UNROLLED
-        for (int m = 0; m < R; m++) {
-            const int own = lane == 0;
-            a[m] = TWO || m < HALF ? f[m] : chosen(own, g[(R - m) % (R % 2 ? R : R / 2)], f[m]);
-            b[m] = TWO                      ? g[m]
-                   : m >= HALF              ? chosen(own, f[m], g[R - 1 - m])
-                   : R % 2 && m == HALF - 1 ? chosen(own, g[0], g[R - 1 - m])
-                                            : g[R - 1 - m];
+        if constexpr (!TWO && !ONE) {
+            from_slots<R>(lane == 0, f, g, a, b);
+        } else {
+            PGI_UNROLLED
+            for (int k = 0; k < R; k++) a[k] = ONE ? pgi_swapped(f[k]) : f[k], b[k] = ONE ? pgi_swapped(g[k]) : g[k];
         }
         pgi_turn<1>(a);
         pgi_turn<1>(b);
@@ -10649,7 +10303,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         if (KIND == PGI_FOURIER) {
             f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
             g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
-        } else if (KIND == PGI_DCT2) {
+        } else if (KIND == PGI_DCT2 || ONE) {
             const pgi_complex<T> h = pgi_scaled(w, half);
             const number s = pgi_sum(a, b), d = pgi_difference(a, b);
             f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
@@ -10667,7 +10321,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         if (KIND == PGI_FOURIER) {
             f = chosen(own, a, pgi_minus_i(a, b));
             g = chosen(own, b, pgi_plus_i(a, b));
-        } else if (KIND == PGI_DCT2) {
+        } else if (KIND == PGI_DCT2 || ONE) {
             f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
             g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
         } else {
@@ -10678,22 +10332,270 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
     __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
     {
-        PGI_UNROLLED
-        for (int m = 0; m < R; m++) after(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+        if constexpr (ONE) {
+            sum_up(f, g);
+        } else {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) after(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+        }
     }
     __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
     {
-        PGI_UNROLLED
-        for (int m = 0; m < R; m++) before(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+        if constexpr (ONE) {
+            sum_down(f, g);
+        } else {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) before(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+        }
     }
+    // Type 1 is a sum over n intervals: sums and differences of mirror images have its odd frequencies, a transform of
+    // type 3 of half the intervals, and its even ones, again of type 1 and half the intervals. That is done until R
+    // parts are left: transforms of type 3 that have R/2, R/4 ... 1 of them, and in part 0 a rest of type 1. low, high:
+    // values at place(0) and place(1), and at every span after them; last: what is at the end of the last interval, in
+    // thread 0. Type 3 takes transforms back, and so do all: real and imaginary parts are swapped for the stages.
+    template <int H> __device__ pgi_complex<T> type3_step(int m) const
+    {
+        return steps()[((m < (H + 1) / 2 || lane ? lane : c.span / 2) + m * c.span) * (R / 2 / H)];
+    }
+    template <int H> __device__ void first_of_part(int second, number (&a)[H]) const
+    {
+        number *const p = at_place(second) + H * c.pitch;
+        pgi_swap_all(a);
+        if constexpr (H > 1) {
+            pgi_turn<0>(a);
+            pgi_twiddle<0>(a, roots(), place(second) * (R / H));
+        }
+        PGI_UNROLLED
+        for (int k = 0; k < H; k++) p[k * c.pitch] = a[k];
+    }
+    template <int H> __device__ void last_of_part(int second, number (&a)[H]) const
+    {
+        const number *const p = at_place(second) + H * c.pitch;
+        PGI_UNROLLED
+        for (int k = 0; k < H; k++) a[k] = p[k * c.pitch];
+        if constexpr (H > 1) {
+            pgi_twiddle<1>(a, roots(), place(second) * (R / H));
+            pgi_turn<1>(a);
+        }
+        pgi_swap_all(a);
+    }
+    template <int H> __device__ void fold(const number (&low)[2 * H], const number (&high)[2 * H], number last) const
+    {
+        const T sign = sine() ? (T)-1 : (T)1;
+        const int own = lane == 0;
+        number even_low[H], even_high[H], a[H], b[H], f[H], g[H];
+        PGI_UNROLLED
+        for (int m = 0; m < H; m++) {
+            const number image = m ? low[(2 * H - m) % (2 * H)] : last;
+            const number p = pgi_scaled(chosen(own, image, high[2 * H - 1 - m]), sign);
+            const number q = pgi_scaled(chosen(own, high[2 * H - 1 - m], low[2 * H - 1 - m]), sign);
+            even_low[m] = pgi_sum(low[m], p), a[m] = pgi_difference(low[m], p);
+            even_high[m] = pgi_sum(high[m], q), b[m] = pgi_difference(high[m], q);
+        }
+        if (own) a[0] = pgi_scaled(chosen(sine(), low[H], a[0]), (T)2);
+        to_slots<H>(own, a, b, f, g);
+        PGI_UNROLLED
+        for (int m = 0; m < H; m++) {
+            if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
+            before(f[m], g[m], type3_step<H>(m), m == 0 && own, 0);
+        }
+        from_slots<H>(own, f, g, a, b);
+        first_of_part<H>(0, a);
+        first_of_part<H>(1, b);
+        const number next = chosen(sine(), number(), low[H]);
+        if constexpr (H > 1)
+            fold<H / 2>(even_low, even_high, next);
+        else
+            fold_rest(even_low[0], even_high[0], next);
+    }
+    template <int H> __device__ void unfold(number (&low)[2 * H], number (&high)[2 * H], number &last) const
+    {
+        const T sign = sine() ? (T)-1 : (T)1;
+        const int own = lane == 0;
+        number even_low[H], even_high[H], next, a[H], b[H], f[H], g[H], p[H], q[H];
+        if constexpr (H > 1)
+            unfold<H / 2>(even_low, even_high, next);
+        else
+            unfold_rest(even_low[0], even_high[0], next);
+        last_of_part<H>(0, a);
+        last_of_part<H>(1, b);
+        to_slots<H>(own, a, b, f, g);
+        PGI_UNROLLED
+        for (int m = 0; m < H; m++) {
+            after(f[m], g[m], type3_step<H>(m), m == 0 && own, 0);
+            if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
+        }
+        from_slots<H>(own, f, g, a, b);
+        PGI_UNROLLED
+        for (int m = 0; m < H; m++) {
+            p[m] = pgi_scaled(pgi_difference(even_low[m], a[m]), sign), low[m] = pgi_sum(even_low[m], a[m]);
+            q[m] = pgi_scaled(pgi_difference(even_high[m], b[m]), sign), high[m] = pgi_sum(even_high[m], b[m]);
+        }
+        PGI_UNROLLED
+        for (int m = 0; m < H; m++) {
+            const number image = m + 1 < H ? p[(m + 1) % H] : chosen(sine(), a[0], next);
+            low[2 * H - 1 - m] = chosen(own, image, q[m]);
+            high[2 * H - 1 - m] = chosen(own, q[m], p[m]);
+        }
+        last = p[0];
+    }
+
+    // The rest of type 1, of a span of intervals, as one transform: its even frequencies come from the odd part of what
+    // it takes, and the differences of its odd ones from the even part (W. H. Press et al., Numerical Recipes, 1992).
+    // The rest is short enough that adding up differences costs no accuracy. The lowest odd frequency of a cosine is a
+    // sum over all values. w: how sums and differences of mirror images are weighed.
+    __device__ void weigh_rest(int second, T *sum, T *difference) const
+    {
+        const T half = (T)0.5, s = second && lane == 0 ? (T)1 : -roots()[lane * (R / 2)].y;
+        *sum = sine() ? s : !second && lane == 0 ? (T)1 : half;
+        *difference = sine() ? half : -s;
+    }
+    __device__ number mixed_rest(int second, number own, number image) const
+    {
+        T x, y;
+        weigh_rest(second, &x, &y);
+        return pgi_sum(pgi_scaled(pgi_sum(own, image), x), pgi_scaled(pgi_difference(own, image), y));
+    }
+    __device__ void fold_rest(number low, number high, number last) const
+    {
+        const number image = chosen(lane == 0, last, high);
+        *at_place(0) = pgi_swapped(mixed_rest(0, low, image));
+        *at_place(1) = pgi_swapped(mixed_rest(1, high, chosen(lane == 0, high, low)));
+        if (!sine())
+            (&end())[(2 + lane) * c.element] = pgi_scaled(pgi_difference(low, image), roots()[lane * (R / 2)].x);
+    }
+    __device__ void unfold_rest(number &low, number &high, number &last) const
+    {
+        const number a = pgi_swapped(*at_place(0)), b = pgi_swapped(*at_place(1));
+        low = mixed_rest(0, a, chosen(lane == 0, number(), b));
+        high = mixed_rest(1, b, chosen(lane == 0, b, a));
+        last = number();
+        if (sine()) return;
+        const number all = pgi_scaled((&end())[c.element], roots()[lane * (R / 2)].x);
+        last = pgi_difference(low, all);
+        low = pgi_sum(low, all);
+        if (lane) high = pgi_difference(high, all);
+    }
+    // At the last stage a thread has two butterflies of one part. Along x neighbours have those of different parts, so
+    // that they meet no conflicts of banks; else they have the same part, so that those who sum up the rest are
+    // neighbours. own: which of its threads it is. Those with the rest are of one warp, or the block waits.
+    __device__ int has_rest() const { return c.axis == 0 ? lane % R == 0 : lane < c.lanes / R; }
+    __device__ int own_of_rest() const { return c.axis == 0 ? lane / R : lane; }
+    __device__ void meet() const
+    {
+        if (c.rest_in_warp)
+            __syncwarp();
+        else
+            __syncthreads();
+    }
+    // Between frequencies of the rest, f and g at lane and half a step after it, and at every step, and its
+    // coefficients, of R even frequencies in a row and the odd ones after them. z: the rest in memory.
+    __device__ number *rest_at(int k) const { return memory + k * c.element; }
+    __device__ void put_rest(const number (&f)[R], const number (&g)[R]) const
+    {
+        const int half = c.lanes / R, own = own_of_rest();
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) *rest_at(own + 2 * m * half) = f[m], *rest_at(own + (2 * m + 1) * half) = g[m];
+    }
+    __device__ void get_rest(number (&f)[R], number (&g)[R]) const
+    {
+        const int half = c.lanes / R, own = own_of_rest();
+        PGI_UNROLLED
+        for (int m = 0; m < R; m++) f[m] = *rest_at(own + 2 * m * half), g[m] = *rest_at(own + (2 * m + 1) * half);
+    }
+    __device__ void sum_up(number (&f)[R], number (&g)[R]) const
+    {
+        const int threads = c.lanes / R, rest = has_rest(), own = own_of_rest();
+        meet();    // all butterflies have been read
+        if (rest) put_rest(f, g);
+        meet();
+        if (rest) {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) {
+                const int k = R * own + m;
+                const number a = *rest_at(k), b = *rest_at(k ? c.span - k : 0), d = pgi_difference(a, b);
+                const number even = k ? pgi_sum(a, b) : chosen(sine(), a, pgi_sum(a, b)),
+                             odd = pgi_complex_of(d.y, -d.x);
+                f[m] = chosen(sine(), odd, even);
+                g[m] = chosen(sine(), even, odd);
+                if (m > 0) g[m] = pgi_sum(g[m], g[(m + R - 1) % R]);
+            }
+            if (has_end()) end() = pgi_scaled(*rest_at(c.span / 2), (T)2);
+        }
+        meet();
+        if (rest) {
+            number first = number();
+            for (int m = 0; m < R && !sine(); m++) first = pgi_sum(first, (&end())[(2 + R * own + m) * c.element]);
+            *rest_at(own) = g[R - 1];
+            *rest_at(own + threads) = pgi_scaled(first, (T)2);
+        }
+        meet();
+        if (rest) {
+            number sum = number();
+            for (int h = 0; h < threads; h++) {
+                sum = pgi_sum(sum, *rest_at(h + threads));
+                if (h < own) sum = pgi_sum(sum, *rest_at(h));
+            }
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) g[m] = pgi_sum(g[m], sum);
+        }
+        meet();
+    }
+    // The same back: the transpose, step by step.
+    __device__ void sum_down(number (&f)[R], number (&g)[R]) const
+    {
+        const int threads = c.lanes / R, rest = has_rest(), own = own_of_rest();
+        const T half = (T)0.5;
+        if (rest) {
+            PGI_UNROLLED
+            for (int m = R - 2; m >= 0; m--) g[m] = pgi_sum(g[m], g[m + 1]);
+            *rest_at(own) = g[0];
+        }
+        meet();
+        if (rest) {
+            number sum = number();
+            for (int h = own + 1; h < threads; h++) sum = pgi_sum(sum, *rest_at(h));
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) g[m] = pgi_sum(g[m], sum);
+            if (has_end()) (&end())[c.element] = g[0];
+        }
+        meet();
+        if (rest) {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) {
+                const int k = R * own + m;
+                const number even = pgi_scaled(chosen(sine(), g[m], f[m]), half);
+                const number odd = pgi_scaled(chosen(sine(), f[m], g[m]), k ? half : (T)0);
+                *rest_at(k) = pgi_plus_i(even, odd);
+                if (k) *rest_at(c.span - k) = pgi_minus_i(even, odd);
+            }
+            if (lane == 0) *rest_at(c.span / 2) = has_end() ? pgi_scaled(end(), half) : number();
+        }
+        meet();
+        if (rest) get_rest(f, g);
+        meet();    // before butterflies are written
+    }
+    __device__ void fold_all(number (&a)[R], number (&b)[R]) const
+    {
+        const T half = (T)0.5;
+        if (has_end()) a[0] = pgi_scaled(a[0], half);    // the ends have half a weight
+        fold<R / 2>(a, b, has_end() ? pgi_scaled(end(), half) : number());
+    }
+    __device__ void unfold_all(number (&a)[R], number (&b)[R]) const
+    {
+        number last;
+        unfold<R / 2>(a, b, last);
+        if (has_end()) end() = last;
+    }
+
     // The tables of a division, copied to shared memory: there they do not wait behind the grid's values.
     __device__ int step_bytes() const
     {
-        return KIND == PGI_FOURIER ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
+        return KIND == PGI_FOURIER || ONE ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
     }
     __device__ void copy_tables(const double *lambda, char *to) const
     {
-        const int first = step_bytes(), bytes = first + c.n * (int)sizeof(double);
+        const int first = step_bytes(), bytes = first + c.values * (int)sizeof(double);
         for (int q = 16 * (int)threadIdx.x; q < bytes; q += 16 * (int)blockDim.x)
             pgi_copy_async<16, 1>(to + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
         pgi_copy_commit();
@@ -10706,10 +10608,11 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         const int reversed = KIND == PGI_DCT2 && sine();
         const double *const first = (const double *)(tables + step_bytes()) + (reversed ? c.n - 1 : 0);
         int lost = 0;
+        if constexpr (ONE) sum_up(f, g);
         PGI_UNROLLED
         for (int m = 0; m < R; m++) {
             const pgi_complex<T> w = step((const pgi_complex<T> *)tables, m);
-            after(f[m], g[m], w, m == 0 && lane == 0, sine());
+            if (!ONE) after(f[m], g[m], w, m == 0 && lane == 0, sine());
             const int low = frequency(0, m), high = frequency(1, m);
             const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
             PGI_UNROLLED
@@ -10717,8 +10620,11 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
                 part(f[m], q) = pgi_divide(by, part(f[m], q), others[q] + x, &lost);
                 part(g[m], q) = pgi_divide(by, part(g[m], q), others[q] + y, &lost);
             }
-            before(f[m], g[m], w, m == 0 && lane == 0, sine());
+            if (!ONE) before(f[m], g[m], w, m == 0 && lane == 0, sine());
         }
+        for (int q = 0; q < PER && has_end(); q++)
+            part(end(), q) = pgi_divide(by, part(end(), q), others[q] + first[c.n], &lost);
+        if constexpr (ONE) sum_down(f, g);
         if (lost && by.alpha < 0) state->resonant = 1;
     }
 };
@@ -10728,10 +10634,9 @@ static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axi
 
 // Value i of the columns from `column` on, with what the boundary data add to it.
 template <class T>
-static __device__ PGI_RARE typename pgi_chip_type<T>::number pgi_fft_completed(const pgi_box<T> &b, const pgi_rhs &from,
-                                                                               int axis, int64_t column,
-                                                                               int64_t columns, int i,
-                                                                               typename pgi_chip_type<T>::number x)
+static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(const pgi_box<T> &b, const pgi_rhs &from,
+                                                                              int axis, int64_t column, int64_t columns,
+                                                                              int i, typename pgi_fft_type<T>::number x)
 {
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned mask = pgi_face_mask(from, b.state);
@@ -10751,8 +10656,8 @@ static __device__ PGI_RARE typename pgi_chip_type<T>::number pgi_fft_completed(c
 template <int MODES, class T, int KIND, int R>
 static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, const pgi_box<T> &b,
                                            const pgi_rhs &from, int64_t column,
-                                           typename pgi_chip_type<T>::number (&x)[R],
-                                           typename pgi_chip_type<T>::number (&y)[R])
+                                           typename pgi_fft_type<T>::number (&x)[R],
+                                           typename pgi_fft_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
@@ -10761,28 +10666,36 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
     const int pitch = (int)(pgi_pitch(from.f, t.c.axis) * (int64_t)sizeof(T));
     const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
     const int faces = pgi_face_mask(from, b.state) != 0;
-    const auto fetch = [&](int i) {
+    const auto fetch_plain = [&](int i) {
         typename thread::number v;
         PGI_UNROLLED
         for (int q = 0; q < PER; q++)
             thread::part(v, q) = pgi_fetch_once((const T *)((const char *)(f + at[q]) + (int64_t)i * pitch));
+        return v;
+    };
+    const auto fetch = [&](int i) {
+        const typename thread::number v = fetch_plain(i);
         return faces ? pgi_fft_completed<T>(b, from, t.c.axis, column, t.c.columns, i, v) : v;
     };
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
         t.template load_slowly<MODES>(fetch, x, y);
-    else
+    else {
         t.template load<MODES>(f, at, pitch, x, y);
+        if (t.has_end()) t.end() = fetch_plain(t.c.n);
+    }
+    if (t.is_empty()) x[0] = typename thread::number();
     if (mean == 0) return;
     PGI_UNROLLED
     for (int r = 0; r < R; r++) {
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) thread::part(x[r], q) -= mean, thread::part(y[r], q) -= mean;
     }
+    for (int q = 0; q < PER && t.has_end(); q++) thread::part(t.end(), q) -= mean;
 }
 template <int MODES, class T, int KIND, int R>
 static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to, int64_t column,
-                                            typename pgi_chip_type<T>::number (&x)[R],
-                                            typename pgi_chip_type<T>::number (&y)[R])
+                                            typename pgi_fft_type<T>::number (&x)[R],
+                                            typename pgi_fft_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
@@ -10798,10 +10711,12 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
     };
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
         t.template store_slowly<MODES>(give, x, y);
-    else
+    else {
         t.template store<MODES>(u, at, pitch, left, x, y);
+        if (t.has_end()) give(t.c.n, t.end());
+    }
     if (t.c.axis != 0 || t.lane != 0) return;
-    for (int i = t.c.n; i < t.c.row[1]; i++) {    // what fills up the rows of the grid between
+    for (int i = t.c.values; i < t.c.row[1]; i++) {    // what fills up the rows of the grid between
         PGI_UNROLLED
         for (int q = 0; q < PER; q++)
             if (q < left) u[at[q] + i] = 0;
@@ -10861,45 +10776,6 @@ static int pgi_factor(int length, int six, unsigned char radix[PGI_STAGES])
     return length == 1 ? stages : -1;
 }
 
-// How a block transforms along an axis. c->lanes: 0: the length is not for it.
-static void pgi_cut_chip(const pg_solver *s, int axis, pgi_chip *c)
-{
-    const pgi_series &series = s->direct.series[axis][0];
-    const int per = 16 / (int)(s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
-    memset(c, 0, sizeof *c);
-    c->axis = axis;
-    c->columns = pgi_columns(s, axis);
-    c->stages = pgi_factor(series.length, 0, c->radix);
-    c->lanes = 1;
-    for (int q = 0, side = 1; q < c->stages; q++) {
-        const int p = c->radix[q], count = p > 5 ? 1 : PGI_CHIP_VALUES / p;
-        const int lanes = (series.length / p + count - 1) / count;
-        c->step[q] = series.length / p;
-        c->inverse[q] = side == 1 ? 0 : (unsigned)(0xffffffffu / (unsigned)side + 1);
-        side *= p;
-        if (lanes > c->lanes) c->lanes = lanes;
-    }
-    while (c->lanes * series.count < pgi_steps(series, 0)) c->lanes++;    // one step each
-    // Neighbours fill a sector of memory or two, there is room for two blocks, and a small problem keeps all
-    // multiprocessors busy.
-    const auto fits = [&](int threads, int64_t bytes) {
-        return ((int64_t)c->lanes * series.count << c->log_wide) <= threads &&
-               ((int64_t)16 * (series.count * series.length + 8) << c->log_wide) <= bytes;
-    };
-    c->log_wide = 2;
-    while (c->log_wide > 0 && !(fits(PGI_CHIP_THREADS, PGI_CHIP_BYTES) &&
-                                c->columns >= (int64_t)2 * per * s->multiprocessors << c->log_wide))
-        c->log_wide--;
-    const int few = pgi_steps(series, 0) < 2 || pgi_steps(series, 1) < 2;    // a thread's second step is never step 0
-    if (c->stages < 0 || few || !fits(PGI_CHIP_MOST, s->shared_limit - (int)sizeof(pgi_chip_columns))) c->lanes = 0;
-    // Side by side, or, along x, each by itself with a gap against conflicts of banks.
-    const int wide = 1 << c->log_wide, numbers = series.count * series.length, gap = 8 / wide;
-    c->element = axis == 0 ? 1 : wide;
-    c->transform = series.length * c->element;
-    c->lane = axis == 0 ? (numbers - gap + 7) / 8 * 8 + gap : 1;
-    c->bytes = (size_t)16 * (size_t)wide * (size_t)(axis == 0 ? c->lane : numbers);
-}
-
 // 2^32 / divisor, rounded up: exact quotients of numbers below 2^16; 0: of 1.
 static unsigned pgi_inverse_up(int divisor) { return divisor == 1 ? 0 : 0xffffffffu / (unsigned)divisor + 1; }
 
@@ -10928,42 +10804,63 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     static const int radix[] = {8, 5, 4};
     const pgi_series &series = s->direct.series[axis][0];
     const int per = 16 / (int)(s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
+    const int type1 = series.kind == PGI_DCT1, n = series.n + (type1 ? 2 * series.sine - 1 : 0);
+    const int length = type1 ? n : series.length, even = type1 || series.count == 1;
     memset(c, 0, sizeof *c);
-    if (series.kind == PGI_IDENTITY || series.kind == PGI_DCT1 || series.n % 2) return 0;
+    if (series.kind == PGI_IDENTITY || n % 2) return 0;
+    for (int q = 0; q < 2; q++)    // a kernel's steps from row to row are bytes in 32 bits
+        if (s->work.stride_u[q] > 1 << 27 || s->work.stride_f[q] > 1 << 27) return 0;
     for (int q = 0; q < 3 && !c->radix; q++)
-        if (series.length % (radix[q] * radix[q]) == 0 && (series.count == 2 || series.length / radix[q] % 2 == 0))
+        if (length % (radix[q] * radix[q] * (type1 ? 2 : 1)) == 0 && (!even || length / radix[q] % 2 == 0) &&
+            !(type1 && radix[q] == 5))
             c->radix = radix[q];
-    if (!c->radix || !pgi_cut_stages(c, series.length)) return 0;
+    if (!c->radix || !pgi_cut_stages(c, length)) return 0;
     c->axis = axis;
-    c->n = series.n;
+    c->n = n;
+    c->values = series.n;
     c->size[0] = c->row[0] = axis == 0 ? s->work.n[1] : s->work.n[0];
     c->size[1] = axis == 2 ? s->work.n[1] : s->work.n[2];
     c->row[1] = series.n;
     c->sine = series.sine;
-    c->lanes = series.n / (2 * c->radix);
+    c->lanes = n / (2 * c->radix);
     c->per_lane = pgi_inverse_up(c->lanes);
     c->columns = pgi_columns(s, axis);
     // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
     // room for two blocks, and a small problem keeps all multiprocessors busy.
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
     c->log_wide = PGI_FFT_LOG_WIDE;
-    while (c->log_wide > 0 && (c->lanes << c->log_wide > most || (int64_t)16 * series.n << c->log_wide > 72 * 1024 ||
+    while (c->log_wide > 0 && (c->lanes << c->log_wide > most || (int64_t)16 * n << c->log_wide > 72 * 1024 ||
                                c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide))
         c->log_wide--;
     // Side by side, or, along x, each by itself, where odd steps meet no conflicts of banks.
-    const int wide = 1 << c->log_wide, parts = series.count * c->radix, odd = c->span + 1 - c->span % 2;
+    const int wide = 1 << c->log_wide, parts = n / c->span, odd = c->span | 1;
+    const int more = type1 && !series.sine ? c->lanes + 2 : 0;
     c->element = axis == 0 ? 1 : wide;
-    c->pitch = axis == 0 ? odd : c->span * wide;
-    c->lane = axis == 0 ? (parts * odd) | 1 : 1;
-    c->tables = (size_t)series.n * 3 * sizeof(double) + 16;
-    c->bytes = (size_t)16 * (size_t)(axis == 0 ? c->lane * wide : parts * c->pitch);
+    c->pitch = c->element * (axis == 0 ? odd : c->span);
+    c->end = parts * c->pitch;
+    c->lane = axis == 0 ? (c->end + more) | 1 : 1;
+    c->tables = (size_t)n * 3 * sizeof(double) + 16;
+    c->bytes = (size_t)16 * (size_t)(axis == 0 ? c->lane * wide : c->end + more * wide);
+    const int rest = c->lanes / c->radix;
+    c->rest_in_warp = (axis == 0 ? c->lanes : rest << c->log_wide) <= 32 && (axis != 0 || 32 % c->lanes == 0);
     return c->lanes << c->log_wide <= PGI_FFT_THREADS && c->bytes <= (size_t)s->shared_limit &&
            c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
 }
 
-// Where the last stage finds butterfly u in shared memory: what the stages before it have put at u's digits.
-static int pgi_fft_position(const pgi_fft *c, int u)
+// The order of the threads of type 1 at the last stage, part after part.
+static int pgi_fft_lane(const pgi_fft *c, int lane)
 {
+    return c->axis == 0 ? lane % c->radix * (c->lanes / c->radix) + lane / c->radix : lane;
+}
+
+// Where the last stage finds butterfly u in shared memory: what the stages before it have put at u's digits. Type 1:
+// the first or second one of a thread, as all parts are transforms of their own.
+static int pgi_fft_position(const pgi_fft *c, int type1, int u)
+{
+    if (type1) {
+        const int each = c->lanes / c->radix, lane = pgi_fft_lane(c, u % c->lanes);
+        u = lane / each + c->radix * (lane % each + (u < c->lanes ? 0 : each));
+    }
     int at = u % c->radix * c->pitch, rest = u / c->radix;
     for (int q = 0; q < c->stages; q++) {
         at += rest % c->stage[q].radix * c->stage[q].stride * c->element;
@@ -10972,23 +10869,26 @@ static int pgi_fft_position(const pgi_fft *c, int u)
     return at;
 }
 
-static int pgi_is_on_chip(const pg_solver *s, int axis)
+// Type 1: which mode the threads have in a row of coefficients, whose order is theirs.
+static int pgi_fft_mode(const pgi_fft *c, int row)
 {
-    pgi_chip c;
-    pgi_fft f;
-    // A kernel's steps from row to row are bytes in 32 bits.
-    for (int q = 0; q < 2; q++)
-        if (s->work.stride_u[q] > 1 << 27 || s->work.stride_f[q] > 1 << 27) return 0;
-    if (pgi_cut_fft(s, axis, &f)) return 1;
-    if (s->direct.series[axis][0].kind != PGI_DCT1) return 0;
-    pgi_cut_chip(s, axis, &c);
-    return c.lanes > 0;
+    const int n = c->n, r = c->radix, at = row + c->sine, slot = at / c->lanes, lane = pgi_fft_lane(c, at % c->lanes);
+    const int each = c->lanes / r, part = lane / each, second = slot / r;
+    if (at == n) return n;
+    if (part == 0) return r * (2 * (r * lane + slot % r) + second) - c->sine;
+    int parts = 1;
+    while (2 * parts <= part) parts *= 2;
+    const int frequency = part - parts + parts * (lane % each + second * each + slot % r * 2 * each);
+    const int m = parts * c->span;    // of a transform of type 3, in Makhoul's order
+    const int k = 2 * frequency < m ? 2 * frequency : 2 * (m - frequency) - 1;
+    return (2 * k + 1) * r / (2 * parts) - c->sine;
 }
 
 // Whether one kernel can transform there and back: coefficients have to be what is in registers.
 static int pgi_can_fuse(const pg_solver *s, int axis)
 {
-    return pgi_is_on_chip(s, axis) && s->direct.series[axis][0].kind != PGI_DCT3;
+    pgi_fft c;
+    return s->direct.series[axis][0].kind != PGI_DCT3 && pgi_cut_fft(s, axis, &c);
 }
 
 // ---- small 2D problems: one kernel ----
@@ -11302,8 +11202,9 @@ static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
     flat->fold[0] = pgi_fold_of(line[0], element);
     flat->fold[1] = pgi_fold_of(line[2], element);
     int most = PGI_FLAT;
+    pgi_fft unused;
     for (int a = 0; a < 3; a += 2)
-        if (pgi_is_transformed(s, a) && !pgi_is_on_chip(s, a) && flat->fold[0].folded && flat->fold[1].folded)
+        if (pgi_is_transformed(s, a) && !pgi_cut_fft(s, a, &unused) && flat->fold[0].folded && flat->fold[1].folded)
             most = 2 * PGI_FLAT;
     if (s->work.n[0] > most || s->work.n[2] > most) return 0;
     const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
@@ -11365,16 +11266,19 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
 
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
-    return kind == PGI_DCT4                               ? pgi_fft_kernel<T, PGI_DCT4, R>
-           : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_kernel<T, PGI_FOURIER, R>
-                                                          : pgi_fft_kernel<T, PGI_DCT2, R>;
+    return kind == PGI_DCT1 ? pgi_fft_kernel < T, PGI_DCT1,
+           R == 5 ? 4 : R >    // never 5
+       : kind == PGI_DCT4                             ? pgi_fft_kernel<T, PGI_DCT4, R>
+       : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_kernel<T, PGI_FOURIER, R>
+                                                      : pgi_fft_kernel<T, PGI_DCT2, R>;
 }
 template <class T>
 static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
     const pgi_series &series = d.series[axis][backward % PGI_THERE_AND_BACK];
-    const int to_values = series.kind == PGI_DCT3 || series.kind == PGI_HERMITIAN;
+    const int to_values =
+        series.kind == PGI_DCT3 || series.kind == PGI_HERMITIAN || (series.kind == PGI_DCT1 && backward == 1);
     pgi_fft c = d.fft[axis];
     // The grid between has whole numbers in a row.
     const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
@@ -11399,22 +11303,8 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
 template <class T>
 static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
 {
-    const pgi_series &series = s->direct.series[axis][backward % PGI_THERE_AND_BACK];
     if (s->direct.fft[axis].radix) {
         pgi_launch_fft<T>(s, l, axis, backward, from, to);
-        return;
-    }
-    if (s->direct.on_chip[axis]) {
-        pgi_chip c;
-        pgi_cut_chip(s, axis, &c);
-        c.series = series;
-        c.roots = s->direct.roots[axis];
-        const int threads = ((c.lanes * series.count << c.log_wide) + 31) / 32 * 32;
-        const int64_t columns = (int64_t)(16 / sizeof(T)) << c.log_wide;
-        const auto kernel = backward == PGI_THERE_AND_BACK ? pgi_chip_kernel<T, 1> : pgi_chip_kernel<T, 0>;
-        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)c.bytes));
-        PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)threads), c.bytes, kernel,
-                          pgi_box_of(l, T()), from, to, c, s->direct.lines, s->state);
         return;
     }
     PGI_CUFFT(s, cufftSetStream(s->fft[axis], s->stream));
@@ -11538,15 +11428,15 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
     double room = budget;
     for (int a = 0; a < 3; a++) {
-        d->on_chip[a] = pgi_is_transformed(s, a) && pgi_is_on_chip(s, a);
-        if (!d->on_chip[a] || !pgi_cut_fft(s, a, &d->fft[a])) d->fft[a].radix = 0;
+        if (!pgi_cut_fft(s, a, &d->fft[a])) d->fft[a].radix = 0;
+        if (d->fft[a].radix && d->series[a][0].kind == PGI_DCT1) d->lines.scale /= 2;    // see fold
         if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
     }
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
         int reducible = 0;
         d->buffer_bytes = d->work_bytes = 0;
         for (int a = 0; a < 3; a++) {
-            if (pgi_is_transformed(s, a) ? d->on_chip[a] : !pgi_is_staged(s, a)) continue;
+            if (pgi_is_transformed(s, a) ? d->fft[a].radix : !pgi_is_staged(s, a)) continue;
             const size_t bytes = pgi_pair_bytes(s, a);
             const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
             const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
