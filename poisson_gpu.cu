@@ -8855,6 +8855,16 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     }
 }
 
+// Entries of the tables of type 1, see pgi_layout_type1.
+static constexpr PGI_HD int pgi_fold_step(int parts, int m) { return parts - 1 + m; }
+static constexpr PGI_HD int pgi_fold_twiddle(int radix, int parts, int second, int k)
+{
+    int entry = radix - 1;
+    for (int p = 2; p < parts; p *= 2) entry += 2 * (p - 1);
+    return entry + second * (parts - 1) + k - 1;
+}
+static constexpr PGI_HD int pgi_fold_entries(int radix) { return pgi_fold_twiddle(radix, radix, 0, 1) + 1; }
+
 // Where the butterflies of the last stage are.
 static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
 {
@@ -8869,17 +8879,34 @@ static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
 #endif
 }
 
-// Roots of unity, and the steps before transforms of type 3, which for sines are turned by a quarter.
+// Roots of unity, and what the folds of type 1 multiply with, in the order of use: entry e of thread `lane` is at
+// e * lanes + lane. That are the steps of type 3, turned by a quarter for sines; the twiddles of the first stage of its
+// parts; and a sine and a cosine for the rest.
 template <class T> static void pgi_layout_type1(pgi_fft *c, pgi_arena *arena)
 {
+    const int n = c->n, r = c->radix;
     pgi_complex<T> *w = NULL, *h = NULL;
-    c->roots = pgi_take_table(arena, (size_t)c->n * sizeof *w, (void **)&w);
-    c->steps = pgi_take_table(arena, ((size_t)c->n / 2 + 1) * sizeof *h, (void **)&h);
-    for (int k = 0; k < c->n && w; k++) {
-        const pgi_complex<double> root = pgi_root(k, c->n), half = pgi_root(k, 2 * (int64_t)c->n);
+    c->roots = pgi_take_table(arena, (size_t)n * sizeof *w, (void **)&w);
+    c->steps = pgi_take_table(arena, (size_t)(pgi_fold_entries(r) * c->lanes) * sizeof *h, (void **)&h);
+    for (int k = 0; k < n && w; k++) {
+        const pgi_complex<double> root = pgi_root(k, n);
         w[k] = pgi_complex_of((T)root.x, (T)root.y);
-        if (k <= c->n / 2)
-            h[k] = c->sine ? pgi_complex_of((T)-half.y, (T)half.x) : pgi_complex_of((T)half.x, (T)half.y);
+    }
+    for (int lane = 0; lane < c->lanes && h; lane++) {
+        const auto put = [&](int entry, pgi_complex<double> x) {
+            h[entry * c->lanes + lane] = pgi_complex_of((T)x.x, (T)x.y);
+        };
+        for (int parts = 1; parts < r; parts *= 2) {
+            for (int m = 0; m < parts; m++) {
+                const int j = (m < (parts + 1) / 2 || lane ? lane : c->span / 2) + m * c->span;
+                const pgi_complex<double> root = pgi_root(j, 4 * (int64_t)parts * c->span);
+                put(pgi_fold_step(parts, m), c->sine ? pgi_complex_of(-root.y, root.x) : root);
+            }
+            for (int q = 0; q < 2; q++)
+                for (int k = 1, at = q == 0 ? lane : lane ? c->span - lane : c->span / 2; k < parts; k++)
+                    put(pgi_fold_twiddle(r, parts, q, k), pgi_root(at * k, parts * c->span));
+        }
+        put(pgi_fold_entries(r) - 1, pgi_root(lane, 2 * (int64_t)c->span));
     }
     pgi_layout_places(c, 1, arena);
 }
@@ -10353,9 +10380,14 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // parts are left: transforms of type 3 that have R/2, R/4 ... 1 of them, and in part 0 a rest of type 1. low, high:
     // values at place(0) and place(1), and at every span after them; last: what is at the end of the last interval, in
     // thread 0. Type 3 takes transforms back, and so do all: real and imaginary parts are swapped for the stages.
-    template <int H> __device__ pgi_complex<T> type3_step(int m) const
+    __device__ pgi_complex<T> entry(int e) const { return (steps() + lane)[e * c.lanes]; }
+    template <int BACK, int H> __device__ void twiddle_part(int second, number (&a)[H]) const
     {
-        return steps()[((m < (H + 1) / 2 || lane ? lane : c.span / 2) + m * c.span) * (R / 2 / H)];
+        PGI_UNROLLED
+        for (int k = 1; k < H; k++) {
+            const pgi_complex<T> w = entry(pgi_fold_twiddle(R, H, second, k));
+            a[k] = pgi_times(a[k], BACK ? pgi_conjugate(w) : w);
+        }
     }
     template <int H> __device__ void first_of_part(int second, number (&a)[H]) const
     {
@@ -10363,7 +10395,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         pgi_swap_all(a);
         if constexpr (H > 1) {
             pgi_turn<0>(a);
-            pgi_twiddle<0>(a, roots(), place(second) * (R / H));
+            twiddle_part<0>(second, a);
         }
         PGI_UNROLLED
         for (int k = 0; k < H; k++) p[k * c.pitch] = a[k];
@@ -10374,7 +10406,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         PGI_UNROLLED
         for (int k = 0; k < H; k++) a[k] = p[k * c.pitch];
         if constexpr (H > 1) {
-            pgi_twiddle<1>(a, roots(), place(second) * (R / H));
+            twiddle_part<1>(second, a);
             pgi_turn<1>(a);
         }
         pgi_swap_all(a);
@@ -10397,7 +10429,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
             if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
-            before(f[m], g[m], type3_step<H>(m), m == 0 && own, 0);
+            before(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own, 0);
         }
         from_slots<H>(own, f, g, a, b);
         first_of_part<H>(0, a);
@@ -10422,7 +10454,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         to_slots<H>(own, a, b, f, g);
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
-            after(f[m], g[m], type3_step<H>(m), m == 0 && own, 0);
+            after(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own, 0);
             if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
         }
         from_slots<H>(own, f, g, a, b);
@@ -10446,7 +10478,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // sum over all values. w: how sums and differences of mirror images are weighed.
     __device__ void weigh_rest(int second, T *sum, T *difference) const
     {
-        const T half = (T)0.5, s = second && lane == 0 ? (T)1 : -roots()[lane * (R / 2)].y;
+        const T half = (T)0.5, s = second && lane == 0 ? (T)1 : -entry(pgi_fold_entries(R) - 1).y;
         *sum = sine() ? s : !second && lane == 0 ? (T)1 : half;
         *difference = sine() ? half : -s;
     }
@@ -10462,7 +10494,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         *at_place(0) = pgi_swapped(mixed_rest(0, low, image));
         *at_place(1) = pgi_swapped(mixed_rest(1, high, chosen(lane == 0, high, low)));
         if (!sine())
-            (&end())[(2 + lane) * c.element] = pgi_scaled(pgi_difference(low, image), roots()[lane * (R / 2)].x);
+            (&end())[(2 + lane) * c.element] = pgi_scaled(pgi_difference(low, image), entry(pgi_fold_entries(R) - 1).x);
     }
     __device__ void unfold_rest(number &low, number &high, number &last) const
     {
@@ -10471,7 +10503,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         high = mixed_rest(1, b, chosen(lane == 0, b, a));
         last = number();
         if (sine()) return;
-        const number all = pgi_scaled((&end())[c.element], roots()[lane * (R / 2)].x);
+        const number all = pgi_scaled((&end())[c.element], entry(pgi_fold_entries(R) - 1).x);
         last = pgi_difference(low, all);
         low = pgi_sum(low, all);
         if (lane) high = pgi_difference(high, all);
