@@ -271,6 +271,7 @@ struct pgi_elimination {
     double volume;              // the sum of their weights
     const double *lambda[3];    // what the place along the other axes adds; along the axis itself zeros
     double scale;               // of the right-hand side
+    double constant;            // times the coefficient of the constant: the mean of the right-hand side; 0: unwanted
     int log_parts, log_wide;    // GPU: of a line, eliminated at the same time; lines that a block has side by side
     int kept;                   // in registers; 0: the parts are too long
     double *marks;              // pivots every PGI_LINE_BLOCK rows
@@ -8944,6 +8945,17 @@ template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *are
     pgi_layout_places(&d->fft[a], 0, arena);
 }
 
+// Which mode a row of coefficients is.
+static int pgi_mode_in_row(const pgi_direct *d, int a, int row)
+{
+#if PGI_GPU
+    if (d->series[a][0].kind == PGI_DCT1 && d->fft[a].radix) return pgi_fft_mode(&d->fft[a], row);
+#else
+    (void)d, (void)a;
+#endif
+    return row;
+}
+
 // Eigenvalues, the rows of the line, and what the transforms take.
 template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
@@ -8959,10 +8971,9 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     for (int a = 0; a < 3 && !d->flat.blocks && !d->exact; a++) {
         const int n = line[a]->n;
         void *host;
-        const pgi_fft *const fft = d->series[a][0].kind == PGI_DCT1 && d->fft[a].radix ? &d->fft[a] : NULL;
         d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)(n + n % 2) * sizeof(double), &host);
         for (int k = 0; k < n && host && a != d->lines.line; k++)
-            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], fft ? pgi_fft_mode(fft, k) : k);
+            ((double *)host)[k] = s->work.beta * pgi_mode_eigenvalue(line[a], pgi_mode_in_row(d, a, k));
         if (a == d->lines.line) {
             void *rows = NULL, *weights = NULL, *rows_at = NULL, *weights_at = NULL;
             if (!line[a]->uniform) {
@@ -10632,11 +10643,20 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             pgi_copy_async<16, 1>(to + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
         pgi_copy_commit();
     }
-    // Coefficients, divided by their eigenvalues.
-    __device__ void divide(const char *tables, double scale, pgi_state *state, const double *others, number (&f)[R],
-                           number (&g)[R]) const
+    // The mean that dividing by 0 takes from a singular problem.
+    __device__ void report_mean(const pgi_elimination &d, pgi_state *state, const double *others, double eigenvalue,
+                                number lowest) const
     {
-        const pgi_divider by = pgi_divider_of(state->alpha, scale);
+        if (lane != 0 || d.constant == 0 || state->alpha != 0) return;
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++)
+            if (others[q] + eigenvalue == 0) state->removed = d.constant * (double)part(lowest, q);
+    }
+    // Coefficients, divided by their eigenvalues.
+    __device__ void divide(const char *tables, const pgi_elimination &d, pgi_state *state, const double *others,
+                           number (&f)[R], number (&g)[R]) const
+    {
+        const pgi_divider by = pgi_divider_of(state->alpha, d.scale);
         const int reversed = KIND == PGI_DCT2 && sine();
         const double *const first = (const double *)(tables + step_bytes()) + (reversed ? c.n - 1 : 0);
         int lost = 0;
@@ -10647,6 +10667,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             if (!ONE) after(f[m], g[m], w, m == 0 && lane == 0, sine());
             const int low = frequency(0, m), high = frequency(1, m);
             const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
+            if (m == 0) report_mean(d, state, others, x, f[0]);
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 part(f[m], q) = pgi_divide(by, part(f[m], q), others[q] + x, &lost);
@@ -10788,7 +10809,7 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
             return;
         }
         t.last(x, y);
-        t.divide((const char *)memory + c.bytes, d.scale, state, others + thread::PER * t.column, x, y);
+        t.divide((const char *)memory + c.bytes, d, state, others + thread::PER * t.column, x, y);
     }
     thread(c, memory).last_back(x, y);
     thread(c, memory).template middle<1>();
@@ -11324,9 +11345,11 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
                                        : pgi_fft_kernel_of<T, 4>(series.kind);
     const int64_t columns = (int64_t)per << c.log_wide;
     const size_t bytes = c.bytes + (backward == PGI_THERE_AND_BACK ? c.tables : 0);
+    pgi_elimination lines = d.lines;
+    if (s->checked) lines.constant = 0;    // the mean has been subtracted
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), bytes, kernel,
-                      pgi_box_of(l, T()), from, to, c, d.lines, s->state,
+                      pgi_box_of(l, T()), from, to, c, lines, s->state,
                       backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
                       : to_values                    ? (int)PGI_TO_VALUES
                                                      : (int)PGI_TO_MODES);
@@ -11464,6 +11487,9 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (d->fft[a].radix && d->series[a][0].kind == PGI_DCT1) d->lines.scale /= 2;    // see fold
         if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
     }
+    d->lines.constant = s->mixed || s->desc.batch > 1 ? 0 : d->lines.scale;
+    for (int a = 0; a < 3; a++)
+        if (d->series[a][0].kind == PGI_DCT1) d->lines.constant /= 2;    // half of it becomes the constant
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
         int reducible = 0;
         d->buffer_bytes = d->work_bytes = 0;
@@ -12312,7 +12338,8 @@ static void pgi_program(pg_solver *s)
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
-    if (s->may_be_singular && s->together == 1) {    // else the null mode of each is left out on the way
+    // A batch, and transforms that end with a division, leave the null mode out on the way.
+    if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.fused >= 0)) {
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s), 0);
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
