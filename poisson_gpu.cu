@@ -9812,7 +9812,7 @@ static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
 template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
 #endif
 
-enum { PGI_FFT_THREADS = 256, PGI_FFT_LOG_WIDE = 4, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
+enum { PGI_FFT_THREADS = 256, PGI_FFT_LOG_WIDE = 4, PGI_FFT_STATIC = 1024, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
 
 // Values of a grid that are used once: the first cache is left to the tables.
 #ifdef __CUDA_ARCH__
@@ -10851,6 +10851,20 @@ static int pgi_cut_stages(pgi_fft *c, int length)
     return c->stages >= 0;
 }
 
+// Where the numbers of a block are in shared memory: side by side, or, along x, each column by itself, where odd steps
+// meet no conflicts of banks. After them come what type 1 sums up, and the tables of a division.
+static void pgi_place_fft(pgi_fft *c, int type1)
+{
+    const int wide = 1 << c->log_wide, rest = c->lanes / c->radix, more = type1 && !c->sine ? c->lanes + 2 : 0;
+    c->element = c->axis == 0 ? 1 : wide;
+    c->pitch = c->axis == 0 ? c->span | 1 : c->span * wide;
+    c->end = c->n / c->span * c->pitch;
+    c->lane = c->axis == 0 ? (c->end + more) | 1 : 1;
+    c->bytes = (size_t)16 * (size_t)(c->axis == 0 ? c->lane * wide : c->end + more * wide);
+    c->tables = (size_t)c->n * 3 * sizeof(double) + 16;
+    c->rest_in_warp = c->axis == 0 ? c->lanes <= 32 && 32 % c->lanes == 0 : rest << c->log_wide <= 32;
+}
+
 // How a block transforms along an axis with two radices. Returns 0 where it cannot.
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
 {
@@ -10881,23 +10895,19 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
     // room for two blocks, and a small problem keeps all multiprocessors busy.
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
+    const auto fits = [&]() {
+        return c->lanes << c->log_wide <= PGI_FFT_THREADS &&
+               c->bytes + c->tables + PGI_FFT_STATIC <= (size_t)s->shared_limit;
+    };
     c->log_wide = PGI_FFT_LOG_WIDE;
-    while (c->log_wide > 0 && (c->lanes << c->log_wide > most || (int64_t)16 * n << c->log_wide > 72 * 1024 ||
-                               c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide))
+    pgi_place_fft(c, type1);
+    while (c->log_wide > 0 &&
+           (!fits() || c->lanes << c->log_wide > most || (int64_t)16 * n << c->log_wide > 72 * 1024 ||
+            c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide)) {
         c->log_wide--;
-    // Side by side, or, along x, each by itself, where odd steps meet no conflicts of banks.
-    const int wide = 1 << c->log_wide, parts = n / c->span, odd = c->span | 1;
-    const int more = type1 && !series.sine ? c->lanes + 2 : 0;
-    c->element = axis == 0 ? 1 : wide;
-    c->pitch = c->element * (axis == 0 ? odd : c->span);
-    c->end = parts * c->pitch;
-    c->lane = axis == 0 ? (c->end + more) | 1 : 1;
-    c->tables = (size_t)n * 3 * sizeof(double) + 16;
-    c->bytes = (size_t)16 * (size_t)(axis == 0 ? c->lane * wide : c->end + more * wide);
-    const int rest = c->lanes / c->radix;
-    c->rest_in_warp = (axis == 0 ? c->lanes : rest << c->log_wide) <= 32 && (axis != 0 || 32 % c->lanes == 0);
-    return c->lanes << c->log_wide <= PGI_FFT_THREADS && c->bytes <= (size_t)s->shared_limit &&
-           c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
+        pgi_place_fft(c, type1);
+    }
+    return fits() && c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
 }
 
 // The order of the threads of type 1 at the last stage, part after part.
@@ -11347,7 +11357,12 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     const size_t bytes = c.bytes + (backward == PGI_THERE_AND_BACK ? c.tables : 0);
     pgi_elimination lines = d.lines;
     if (s->checked) lines.constant = 0;    // the mean has been subtracted
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    size_t most = bytes;                   // the same for all axes: a profiler replays launches with the last value
+    for (int a = 0; a < 3; a++) {
+        const pgi_fft &other = d.fft[a];
+        if (other.radix && other.bytes + other.tables > most) most = other.bytes + other.tables;
+    }
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
     PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), bytes, kernel,
                       pgi_box_of(l, T()), from, to, c, lines, s->state,
                       backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
