@@ -8880,18 +8880,17 @@ static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
 #endif
 }
 
-// Roots of unity, and what the folds of type 1 multiply with, in the order of use: entry e of thread `lane` is at
+// What the folds of type 1 multiply with, in the order of use: entry e of thread `lane` is at
 // e * lanes + lane. That are the steps of type 3, turned by a quarter for sines; the twiddles of the first stage of its
-// parts; and a sine and a cosine for the rest.
+// parts; and a sine and a cosine for the rest. Then the roots of the stages between.
 template <class T> static void pgi_layout_type1(pgi_fft *c, pgi_arena *arena)
 {
-    const int n = c->n, r = c->radix;
-    pgi_complex<T> *w = NULL, *h = NULL;
-    c->roots = pgi_take_table(arena, (size_t)n * sizeof *w, (void **)&w);
-    c->steps = pgi_take_table(arena, (size_t)(pgi_fold_entries(r) * c->lanes) * sizeof *h, (void **)&h);
-    for (int k = 0; k < n && w; k++) {
-        const pgi_complex<double> root = pgi_root(k, n);
-        w[k] = pgi_complex_of((T)root.x, (T)root.y);
+    const int r = c->radix, entries = pgi_fold_entries(r) * c->lanes;
+    pgi_complex<T> *h = NULL;
+    c->steps = pgi_take_table(arena, (size_t)(entries + c->span) * sizeof *h, (void **)&h);
+    for (int k = 0; k < c->span && h; k++) {
+        const pgi_complex<double> root = pgi_root(k, c->span);
+        h[entries + k] = pgi_complex_of((T)root.x, (T)root.y);
     }
     for (int lane = 0; lane < c->lanes && h; lane++) {
         const auto put = [&](int entry, pgi_complex<double> x) {
@@ -9922,7 +9921,8 @@ template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T
 
 // A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.
 template <int P, int BACK, class T>
-static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_fft_stage &stage, int lane,
+static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_fft_stage &stage,
+                                                  const pgi_complex<T> *roots, int lane,
                                                   typename pgi_fft_type<T>::number *x)
 {
     const int step = stage.stride * c.element, total = (int)((unsigned)c.n / P);
@@ -9931,7 +9931,6 @@ static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_ff
         const int which = pgi_over(at, stage.per_part), own = at - which * stage.part;
         const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride;
         auto *const p = x + which * c.pitch + (own + row * stage.stride * (P - 1)) * c.element;
-        const pgi_complex<T> *const roots = (const pgi_complex<T> *)c.roots;
         typename pgi_fft_type<T>::number v[P];
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = p[r * step];
@@ -9954,6 +9953,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     enum { PER = 16 / sizeof(T), TWO = KIND == PGI_DCT4, ONE = KIND == PGI_DCT1, HALF = (R + 1) / 2 };
     const pgi_fft &c;
     number *memory;    // of the column of numbers
+    char *tables;      // copies, after all numbers
     int lane, column;
 
     __device__ pgi_fft_thread(const pgi_fft &plan, number *all) : c(plan)
@@ -9962,10 +9962,15 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         column = plan.axis == 0 ? row : thread & ((1 << plan.log_wide) - 1);
         lane = plan.axis == 0 ? thread - row * plan.lanes : thread >> plan.log_wide;
         memory = all + column * plan.lane;
+        tables = (char *)all + plan.bytes;
     }
     static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
-    __device__ const pgi_complex<T> *roots() const { return (const pgi_complex<T> *)c.roots; }
-    __device__ const pgi_complex<T> *steps() const { return (const pgi_complex<T> *)c.steps; }
+    // Of type 1, whose way there begins with much that looks things up, from copies in shared memory.
+    __device__ const pgi_complex<T> *roots() const
+    {
+        return ONE ? steps() + pgi_fold_entries(R) * c.lanes : (const pgi_complex<T> *)c.roots;
+    }
+    __device__ const pgi_complex<T> *steps() const { return (const pgi_complex<T> *)(ONE ? tables : c.steps); }
     __device__ int sine() const { return c.sine; }
 
     // The butterflies of the first stage, and those of the last: frequencies; and where they are in memory.
@@ -10258,13 +10263,13 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             const pgi_fft_stage &stage = c.stage[BACK ? c.stages - 1 - q : q];
             __syncthreads();
             switch (stage.radix) {
-            case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, lane, memory); break;
-            case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, lane, memory); break;
-            case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, lane, memory); break;
-            case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, lane, memory); break;
-            case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, lane, memory); break;
-            case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, lane, memory); break;
-            default: pgi_fft_butterflies<8, BACK, T>(c, stage, lane, memory);
+            case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, roots(), lane, memory); break;
+            case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, roots(), lane, memory); break;
+            case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, roots(), lane, memory); break;
+            case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, roots(), lane, memory); break;
+            case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, roots(), lane, memory); break;
+            case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, roots(), lane, memory); break;
+            default: pgi_fft_butterflies<8, BACK, T>(c, stage, roots(), lane, memory);
             }
         }
         __syncthreads();
@@ -10570,14 +10575,15 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             number first = number();
             for (int m = 0; m < R && !sine(); m++) first = pgi_sum(first, (&end())[(2 + R * own + m) * c.element]);
             *rest_at(own) = g[R - 1];
-            *rest_at(own + threads) = pgi_scaled(first, (T)2);
+            if (!sine()) *rest_at(own + threads) = pgi_scaled(first, (T)2);
         }
         meet();
         if (rest) {
             number sum = number();
-            for (int h = 0; h < threads; h++) {
-                sum = pgi_sum(sum, *rest_at(h + threads));
+            PGI_ROLLED
+            for (int h = 0; h < (sine() ? own : threads); h++) {
                 if (h < own) sum = pgi_sum(sum, *rest_at(h));
+                if (!sine()) sum = pgi_sum(sum, *rest_at(h + threads));
             }
             PGI_UNROLLED
             for (int m = 0; m < R; m++) g[m] = pgi_sum(g[m], sum);
@@ -10597,6 +10603,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         meet();
         if (rest) {
             number sum = number();
+            PGI_ROLLED
             for (int h = own + 1; h < threads; h++) sum = pgi_sum(sum, *rest_at(h));
             PGI_UNROLLED
             for (int m = 0; m < R; m++) g[m] = pgi_sum(g[m], sum);
@@ -10631,16 +10638,18 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         if (has_end()) end() = last;
     }
 
-    // The tables of a division, copied to shared memory: there they do not wait behind the grid's values.
+    // Tables, copied to shared memory: there they do not wait behind the grid's values. lambda: of a division, or NULL.
     __device__ int step_bytes() const
     {
-        return KIND == PGI_FOURIER || ONE ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
+        if (ONE) return (pgi_fold_entries(R) * c.lanes + c.span) * (int)sizeof(pgi_complex<T>);
+        return KIND == PGI_FOURIER ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
     }
-    __device__ void copy_tables(const double *lambda, char *to) const
+    __device__ void copy_tables(const double *lambda) const
     {
-        const int first = step_bytes(), bytes = first + c.values * (int)sizeof(double);
+        const int first = step_bytes(), bytes = first + (lambda ? c.values * (int)sizeof(double) : 0);
+        if (!ONE && !lambda) return;
         for (int q = 16 * (int)threadIdx.x; q < bytes; q += 16 * (int)blockDim.x)
-            pgi_copy_async<16, 1>(to + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
+            pgi_copy_async<16, 1>(tables + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
         pgi_copy_commit();
     }
     // The mean that dividing by 0 takes from a singular problem.
@@ -10653,8 +10662,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             if (others[q] + eigenvalue == 0) state->removed = d.constant * (double)part(lowest, q);
     }
     // Coefficients, divided by their eigenvalues.
-    __device__ void divide(const char *tables, const pgi_elimination &d, pgi_state *state, const double *others,
-                           number (&f)[R], number (&g)[R]) const
+    __device__ void divide(const pgi_elimination &d, pgi_state *state, const double *others, number (&f)[R],
+                           number (&g)[R]) const
     {
         const pgi_divider by = pgi_divider_of(state->alpha, d.scale);
         const int reversed = KIND == PGI_DCT2 && sine();
@@ -10788,30 +10797,35 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
     typename thread::number x[R], y[R];
     if (way == PGI_TO_VALUES) {
         const thread t(c, memory);
+        t.copy_tables(NULL);
         pgi_fft_load<1>(t, b, from, block + thread::PER * t.column, x, y);
         t.from_coefficients(x, y);
     } else {
         {
             const thread t(c, memory);
-            if (way == PGI_THERE_AND_BACK) t.copy_tables(d.lambda[c.axis], (char *)memory + c.bytes);
+            t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
             pgi_fft_load<0>(t, b, from, block + thread::PER * t.column, x, y);
             if (way == PGI_THERE_AND_BACK && t.lane == 0)
                 t.add_others(block + thread::PER * t.column, d, others + thread::PER * t.column);
+        }
+        if (thread::ONE) {
+            pgi_copy_wait<0>();
+            __syncthreads();
         }
         thread(c, memory).first(x, y);
         pgi_copy_wait<0>();
         thread(c, memory).template middle<0>();
         const thread t(c, memory);
+        t.last(x, y);
         if (way == PGI_TO_MODES) {
-            t.last(x, y);
             t.to_coefficients(x, y);
             pgi_fft_store<1>(t, to, block + thread::PER * t.column, x, y);
             return;
         }
-        t.last(x, y);
-        t.divide((const char *)memory + c.bytes, d, state, others + thread::PER * t.column, x, y);
+        t.divide(d, state, others + thread::PER * t.column, x, y);
     }
     thread(c, memory).last_back(x, y);
+    pgi_copy_wait<0>();
     thread(c, memory).template middle<1>();
     const thread t(c, memory);
     t.first_back(x, y);
@@ -10833,12 +10847,12 @@ static int pgi_factor(int length, int six, unsigned char radix[PGI_STAGES])
 static unsigned pgi_inverse_up(int divisor) { return divisor == 1 ? 0 : 0xffffffffu / (unsigned)divisor + 1; }
 
 // Cuts the stages between the first and the last one. Returns 0 where the length has other prime factors.
-static int pgi_cut_stages(pgi_fft *c, int length)
+static int pgi_cut_stages(pgi_fft *c, int type1, int length)
 {
     unsigned char radix[PGI_STAGES];
     c->span = length / c->radix;
     c->stages = pgi_factor(c->span / c->radix, 1, radix);
-    for (int q = 0, stride = c->span, root = c->radix; q < c->stages; q++) {
+    for (int q = 0, stride = c->span, root = type1 ? 1 : c->radix; q < c->stages; q++) {
         pgi_fft_stage *const stage = &c->stage[q];
         stage->radix = radix[q];
         stage->stride = stride /= radix[q];
@@ -10861,7 +10875,8 @@ static void pgi_place_fft(pgi_fft *c, int type1)
     c->end = c->n / c->span * c->pitch;
     c->lane = c->axis == 0 ? (c->end + more) | 1 : 1;
     c->bytes = (size_t)16 * (size_t)(c->axis == 0 ? c->lane * wide : c->end + more * wide);
-    c->tables = (size_t)c->n * 3 * sizeof(double) + 16;
+    c->tables = (size_t)(type1 ? pgi_fold_entries(c->radix) * c->lanes + c->span : c->n) * 2 * sizeof(double) +
+                (size_t)(c->n + 2) * sizeof(double);
     c->rest_in_warp = c->axis == 0 ? c->lanes <= 32 && 32 % c->lanes == 0 : rest << c->log_wide <= 32;
 }
 
@@ -10881,7 +10896,7 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
         if (length % (radix[q] * radix[q] * (type1 ? 2 : 1)) == 0 && (!even || length / radix[q] % 2 == 0) &&
             !(type1 && radix[q] == 5))
             c->radix = radix[q];
-    if (!c->radix || !pgi_cut_stages(c, length)) return 0;
+    if (!c->radix || !pgi_cut_stages(c, type1, length)) return 0;
     c->axis = axis;
     c->n = n;
     c->values = series.n;
@@ -11354,7 +11369,7 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
                         : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(series.kind)
                                        : pgi_fft_kernel_of<T, 4>(series.kind);
     const int64_t columns = (int64_t)per << c.log_wide;
-    const size_t bytes = c.bytes + (backward == PGI_THERE_AND_BACK ? c.tables : 0);
+    const size_t bytes = c.bytes + (backward == PGI_THERE_AND_BACK || series.kind == PGI_DCT1 ? c.tables : 0);
     pgi_elimination lines = d.lines;
     if (s->checked) lines.constant = 0;    // the mean has been subtracted
     size_t most = bytes;                   // the same for all axes: a profiler replays launches with the last value
