@@ -3571,9 +3571,12 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
 }
 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
-template <class T> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e, int nx,
-                                                             int ny, int nz, pgi_shape h)
+// Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
+// no axis but x and y is coarsened.
+template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e,
+                                                                       int nx, int ny, int nz, pgi_shape h)
 {
+    enum { TOGETHER = 4 };
     __shared__ pgi_pair<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
@@ -3584,7 +3587,18 @@ template <class T> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr
     pgi_await();
     const T *from = pgi_data<T>(e);
     T *to = pgi_data<T>(u) + t.i + t.j * u.sj;
-    for (int k = t.k0; k < t.k1; k++) to[k * u.sk] += pgi_prolong_point(from, e.sj, e.sk, x, y, zs[k - t.k0]);
+    for (int first = t.k0; first < t.k1; first += TOGETHER) {
+        T sum[TOGETHER];
+        PGI_UNROLLED
+        for (int q = 0; q < TOGETHER; q++) {
+            const int k = first + q < t.k1 ? first + q : t.k1 - 1;
+            const pgi_pair<T> z = SAME ? pgi_pair<T>{k, k, 1, 0} : zs[k - t.k0];
+            sum[q] = to[k * u.sk] + pgi_prolong_point(from, e.sj, e.sk, x, y, z);
+        }
+        PGI_UNROLLED
+        for (int q = 0; q < TOGETHER; q++)
+            if (first + q < t.k1) to[(first + q) * u.sk] = sum[q];
+    }
 }
 
 // Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread Overlap:
@@ -6617,8 +6631,9 @@ template <class T>
 static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
 {
     const pgi_shape h = pgi_shape_of(s, fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_prolong_kernel<T>, pgi_transfers_of(fine, T()), u, e,
-                     fine->n[0], fine->n[1], fine->n[2], h);
+    const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    const auto kernel = tr.axis[2].kind == PGI_SAME ? pgi_prolong_kernel<T, 1> : pgi_prolong_kernel<T, 0>;
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, u, e, fine->n[0], fine->n[1], fine->n[2], h);
 }
 
 template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
