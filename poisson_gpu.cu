@@ -11889,8 +11889,26 @@ template <class T> static __device__ inline void pgi_add_line_faces(const pgi_bo
     }
 }
 
-// The lines of a colour, for which no other line of the colour counts. Both columns of a pair are written where they
-// are one word, so that memory gets whole sectors: the other one as it is, which nobody changes meanwhile.
+// Adds the corrections of a part. Both columns of a pair are written where they are one word, so that memory gets whole
+// sectors: the other one as it is, which nobody changes meanwhile.
+template <class T> static __device__ inline void pgi_give_pairs(const pgi_zebra_line<T> &l, const pgi_held &p,
+                                                                const T *tile, double omega, const double r[PGI_KEPT])
+{
+    const pgi_complex<T> *const pairs = (const pgi_complex<T> *)tile + threadIdx.x;
+    T *const to = l.pair + p.first * l.step;
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) {
+        if (!l.inside || !p.has(q)) continue;
+        pgi_complex<T> pair = pairs[q * (PGI_TILE_PITCH / 2)];
+        (l.own ? pair.y : pair.x) += (T)(omega * r[q]);
+        if (l.whole)
+            pgi_give_once((pgi_complex<T> *)(to + q * l.step), pair);
+        else
+            to[q * l.step + l.own] = l.own ? pair.y : pair.x;
+    }
+}
+
+// The lines of a colour, for which no other line of the colour counts.
 template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_relax_lines_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                            const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
@@ -11908,19 +11926,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
     pgi_solve_lines(d, p, rows, mu, l.inside, meeting, r);
-    if (!l.inside) return;
-    const pgi_complex<T> *const pairs = (const pgi_complex<T> *)tile + threadIdx.x;
-    T *const to = l.pair + p.first * l.step;
-    PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) {
-        if (!p.has(q)) continue;
-        pgi_complex<T> pair = pairs[q * (PGI_TILE_PITCH / 2)];
-        (l.own ? pair.y : pair.x) += (T)(omega * r[q]);
-        if (l.whole)
-            pgi_give_once((pgi_complex<T> *)(to + q * l.step), pair);
-        else
-            to[q * l.step + l.own] = l.own ? pair.y : pair.x;
-    }
+    pgi_give_pairs(l, p, tile, omega, r);
 }
 
 // The lines of a colour, whatever they are beside: those along x, which come and go by neighbouring rows and are turned
