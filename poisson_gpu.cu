@@ -372,8 +372,8 @@ struct pgi_fft {
     unsigned per_lane;            // 2^32 over lanes, rounded up
     int stages;
     int64_t columns;
-    size_t bytes, tables;            // of shared memory: of numbers, and of what a division takes
-    const void *roots, *steps;       // of unity; of the steps before and after
+    size_t bytes, table_bytes;       // of shared memory: of numbers, and of tables with what a division takes
+    const void *tables;              // see pgi_layout_fft
     const unsigned short *places;    // of the butterflies of the last stage, by frequency
     pgi_fft_stage stage[PGI_STAGES];
 };
@@ -8871,7 +8871,15 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     }
 }
 
-// Entries of the tables of type 1, see pgi_layout_type1.
+// Entries of a thread in the tables of a transform, in the order of use: see pgi_layout_fft. Twiddles of the first
+// stage (k-th power, of the first or second butterfly), and steps; of type 1, steps of its parts, their twiddles, and
+// one more.
+static constexpr PGI_HD int pgi_fft_powers(int radix) { return radix == 8 ? 3 : radix - 1; }
+static constexpr PGI_HD int pgi_fft_twiddle(int radix, int second, int k)
+{
+    return second * pgi_fft_powers(radix) + (radix == 8 ? (k == 4 ? 3 : k) : k) - 1;
+}
+static constexpr PGI_HD int pgi_fft_step(int radix, int m) { return 2 * pgi_fft_powers(radix) + m; }
 static constexpr PGI_HD int pgi_fold_step(int parts, int m) { return parts - 1 + m; }
 static constexpr PGI_HD int pgi_fold_twiddle(int radix, int parts, int second, int k)
 {
@@ -8879,7 +8887,12 @@ static constexpr PGI_HD int pgi_fold_twiddle(int radix, int parts, int second, i
     for (int p = 2; p < parts; p *= 2) entry += 2 * (p - 1);
     return entry + second * (parts - 1) + k - 1;
 }
-static constexpr PGI_HD int pgi_fold_entries(int radix) { return pgi_fold_twiddle(radix, radix, 0, 1) + 1; }
+static constexpr PGI_HD int pgi_fft_entries(int kind, int radix)
+{
+    return kind == PGI_DCT1                               ? pgi_fold_twiddle(radix, radix, 0, 1) + 1
+           : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_step(radix, 0)
+                                                          : pgi_fft_step(radix, radix);
+}
 
 // Where the butterflies of the last stage are.
 static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
@@ -8895,14 +8908,44 @@ static void pgi_layout_places(pgi_fft *c, int type1, pgi_arena *arena)
 #endif
 }
 
-// What the folds of type 1 multiply with, in the order of use: entry e of thread `lane` is at
-// e * lanes + lane. That are the steps of type 3, turned by a quarter for sines; the twiddles of the first stage of its
-// parts; and a sine and a cosine for the rest. Then the roots of the stages between.
-template <class T> static void pgi_layout_type1(pgi_fft *c, pgi_arena *arena)
+// What a thread of a transform looks up. Calls put(entry, value).
+template <class Put> static void pgi_fft_look_ups(const pgi_fft *c, int kind, int lane, Put put)
 {
-    const int r = c->radix, entries = pgi_fold_entries(r) * c->lanes;
+    const int r = c->radix, type4 = kind == PGI_DCT4, length = type4 ? c->n / 2 : c->n;
+    for (int q = 0; q < 2; q++)
+        for (int k = 1, at = q == 0 || type4 ? lane : c->span - 1 - lane; k < r; k++)
+            if (r < 8 || (k & -k) == k) put(pgi_fft_twiddle(r, q, k), pgi_root((int64_t)k * at, length));
+    for (int m = 0; m < r && kind != PGI_FOURIER; m++) {
+        const int64_t j = (m < (r + 1) / 2 || lane || type4 ? lane : c->span / 2) + m * c->span;
+        put(pgi_fft_step(r, m), type4 ? pgi_root(8 * j + 1, 16 * (int64_t)c->n) : pgi_root(j, 4 * (int64_t)c->n));
+    }
+}
+
+// The same of type 1. The steps of type 3 are turned by a quarter for sines; the last entry is a cosine and a sine for
+// the rest.
+template <class Put> static void pgi_fold_look_ups(const pgi_fft *c, int lane, Put put)
+{
+    const int r = c->radix, mirror = lane ? c->span - lane : c->span / 2;
+    for (int parts = 1; parts < r; parts *= 2) {
+        for (int m = 0; m < parts; m++) {
+            const int j = (m < (parts + 1) / 2 || lane ? lane : c->span / 2) + m * c->span;
+            const pgi_complex<double> root = pgi_root(j, 4 * (int64_t)parts * c->span);
+            put(pgi_fold_step(parts, m), c->sine ? pgi_complex_of(-root.y, root.x) : root);
+        }
+        for (int q = 0; q < 2; q++)
+            for (int k = 1; k < parts; k++)
+                put(pgi_fold_twiddle(r, parts, q, k), pgi_root((q ? mirror : lane) * k, parts * c->span));
+    }
+    put(pgi_fft_entries(PGI_DCT1, r) - 1, pgi_root(lane, 2 * (int64_t)c->span));
+}
+
+// The tables of a transform by blocks: entry e of thread `lane` is at e * lanes + lane; then roots for the stages
+// between.
+template <class T> static void pgi_layout_fft(pgi_fft *c, int kind, pgi_arena *arena)
+{
+    const int entries = pgi_fft_entries(kind, c->radix) * c->lanes;
     pgi_complex<T> *h = NULL;
-    c->steps = pgi_take_table(arena, (size_t)(entries + c->span) * sizeof *h, (void **)&h);
+    c->tables = pgi_take_table(arena, (size_t)(entries + c->span + 1) * sizeof *h, (void **)&h);
     for (int k = 0; k < c->span && h; k++) {
         const pgi_complex<double> root = pgi_root(k, c->span);
         h[entries + k] = pgi_complex_of((T)root.x, (T)root.y);
@@ -8911,19 +8954,12 @@ template <class T> static void pgi_layout_type1(pgi_fft *c, pgi_arena *arena)
         const auto put = [&](int entry, pgi_complex<double> x) {
             h[entry * c->lanes + lane] = pgi_complex_of((T)x.x, (T)x.y);
         };
-        for (int parts = 1; parts < r; parts *= 2) {
-            for (int m = 0; m < parts; m++) {
-                const int j = (m < (parts + 1) / 2 || lane ? lane : c->span / 2) + m * c->span;
-                const pgi_complex<double> root = pgi_root(j, 4 * (int64_t)parts * c->span);
-                put(pgi_fold_step(parts, m), c->sine ? pgi_complex_of(-root.y, root.x) : root);
-            }
-            for (int q = 0; q < 2; q++)
-                for (int k = 1, at = q == 0 ? lane : lane ? c->span - lane : c->span / 2; k < parts; k++)
-                    put(pgi_fold_twiddle(r, parts, q, k), pgi_root(at * k, parts * c->span));
-        }
-        put(pgi_fold_entries(r) - 1, pgi_root(lane, 2 * (int64_t)c->span));
+        if (kind == PGI_DCT1)
+            pgi_fold_look_ups(c, lane, put);
+        else
+            pgi_fft_look_ups(c, kind, lane, put);
     }
-    pgi_layout_places(c, 1, arena);
+    pgi_layout_places(c, kind == PGI_DCT1, arena);
 }
 
 // Twiddles and roots of unity of the transforms along an axis, made in f64 and then rounded.
@@ -8933,8 +8969,8 @@ template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *are
     const pgi_series *series = &d->series[a][0];
     const int type4 = series->kind == PGI_DCT4;
     const int length = series->length * (series->kind == PGI_DCT1 && series->count == 5 ? 2 : 1);
-    if (d->fft[a].radix && series->kind == PGI_DCT1) {
-        pgi_layout_type1<T>(&d->fft[a], arena);
+    if (d->fft[a].radix) {
+        pgi_layout_fft<T>(&d->fft[a], series->kind, arena);
         return;
     }
     pgi_complex<T> *w = NULL;
@@ -8947,16 +8983,13 @@ template <class T> static void pgi_layout_transform(pg_solver *s, pgi_arena *are
         w[k].x = (T)root.x, w[k].y = (T)root.y;
     }
     d->series[a][0].twiddle = d->series[a][1].twiddle = twiddle;
-    if (s->cuda && !d->fft[a].radix) return;
+    if (s->cuda) return;
     w = NULL;
     d->roots[a] = pgi_take_table(arena, (size_t)series->length * sizeof(pgi_complex<T>), (void **)&w);
     for (int k = 0; k < series->length && w; k++) {
         const pgi_complex<double> root = pgi_root(k, series->length);
         w[k].x = (T)root.x, w[k].y = (T)root.y;
     }
-    d->fft[a].roots = d->roots[a];
-    d->fft[a].steps = twiddle;
-    pgi_layout_places(&d->fft[a], 0, arena);
 }
 
 // Which mode a row of coefficients is.
@@ -9889,16 +9922,14 @@ template <int BACK, int P, class V> static PGI_HD inline void pgi_turn(pgi_compl
     pgi_butterfly<P>(v);
     if (BACK) pgi_swap_all(v);
 }
-// Times the powers of a root, or of its conjugate. Of eight, three come from memory and the others are products.
-template <int BACK, int P, class V, class T>
-static PGI_HD inline void pgi_twiddle(pgi_complex<V> (&v)[P], const pgi_complex<T> *roots, int base)
+// Times the powers of a root, or of its conjugate. power(k) looks one up: of eight, three, as the others are products.
+template <int BACK, class T, int P, class V, class Power>
+static PGI_HD inline void pgi_twiddle(pgi_complex<V> (&v)[P], const Power &power)
 {
     pgi_complex<T> w[P];
     PGI_UNROLLED
-    for (int k = 1; k < P; k++) {
-        const int low = k & -k;
-        if (P < 8 || low == k) w[k] = roots[k * base];
-    }
+    for (int k = 1; k < P; k++)
+        if (P < 8 || (k & -k) == k) w[k] = power(k);
     PGI_UNROLLED
     for (int k = 1; k < P; k++) {
         const int low = k & -k;
@@ -9950,9 +9981,10 @@ static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_ff
         typename pgi_fft_type<T>::number v[P];
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = p[r * step];
-        if (BACK) pgi_twiddle<1>(v, roots, t * stage.root);
+        const auto power = [&](int k) { return roots[k * t * stage.root]; };
+        if (BACK) pgi_twiddle<1, T>(v, power);
         pgi_turn<BACK>(v);
-        if (!BACK) pgi_twiddle<0>(v, roots, t * stage.root);
+        if (!BACK) pgi_twiddle<0, T>(v, power);
         PGI_UNROLLED
         for (int r = 0; r < P; r++) p[r * step] = v[r];
     }
@@ -9981,12 +10013,16 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         tables = (char *)all + plan.bytes;
     }
     static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
-    // Of type 1, whose way there begins with much that looks things up, from copies in shared memory.
+    // Entry e of the tables, and the roots of the stages between.
+    __device__ pgi_complex<T> entry(int e) const { return ((const pgi_complex<T> *)tables + lane)[e * c.lanes]; }
     __device__ const pgi_complex<T> *roots() const
     {
-        return ONE ? steps() + pgi_fold_entries(R) * c.lanes : (const pgi_complex<T> *)c.roots;
+        return (const pgi_complex<T> *)tables + pgi_fft_entries(KIND, R) * c.lanes;
     }
-    __device__ const pgi_complex<T> *steps() const { return (const pgi_complex<T> *)(ONE ? tables : c.steps); }
+    __device__ pgi_complex<T> step(int m) const
+    {
+        return KIND == PGI_FOURIER || ONE ? pgi_complex<T>() : entry(pgi_fft_step(R, m));
+    }
     __device__ int sine() const { return c.sine; }
 
     // The butterflies of the first stage, and those of the last: frequencies; and where they are in memory.
@@ -10022,11 +10058,6 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         if (m == 0) return second ? (lane ? n - lane : n / 2) : lane;
         const int k = (m < HALF || lane ? lane : c.span / 2) + m * c.span;
         return second ? n - k : k;
-    }
-    __device__ pgi_complex<T> step(const pgi_complex<T> *table, int m) const
-    {
-        if (KIND == PGI_FOURIER || ONE) return pgi_complex<T>();
-        return (table + (TWO || m < HALF || lane ? lane : c.span / 2))[m * c.span];
     }
     // The row of a coefficient: sines have theirs in reverse order.
     template <int MODES> __device__ int row(int second, int r) const
@@ -10217,7 +10248,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         const T sign = sine() ? (T)-1 : (T)1;
         PGI_UNROLLED
         for (int r = 0; r < R; r++) {
-            const pgi_complex<T> w = (steps() + lane)[r * c.span];
+            const pgi_complex<T> w = step(r);
             const number low = a[r], high = pgi_scaled(b[r], sign);
             a[r] = pgi_times(pgi_complex_of(low.x, high.x), w);
             b[r] = pgi_times(pgi_complex_of(low.y, high.y), w);
@@ -10228,7 +10259,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         const T sign = sine() ? (T)-1 : (T)1;
         PGI_UNROLLED
         for (int r = 0; r < R; r++) {
-            const pgi_complex<T> w = pgi_conjugate((steps() + lane)[r * c.span]);
+            const pgi_complex<T> w = pgi_conjugate(step(r));
             const number x = pgi_times(a[r], w), y = pgi_times(b[r], w);
             a[r] = pgi_complex_of(x.x, y.x);
             b[r] = pgi_scaled(pgi_complex_of(x.y, y.y), sign);
@@ -10245,11 +10276,11 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
                 alternate(a, b);
             number *const p = at_place(0), *const q = at_place(1);
             pgi_turn<0>(a);
-            pgi_twiddle<0>(a, roots(), place(0));
+            pgi_twiddle<0, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
             PGI_UNROLLED
             for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
             pgi_turn<0>(b);
-            pgi_twiddle<0>(b, roots(), place(1));
+            pgi_twiddle<0, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
             PGI_UNROLLED
             for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
         }
@@ -10262,9 +10293,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             const number *const p = at_place(0), *const q = at_place(1);
             PGI_UNROLLED
             for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
-            pgi_twiddle<1>(a, roots(), place(0));
+            pgi_twiddle<1, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
             pgi_turn<1>(a);
-            pgi_twiddle<1>(b, roots(), place(1));
+            pgi_twiddle<1, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
             pgi_turn<1>(b);
             if (TWO)
                 unite(a, b);
@@ -10395,7 +10426,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             sum_up(f, g);
         } else {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) after(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+            for (int m = 0; m < R; m++) after(f[m], g[m], step(m), m == 0 && lane == 0, sine());
         }
     }
     __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
@@ -10404,7 +10435,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             sum_down(f, g);
         } else {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) before(f[m], g[m], step(steps(), m), m == 0 && lane == 0, sine());
+            for (int m = 0; m < R; m++) before(f[m], g[m], step(m), m == 0 && lane == 0, sine());
         }
     }
     // Type 1 is a sum over n intervals: sums and differences of mirror images have its odd frequencies, a transform of
@@ -10412,7 +10443,6 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // parts are left: transforms of type 3 that have R/2, R/4 ... 1 of them, and in part 0 a rest of type 1. low, high:
     // values at place(0) and place(1), and at every span after them; last: what is at the end of the last interval, in
     // thread 0. Type 3 takes transforms back, and so do all: real and imaginary parts are swapped for the stages.
-    __device__ pgi_complex<T> entry(int e) const { return (steps() + lane)[e * c.lanes]; }
     template <int BACK, int H> __device__ void twiddle_part(int second, number (&a)[H]) const
     {
         PGI_UNROLLED
@@ -10510,7 +10540,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // sum over all values. w: how sums and differences of mirror images are weighed.
     __device__ void weigh_rest(int second, T *sum, T *difference) const
     {
-        const T half = (T)0.5, s = second && lane == 0 ? (T)1 : -entry(pgi_fold_entries(R) - 1).y;
+        const T half = (T)0.5, s = second && lane == 0 ? (T)1 : -entry(pgi_fft_entries(PGI_DCT1, R) - 1).y;
         *sum = sine() ? s : !second && lane == 0 ? (T)1 : half;
         *difference = sine() ? half : -s;
     }
@@ -10526,7 +10556,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         *at_place(0) = pgi_swapped(mixed_rest(0, low, image));
         *at_place(1) = pgi_swapped(mixed_rest(1, high, chosen(lane == 0, high, low)));
         if (!sine())
-            (&end())[(2 + lane) * c.element] = pgi_scaled(pgi_difference(low, image), entry(pgi_fold_entries(R) - 1).x);
+            (&end())[(2 + lane) * c.element] =
+                pgi_scaled(pgi_difference(low, image), entry(pgi_fft_entries(PGI_DCT1, R) - 1).x);
     }
     __device__ void unfold_rest(number &low, number &high, number &last) const
     {
@@ -10535,7 +10566,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         high = mixed_rest(1, b, chosen(lane == 0, b, a));
         last = number();
         if (sine()) return;
-        const number all = pgi_scaled((&end())[c.element], entry(pgi_fold_entries(R) - 1).x);
+        const number all = pgi_scaled((&end())[c.element], entry(pgi_fft_entries(PGI_DCT1, R) - 1).x);
         last = pgi_difference(low, all);
         low = pgi_sum(low, all);
         if (lane) high = pgi_difference(high, all);
@@ -10654,18 +10685,18 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         if (has_end()) end() = last;
     }
 
-    // Tables, copied to shared memory: there they do not wait behind the grid's values. lambda: of a division, or NULL.
-    __device__ int step_bytes() const
+    // Tables, copied to shared memory: there they do not wait behind the grid's values, as they would in the first
+    // cache. lambda: the eigenvalues of a division, after them, or NULL.
+    __device__ int table_bytes() const
     {
-        if (ONE) return (pgi_fold_entries(R) * c.lanes + c.span) * (int)sizeof(pgi_complex<T>);
-        return KIND == PGI_FOURIER ? 0 : ((TWO ? c.n / 2 : c.n) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
+        return ((pgi_fft_entries(KIND, R) * c.lanes + c.span) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
     }
     __device__ void copy_tables(const double *lambda) const
     {
-        const int first = step_bytes(), bytes = first + (lambda ? c.values * (int)sizeof(double) : 0);
-        if (!ONE && !lambda) return;
+        const int first = table_bytes(), bytes = first + (lambda ? c.values * (int)sizeof(double) : 0);
         for (int q = 16 * (int)threadIdx.x; q < bytes; q += 16 * (int)blockDim.x)
-            pgi_copy_async<16, 1>(tables + q, q < first ? (const char *)c.steps + q : (const char *)lambda + q - first);
+            pgi_copy_async<16, 1>(tables + q,
+                                  q < first ? (const char *)c.tables + q : (const char *)lambda + q - first);
         pgi_copy_commit();
     }
     // The mean that dividing by 0 takes from a singular problem.
@@ -10683,12 +10714,12 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     {
         const pgi_divider by = pgi_divider_of(state->alpha, d.scale);
         const int reversed = KIND == PGI_DCT2 && sine();
-        const double *const first = (const double *)(tables + step_bytes()) + (reversed ? c.n - 1 : 0);
+        const double *const first = (const double *)(tables + table_bytes()) + (reversed ? c.n - 1 : 0);
         int lost = 0;
         if constexpr (ONE) sum_up(f, g);
         PGI_UNROLLED
         for (int m = 0; m < R; m++) {
-            const pgi_complex<T> w = step((const pgi_complex<T> *)tables, m);
+            const pgi_complex<T> w = step(m);
             if (!ONE) after(f[m], g[m], w, m == 0 && lane == 0, sine());
             const int low = frequency(0, m), high = frequency(1, m);
             const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
@@ -10811,25 +10842,22 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
     __shared__ double others[thread::PER << PGI_FFT_LOG_WIDE];    // what the other axes add to eigenvalues
     const int64_t block = (int64_t)blockIdx.x * (thread::PER << c.log_wide);
     typename thread::number x[R], y[R];
-    if (way == PGI_TO_VALUES) {
+    {
         const thread t(c, memory);
-        t.copy_tables(NULL);
-        pgi_fft_load<1>(t, b, from, block + thread::PER * t.column, x, y);
-        t.from_coefficients(x, y);
+        const int64_t column = block + thread::PER * t.column;
+        t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
+        if (way == PGI_TO_VALUES)
+            pgi_fft_load<1>(t, b, from, column, x, y);
+        else
+            pgi_fft_load<0>(t, b, from, column, x, y);
+        if (way == PGI_THERE_AND_BACK && t.lane == 0) t.add_others(column, d, others + thread::PER * t.column);
+    }
+    pgi_copy_wait<0>();
+    __syncthreads();
+    if (way == PGI_TO_VALUES) {
+        thread(c, memory).from_coefficients(x, y);
     } else {
-        {
-            const thread t(c, memory);
-            t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
-            pgi_fft_load<0>(t, b, from, block + thread::PER * t.column, x, y);
-            if (way == PGI_THERE_AND_BACK && t.lane == 0)
-                t.add_others(block + thread::PER * t.column, d, others + thread::PER * t.column);
-        }
-        if (thread::ONE) {
-            pgi_copy_wait<0>();
-            __syncthreads();
-        }
         thread(c, memory).first(x, y);
-        pgi_copy_wait<0>();
         thread(c, memory).template middle<0>();
         const thread t(c, memory);
         t.last(x, y);
@@ -10841,7 +10869,6 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         t.divide(d, state, others + thread::PER * t.column, x, y);
     }
     thread(c, memory).last_back(x, y);
-    pgi_copy_wait<0>();
     thread(c, memory).template middle<1>();
     const thread t(c, memory);
     t.first_back(x, y);
@@ -10863,12 +10890,12 @@ static int pgi_factor(int length, int six, unsigned char radix[PGI_STAGES])
 static unsigned pgi_inverse_up(int divisor) { return divisor == 1 ? 0 : 0xffffffffu / (unsigned)divisor + 1; }
 
 // Cuts the stages between the first and the last one. Returns 0 where the length has other prime factors.
-static int pgi_cut_stages(pgi_fft *c, int type1, int length)
+static int pgi_cut_stages(pgi_fft *c, int length)
 {
     unsigned char radix[PGI_STAGES];
     c->span = length / c->radix;
     c->stages = pgi_factor(c->span / c->radix, 1, radix);
-    for (int q = 0, stride = c->span, root = type1 ? 1 : c->radix; q < c->stages; q++) {
+    for (int q = 0, stride = c->span, root = 1; q < c->stages; q++) {
         pgi_fft_stage *const stage = &c->stage[q];
         stage->radix = radix[q];
         stage->stride = stride /= radix[q];
@@ -10883,16 +10910,17 @@ static int pgi_cut_stages(pgi_fft *c, int type1, int length)
 
 // Where the numbers of a block are in shared memory: side by side, or, along x, each column by itself, where odd steps
 // meet no conflicts of banks. After them come what type 1 sums up, and the tables of a division.
-static void pgi_place_fft(pgi_fft *c, int type1)
+static void pgi_place_fft(pgi_fft *c, int kind)
 {
-    const int wide = 1 << c->log_wide, rest = c->lanes / c->radix, more = type1 && !c->sine ? c->lanes + 2 : 0;
+    const int wide = 1 << c->log_wide, rest = c->lanes / c->radix,
+              more = kind == PGI_DCT1 && !c->sine ? c->lanes + 2 : 0;
     c->element = c->axis == 0 ? 1 : wide;
     c->pitch = c->axis == 0 ? c->span | 1 : c->span * wide;
     c->end = c->n / c->span * c->pitch;
     c->lane = c->axis == 0 ? (c->end + more) | 1 : 1;
     c->bytes = (size_t)16 * (size_t)(c->axis == 0 ? c->lane * wide : c->end + more * wide);
-    c->tables = (size_t)(type1 ? pgi_fold_entries(c->radix) * c->lanes + c->span : c->n) * 2 * sizeof(double) +
-                (size_t)(c->n + 2) * sizeof(double);
+    c->table_bytes = (size_t)(pgi_fft_entries(kind, c->radix) * c->lanes + c->span + 1) * 2 * sizeof(double) +
+                     (size_t)(c->n + 2) * sizeof(double);
     c->rest_in_warp = c->axis == 0 ? c->lanes <= 32 && 32 % c->lanes == 0 : rest << c->log_wide <= 32;
 }
 
@@ -10912,7 +10940,7 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
         if (length % (radix[q] * radix[q] * (type1 ? 2 : 1)) == 0 && (!even || length / radix[q] % 2 == 0) &&
             !(type1 && radix[q] == 5))
             c->radix = radix[q];
-    if (!c->radix || !pgi_cut_stages(c, type1, length)) return 0;
+    if (!c->radix || !pgi_cut_stages(c, length)) return 0;
     c->axis = axis;
     c->n = n;
     c->values = series.n;
@@ -10928,15 +10956,15 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
     const auto fits = [&]() {
         return c->lanes << c->log_wide <= PGI_FFT_THREADS &&
-               c->bytes + c->tables + PGI_FFT_STATIC <= (size_t)s->shared_limit;
+               c->bytes + c->table_bytes + PGI_FFT_STATIC <= (size_t)s->shared_limit;
     };
     c->log_wide = PGI_FFT_LOG_WIDE;
-    pgi_place_fft(c, type1);
+    pgi_place_fft(c, series.kind);
     while (c->log_wide > 0 &&
            (!fits() || c->lanes << c->log_wide > most || (int64_t)16 * n << c->log_wide > 72 * 1024 ||
             c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide)) {
         c->log_wide--;
-        pgi_place_fft(c, type1);
+        pgi_place_fft(c, series.kind);
     }
     return fits() && c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
 }
@@ -11385,13 +11413,13 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
                         : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(series.kind)
                                        : pgi_fft_kernel_of<T, 4>(series.kind);
     const int64_t columns = (int64_t)per << c.log_wide;
-    const size_t bytes = c.bytes + (backward == PGI_THERE_AND_BACK || series.kind == PGI_DCT1 ? c.tables : 0);
+    const size_t bytes = c.bytes + c.table_bytes;
     pgi_elimination lines = d.lines;
     if (s->checked) lines.constant = 0;    // the mean has been subtracted
     size_t most = bytes;                   // the same for all axes: a profiler replays launches with the last value
     for (int a = 0; a < 3; a++) {
         const pgi_fft &other = d.fft[a];
-        if (other.radix && other.bytes + other.tables > most) most = other.bytes + other.tables;
+        if (other.radix && other.bytes + other.table_bytes > most) most = other.bytes + other.table_bytes;
     }
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
     PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), bytes, kernel,
