@@ -9942,24 +9942,23 @@ static PGI_HD inline void pgi_twiddle(pgi_complex<V> (&v)[P], const Power &power
 // 0, 0 to round-off. Free of branches, so that several go side by side; in f64 for floats too, whose range eigenvalues
 // leave in some units (spacings of 1e21 cm).
 struct pgi_divider {
-    double alpha, width, least, scale;
+    double width, least, scale;
 };
 static PGI_HD inline pgi_divider pgi_divider_of(double alpha, double scale)
 {
     const double width = alpha < 0 ? 8 * DBL_EPSILON : 0;
-    const pgi_divider d = {alpha, width, -width * alpha, scale};
+    const pgi_divider d = {width, -2 * width * alpha, scale};    // least: the eigenvalues are total - alpha
     return d;
 }
-template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T value, double sum, int *lost)
+template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T value, double total, int *lost)
 {
-    const double total = sum + d.alpha;
-    const int none = fabs(total) <= d.width * sum + d.least;
+    const int none = fabs(total) <= fma(d.width, total, d.least);
     *lost |= none;
 #ifdef __CUDA_ARCH__
     double r;
     asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(total));
     const double e = fma(-total, r, 1.0);
-    r = fma(r, fma(e, e, e), r);
+    r = fma(r, sizeof(T) == sizeof(double) ? fma(e, e, e) : e, r);
 #else
     const double r = none ? 0 : 1 / total;
 #endif
@@ -10712,10 +10711,14 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     __device__ void divide(const pgi_elimination &d, pgi_state *state, const double *others, number (&f)[R],
                            number (&g)[R]) const
     {
-        const pgi_divider by = pgi_divider_of(state->alpha, d.scale);
+        const double alpha = state->alpha;
+        const pgi_divider by = pgi_divider_of(alpha, d.scale);
         const int reversed = KIND == PGI_DCT2 && sine();
         const double *const first = (const double *)(tables + table_bytes()) + (reversed ? c.n - 1 : 0);
+        double rest[PER];
         int lost = 0;
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) rest[q] = others[q] + alpha;
         if constexpr (ONE) sum_up(f, g);
         PGI_UNROLLED
         for (int m = 0; m < R; m++) {
@@ -10726,15 +10729,15 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             if (m == 0) report_mean(d, state, others, x, f[0]);
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
-                part(f[m], q) = pgi_divide(by, part(f[m], q), others[q] + x, &lost);
-                part(g[m], q) = pgi_divide(by, part(g[m], q), others[q] + y, &lost);
+                part(f[m], q) = pgi_divide(by, part(f[m], q), rest[q] + x, &lost);
+                part(g[m], q) = pgi_divide(by, part(g[m], q), rest[q] + y, &lost);
             }
             if (!ONE) before(f[m], g[m], w, m == 0 && lane == 0, sine());
         }
         for (int q = 0; q < PER && has_end(); q++)
-            part(end(), q) = pgi_divide(by, part(end(), q), others[q] + first[c.n], &lost);
+            part(end(), q) = pgi_divide(by, part(end(), q), rest[q] + first[c.n], &lost);
         if constexpr (ONE) sum_down(f, g);
-        if (lost && by.alpha < 0) state->resonant = 1;
+        if (lost && alpha < 0) state->resonant = 1;
     }
 };
 }    // namespace
@@ -10824,11 +10827,9 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
         t.template store<MODES>(u, at, pitch, left, x, y);
         if (t.has_end()) give(t.c.n, t.end());
     }
-    if (t.c.axis != 0 || t.lane != 0) return;
-    for (int i = t.c.values; i < t.c.row[1]; i++) {    // what fills up the rows of the grid between
-        PGI_UNROLLED
-        for (int q = 0; q < PER; q++)
-            if (q < left) u[at[q] + i] = 0;
+    for (int i = t.c.values + t.lane; i < t.c.row[1] && t.c.axis == 0; i += t.c.lanes) {
+        PGI_UNROLLED    // what fills up the rows of the grid between
+            for (int q = 0; q < PER; q++) if (q < left) u[at[q] + i] = 0;
     }
 }
 
@@ -11402,10 +11403,10 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     const int to_values =
         series.kind == PGI_DCT3 || series.kind == PGI_HERMITIAN || (series.kind == PGI_DCT1 && backward == 1);
     pgi_fft c = d.fft[axis];
-    // The grid between has whole numbers in a row.
+    // In the grid between, what fills up a row are columns too, so that a block's columns are whole lines of the cache.
     const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
     if (d.between.sj && own && pgi_is_transformed(s, 0) && d.fft[0].radix) {
-        const int row = (l->n[0] + per - 1) / per * per;
+        const int row = (int)d.between.sj;
         if (axis != 0) c.columns = c.columns / l->n[0] * row;
         (axis == 0 ? c.row[1] : c.size[0]) = row;
     }
@@ -11584,9 +11585,11 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (used <= budget || !reducible) break;
         room *= fmin(0.9, budget / used);
     }
-    // Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room.
+    // Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room. Its
+    // long rows begin with lines of the cache.
     const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int64_t)sizeof(float) : (int64_t)sizeof(double);
-    const int64_t sector = 32 / element, sj = (s->work.n[0] + sector - 1) / sector * sector, sk = sj * s->work.n[1];
+    const int64_t sector = 32 / element, line = s->work.n[0] < 16 * 128 / element ? sector : 128 / element;
+    const int64_t sj = (s->work.n[0] + line - 1) / line * line, sk = sj * s->work.n[1];
     const double bytes = (double)(s->together * sk * s->work.n[2] * element);
     const int skewed = s->staged ? s->work.n[0] % sector : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
     if (skewed && !s->mixed && s->work.n[1] > 1 &&
