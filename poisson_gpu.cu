@@ -9962,7 +9962,7 @@ template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T
 #else
     const double r = none ? 0 : 1 / total;
 #endif
-    return none ? (T)0 : value * (T)(d.scale * r);
+    return none ? (T)0 : (T)(d.scale * r * (double)value);
 }
 
 // A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.

@@ -22,7 +22,7 @@ static void stages_transform(pg_solver *s, const pgi_level *l, int axis, int bac
         return;
     }
 #if PGI_GPU
-    if (!(stages_kept & STAGE_REORDERING) || !s->cuda || s->direct.on_chip[axis]) return;
+    if (!(stages_kept & STAGE_REORDERING) || !s->cuda || s->direct.fft[axis].radix) return;
     const auto reorder = s->desc.flags & PG_F32 ? stages_reorder<float> : stages_reorder<double>;
     reorder(s, l, axis, backward, from, to);
 #endif
@@ -76,7 +76,7 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
     const pgi_direct &d = s->direct;
     plan->middle = d.fused >= 0 ? "transform, division" : d.lines.line >= 0 ? "tridiagonal" : "division";
     plan->reorders = 0;
-    for (int a = 0; a < 3; a++) plan->reorders |= s->cuda && pgi_is_transformed(s, a) && !d.on_chip[a];
+    for (int a = 0; a < 3; a++) plan->reorders |= s->cuda && pgi_is_transformed(s, a) && !d.fft[a].radix;
     *solver = s;
     return PG_OK;
 }

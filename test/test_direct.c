@@ -362,6 +362,48 @@ static void lengths_of_the_transforms(void **state)
                 }
 }
 
+/* In units of 2^58 and 2^-58, near the ends of the coefficients that f32 takes, where eigenvalues or their inverses are no
+   normal floats, the solution is the same. */
+static void units_far_from_one(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const int units[] = {58, -58};
+    static const int n[] = {9, 14, 96};
+    enum { POINTS = 9 * 14 * 97 };
+    static float f[POINTS], scaled[POINTS], u[POINTS], v[POINTS];
+    const pg_stop once = {.rtol = PG_NONE};
+    rng r = {41};
+    for (int pair = 0; pair < 5; pair++)
+        for (int q = 0; q < 4; q++) {
+            const int cell = q % 2, unit = units[q / 2];
+            begin(backend, 3);
+            box.desc.flags |= PG_F32;
+            for (int axis = 0; axis < 3; axis++) {
+                box.desc.n[axis] = n[axis];
+                box.desc.h[axis] = 1;
+                box.desc.centring[axis] = cell ? PG_CELL : PG_NODE;
+                set_ends(&box.desc, axis, plain_ends[pair]);
+            }
+            if (!cell && pair == 3) box.desc.n[2]++; /* as many intervals */
+            if (!cell && pair == 0) box.desc.n[2]--;
+            for (int i = 0; i < POINTS; i++) {
+                f[i] = (float)rng_uniform(&r, -1, 1);
+                scaled[i] = ldexpf(f[i], -unit);
+            }
+            pg_solver *solver = create(&box.desc);
+            OK(pg_solve(solver, u, f, &once), solver);
+            pg_destroy(solver);
+            for (int axis = 0; axis < 3; axis++) box.desc.h[axis] = ldexp(1, unit);
+            solver = create(&box.desc);
+            OK(pg_solve(solver, v, scaled, &once), solver);
+            pg_destroy(solver);
+            const int points = box.desc.n[0] * box.desc.n[1] * box.desc.n[2];
+            for (int i = 0; i < points; i++)
+                if (ldexpf(v[i], -unit) != u[i])
+                    fail_msg("%s, unit 2^%d: %g, not %g", describe(&box.desc), unit, ldexpf(v[i], -unit), u[i]);
+        }
+}
+
 /* alpha < 0, between the eigenvalues or near some. The condition number is not known, so the backward error decides. */
 static void negative_alpha(void **state)
 {
@@ -1052,6 +1094,7 @@ int main(void)
         ON_BOTH(single_and_mixed_precision),
         ON_BOTH(backward_error_of_large_boxes),
         ON_BOTH(lengths_of_the_transforms),
+        ON_BOTH(units_far_from_one),
         ON_BOTH(negative_alpha),
         ON_BOTH(awkward_lengths),
         ON_BOTH(slow_lengths_are_warned_of),
