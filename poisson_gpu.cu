@@ -7565,11 +7565,15 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
         m->from[a] = (T *)pgi_take_table(arena, (size_t)n * (size_t)n * sizeof(T), &from);
         if (!arena->mirror) continue;
         const double *const rows = pgi_line_eigen(l, beta, (double *)value, h->work);
-        for (int mode = 0; mode < n; mode++)
-            for (int i = 0; i < n; i++) {
-                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * sqrt(pgi_line_w(l, i)));
-                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / sqrt(pgi_line_w(l, i)));
+        double top = 0;
+        for (int i = 0; i < n; i++) top = fmax(top, pgi_line_w(l, i));
+        for (int i = 0; i < n; i++) {
+            const double root = sqrt(pgi_line_w(l, i) / top);    // so that coefficients stay floats in any units
+            for (int mode = 0; mode < n; mode++) {
+                ((T *)to)[i * n + mode] = (T)(rows[mode * n + i] * root);
+                ((T *)from)[mode * n + i] = (T)(rows[mode * n + i] / root);
             }
+        }
     }
 }
 
