@@ -113,7 +113,7 @@ enum {
     PGI_LINE_BLOCK = 16,        // rows of an elimination whose pivots are worked out again together
     PGI_TILE = 8,               // columns that the CPU transforms or eliminates side by side
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
-    PGI_RADIX = 7,              // the largest prime factor of a length that transforms on chip take,
+    PGI_RADIX = 7,              // the largest prime factor of a length that blocks transform,
     PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
     PGI_FLAT = 128,             // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_ALIGN = 256             // bytes
@@ -10540,7 +10540,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // The rest of type 1, of a span of intervals, as one transform: its even frequencies come from the odd part of what
     // it takes, and the differences of its odd ones from the even part (W. H. Press et al., Numerical Recipes, 1992).
     // The rest is short enough that adding up differences costs no accuracy. The lowest odd frequency of a cosine is a
-    // sum over all values. w: how sums and differences of mirror images are weighed.
+    // sum over all values. The weights are those of the sum and the difference of mirror images.
     __device__ void weigh_rest(int second, T *sum, T *difference) const
     {
         const T half = (T)0.5, s = second && lane == 0 ? (T)1 : -entry(pgi_fft_entries(PGI_DCT1, R) - 1).y;
@@ -10587,7 +10587,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             __syncthreads();
     }
     // Between frequencies of the rest, f and g at lane and half a step after it, and at every step, and its
-    // coefficients, of R even frequencies in a row and the odd ones after them. z: the rest in memory.
+    // coefficients, of R even frequencies in a row and the odd ones after them.
     __device__ number *rest_at(int k) const { return memory + k * c.element; }
     __device__ void put_rest(const number (&f)[R], const number (&g)[R]) const
     {
@@ -10831,9 +10831,13 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
         t.template store<MODES>(u, at, pitch, left, x, y);
         if (t.has_end()) give(t.c.n, t.end());
     }
-    for (int i = t.c.values + t.lane; i < t.c.row[1] && t.c.axis == 0; i += t.c.lanes) {
-        PGI_UNROLLED    // what fills up the rows of the grid between
-            for (int q = 0; q < PER; q++) if (q < left) u[at[q] + i] = 0;
+    if (t.c.axis != 0) return;
+    // What fills up the rows of the grid between
+    for (int i = t.c.values + t.lane; i < t.c.row[1]; i += t.c.lanes) {
+        PGI_UNROLLED
+        for (int q = 0; q < PER; q++) {
+            if (q < left) u[at[q] + i] = 0;
+        }
     }
 }
 
@@ -11393,11 +11397,11 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
 
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
-    return kind == PGI_DCT1 ? pgi_fft_kernel < T, PGI_DCT1,
-           R == 5 ? 4 : R >    // never 5
-       : kind == PGI_DCT4                             ? pgi_fft_kernel<T, PGI_DCT4, R>
-       : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_kernel<T, PGI_FOURIER, R>
-                                                      : pgi_fft_kernel<T, PGI_DCT2, R>;
+    enum { TYPE1 = R == 5 ? 4 : R };    // type 1 is never cut in fives
+    return kind == PGI_DCT1                               ? pgi_fft_kernel<T, PGI_DCT1, TYPE1>
+           : kind == PGI_DCT4                             ? pgi_fft_kernel<T, PGI_DCT4, R>
+           : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_kernel<T, PGI_FOURIER, R>
+                                                          : pgi_fft_kernel<T, PGI_DCT2, R>;
 }
 template <class T>
 static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
