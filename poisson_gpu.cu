@@ -271,7 +271,8 @@ struct pgi_elimination {
     double volume;              // the sum of their weights
     const double *lambda[3];    // what the place along the other axes adds; along the axis itself zeros
     double scale;               // of the right-hand side
-    double constant;            // times the coefficient of the constant: the mean of the right-hand side; 0: unwanted
+    double constant;            // times the coefficient of the constant, or the mean of the line that has it: the mean
+                                // of the right-hand side; 0: unwanted
     int log_parts, log_wide;    // GPU: of a line, eliminated at the same time; lines that a block has side by side
     int kept;                   // in registers; 0: the parts are too long
     double *marks;              // pivots every PGI_LINE_BLOCK rows
@@ -360,10 +361,14 @@ struct pgi_fft_stage {
     unsigned per_part, per_stride;    // 2^32 over those, rounded up; 0: over 1
 };
 // A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
+struct pgi_divisor {    // of numbers below 2^31, by a product
+    unsigned inverse;
+    int shift, number;
+};
 struct pgi_fft {
     int axis, sine, radix;
     int n, values;                // of the transforms; of a column, n or, type 1, n - 1 or n + 1
-    int size[2];                  // of the other two axes, x with what fills up its rows
+    pgi_divisor size[2];          // of the other two axes, x with what fills up its rows
     int row[2];                   // values of a row along the lower one of them, and, along x, with what fills it up
     int span, lanes, log_wide;    // lanes: threads of a column of numbers; columns of numbers that a block has
     int element, pitch, lane;     // in shared memory, from number to number, part to part and column to column
@@ -385,6 +390,8 @@ struct pgi_fold {
     int n, folded, periodic;
     int half[2];          // values, or modes, of each
     int size, length;     // of a half with what fills its last tile of eight; terms of a sum
+    double total;         // of the weights, over the largest
+    int singular;         // the first mode is the constant, with eigenvalue 0
     int pitch, bytes;     // from mode to mode of the table; of all of it
     const void *table;    // orthonormal vectors, [half][mode][value]; then eigenvalues in double, [half][mode]
     const void *root;     // by value: the square root of its weight, then of all values the inverse; NULL: all are 1
@@ -411,6 +418,7 @@ struct pgi_direct {
     int uniform;                // the axis of elimination could be transformed
     int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
+    int reports_mean;           // of a singular problem: what leaves out its null mode
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
@@ -8848,7 +8856,17 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     };
     memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
+    int constant = 0;
+    while (!known && constant < n - 1 && lambda[constant] != 0) constant++;
+    if (!known && lambda[constant] == 0) {
+        lambda[constant] = lambda[0];
+        lambda[0] = 0;
+    } else {
+        constant = 0;
+    }
     for (int i = 0; i < n; i++) top = fmax(top, weight(i));
+    f->total = 0;
+    for (int i = 0; i < n; i++) f->total += weight(i) / top;
     for (int i = 0; i < n && root; i++) {
         ((T *)root)[i] = (T)sqrt(weight(i) / top);
         ((T *)root)[n + i] = (T)sqrt(top / weight(i));
@@ -8859,6 +8877,7 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
             lambda[mode] = 1e300;    // what fills up is 0 and stays so
             continue;
         }
+        const int row = k == 0 ? constant : k == constant ? 0 : k;    // the constant comes first
         double norm = 0;
         for (int i = 0; i < n && known; i++) norm += weight(i) * pgi_mode_value(l, k, i) * pgi_mode_value(l, k, i);
         if (known) lambda[mode] = beta * pgi_mode_eigenvalue(l, k);
@@ -8869,10 +8888,11 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
             pgi_fold_place(*f, q % size, place);
             if (place[half] < 0 || (f->folded && half != c)) continue;
             const int i = f->folded ? place[0] : place[half];
-            const T v = (T)(known ? pgi_mode_value(l, k, i) * sqrt(weight(i) / norm) : rows[k * n + i]);
+            const T v = (T)(known ? pgi_mode_value(l, k, i) * sqrt(weight(i) / norm) : rows[row * n + i]);
             vectors[mode * f->pitch + q % f->length] = v;
         }
     }
+    f->singular = lambda[0] == 0;
 }
 
 // Entries of a thread in the tables of a transform, in the order of use: see pgi_layout_fft. Twiddles of the first
@@ -9483,9 +9503,9 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
     return sum;
 }
 
-// Takes the weighted mean from what the parts of a line have.
-static __device__ inline void pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null, double r[PGI_KEPT],
-                                              double *meeting)
+// Takes the weighted mean from what the parts of a line have, and returns it.
+static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null,
+                                                double r[PGI_KEPT], double *meeting)
 {
     double sum = 0;
     PGI_UNROLLED
@@ -9495,6 +9515,7 @@ static __device__ inline void pgi_centre_line(const pgi_elimination &d, const pg
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++)
         if (null && p.has(q)) r[q] -= mean;
+    return mean;
 }
 
 // Eliminates a part, as pgi_line_down does, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
@@ -9546,19 +9567,21 @@ static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double
 }
 
 // Solves for the lines of a block, whose right-hand sides and unknowns are in registers. mu: what the other axes and
-// alpha add to a line. All threads of the block come, also without a line inside.
-static __device__ inline void pgi_solve_lines(const pgi_elimination &d, const pgi_held &p, const pgi_kept_row *rows,
-                                              double mu, int inside, double *meeting, double r[PGI_KEPT])
+// alpha add to a line. All threads of the block come, also without a line inside. Returns the mean that a singular line
+// had to lose.
+static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p, const pgi_kept_row *rows,
+                                                double mu, int inside, double *meeting, double r[PGI_KEPT])
 {
     const int null = inside && d.singular && mu == 0;
     double inverse[PGI_KEPT], known[2];
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    if (d.singular) pgi_centre_line(d, p, null, r, meeting);
+    const double mean = d.singular ? pgi_centre_line(d, p, null, r, meeting) : 0;
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
     pgi_solve_separators(d, own, head, null, meeting, known);
     if (inside) pgi_kept_up(rows, known, inverse, r);
     if (d.singular) pgi_centre_line(d, p, null, r, meeting);
+    return mean;
 }
 
 // Shared memory of a block where parts meet, of that and the rows, and for turning lines.
@@ -9601,6 +9624,13 @@ static __device__ inline pgi_chunk_column<T> pgi_chunk_column_of(const pgi_elimi
     return {x, inside, pgi_column_shift(d, alpha, at)};
 }
 
+// The mean that the line of the constant had to lose is that of the right-hand side.
+static __device__ inline void pgi_report_line_mean(const pgi_elimination &d, double mu, int is_first, double mean,
+                                                   pgi_state *state)
+{
+    if (is_first && d.singular && d.constant != 0 && mu == 0 && state->alpha == 0) state->removed = d.constant * mean;
+}
+
 // Shared memory of an elimination: the next tile comes first.
 static int pgi_eliminate_bytes(const pgi_elimination &d, int element, int staged)
 {
@@ -9618,9 +9648,9 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     const int along_x = d.line == 0 && !lines.staged, pitch = pgi_turn_pitch(d.rows.n);
     double *const turning = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
     double *const meeting = turning + (along_x ? pgi_turn_bytes(d) / sizeof(double) : 0);
-    const double alpha = state->alpha;
     const pgi_held part = pgi_part_of(d), own = along_x ? pgi_comb_of(d) : part;
     const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
+    const double alpha = state->alpha;
     const int64_t hop = own.step * lines.stride, first = own.first * lines.stride;
     T *const mine = next + threadIdx.x;
     pgi_chunk_column<T> ahead;
@@ -9649,7 +9679,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
             r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] : 0;
         fetch(tile + gridDim.x);
         if (along_x) pgi_turn(turning, pitch, own, part, r);
-        pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, meeting, r);
+        const double mean = pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, meeting, r);
+        pgi_report_line_mean(d, line.mu, line.inside && part.first + part.begin == 0, mean, state);
         if (along_x) pgi_turn(turning, pitch, part, own, r);
         if (!now.inside || now.mu < 0) continue;
         T *const to = now.x + first;
@@ -9663,8 +9694,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
 // Lines whose parts are too long for registers: in memory, where a thread has one row after the other. mu, inside: as
 // above; load(row) gives the right-hand side, store(row, value) takes the unknown; IN_PLACE: to the same memory, x.
 template <int IN_PLACE, class T, class Load, class Store>
-static __device__ inline void pgi_solve_long_lines(const pgi_elimination &d, double mu, int inside, T *x,
-                                                   const pgi_column &c, double *meeting, Load load, Store store)
+static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, double mu, int inside, T *x,
+                                                     const pgi_column &c, double *meeting, Load load, Store store)
 {
     const int part = (int)threadIdx.x >> d.log_wide, first = (int)((int64_t)d.rows.n * part >> d.log_parts),
               last = (int)((int64_t)d.rows.n * (part + 1) >> d.log_parts) - 1;
@@ -9681,9 +9712,10 @@ static __device__ inline void pgi_solve_long_lines(const pgi_elimination &d, dou
     if (inside) pgi_line_down<1>(d.rows, mu, first, last, d.scale, null ? mean : 0, load, x, c, &own, &head);
     pgi_solve_separators(d, own, head, null, meeting, known);
     if (inside) pgi_line_up<1>(d.rows, mu, first, last, known[1], known[0], x, c, store);
-    if (!d.singular || !IN_PLACE) return;
+    if (!d.singular || !IN_PLACE) return mean;
     const double shift = share();
     for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
+    return mean;
 }
 
 // The marks of a part of a long line: of column `local` of so many.
@@ -9704,9 +9736,12 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
     const pgi_column c = pgi_part_column(d, lines.stride, local, lines.columns);
     const pgi_values<T> values = {line.x, c.stride};
-    if (line.inside && line.mu < 0 && (int)threadIdx.x >> d.log_wide == 0)
+    const int is_first = line.inside && (int)threadIdx.x >> d.log_wide == 0;
+    if (is_first && line.mu < 0)
         if (!pgi_line_indefinite(d, line.mu, state->alpha, line.x, c)) state->resonant = 1;
-    pgi_solve_long_lines<1>(d, line.mu, line.inside && line.mu >= 0, line.x, c, meeting, values, values);
+    const double mean =
+        pgi_solve_long_lines<1>(d, line.mu, line.inside && line.mu >= 0, line.x, c, meeting, values, values);
+    pgi_report_line_mean(d, line.mu, is_first, mean, state);
 }
 
 template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
@@ -9909,6 +9944,10 @@ template <class V> static __device__ inline V pgi_fetch_once(const V *p) { retur
 #endif
 
 // number / divisor. inverse: see pgi_inverse_up.
+static PGI_HD inline int pgi_over(int number, const pgi_divisor &d)
+{
+    return (int)((uint64_t)(unsigned)number * d.inverse >> d.shift);
+}
 static PGI_HD inline int pgi_over(int number, unsigned inverse)
 {
     return inverse == 0 ? number : (int)((uint64_t)(unsigned)number * inverse >> 32);
@@ -10076,34 +10115,49 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         return p + (int64_t)(c.n - 1) * step;
     }
 
-    // Calls what(q, lower, upper, problem) for the columns of a number, which are counted along the lower one of the
-    // other axes first; for those beyond the last one with its place.
-    template <class What> __device__ void each_column(int64_t column, What what) const
+    // The columns of a number are counted along the lower one of the other axes first: calls first(lower, upper,
+    // problem), and then next(q, end of row, end of plane) for what steps to column q; not beyond the last one.
+    template <class First, class Next> __device__ void each_column(int64_t column, First first, Next next) const
     {
-        const unsigned first = (unsigned)(column < c.columns ? column : c.columns - 1),
-                       line = first / (unsigned)c.size[0];
-        int left = (int)(c.columns - 1 - first), i = (int)(first - line * (unsigned)c.size[0]);
-        int problem = (int)(line / (unsigned)c.size[1]), j = (int)(line - (unsigned)problem * (unsigned)c.size[1]);
+        const int begin = (int)(column < c.columns ? column : c.columns - 1), line = pgi_over(begin, c.size[0]),
+                  problem = pgi_over(line, c.size[1]), left = (int)c.columns - begin;
+        int i = begin - line * c.size[0].number, j = line - problem * c.size[1].number;
+        first(i, j, problem);
         PGI_UNROLLED
-        for (int q = 0; q < PER; q++) {
-            what(q, i, j, problem);
-            if (left-- <= 0) continue;
-            if (++i == c.size[0]) i = 0, j++;
-            if (j == c.size[1]) j = 0, problem++;
+        for (int q = 1; q < PER; q++) {
+            const int inside = q < left, row = inside && ++i == c.size[0].number;
+            if (row) i = 0, j++;
+            const int plane = row && j == c.size[1].number;
+            if (plane) j = 0;
+            next(q, inside, row, plane);
         }
     }
     __device__ void offsets(int64_t column, const pgi_grid &g, int64_t (&at)[PER]) const
     {
         const int64_t across = c.axis == 0 ? g.sj : 1, up = c.axis == 2 ? g.sj : g.sk;
-        each_column(column,
-                    [&](int q, int i, int j, int problem) { at[q] = i * across + j * up + problem * g.problem; });
+        each_column(
+            column, [&](int i, int j, int problem) { at[0] = i * across + j * up + problem * g.problem; },
+            [&](int q, int inside, int row, int plane) {
+                at[q] = at[q - 1] + (inside ? across : 0);
+                if (row) at[q] += up - c.size[0].number * across;
+                if (plane) at[q] += g.problem - c.size[1].number * up;
+            });
     }
     // The sums of the eigenvalues of the other axes.
     __device__ void add_others(int64_t column, const pgi_elimination &d, double *sum) const
     {
         const double *const lower = d.lambda[c.axis == 0 ? 1 : 0], *const upper = d.lambda[c.axis == 2 ? 1 : 2];
-        each_column(column,
-                    [&](int q, int i, int j, int) { sum[q] = lower[i < c.row[0] ? i : c.row[0] - 1] + upper[j]; });
+        int lower_at = 0, upper_at = 0;
+        const auto add = [&](int q) {
+            sum[q] = lower[lower_at < c.row[0] ? lower_at : c.row[0] - 1] + upper[upper_at];
+        };
+        each_column(
+            column, [&](int i, int j, int) { lower_at = i, upper_at = j, add(0); },
+            [&](int q, int inside, int row, int plane) {
+                lower_at = row ? 0 : lower_at + inside;
+                upper_at = plane ? 0 : upper_at + row;
+                add(q);
+            });
     }
     // Whether the columns of a number are a word of the grid in all rows.
     __device__ int together(const T *grid, const int64_t (&at)[PER], int pitch) const
@@ -10855,6 +10909,7 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         const thread t(c, memory);
         const int64_t column = block + thread::PER * t.column;
         t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
+        pgi_await();
         if (way == PGI_TO_VALUES)
             pgi_fft_load<1>(t, b, from, column, x, y);
         else
@@ -10897,6 +10952,15 @@ static int pgi_factor(int length, int six, unsigned char radix[PGI_STAGES])
 
 // 2^32 / divisor, rounded up: exact quotients of numbers below 2^16; 0: of 1.
 static unsigned pgi_inverse_up(int divisor) { return divisor == 1 ? 0 : 0xffffffffu / (unsigned)divisor + 1; }
+
+// T. Granlund, P. L. Montgomery, Division by invariant integers using multiplication, 1994.
+static pgi_divisor pgi_divisor_of(int number)
+{
+    pgi_divisor d = {0, 31, number};
+    while ((int64_t)1 << (d.shift - 31) < number) d.shift++;
+    d.inverse = (unsigned)((((uint64_t)1 << d.shift) + (unsigned)number - 1) / (unsigned)number);
+    return d;
+}
 
 // Cuts the stages between the first and the last one. Returns 0 where the length has other prime factors.
 static int pgi_cut_stages(pgi_fft *c, int length)
@@ -10953,8 +11017,9 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     c->axis = axis;
     c->n = n;
     c->values = series.n;
-    c->size[0] = c->row[0] = axis == 0 ? s->work.n[1] : s->work.n[0];
-    c->size[1] = axis == 2 ? s->work.n[1] : s->work.n[2];
+    c->row[0] = axis == 0 ? s->work.n[1] : s->work.n[0];
+    c->size[0] = pgi_divisor_of(c->row[0]);
+    c->size[1] = pgi_divisor_of(axis == 2 ? s->work.n[1] : s->work.n[2]);
     c->row[1] = series.n;
     c->sine = series.sine;
     c->lanes = n / (2 * c->radix);
@@ -11150,7 +11215,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     const double alpha = state->alpha;
     {
         const unsigned mask = pgi_face_mask(from, state);
-        const T mean = pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f) + problem * from.f.problem;
+        const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f) +
+                                                                                   problem * from.f.problem;
         const float per_row = pgi_small_inverse(fx.size);
         T *const x = (T *)(memory + flat.at[0]);
         for (int e = (int)threadIdx.x; e < 8 * flat.tiles[1] * fx.size; e += PGI_BLOCK) {
@@ -11220,6 +11286,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
                                        pgi_quotient(sum[y][x][1], lambda + own.y, alpha, &lost));
                 }
                 if (lost) state->resonant = 1;
+                if (controlled && row + o + 2 * t == 0 && fx.singular && fy.singular && alpha == 0)
+                    state->removed = (double)sum[0][0][0] / sqrt(fx.total * fy.total);
             } else if (stage < 3) {
                 const int owner = pgi_small_quotient(o >> 3, per_tiles), place = (o >> 3) - owner * flat.tiles[axis];
                 const int there = flat.pitch[1 - axis];
@@ -11395,6 +11463,14 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
     }
 }
 
+// With checks the mean has been subtracted before, and is reported.
+static pgi_elimination pgi_elimination_of(const pg_solver *s)
+{
+    pgi_elimination d = s->direct.lines;
+    if (s->checked) d.constant = 0;
+    return d;
+}
+
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
     enum { TYPE1 = R == 5 ? 4 : R };    // type 1 is never cut in fives
@@ -11415,27 +11491,30 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
     if (d.between.sj && own && pgi_is_transformed(s, 0) && d.fft[0].radix) {
         const int row = (int)d.between.sj;
-        if (axis != 0) c.columns = c.columns / l->n[0] * row;
-        (axis == 0 ? c.row[1] : c.size[0]) = row;
+        if (axis != 0) c.columns = c.columns / l->n[0] * row, c.size[0] = pgi_divisor_of(row);
+        if (axis == 0) c.row[1] = row;
     }
     const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(series.kind)
                         : c.radix == 5 ? pgi_fft_kernel_of<T, 5>(series.kind)
                                        : pgi_fft_kernel_of<T, 4>(series.kind);
     const int64_t columns = (int64_t)per << c.log_wide;
     const size_t bytes = c.bytes + c.table_bytes;
-    pgi_elimination lines = d.lines;
-    if (s->checked) lines.constant = 0;    // the mean has been subtracted
-    size_t most = bytes;                   // the same for all axes: a profiler replays launches with the last value
+    size_t most = bytes;    // the same for all axes: a profiler replays launches with the last value
     for (int a = 0; a < 3; a++) {
         const pgi_fft &other = d.fft[a];
         if (other.radix && other.bytes + other.table_bytes > most) most = other.bytes + other.table_bytes;
     }
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
-    PGI_LAUNCH_SHARED(s, (c.columns + columns - 1) / columns, dim3((unsigned)(c.lanes << c.log_wide)), bytes, kernel,
-                      pgi_box_of(l, T()), from, to, c, lines, s->state,
-                      backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
-                      : to_values                    ? (int)PGI_TO_VALUES
-                                                     : (int)PGI_TO_MODES);
+    // A kernel that starts early fetches its tables meanwhile. That gains up to 10 % (128^3), and costs as much where a
+    // kernel does not fill the device and the next one's blocks gather on a part of it (511^2), or fills it many times.
+    const int64_t blocks = (c.columns + columns - 1) / columns, full = PGI_BLOCK * (int64_t)s->multiprocessors;
+    const unsigned threads = (unsigned)(c.lanes << c.log_wide);
+    const int early = s->clusters && blocks * threads >= full && blocks * threads <= 16 * full;
+    PGI_LAUNCH_AS(s, early, blocks, dim3(threads), bytes, kernel, pgi_box_of(l, T()), from, to, c,
+                  pgi_elimination_of(s), s->state,
+                  backward == PGI_THERE_AND_BACK ? (int)PGI_THERE_AND_BACK
+                  : to_values                    ? (int)PGI_TO_VALUES
+                                                 : (int)PGI_TO_MODES);
 }
 
 template <class T>
@@ -11462,35 +11541,35 @@ static int pgi_is_staged(const pg_solver *s, int axis)
 template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
-    if (d.lines.line < 0) {
+    const pgi_elimination e = pgi_elimination_of(s);
+    if (e.line < 0) {
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, d.lines, pgi_box_of(l, T()), from,
-                   to, s->state, h);
+        PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, e, pgi_box_of(l, T()), from, to,
+                   s->state, h);
         return;
     }
     const auto launch = [&](pgi_grid u, int64_t first, int64_t columns, int64_t stride, int staged) {
         const pgi_lines lines = {first, columns, stride, staged};
-        const int64_t tiles = (columns + (1 << d.lines.log_wide) - 1) >> d.lines.log_wide;
-        const int threads = 1 << (d.lines.log_parts + d.lines.log_wide);
-        if (!d.lines.kept) {
-            PGI_LAUNCH(s, tiles, dim3((unsigned)threads), pgi_eliminate_long_kernel<T>, d.lines, pgi_box_of(l, T()), u,
-                       lines, s->state);
+        const int64_t tiles = (columns + (1 << e.log_wide) - 1) >> e.log_wide;
+        const int threads = 1 << (e.log_parts + e.log_wide);
+        if (!e.kept) {
+            PGI_LAUNCH(s, tiles, dim3((unsigned)threads), pgi_eliminate_long_kernel<T>, e, pgi_box_of(l, T()), u, lines,
+                       s->state);
             return;
         }
-        const int bytes = pgi_eliminate_bytes(d.lines, sizeof(T), staged),
+        const int bytes = pgi_eliminate_bytes(e, sizeof(T), staged),
                   room = s->multiprocessors * (PGI_LINE_THREADS / threads);
         PGI_CUDA(s, cudaFuncSetAttribute(pgi_eliminate_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-        PGI_LAUNCH_SHARED(s, tiles < room ? tiles : room, dim3((unsigned)threads), bytes, pgi_eliminate_kernel<T>,
-                          d.lines, pgi_box_of(l, T()), u, lines, s->state);
+        PGI_LAUNCH_SHARED(s, tiles < room ? tiles : room, dim3((unsigned)threads), bytes, pgi_eliminate_kernel<T>, e,
+                          pgi_box_of(l, T()), u, lines, s->state);
     };
-    if (!pgi_is_staged(s, d.lines.line)) {
-        launch(to, 0, pgi_columns(s, d.lines.line), d.lines.line == 0 ? 1 : d.lines.line == 1 ? to.sj : to.sk, 0);
+    if (!pgi_is_staged(s, e.line)) {
+        launch(to, 0, pgi_columns(s, e.line), e.line == 0 ? 1 : e.line == 1 ? to.sj : to.sk, 0);
         return;
     }
     const pgi_grid buffer = {d.buffer, 0, 0, 0, 0};
-    pgi_cuda_chunks<T>(s, l, d.lines.line, 0, 0, from, to, [&](int64_t first, int64_t columns) {
-        launch(buffer, first, columns, 2 * d.pairs[d.lines.line], 1);
-    });
+    pgi_cuda_chunks<T>(s, l, e.line, 0, 0, from, to,
+                       [&](int64_t first, int64_t columns) { launch(buffer, first, columns, 2 * d.pairs[e.line], 1); });
 }
 
 // Cuts lines for blocks: in parts that registers hold, or more, of eight rows at least, where that fills the device; at
@@ -11570,7 +11649,8 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (d->fft[a].radix && d->series[a][0].kind == PGI_DCT1) d->lines.scale /= 2;    // see fold
         if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
     }
-    d->lines.constant = s->mixed || s->desc.batch > 1 ? 0 : d->lines.scale;
+    d->lines.constant = s->mixed || s->desc.batch > 1 ? 0 : d->lines.line < 0 ? d->lines.scale : 1;
+    d->reports_mean = d->lines.line >= 0 || d->fused >= 0;
     for (int a = 0; a < 3; a++)
         if (d->series[a][0].kind == PGI_DCT1) d->lines.constant /= 2;    // half of it becomes the constant
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
@@ -11956,11 +12036,12 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     PGI_DYNAMIC_SHARED(T, tile);
     double *const meeting = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
     const pgi_held p = pgi_part_of(d);
+    const pgi_kept_row *const rows =
+        pgi_share_rows(d, p, (double2 *)((char *)meeting + pgi_beside_bytes(d, sizeof(T))));
+    pgi_await();
     const pgi_zebra_line<T> l = pgi_zebra_line_of(d, b, gu, z, tiles, p.line);
     const double mu = pgi_column_shift(d, b.state->alpha, l.at);
     double r[PGI_KEPT];
-    const pgi_kept_row *const rows =
-        pgi_share_rows(d, p, (double2 *)((char *)meeting + pgi_beside_bytes(d, sizeof(T))));
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
@@ -11981,11 +12062,12 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     const pgi_held part = pgi_part_of(d), own = d.line == 0 ? pgi_comb_of(d) : part;
     const int pitch = pgi_turn_pitch(d.rows.n);
     int at[4], from[4];
+    const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
     const int inside = pgi_zebra_place(z, line + part.line, at), there = pgi_zebra_place(z, line + own.line, from);
+    pgi_await();
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const to = u + pgi_offset(from, gu);
     double *const mine = turning + own.line * pitch, r[PGI_KEPT];
-    const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
     const int begin = own.first + own.begin * own.step, end = own.first + own.end * own.step;
     for (int k = begin; k < end && there; k += own.step)
         mine[k] = (double)pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : from[0],
@@ -12007,6 +12089,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int64_t line = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     int at[4];
     const int inside = pgi_zebra_place(z, line, at);
+    pgi_await();
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
     const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
@@ -12049,16 +12132,16 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
         const int64_t blocks = (z.lines + (1 << d.log_wide) - 1) >> d.log_wide;
         if (blocks == 0) return;
         if (!d.kept) {
-            PGI_LAUNCH(s, blocks, threads, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs, omega,
-                       z);
+            PGI_LAUNCH_EARLY(s, blocks, threads, 0, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs,
+                             omega, z);
         } else if (d.line == 0 || z.lo[0] + z.lo[1] > 0 || pairs_bytes > s->shared_limit ||
                    pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
-            PGI_LAUNCH_SHARED(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
+            PGI_LAUNCH_EARLY(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
         } else {
             const pgi_zebra_tiles t = pgi_tiles_of(d, z);
             const int rows = 1 << (d.log_wide - t.log_pairs);
-            PGI_LAUNCH_SHARED(s, (int64_t)t.along * ((z.hi[1] + rows - 1) / rows), threads, pairs_bytes,
-                              pgi_relax_lines_kernel<T>, d, b, u, rhs, omega, z, t);
+            PGI_LAUNCH_EARLY(s, (int64_t)t.along * ((z.hi[1] + rows - 1) / rows), threads, pairs_bytes,
+                             pgi_relax_lines_kernel<T>, d, b, u, rhs, omega, z, t);
         }
     });
 }
@@ -12437,13 +12520,13 @@ static void pgi_program(pg_solver *s)
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
     s->together = at_once && !s->checked ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
-    if (at_once && s->direct.flat.blocks && s->guess_zero && !s->checked && !s->may_be_singular && s->desc.batch == 1) {
+    if (at_once && s->direct.flat.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
         s->ops->flat(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
-    // A batch, and transforms that end with a division, leave the null mode out on the way.
-    if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.fused >= 0)) {
+    // A batch, and a direct solve that reports the mean, leave the null mode out on the way.
+    if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.reports_mean)) {
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s), 0);
         s->ops->control(s, PGI_SET_MEAN, 0);
     }
