@@ -360,11 +360,12 @@ struct pgi_fft_stage {
     int part, root;                   // butterflies of a part; the power of the roots of the whole length
     unsigned per_part, per_stride;    // 2^32 over those, rounded up; 0: over 1
 };
-// A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
-struct pgi_divisor {    // of numbers below 2^31, by a product
+// A divisor of numbers below 2^31, which a product and a shift divide by.
+struct pgi_divisor {
     unsigned inverse;
     int shift, number;
 };
+// A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
 struct pgi_fft {
     int axis, sine, radix;
     int n, values;                // of the transforms; of a column, n or, type 1, n - 1 or n + 1
@@ -418,7 +419,7 @@ struct pgi_direct {
     int uniform;                // the axis of elimination could be transformed
     int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
-    int reports_mean;           // of a singular problem: what leaves out its null mode
+    int reports_mean;           // what leaves out the null mode of a singular problem tells the mean
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
@@ -8856,13 +8857,12 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     };
     memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
-    int constant = 0;
-    while (!known && constant < n - 1 && lambda[constant] != 0) constant++;
-    if (!known && lambda[constant] == 0) {
+    int constant = 0;                                                                   // comes first
+    while (!known && constant < n && lambda[constant] != 0) constant++;
+    if (constant == n) constant = 0;
+    if (constant > 0) {
         lambda[constant] = lambda[0];
         lambda[0] = 0;
-    } else {
-        constant = 0;
     }
     for (int i = 0; i < n; i++) top = fmax(top, weight(i));
     f->total = 0;
@@ -8877,7 +8877,7 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
             lambda[mode] = 1e300;    // what fills up is 0 and stays so
             continue;
         }
-        const int row = k == 0 ? constant : k == constant ? 0 : k;    // the constant comes first
+        const int row = k == 0 ? constant : k == constant ? 0 : k;
         double norm = 0;
         for (int i = 0; i < n && known; i++) norm += weight(i) * pgi_mode_value(l, k, i) * pgi_mode_value(l, k, i);
         if (known) lambda[mode] = beta * pgi_mode_eigenvalue(l, k);
@@ -9503,6 +9503,9 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
     return sum;
 }
 
+// Whether the constant solves the equations of a line without a right-hand side.
+static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
+
 // Takes the weighted mean from what the parts of a line have, and returns it.
 static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null,
                                                 double r[PGI_KEPT], double *meeting)
@@ -9567,20 +9570,20 @@ static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double
 }
 
 // Solves for the lines of a block, whose right-hand sides and unknowns are in registers. mu: what the other axes and
-// alpha add to a line. All threads of the block come, also without a line inside. Returns the mean that a singular line
-// had to lose.
+// alpha add to a line. All threads of the block come, also without a line inside; centred: one of its lines is the
+// constant's. Returns the mean that this line had to lose.
 static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p, const pgi_kept_row *rows,
-                                                double mu, int inside, double *meeting, double r[PGI_KEPT])
+                                                double mu, int inside, int centred, double *meeting, double r[PGI_KEPT])
 {
-    const int null = inside && d.singular && mu == 0;
+    const int null = inside && pgi_is_null(d, mu);
     double inverse[PGI_KEPT], known[2];
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    const double mean = d.singular ? pgi_centre_line(d, p, null, r, meeting) : 0;
+    const double mean = centred ? pgi_centre_line(d, p, null, r, meeting) : 0;
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
     pgi_solve_separators(d, own, head, null, meeting, known);
     if (inside) pgi_kept_up(rows, known, inverse, r);
-    if (d.singular) pgi_centre_line(d, p, null, r, meeting);
+    if (centred) pgi_centre_line(d, p, null, r, meeting);
     return mean;
 }
 
@@ -9628,7 +9631,7 @@ static __device__ inline pgi_chunk_column<T> pgi_chunk_column_of(const pgi_elimi
 static __device__ inline void pgi_report_line_mean(const pgi_elimination &d, double mu, int is_first, double mean,
                                                    pgi_state *state)
 {
-    if (is_first && d.singular && d.constant != 0 && mu == 0 && state->alpha == 0) state->removed = d.constant * mean;
+    if (is_first && pgi_is_null(d, mu) && d.constant != 0 && state->alpha == 0) state->removed = d.constant * mean;
 }
 
 // Shared memory of an elimination: the next tile comes first.
@@ -9673,13 +9676,13 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
             if (!pgi_line_indefinite(d, line.mu, alpha, line.x, c)) state->resonant = 1;
         }
         pgi_copy_wait<0>();
-        __syncthreads();
+        const int centred = __syncthreads_or(line.inside && pgi_is_null(d, line.mu));
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
             r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] : 0;
         fetch(tile + gridDim.x);
         if (along_x) pgi_turn(turning, pitch, own, part, r);
-        const double mean = pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, meeting, r);
+        const double mean = pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, meeting, r);
         pgi_report_line_mean(d, line.mu, line.inside && part.first + part.begin == 0, mean, state);
         if (along_x) pgi_turn(turning, pitch, part, own, r);
         if (!now.inside || now.mu < 0) continue;
@@ -9699,7 +9702,7 @@ static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, d
 {
     const int part = (int)threadIdx.x >> d.log_wide, first = (int)((int64_t)d.rows.n * part >> d.log_parts),
               last = (int)((int64_t)d.rows.n * (part + 1) >> d.log_parts) - 1;
-    const int null = inside && d.singular && mu == 0;
+    const int null = inside && pgi_is_null(d, mu);
     const auto share = [&]() {    // the weighted mean
         double sum = 0;
         for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
@@ -9943,7 +9946,7 @@ static __device__ inline void pgi_give_once(pgi_complex<pgi_twin> *p, pgi_comple
 template <class V> static __device__ inline V pgi_fetch_once(const V *p) { return *p; }
 #endif
 
-// number / divisor. inverse: see pgi_inverse_up.
+// Quotients. inverse: see pgi_inverse_up.
 static PGI_HD inline int pgi_over(int number, const pgi_divisor &d)
 {
     return (int)((uint64_t)(unsigned)number * d.inverse >> d.shift);
@@ -10115,8 +10118,9 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         return p + (int64_t)(c.n - 1) * step;
     }
 
-    // The columns of a number are counted along the lower one of the other axes first: calls first(lower, upper,
-    // problem), and then next(q, end of row, end of plane) for what steps to column q; not beyond the last one.
+    // The columns of a number are counted along the lower one of the other axes first. Calls first(lower, upper,
+    // problem), then next(q, inside, row, plane) for the step to column q: whether there is one, and whether it begins
+    // a row, and a plane.
     template <class First, class Next> __device__ void each_column(int64_t column, First first, Next next) const
     {
         const int begin = (int)(column < c.columns ? column : c.columns - 1), line = pgi_over(begin, c.size[0]),
@@ -11752,9 +11756,11 @@ static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     const double *const zeros_at = (const double *)pgi_take_table(arena, (size_t)n * sizeof(double), &zeros);
     for (int l = 0; l < h->levels; l++) {
         pgi_elimination *e = &s->level[l].lines;
+        int alone = 1;    // no columns beside that couple
+        for (int q = 0; q < 3; q++) alone = alone && (q == a || h->line[l][q]->n == 1);
         e->line = a;
         e->periodic = along->periodic;
-        e->singular = pgi_line_singular(along);
+        e->singular = alone && pgi_line_singular(along);
         e->scale = 1;
         e->volume = pgi_line_volume(along);
         e->lambda[a] = zeros_at;
@@ -12045,7 +12051,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
-    pgi_solve_lines(d, p, rows, mu, l.inside, meeting, r);
+    pgi_solve_lines(d, p, rows, mu, l.inside, d.singular, meeting, r);
     pgi_give_pairs(l, p, tile, omega, r);
 }
 
@@ -12074,7 +12080,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                                              d.line == 1 ? k : from[1], d.line == 2 ? k : from[2]);
     __syncthreads();
     pgi_take(turning, pitch, part, r);
-    pgi_solve_lines(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, meeting, r);
+    pgi_solve_lines(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, meeting, r);
     pgi_put(turning, pitch, part, r);
     __syncthreads();
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);

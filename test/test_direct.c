@@ -362,6 +362,51 @@ static void lengths_of_the_transforms(void **state)
                 }
 }
 
+/* Problems of a batch, nodes and cells, have the solutions that each of them has alone. */
+static void batches_of_the_transforms(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { BATCH = 3, MOST = 129 * 13 * 13 };
+    static const int lengths[] = {32, 128};
+    static double f[BATCH * MOST], u[BATCH * MOST], alone[MOST];
+    const pg_stop once = {.rtol = PG_NONE};
+    rng r = {43};
+    for (int round = 0; round < 5 * 2 * 2 * 3; round++) {
+        const char *ends = plain_ends[round % 5];
+        const int cell = round / 5 % 2, length = lengths[round / 10 % 2], axis = round / 20;
+        begin(backend, 3);
+        for (int a = 0; a < 3; a++) {
+            box.desc.n[a] = a == axis ? length : rng_int(&r, 7, 13);
+            box.desc.centring[a] = cell ? PG_CELL : PG_NODE;
+            set_ends(&box.desc, a, ends);
+            box.desc.face[2 * a].value = rng_uniform(&r, -1, 1);
+            box.desc.face[2 * a + 1].value = rng_uniform(&r, -1, 1);
+        }
+        if (!cell && ends[0] == ends[1] && ends[0] != 'P')
+            box.desc.n[axis] += ends[0] == 'D' ? -1 : 1; /* as many intervals */
+        const int points = box.desc.n[0] * box.desc.n[1] * box.desc.n[2];
+        for (int i = 0; i < BATCH * points; i++) f[i] = rng_uniform(&r, -1, 1);
+        box.desc.batch = BATCH;
+        pg_solver *solver = create(&box.desc);
+        OK(pg_solve(solver, u, f, &once), solver);
+        pg_destroy(solver);
+        box.desc.batch = 1;
+        solver = create(&box.desc);
+        for (int q = 0; q < BATCH; q++) {
+            OK(pg_solve(solver, alone, f + q * points, &once), solver);
+            double largest = 0, difference = 0;
+            for (int i = 0; i < points; i++) {
+                const double e = fabs(u[q * points + i] - alone[i]);
+                largest = fmax(largest, fabs(alone[i]));
+                if (!(e <= difference)) difference = e;
+            }
+            if (!(difference <= 1e-11 * largest)) /* round-off times the condition of up to 129 values */
+                fail_msg("%s: problem %d differs by %.2e of %.2e", describe(&box.desc), q, difference, largest);
+        }
+        pg_destroy(solver);
+    }
+}
+
 /* In units of 2^58 and 2^-58, near the ends of the coefficients that f32 takes, where eigenvalues or their inverses are no
    normal floats, the solution is the same. */
 static void units_far_from_one(void **state)
@@ -1094,6 +1139,7 @@ int main(void)
         ON_BOTH(single_and_mixed_precision),
         ON_BOTH(backward_error_of_large_boxes),
         ON_BOTH(lengths_of_the_transforms),
+        ON_BOTH(batches_of_the_transforms),
         ON_BOTH(units_far_from_one),
         ON_BOTH(negative_alpha),
         ON_BOTH(awkward_lengths),
