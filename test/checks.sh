@@ -40,9 +40,11 @@ folder alone
 # nvcc takes longest, so it begins now, beside everything else.
 nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 if [ -n "$nvcc" ]; then
+    mkdir "$temp/kernels"
     "$nvcc" -O3 -std=c++17 --threads 3 \
         -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
-        -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -c poisson_gpu.cu -o nvcc.o >"$temp/nvcc" 2>&1 &
+        -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -Xptxas -v -keep --keep-dir "$temp/kernels" \
+        -c poisson_gpu.cu -o nvcc.o >"$temp/nvcc" 2>&1 &
     compiling=$!
 fi
 nvcc_ends_well() {
@@ -85,6 +87,10 @@ for cxx in g++ clang++; do
     done
     check "NaN and Inf are found: $cxx -O3 -ffast-math" fast_math $cxx
 done
+
+# ---- the structure
+check "sections use what stands before them, functions are short: test/structure.txt, or better" \
+    python3 "$root/test/structure.py"
 
 # ---- names
 declared() { sed -n 's/^PG_API .*[ *]\(pg_[a-z_0-9]*\)(.*/\1/p' "$root/poisson_gpu.h" | sort; }
@@ -204,11 +210,14 @@ if [ -n "$nvcc" ]; then
     check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" nvcc_ends_well
     check "its object has at most 9 MB an architecture" \
         sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 27000000 ]'
+    check "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better" \
+        env NVCC="$nvcc" python3 "$root/bench/kernels.py" "$temp/nvcc" "$temp/kernels"
     # The toolkit's own headers leave weak names in (the constructor of dim3).
     check "it defines the header's functions and, inline ones apart, no other name" exports nvcc.o TDBRCGS -g
 else
     skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
     skip "its object has at most 9 MB an architecture"
+    skip "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better"
     skip "it defines the header's functions and, inline ones apart, no other name"
 fi
 
