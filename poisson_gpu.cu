@@ -8,8 +8,10 @@
 //     >>lines       one axis on the host: geometry, coarsening, tables, interpolation weights, eigenvectors
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
-//     >>levels      the hierarchy and the layout of the workspace
+//     >>levels      the hierarchy, and the tables of its levels
 //     >>direct      transforms along uniform axes, elimination along the remaining one
+//     >>layout      where everything lies in the workspace
+//     >>ops         the tables of operations: what the sections below call on either back end
 //     >>smoothing   sweeps and smoothers
 //     >>multigrid   V, W and FMG cycles
 //     >>solve       the whole solve as one program, written once for all methods and back ends
@@ -471,6 +473,8 @@ struct pg_solver {
     int to_round_off;    // the tolerance is the default
     int with_floor;      // round-off may keep the residual above the tolerance
     pgi_grid iterate;    // where u of the finest level is between the halves of a cycle
+    // Loops call it after every check.
+    void (*observe)(pg_solver *, const pgi_state *);
     int (*monitor)(void *, const pg_report *);
     void *monitor_user;
     int monitored;       // checks the monitor has seen
@@ -2839,54 +2843,15 @@ static void pgi_cpu_control(pg_solver *s, int step, int argument)
     pgi_control(s->state, step, argument, pgi_cpu_now());
 }
 
-static void pgi_monitor(pg_solver *s, const pgi_state *st);    // >>solve
-
 static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
-    if (gate == PGI_GO) pgi_monitor(s, s->state);
+    if (gate == PGI_GO) s->observe(s, s->state);
     while (pgi_gate(s->state, gate)) {
         body(s);
         if (!again) break;
-        if (gate == PGI_GO) pgi_monitor(s, s->state);
+        if (gate == PGI_GO) s->observe(s, s->state);
     }
 }
-
-// >>direct
-template <class T> static void pgi_cpu_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
-template <class T> static void pgi_cpu_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
-template <class T> static void pgi_cpu_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
-
-#define PGI_OPS_TABLE(name, backend, T, flat)                                                                          \
-    static const pgi_ops name = {pgi_##backend##_control,                                                              \
-                                 pgi_##backend##_loop,                                                                 \
-                                 pgi_##backend##_fill_zero<T>,                                                         \
-                                 pgi_##backend##_copy<T>,                                                              \
-                                 pgi_##backend##_subtract_shift<T>,                                                    \
-                                 pgi_##backend##_jacobi<T>,                                                            \
-                                 pgi_##backend##_red_black<T>,                                                         \
-                                 pgi_##backend##_residual<T>,                                                          \
-                                 pgi_##backend##_apply<T>,                                                             \
-                                 pgi_##backend##_reduce<T>,                                                            \
-                                 pgi_##backend##_magnitude<T>,                                                         \
-                                 pgi_##backend##_restrict_full<T>,                                                     \
-                                 pgi_##backend##_restrict_faces<T>,                                                    \
-                                 pgi_##backend##_prolong_add<T>,                                                       \
-                                 pgi_##backend##_interpolate<T>,                                                       \
-                                 pgi_##backend##_solve_coarsest<T>,                                                    \
-                                 pgi_##backend##_relax<T>,                                                             \
-                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
-                                 pgi_##backend##_restrict_residual<T>,                                                 \
-                                 pgi_##backend##_relax_lines<T>,                                                       \
-                                 pgi_##backend##_transform<T>,                                                         \
-                                 pgi_##backend##_eliminate<T>,                                                         \
-                                 flat,                                                                                 \
-                                 pgi_##backend##_relax_turns<T>,                                                       \
-                                 pgi_##backend##_residual_narrow,                                                      \
-                                 pgi_##backend##_narrow_rhs,                                                           \
-                                 pgi_##backend##_widen_add}
-
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>cuda  The operations on the GPU.
@@ -7193,7 +7158,7 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     for (;;) {
         if (gate <= PGI_BEGUN) pgi_cuda_read_state(s, s->state);
         if (gate == PGI_GO && s->monitor && s->failed == PG_OK) {
-            pgi_monitor(s, &s->host);
+            s->observe(s, &s->host);
             pgi_cuda_read_state(s, s->state);
         }
         if (s->failed || !pgi_gate(&s->host, gate)) return;
@@ -7202,19 +7167,10 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
     }
 }
 
-// >>direct
-template <class T> static void pgi_cuda_transform(pg_solver *, const pgi_level *, int, int, pgi_rhs, pgi_grid);
-template <class T> static void pgi_cuda_eliminate(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid);
-template <class T> static void pgi_cuda_relax_lines(pg_solver *, const pgi_level *, pgi_grid, pgi_rhs, double, int);
-template <class T> static void pgi_cuda_flat(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid, int);
-
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_flat<double>);
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_flat<float>);
-
 #endif
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>levels  The hierarchy of lines, and where everything lies in the workspace.
+// >>levels  The hierarchy of lines, and the tables of its levels.
 // -------------------------------------------------------------------------------------------------------------------
 
 // The lines of all levels; levels share the lines that they do not coarsen.
@@ -7586,147 +7542,7 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
     }
 }
 
-template <class T>
-static void pgi_layout_direct_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);    // >>direct
-static void pgi_layout_direct(pg_solver *s, pgi_arena *arena);
-static void pgi_layout_lines(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
-static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena);
-
-// See pgi_cpu_threads. The products of the exact solver are work for more threads than their points are.
-static int64_t pgi_team(const pg_solver *s)
-{
-    const pgi_level *last = &s->level[s->levels - 1];
-    int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
-    for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
-    const int64_t products = last->points * longest / 8;
-    if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
-    return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
-}
-
 static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
-
-// Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
-// Returns the bytes of the tables; arena->used is all.
-static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
-{
-    const pg_desc *d = &s->work;
-    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0, symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
-    const size_t element = single ? sizeof(float) : sizeof(double), outer_element = pgi_element(d->flags);
-    memset(s->level, 0, sizeof s->level);
-    memset(&s->outer, 0, sizeof s->outer);
-    s->levels = h->levels;
-    for (int l = 0; l < h->levels; l++) {
-        pgi_level *level = &s->level[l];
-        level->points = 1;
-        for (int a = 0; a < 3; a++) {
-            level->n[a] = h->line[l][a]->n;
-            level->points *= level->n[a];
-            level->coarsened[a] = h->coarsened[l][a];
-        }
-        if (single)
-            pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
-        else
-            pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
-        // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
-        // 0.19 in 1D).
-        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
-        const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
-        for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
-            pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
-            if (single)
-                pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar);
-            else
-                pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar);
-        }
-    }
-    if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
-    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];    // the last one is the outer level's
-    for (int l = 0; l <= h->levels; l++) {
-        void *host;
-        (l < h->levels ? &s->level[l] : &s->outer)->faces =
-            (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
-        host_faces[l] = (pgi_faces *)host;
-    }
-    if (s->by_lines) pgi_layout_lines(s, h, arena);
-    const int exact = s->direct.exact || (s->multigrid && !s->by_lines);
-    if (exact && single)
-        pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes32);
-    else if (exact)
-        pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
-    if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
-    if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
-    const size_t table_bytes = arena->used;
-
-    s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
-    s->reported = d->batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
-    // Tiles of large grids have 2000 points at least
-    s->partials_room = !s->cuda                                        ? (int64_t)PGI_CHUNKS
-                       : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
-                                                                       : (int64_t)PGI_REDUCE_BLOCKS;
-    s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (size_t)s->partials_room);
-    char *const state = (char *)s->state;
-    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
-                                d->stride_u[2]};
-    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
-                                d->stride_f[2]};
-    // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
-    pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
-    if (s->is_direct) pgi_layout_direct(s, arena);
-    if (s->by_lines) pgi_layout_line_work(s, h, arena);
-    if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
-        scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
-    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
-    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
-    for (int l = 0; l < h->levels; l++) {
-        pgi_level *level = &s->level[l];
-        const int own = l > 0 || s->mixed;
-        level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
-        level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
-        level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
-        level->box32.state = level->box64.state = s->state;
-        for (int q = 0; q < 6; q++) {
-            if (!own || !(d->flags & PG_FMG) || h->line[l][q / 2]->periodic) continue;
-            const size_t count = (size_t)level->n[pgi_plane_axis(q, 0)] * (size_t)level->n[pgi_plane_axis(q, 1)];
-            level->plane[q] = pgi_take_block(arena, count * element);
-        }
-    }
-    const pgi_box<double> outer_box = s->outer.box64;
-    const pgi_faces *const outer_faces = s->outer.faces;
-    s->outer = s->level[0];
-    if (s->mixed) {
-        s->outer.box64 = outer_box;
-        s->outer.box64.state = s->state;
-        s->outer.u = callers_u;
-        s->outer.f = callers_f;
-        s->outer.faces = outer_faces;
-        memset(s->outer.plane, 0, sizeof s->outer.plane);
-    }
-    for (int l = 0; l <= h->levels; l++) (l < h->levels ? &s->level[l] : &s->outer)->team = pgi_team(s);
-    for (int l = 0; l <= h->levels && arena->mirror; l++) {
-        const int outer = l == h->levels;
-        pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
-                         s->mixed && !outer);
-    }
-    if (s->staged) {
-        const int64_t points = s->outer.points;
-        pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
-        for (int q = 0; q < 2; q++) {
-            const pgi_grid g = {pgi_take_block(arena, (size_t)(d->batch * points) * outer_element), 0, s->outer.n[0],
-                                (int64_t)s->outer.n[0] * s->outer.n[1], points};
-            *stage[q] = g;
-        }
-        for (int q = 0; q < 6; q++) {
-            const size_t count = (size_t)s->outer.n[pgi_plane_axis(q, 0)] * (size_t)s->outer.n[pgi_plane_axis(q, 1)];
-            s->stage_face[q] =
-                h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, (size_t)d->batch * count * outer_element);
-        }
-        s->outer.u.sj = s->outer.f.sj = s->outer.n[0];
-        s->outer.u.sk = s->outer.f.sk = (int64_t)s->outer.n[0] * s->outer.n[1];
-        s->outer.u.problem = s->outer.f.problem = points;
-        if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
-    }
-    return table_bytes;
-}
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>direct  Transforms along the uniform axes, elimination along the one that remains (P. N. Swarztrauber 1977).
@@ -12154,6 +11970,184 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
 #endif
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>layout  Where everything lies in the workspace.
+// -------------------------------------------------------------------------------------------------------------------
+
+// See pgi_cpu_threads. The products of the exact solver are work for more threads than their points are.
+static int64_t pgi_team(const pg_solver *s)
+{
+    const pgi_level *last = &s->level[s->levels - 1];
+    int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
+    for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
+    const int64_t products = last->points * longest / 8;
+    if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
+    return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
+}
+
+// Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
+// Returns the bytes of the tables; arena->used is all.
+static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const pg_desc *d = &s->work;
+    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0, symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
+    const size_t element = single ? sizeof(float) : sizeof(double), outer_element = pgi_element(d->flags);
+    memset(s->level, 0, sizeof s->level);
+    memset(&s->outer, 0, sizeof s->outer);
+    s->levels = h->levels;
+    for (int l = 0; l < h->levels; l++) {
+        pgi_level *level = &s->level[l];
+        level->points = 1;
+        for (int a = 0; a < 3; a++) {
+            level->n[a] = h->line[l][a]->n;
+            level->points *= level->n[a];
+            level->coarsened[a] = h->coarsened[l][a];
+        }
+        if (single)
+            pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
+        else
+            pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
+        // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
+        // 0.19 in 1D).
+        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
+        const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
+        for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
+            pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
+            if (single)
+                pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar);
+            else
+                pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar);
+        }
+    }
+    if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
+    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];    // the last one is the outer level's
+    for (int l = 0; l <= h->levels; l++) {
+        void *host;
+        (l < h->levels ? &s->level[l] : &s->outer)->faces =
+            (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
+        host_faces[l] = (pgi_faces *)host;
+    }
+    if (s->by_lines) pgi_layout_lines(s, h, arena);
+    const int exact = s->direct.exact || (s->multigrid && !s->by_lines);
+    if (exact && single)
+        pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes32);
+    else if (exact)
+        pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
+    if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
+    if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
+    const size_t table_bytes = arena->used;
+
+    s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
+    s->reported = d->batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
+    // Tiles of large grids have 2000 points at least
+    s->partials_room = !s->cuda                                        ? (int64_t)PGI_CHUNKS
+                       : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
+                                                                       : (int64_t)PGI_REDUCE_BLOCKS;
+    s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (size_t)s->partials_room);
+    char *const state = (char *)s->state;
+    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
+                                d->stride_u[2]};
+    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
+                                d->stride_f[2]};
+    // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
+    pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
+    if (s->is_direct) pgi_layout_direct(s, arena);
+    if (s->by_lines) pgi_layout_line_work(s, h, arena);
+    if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
+        scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
+    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
+    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
+    for (int l = 0; l < h->levels; l++) {
+        pgi_level *level = &s->level[l];
+        const int own = l > 0 || s->mixed;
+        level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
+        level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
+        level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
+        level->box32.state = level->box64.state = s->state;
+        for (int q = 0; q < 6; q++) {
+            if (!own || !(d->flags & PG_FMG) || h->line[l][q / 2]->periodic) continue;
+            const size_t count = (size_t)level->n[pgi_plane_axis(q, 0)] * (size_t)level->n[pgi_plane_axis(q, 1)];
+            level->plane[q] = pgi_take_block(arena, count * element);
+        }
+    }
+    const pgi_box<double> outer_box = s->outer.box64;
+    const pgi_faces *const outer_faces = s->outer.faces;
+    s->outer = s->level[0];
+    if (s->mixed) {
+        s->outer.box64 = outer_box;
+        s->outer.box64.state = s->state;
+        s->outer.u = callers_u;
+        s->outer.f = callers_f;
+        s->outer.faces = outer_faces;
+        memset(s->outer.plane, 0, sizeof s->outer.plane);
+    }
+    for (int l = 0; l <= h->levels; l++) (l < h->levels ? &s->level[l] : &s->outer)->team = pgi_team(s);
+    for (int l = 0; l <= h->levels && arena->mirror; l++) {
+        const int outer = l == h->levels;
+        pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
+                         s->mixed && !outer);
+    }
+    if (s->staged) {
+        const int64_t points = s->outer.points;
+        pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
+        for (int q = 0; q < 2; q++) {
+            const pgi_grid g = {pgi_take_block(arena, (size_t)(d->batch * points) * outer_element), 0, s->outer.n[0],
+                                (int64_t)s->outer.n[0] * s->outer.n[1], points};
+            *stage[q] = g;
+        }
+        for (int q = 0; q < 6; q++) {
+            const size_t count = (size_t)s->outer.n[pgi_plane_axis(q, 0)] * (size_t)s->outer.n[pgi_plane_axis(q, 1)];
+            s->stage_face[q] =
+                h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, (size_t)d->batch * count * outer_element);
+        }
+        s->outer.u.sj = s->outer.f.sj = s->outer.n[0];
+        s->outer.u.sk = s->outer.f.sk = (int64_t)s->outer.n[0] * s->outer.n[1];
+        s->outer.u.problem = s->outer.f.problem = points;
+        if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
+    }
+    return table_bytes;
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>ops  The tables of operations, one for each back end and precision: what the sections below call.
+// -------------------------------------------------------------------------------------------------------------------
+
+#define PGI_OPS_TABLE(name, backend, T, flat)                                                                          \
+    static const pgi_ops name = {pgi_##backend##_control,                                                              \
+                                 pgi_##backend##_loop,                                                                 \
+                                 pgi_##backend##_fill_zero<T>,                                                         \
+                                 pgi_##backend##_copy<T>,                                                              \
+                                 pgi_##backend##_subtract_shift<T>,                                                    \
+                                 pgi_##backend##_jacobi<T>,                                                            \
+                                 pgi_##backend##_red_black<T>,                                                         \
+                                 pgi_##backend##_residual<T>,                                                          \
+                                 pgi_##backend##_apply<T>,                                                             \
+                                 pgi_##backend##_reduce<T>,                                                            \
+                                 pgi_##backend##_magnitude<T>,                                                         \
+                                 pgi_##backend##_restrict_full<T>,                                                     \
+                                 pgi_##backend##_restrict_faces<T>,                                                    \
+                                 pgi_##backend##_prolong_add<T>,                                                       \
+                                 pgi_##backend##_interpolate<T>,                                                       \
+                                 pgi_##backend##_solve_coarsest<T>,                                                    \
+                                 pgi_##backend##_relax<T>,                                                             \
+                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
+                                 pgi_##backend##_restrict_residual<T>,                                                 \
+                                 pgi_##backend##_relax_lines<T>,                                                       \
+                                 pgi_##backend##_transform<T>,                                                         \
+                                 pgi_##backend##_eliminate<T>,                                                         \
+                                 flat,                                                                                 \
+                                 pgi_##backend##_relax_turns<T>,                                                       \
+                                 pgi_##backend##_residual_narrow,                                                      \
+                                 pgi_##backend##_narrow_rhs,                                                           \
+                                 pgi_##backend##_widen_add}
+
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
+#if PGI_GPU
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_flat<double>);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_flat<float>);
+#endif
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>smoothing
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -13491,6 +13485,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
+    s->observe = pgi_monitor;
     s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
     s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
 #if PGI_GPU
