@@ -8673,7 +8673,8 @@ static void pgi_layout_fold(pgi_arena *arena, pgi_fold *f, const pgi_line *l, do
     };
     memset(table, 0, (size_t)f->bytes);
     const double *const rows = known ? NULL : pgi_line_eigen(l, beta, lambda, work);    // as they come: not folded
-    int constant = 0;                                                                   // comes first
+    // The constant comes first.
+    int constant = 0;
     while (!known && constant < n && lambda[constant] != 0) constant++;
     if (constant == n) constant = 0;
     if (constant > 0) {
@@ -11035,8 +11036,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     const double alpha = state->alpha;
     {
         const unsigned mask = pgi_face_mask(from, state);
-        const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state), *const f = pgi_data<T>(from.f) +
-                                                                                   problem * from.f.problem;
+        const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state);
+        const T *const f = pgi_data<T>(from.f) + problem * from.f.problem;
         const float per_row = pgi_small_inverse(fx.size);
         T *const x = (T *)(memory + flat.at[0]);
         for (int e = (int)threadIdx.x; e < 8 * flat.tiles[1] * fx.size; e += PGI_BLOCK) {

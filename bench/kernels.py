@@ -6,7 +6,7 @@
     python3 bench/kernels.py nvcc.log DIR --write   renews the file: on purpose, with figures in the commit
 
 More registers or spilled bytes than recorded fail, so do a kernel that is not recorded, one that is recorded and not
-compiled, and 5 % more code. Another release of nvcc than the recorded one is told and not compared. Needs readelf and c++filt.
+compiled, and 5 % more code. Figures of another release of nvcc are not compared. Needs readelf and c++filt.
 """
 import os
 import re
