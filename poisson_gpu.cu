@@ -3173,6 +3173,7 @@ static __device__ inline void pgi_block_sums(double sums[4])
 {
     __shared__ double warp_sums[32][4];
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y), lane = thread % 32, warp = thread / 32;
+    PGI_ROLLED
     for (int step = 16; step > 0; step /= 2) {
         double other[4];
         for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
@@ -3182,8 +3183,9 @@ static __device__ inline void pgi_block_sums(double sums[4])
     if (lane == 0)
         for (int q = 0; q < 4; q++) warp_sums[warp][q] = sums[q];
     __syncthreads();
-    if (thread == 0)
-        for (int w = 1; w < (int)(blockDim.x * blockDim.y) / 32; w++) pgi_combine(sums, warp_sums[w]);
+    if (thread != 0) return;
+    PGI_ROLLED
+    for (int w = 1; w < (int)(blockDim.x * blockDim.y) / 32; w++) pgi_combine(sums, warp_sums[w]);
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
@@ -3296,8 +3298,8 @@ static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, i
 // Moves 1 or 2 words a point   Covers pieces of rows, a
 // piece a warp   Overlap: any
 // What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
-template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
-    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int source, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state, int again, double diagonal)
 {
     pgi_await();
@@ -3309,10 +3311,10 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
     }
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
-    const pgi_grid from = SOURCE == PGI_RHS ? rhs.f : gx;
+    const pgi_grid from = source == PGI_RHS ? rhs.f : gx;
     const T *const x = pgi_data<T>(from), *const y = OTHER ? pgi_data<T>(gy) : NULL;
-    const T mean = SOURCE == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
-    const unsigned mask = SOURCE == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
+    const T mean = source == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
+    const unsigned mask = source == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
     const int nx = ax.n, ny = b.axis[1].n, nz = b.axis[2].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
     const double low = ax.row_weight[0] / ax.row_weight[1], high = ax.row_weight[2] / ax.row_weight[1];
     const int even = !ax.weight && low == 1 && high == 1;
@@ -3386,17 +3388,18 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
 
 enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PGI_WIDEN_ADD };
 
-// Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale   Moves 1 or 2 words a point
-template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int nx,
-                                                                                    int ny, int nz,
-                                                                                    const pgi_state *state, pgi_shape h)
+// Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale. Moves 1 or 2 words a point.
+template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int what, int nx,
+                                                                          int ny, int nz, const pgi_state *state,
+                                                                          pgi_shape h)
 {
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
     if (t.i >= nx || t.j >= ny) return;
-    if (WHAT == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
-    const double factor = WHAT == PGI_NARROW ? state->scale : WHAT == PGI_WIDEN_ADD ? 1 / state->scale : 0;
-    const TF *p = WHAT == PGI_FILL_ZERO || WHAT == PGI_SUBTRACT_SHIFT ? NULL : pgi_data<TF>(from) + t.i + t.j * from.sj;
+    if (what == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
+    const double factor = what == PGI_NARROW ? state->scale : what == PGI_WIDEN_ADD ? 1 / state->scale : 0;
+    const bool adds = what == PGI_SUBTRACT_SHIFT || what == PGI_WIDEN_ADD;
+    const TF *p = from.base ? pgi_data<TF>(from) + t.i + t.j * from.sj : NULL;
     TT *q = pgi_data<TT>(to) + t.i + t.j * to.sj;
     enum { TOGETHER = 4 };    // planes that are on their way
     for (int k = t.k0; k < t.k1; k += TOGETHER) {
@@ -3406,15 +3409,14 @@ template <class TF, class TT, int WHAT> static __global__ void pgi_pointwise_ker
         for (int e = 0; e < TOGETHER; e++) {
             const int some = k + e < t.k1;
             a[e] = p && some ? pgi_load(p + (k + e) * from.sk) : (TF)0;
-            b[e] = (WHAT == PGI_SUBTRACT_SHIFT || WHAT == PGI_WIDEN_ADD) && some ? q[(k + e) * to.sk] : (TT)0;
+            b[e] = adds && some ? q[(k + e) * to.sk] : (TT)0;
         }
 #pragma unroll
         for (int e = 0; e < TOGETHER; e++) {
-            TT value = 0;
-            if (WHAT == PGI_COPY) value = (TT)a[e];
-            if (WHAT == PGI_SUBTRACT_SHIFT) value = b[e] - (TT)state->shift;
-            if (WHAT == PGI_NARROW) value = (TT)(factor * (double)a[e]);
-            if (WHAT == PGI_WIDEN_ADD) value = b[e] + (TT)(factor * (double)a[e]);
+            const TT value = what == PGI_SUBTRACT_SHIFT ? b[e] - (TT)state->shift
+                             : what == PGI_NARROW       ? (TT)(factor * (double)a[e])
+                             : what == PGI_WIDEN_ADD    ? b[e] + (TT)(factor * (double)a[e])
+                                                        : (TT)a[e];
             if (k + e < t.k1) q[(k + e) * to.sk] = value;
         }
     }
@@ -5208,11 +5210,20 @@ static __device__ inline void pgi_tile_begin(const pgi_tiling &h, unsigned tile,
     }
 }
 
+static PGI_HD inline unsigned pgi_tiles_in(const pgi_tiling &h)
+{
+    return (unsigned)h.tiles[0] * (unsigned)h.tiles[1] * (unsigned)h.tiles[2];
+}
+
 // Index i of a periodic axis, or the point of a closed one that is nearest.
 static __device__ inline int pgi_nearest(int i, int n, int periodic)
 {
-    if (periodic) return (i % n + n) % n;
-    return i < 0 ? 0 : i < n ? i : n - 1;
+    if (!periodic) return i < 0 ? 0 : i < n ? i : n - 1;
+    PGI_ROLLED
+    while (i < 0) i += n;
+    PGI_ROLLED
+    while (i >= n) i -= n;    // rarely more than once, and shorter than two divisions
+    return i;
 }
 
 // ---- the residual: stored, summed up or restricted ----
@@ -5550,62 +5561,56 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     pgi_copy_wait<0>();
 }
 
-// Computes r = scale (rhs - A u), or v = A u if rhs has no f   Moves 3 (2) words a point   Overlap: r may be f; u with
-// neither
-template <class T, class TO, int FLAT, int NORM>
-static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
-    pgi_residual_tile_kernel(const pgi_tile_job<T> a, pgi_grid out, int scaled, double *partials, pgi_state *state)
-{
-    typedef pgi_tuned_tile<T, FLAT> tuned;
-    PGI_DYNAMIC_SHARED(T, shared);
-    const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
-    const T sign = a.rhs.f.base ? scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
-    const int left = a.b.axis[2].n - p.begin[2];
-    const bool pairs = !p.cut && pgi_pairs_aligned<TO>(out);
-    TO *to = pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk;
-    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.live);
-    pgi_march_tile(
-        a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
-        [&](int q, const T(&residual)[tuned::ROWS][2]) {
-            if (NORM) p.add_to(norm, a.b, p.begin[2] + q, residual);
-#pragma unroll
-            for (int r = 0; r < tuned::ROWS; r++) {
-                TO *const row = to + (FLAT ? r * (int64_t)tuned::APART : r * out.sj);
-                typename pgi_two<TO>::type v;
-                v.x = (TO)(sign * residual[r][0]), v.y = (TO)(sign * residual[r][1]);
-                if (pairs) {
-                    *(typename pgi_two<TO>::type *)row = v;
-                } else {
-                    if (p.live >> 2 * r & 1) row[0] = v.x;
-                    if (p.live >> (2 * r + 1) & 1) row[1] = v.y;
-                }
-            }
-            to += out.sk;
-        });
-    if (NORM) pgi_finish_norm(norm.sum, partials, state);
-}
+// What becomes of a residual in tiles: it is stored (out), its norm is summed up (partials), or both.
+struct pgi_residual_sinks {
+    pgi_grid out;
+    int scaled;    // what is stored is in units of 1/state.scale
+    double *partials;
+    pgi_state *state;
+};
 
-// Computes the norm of the residual that a solve asks for   Moves 2 words a point   A block's tiles follow each other
-// Overlap: none
-template <class T, int FLAT>
+// Computes r = scale (rhs - A u), or v = A u if rhs has no f, the norm of the residual that a solve asks for, or both.
+// Moves 3 words a point, without f or r one less. A block takes every gridDim-th tile. r may be f; u overlaps neither.
+template <class T, class TO, int FLAT>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
-    pgi_residual_norm_kernel(const pgi_tile_job<T> a, double *partials, pgi_state *state)
+    pgi_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_residual_sinks sinks)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
+    typedef typename pgi_two<TO>::type TO2;
     PGI_DYNAMIC_SHARED(T, shared);
-    const unsigned tiles = (unsigned)a.tiling.tiles[0] * (unsigned)a.tiling.tiles[1] * (unsigned)a.tiling.tiles[2];
+    const T sign = a.rhs.f.base ? sinks.scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
+    const bool stores = sinks.out.base != NULL, sums = sinks.partials != NULL;
+    const pgi_grid out = sinks.out;
     double sum = 0;
-    for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+    for (unsigned tile = blockIdx.x; tile < pgi_tiles_in(a.tiling); tile += gridDim.x) {
         const pgi_tile_place<T, FLAT> p(a, tile);
         const int left = a.b.axis[2].n - p.begin[2];
+        const bool pairs = stores && !p.cut && pgi_pairs_aligned<TO>(out);
+        TO *to = stores ? pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk : NULL;
         pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.live, sum);
-        __syncthreads();    // the tile before is done
+        if (tile != blockIdx.x) __syncthreads();    // the tile before is done
         pgi_march_tile(
             a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
-            [&](int q, const T(&residual)[tuned::ROWS][2]) { p.add_to(norm, a.b, p.begin[2] + q, residual); });
+            [&](int q, const T(&residual)[tuned::ROWS][2]) {
+                if (sums) p.add_to(norm, a.b, p.begin[2] + q, residual);
+                if (!stores) return;
+#pragma unroll
+                for (int r = 0; r < tuned::ROWS; r++) {
+                    TO *const row = to + (FLAT ? r * (int64_t)tuned::APART : r * out.sj);
+                    TO2 v;
+                    v.x = (TO)(sign * residual[r][0]), v.y = (TO)(sign * residual[r][1]);
+                    if (pairs) {
+                        *(TO2 *)row = v;
+                    } else {
+                        if (p.live >> 2 * r & 1) row[0] = v.x;
+                        if (p.live >> (2 * r + 1) & 1) row[1] = v.y;
+                    }
+                }
+                to += out.sk;
+            });
         sum = norm.sum;
     }
-    pgi_finish_norm(sum, partials, state);
+    if (sums) pgi_finish_norm(sum, sinks.partials, sinks.state);
 }
 
 // Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
@@ -5634,15 +5639,15 @@ template <class T> struct pgi_plane_share {
 };
 
 struct pgi_restricted {
-    int last;    // planes beyond its own that a slab restricts from
-    int wide;    // threads that share a coarse row, as a shift
-    double *partials;
+    int last;            // planes beyond its own that a slab restricts from
+    int wide;            // threads that share a coarse row, as a shift
+    double *partials;    // for the norm; NULL: unwanted
     pgi_state *state;
 };
 
 // Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Residuals are summed along z as
 // they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none
-template <class T, int FLAT, int NORM>
+template <class T, int FLAT>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
                                       const pgi_restricted job)
@@ -5782,7 +5787,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     pgi_march_tile(
         a, p, shared, count, [&](int) { restrict_ready(); },
         [&](int q, const T(&residual)[ROWS][2]) {
-            if (NORM && q < own) p.add_to(norm, a.b, z0 + q, residual);
+            if (job.partials && q < own) p.add_to(norm, a.b, z0 + q, residual);
             const pgi_plane_share<T> share = shares[q];
             if (open < share.slot) finish();
 #pragma unroll
@@ -5798,7 +5803,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         restrict_ready();
         if (z_taps[open].coarse >= 0) finish();
     }
-    if (NORM) pgi_finish_norm(norm.sum, job.partials, job.state);
+    if (job.partials) pgi_finish_norm(norm.sum, job.partials, job.state);
 }
 
 // ---- transfers of full multigrid ----
@@ -6391,11 +6396,8 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     return bytes(*high);
 }
 
-// What tiles make of a residual
-enum pgi_residual_use { PGI_STORED, PGI_STORED_WITH_NORM, PGI_NORM };
-
-template <class T, class TO, int USE, int FLAT>
-static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+template <class T, class TO, int FLAT>
+static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_residual_sinks sinks)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
     pgi_tile_job<T> a;
@@ -6403,37 +6405,34 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     int high;
     const int bytes = pgi_plan_residual<T, FLAT>(s, l, u, rhs, reach, 0, &a, &high);
     if (!bytes) return 0;
-    const dim3 threads(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS));
-    int64_t blocks = (int64_t)a.tiling.tiles[0] * a.tiling.tiles[1] * a.tiling.tiles[2];
-    if (USE == PGI_NORM) {
+    int64_t blocks = pgi_tiles_in(a.tiling);
+    if (sinks.out.base) {
+        if (sinks.partials && blocks > s->partials_room) return 0;
+    } else {    // a norm alone: a block has many tiles, and few partial sums are left
         const int64_t room = (int64_t)s->multiprocessors * tuned::BLOCKS;
         if (blocks > room) blocks = room;
         if (blocks > PGI_REDUCE_BLOCKS) blocks = PGI_REDUCE_BLOCKS;
-        const auto kernel = pgi_residual_norm_kernel<T, FLAT>;
-        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-        PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, a, s->partials, s->state);
-    } else {
-        const auto kernel = pgi_residual_tile_kernel<T, TO, FLAT, USE == PGI_STORED_WITH_NORM>;
-        if (USE == PGI_STORED_WITH_NORM && blocks > s->partials_room) return 0;
-        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-        PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, a, r, scaled, s->partials, s->state);
     }
+    const auto kernel = pgi_residual_tile_kernel<T, TO, FLAT>;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a,
+                      sinks);
     return 1;
 }
 
-// The residual of a large level, or its sums. Returns 0 where the level is small or its planes are too large, or where
-// the planes on their way would wrap around a periodic axis twice.
-template <class T, class TO, int USE>
-static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int scaled, pgi_grid r)
+// The residual of a large level, stored where r is a grid, and its norm where that is wanted. Returns 0 where the level
+// is small or its planes are too large, or where the planes on their way would wrap around a periodic axis twice.
+template <class T, class TO> static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u,
+                                                                   pgi_rhs rhs, int scaled, pgi_grid r, int with_norm)
 {
     if (l->points < PGI_PASS_POINTS || l->n[2] < (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2)) return 0;
-    const auto launch = l->n[1] == 1 ? pgi_launch_residual<T, TO, USE, 1> : pgi_launch_residual<T, TO, USE, 0>;
-    return launch(s, l, u, rhs, scaled, r);
+    const pgi_residual_sinks sinks = {r, scaled, with_norm ? s->partials : NULL, s->state};
+    return (l->n[1] == 1 ? pgi_launch_residual<T, TO, 1> : pgi_launch_residual<T, TO, 0>)(s, l, u, rhs, sinks);
 }
 
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
-    if (pgi_cuda_residual_in_tiles<T, T, PGI_STORED>(s, l, u, rhs, 0, r)) return;
+    if (pgi_cuda_residual_in_tiles<T, T>(s, l, u, rhs, 0, r, 0)) return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
@@ -6456,11 +6455,9 @@ template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *
     const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
     const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
                   blocks = (pieces + warps - 1) / warps;
-    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
-                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
-                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
+    const auto kernel = other ? pgi_reduce_kernel<T, 1> : pgi_reduce_kernel<T, 0>;
     PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(blocks, again), dim3(32, (unsigned)warps), 0, kernel, pgi_box_of(l, T()),
-                     partner, x, y, rhs, s->partials, s->state, again, diagonal);
+                     source, partner, x, y, rhs, s->partials, s->state, again, diagonal);
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
@@ -6468,7 +6465,7 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
 {
     if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
     if (source == PGI_RESIDUAL) {                       // partner: itself
-        if (!again && pgi_cuda_residual_in_tiles<T, T, PGI_NORM>(s, l, x, rhs, 0, pgi_no_grid())) return;
+        if (!again && pgi_cuda_residual_in_tiles<T, T>(s, l, x, rhs, 0, pgi_no_grid(), 1)) return;
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
         PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, again), pgi_threads(h), 0, pgi_reduce_residual_kernel<T>,
                          pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
@@ -6492,45 +6489,45 @@ template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level 
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
-    if (with_norm && pgi_cuda_residual_in_tiles<double, float, PGI_STORED_WITH_NORM>(s, l, u, rhs, 1, r32)) return;
+    if (with_norm && pgi_cuda_residual_in_tiles<double, float>(s, l, u, rhs, 1, r32, 1)) return;
     if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    if (pgi_cuda_residual_in_tiles<double, float, PGI_STORED>(s, l, u, rhs, 1, r32)) return;
+    if (pgi_cuda_residual_in_tiles<double, float>(s, l, u, rhs, 1, r32, 0)) return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
                      rhs, 1, r32, h);
 }
 
-template <class TF, class TT, int WHAT>
-static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+template <class TF, class TT>
+static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to, int what)
 {
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_pointwise_kernel<TF, TT, WHAT>), from, to, l->n[0], l->n[1],
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_pointwise_kernel<TF, TT>), from, to, what, l->n[0], l->n[1],
                      l->n[2], s->state, h);
 }
 
 template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
-    pgi_cuda_pointwise<T, T, PGI_FILL_ZERO>(s, l, pgi_no_grid(), u);
+    pgi_cuda_pointwise<T, T>(s, l, pgi_no_grid(), u, PGI_FILL_ZERO);
 }
 
 template <class T> static void pgi_cuda_copy(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
 {
-    pgi_cuda_pointwise<T, T, PGI_COPY>(s, l, from, to);
+    pgi_cuda_pointwise<T, T>(s, l, from, to, PGI_COPY);
 }
 
 template <class T> static void pgi_cuda_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
-    pgi_cuda_pointwise<T, T, PGI_SUBTRACT_SHIFT>(s, l, pgi_no_grid(), u);
+    pgi_cuda_pointwise<T, T>(s, l, pgi_no_grid(), u, PGI_SUBTRACT_SHIFT);
 }
 
 static void pgi_cuda_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
 {
-    pgi_cuda_pointwise<float, double, PGI_WIDEN_ADD>(s, outer, e32, u);
+    pgi_cuda_pointwise<float, double>(s, outer, e32, u, PGI_WIDEN_ADD);
 }
 
 static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f, const pgi_level *level)
 {
-    pgi_cuda_pointwise<double, float, PGI_NARROW>(s, outer, f, level->f);
+    pgi_cuda_pointwise<double, float>(s, outer, f, level->f, PGI_NARROW);
     for (int q = 0; q < 6; q++) {
         const int64_t count = (int64_t)level->n[pgi_plane_axis(q, 0)] * level->n[pgi_plane_axis(q, 1)];
         if (level->plane[q])
@@ -6961,14 +6958,14 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
     return u;
 }
 
-template <class T, int FLAT, int NORM>
-static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const pgi_level *coarse)
+template <class T, int FLAT> static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u,
+                                                               pgi_rhs rhs, const pgi_level *coarse, int with_norm)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
     const pgi_transfers<T> &t = pgi_transfers_of(l, T());
     const pgi_box<T> &b = pgi_box_of(l, T());
     pgi_tile_job<T> a;
-    pgi_restricted job = {0, 0, s->partials, s->state};
+    pgi_restricted job = {0, 0, with_norm ? s->partials : NULL, s->state};
     int reach[3], high;
     for (int d = 0; d < 3; d++) {
         if (b.axis[d].periodic && l->n[d] < 32 && (l->n[d] > 1 || d == 2)) return 0;    // planes wrap around once
@@ -6980,9 +6977,9 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     const pgi_transfer<T> &tx = t.axis[0];
     const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
     while (1 << job.wide < tuned::WIDE && 1 << job.wide < (most * tx.nc + tx.nf - 1) / tx.nf) job.wide++;
-    const int64_t blocks = (int64_t)a.tiling.tiles[0] * a.tiling.tiles[1] * a.tiling.tiles[2];
-    if (NORM && blocks > s->partials_room) return 0;
-    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT, NORM>;
+    const int64_t blocks = pgi_tiles_in(a.tiling);
+    if (with_norm && blocks > s->partials_room) return 0;
+    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT>;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t,
                       coarse->f, job);
@@ -6999,9 +6996,8 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
     }
     const int flat = l->n[1] == 1, tiles = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS;
-    if (with_norm && tiles &&
-        (flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>)(s, l, u, rhs, coarse))
-        return;
+    const auto launch = flat ? pgi_launch_restriction<T, 1> : pgi_launch_restriction<T, 0>;
+    if (with_norm && tiles && launch(s, l, u, rhs, coarse, 1)) return;
     if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS;
@@ -7011,7 +7007,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         PGI_LAUNCH_EARLY(s, h.blocks, threads, 0, kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
         return;
     }
-    if (!tiles || !(flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>)(s, l, u, rhs, coarse))
+    if (!tiles || !launch(s, l, u, rhs, coarse, 0))
         pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !taps);
 }
 
