@@ -2622,13 +2622,16 @@ template <class T> static PGI_HD inline T pgi_restrict_face_point(const pgi_box<
                                                                   const pgi_transfers<T> &t, const T *fine, int q,
                                                                   int I, int J)
 {
-    const int a = pgi_plane_axis(q, 0), b = pgi_plane_axis(q, 1);
-    pgi_window<T> x, y;
-    pgi_restriction(t.axis[a], bf.axis[a], bc.axis[a], I, 1, &x);
-    pgi_restriction(t.axis[b], bf.axis[b], bc.axis[b], J, 1, &y);
-    const int n[3] = {bf.axis[a].n, bf.axis[b].n, 1};
+    pgi_window<T> w[2];
+    int n[3] = {1, 1, 1};
+    PGI_ROLLED
+    for (int e = 0; e < 2; e++) {
+        const int a = pgi_plane_axis(q, e);
+        pgi_restriction(t.axis[a], bf.axis[a], bc.axis[a], e ? J : I, 1, &w[e]);
+        n[e] = bf.axis[a].n;
+    }
     const pgi_window<T> one = {0, 1, {1}};
-    return pgi_restrict_point(fine, n[0], 0, n, x, y, one);
+    return pgi_restrict_point(fine, n[0], 0, n, w[0], w[1], one);
 }
 
 template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
@@ -3422,20 +3425,26 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
     }
 }
 
-// Computes f = R r   Moves 1 1/8 words a fine point   Covers one coarse column a thread   Overlap: none
-// The windows of a block's rows, columns and planes are worked out once, in shared memory. One barrier.
-template <class T> static __global__ void pgi_restrict_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
-                                                              pgi_grid r, pgi_grid f, int average, pgi_shape h)
+// Computes f = R r. Moves 1 1/8 words a fine point, and covers one coarse column a thread. f and r do not overlap. The
+// windows of a block's rows, columns and planes are worked out once, in shared memory: one axis after the other, so
+// that there is one copy of that code.
+template <class T> static __global__ void pgi_restrict_kernel(const __grid_constant__ pgi_box<T> bf,
+                                                              const __grid_constant__ pgi_box<T> bc,
+                                                              const __grid_constant__ pgi_transfers<T> tr, pgi_grid r,
+                                                              pgi_grid f, int average, pgi_shape h)
 {
     __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];    // tx + ty is at most one more than tx * ty
     pgi_window<T> *const x = &windows[threadIdx.x], *const y = &windows[h.tx + (int)threadIdx.y];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bc.axis[2].n);
-    const int inside = t.i < bc.axis[0].n && t.j < bc.axis[1].n, thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
-    if (threadIdx.y == 0 && t.i < bc.axis[0].n) pgi_restriction(tr.axis[0], bf.axis[0], bc.axis[0], t.i, average, x);
-    if (threadIdx.x == 0 && t.j < bc.axis[1].n) pgi_restriction(tr.axis[1], bf.axis[1], bc.axis[1], t.j, average, y);
-    if (t.k0 + thread < t.k1) pgi_restriction(tr.axis[2], bf.axis[2], bc.axis[2], t.k0 + thread, average, &zs[thread]);
+    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
+    PGI_ROLLED
+    for (int a = 0; a < 3; a++) {
+        const int at = a == 0 ? t.i : a == 1 ? t.j : t.k0 + thread, end = a == 2 ? t.k1 : bc.axis[a].n;
+        if (at >= end || (a == 0 && threadIdx.y > 0) || (a == 1 && threadIdx.x > 0)) continue;
+        pgi_restriction(tr.axis[a], bf.axis[a], bc.axis[a], at, average, a == 0 ? x : a == 1 ? y : &zs[thread]);
+    }
     __syncthreads();
-    if (!inside) return;
+    if (t.i >= bc.axis[0].n || t.j >= bc.axis[1].n) return;
     const int n[3] = {bf.axis[0].n, bf.axis[1].n, bf.axis[2].n};
     const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
@@ -3530,7 +3539,9 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     }
 }
 
-template <class T> static __global__ void pgi_restrict_face_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
+template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_constant__ pgi_box<T> bf,
+                                                                   const __grid_constant__ pgi_box<T> bc,
+                                                                   const __grid_constant__ pgi_transfers<T> tr,
                                                                    const void *from, void *to, int q, int na, int nb)
 {
     const pgi_state *st = bf.state;
@@ -5824,45 +5835,49 @@ template <class T, int POINTS> struct pgi_tile_windows {
     T w[PGI_TILE_TAPS][POINTS];
     int first[POINTS], count[POINTS];
 };
-
-// Fills them for points J0 to J0 + count, the thread every `step`th from m on.
-template <class T, int POINTS>
-static __device__ inline void pgi_find_windows(const pgi_transfer<T> &t, const pgi_axis<T> &fine,
-                                               const pgi_axis<T> &coarse, int J0, int count, int average, int m,
-                                               int step, pgi_tile_windows<T, POINTS> *windows)
-{
-    for (; m < count; m += step) {
-        pgi_window<T> w;
-        pgi_restriction(t, fine, coarse, J0 + m, average, &w);
-        pgi_trim(&w);
-        windows->first[m] = w.first;
-        windows->count[m] = w.count;
-        for (int q = 0; q < PGI_TILE_TAPS; q++) windows->w[q][m] = q < w.count ? w.w[q] : (T)0;
+// The same for any number of points
+template <class T> struct pgi_windows {
+    T *w;
+    int *first, *count, points;
+    template <int POINTS> __device__ explicit pgi_windows(pgi_tile_windows<T, POINTS> &t)
+        : w(&t.w[0][0]), first(t.first), count(t.count), points(POINTS)
+    {
     }
-}
-
-// Counts the firsts from the least one, with a warp. Returns its index, which may lie beyond an end of a periodic axis.
-template <class T, int POINTS> static __device__ inline int pgi_align_windows(const pgi_transfer<T> &t, int count,
-                                                                              pgi_tile_windows<T, POINTS> *windows)
-{
-    const int lane = (int)threadIdx.x, origin = windows->first[0];
-    int least = 0;
-    __syncwarp();
-    for (int m = lane; m < count; m += 32) {
-        const int expected = (int)((int64_t)m * t.mf / t.mc);
-        int first = windows->first[m] - origin;
-        if (t.periodic) first += first < expected - t.nf / 2 ? t.nf : first > expected + t.nf / 2 ? -t.nf : 0;
-        windows->first[m] = first;
-        least = first < least ? first : least;
+    // Window m is that of coarse point J.
+    __device__ void find(const pgi_transfer<T> &t, const pgi_axis<T> &fine, const pgi_axis<T> &coarse, int J,
+                         int average, int m) const
+    {
+        pgi_window<T> one;
+        pgi_restriction(t, fine, coarse, J, average, &one);
+        pgi_trim(&one);
+        first[m] = one.first;
+        count[m] = one.count;
+        for (int q = 0; q < PGI_TILE_TAPS; q++) w[q * points + m] = q < one.count ? one.w[q] : (T)0;
     }
-    for (int step = 16; step > 0; step /= 2) {
-        const int other = __shfl_xor_sync(0xffffffffu, least, step);
-        least = other < least ? other : least;
+    // Counts the firsts from the least one, with a warp. Returns its index, which may lie beyond an end of a periodic
+    // axis.
+    __device__ int align(const pgi_transfer<T> &t, int own) const
+    {
+        const int lane = (int)threadIdx.x, origin = first[0];
+        int least = 0;
+        __syncwarp();
+        for (int m = lane; m < own; m += 32) {
+            const int expected = (int)((int64_t)m * t.mf / t.mc);
+            int at = first[m] - origin;
+            if (t.periodic) at += at < expected - t.nf / 2 ? t.nf : at > expected + t.nf / 2 ? -t.nf : 0;
+            first[m] = at;
+            least = at < least ? at : least;
+        }
+        PGI_ROLLED
+        for (int step = 16; step > 0; step /= 2) {
+            const int other = __shfl_xor_sync(0xffffffffu, least, step);
+            least = other < least ? other : least;
+        }
+        for (int m = lane; m < own; m += 32) first[m] -= least;
+        __syncwarp();
+        return origin + least;
     }
-    for (int m = lane; m < count; m += 32) windows->first[m] -= least;
-    __syncwarp();
-    return origin + least;
-}
+};
 
 // What a fine plane gives to the coarse planes that are open, and how many of them it completes.
 template <class T> struct pgi_tile_step {
@@ -5876,6 +5891,7 @@ static __device__ inline pgi_tile_step<T> pgi_tile_step_of(const pgi_tile_window
     pgi_tile_step<T> s;
     int complete = 0, last = 0;
     s.completes = 0;
+    PGI_ROLLED
     for (int m = 0; m < count; m++) {    // planes are completed in order
         const int end = z.first[m] + z.count[m] - 1;
         last = end > last ? end : last;
@@ -5902,8 +5918,42 @@ template <class T, int ROWS> struct pgi_restrict_memory {
     pgi_tile_windows<T, HEIGHT> y;
     pgi_tile_windows<T, PGI_TILE_PLANES> z;
     pgi_tile_step<T> steps[PGI_TILE_STEPS];
-    int origin[3];
+    int origin[PGI_TILE_WARPS + 2];    // along x, by warp where there is no y; along y and z
 };
+
+// Works out the windows of a tile, and what each of its fine planes gives. Apart from the kernel, whose registers are
+// the sums of its march.
+template <class T, int ROWS>
+static __device__ inline void pgi_prepare_restriction(const pgi_box<T> &bf, const pgi_box<T> &bc,
+                                                      const pgi_transfers<T> &tr, const int J[3], const int own[3],
+                                                      int average, pgi_restrict_memory<T, ROWS> *s)
+{
+    enum { FLAT = ROWS == 1 };
+    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, thread = lane + 32 * warp;
+    // Each axis begins with threads of its own, so that all are worked out at the same time, by one copy of the code.
+    PGI_ROLLED
+    for (int a = 0; a < 3; a++) {
+        const pgi_windows<T> windows = a == 0   ? pgi_windows<T>(s->x[FLAT ? warp : 0])
+                                       : a == 1 ? pgi_windows<T>(s->y)
+                                                : pgi_windows<T>(s->z);
+        const int first = a == 1 ? thread ^ 128 : a == 2 ? PGI_BLOCK - 1 - thread : FLAT ? lane : thread;
+        for (int m = first; m < own[a]; m += FLAT && a == 0 ? 32 : (int)PGI_BLOCK)
+            windows.find(tr.axis[a], bf.axis[a], bc.axis[a], J[a] + m, average, m);
+    }
+    __syncthreads();
+    PGI_ROLLED
+    for (int a = 0; a < 3; a++) {
+        const pgi_windows<T> windows = a == 0   ? pgi_windows<T>(s->x[FLAT ? warp : 0])
+                                       : a == 1 ? pgi_windows<T>(s->y)
+                                                : pgi_windows<T>(s->z);
+        if (own[a] < 1 || (a == 0 && FLAT ? false : warp != a)) continue;
+        const int origin = windows.align(tr.axis[a], own[a]);
+        if (lane == 0) s->origin[a == 0 ? warp : PGI_TILE_WARPS + a - 1] = origin;
+    }
+    __syncthreads();
+    for (int k = thread; k < PGI_TILE_STEPS; k += PGI_BLOCK) s->steps[k] = pgi_tile_step_of(s->z, own[2], k);
+    __syncthreads();
+}
 
 // Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
 // fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
@@ -5911,7 +5961,8 @@ template <class T, int ROWS> struct pgi_restrict_memory {
 // warps sum their rows along x, then the block sums columns along y. Lanes read columns 32 apart, so that any row is
 // as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
 template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
-    pgi_restrict_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
+    pgi_restrict_tile_kernel(const __grid_constant__ pgi_box<T> bf, const __grid_constant__ pgi_box<T> bc,
+                             const __grid_constant__ pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
                              pgi_tiling h)
 {
     typedef pgi_restrict_memory<T, ROWS> memory;
@@ -5924,36 +5975,24 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
     };
     PGI_DYNAMIC_SHARED(memory, s);
     const int lane = (int)threadIdx.x, warp = (int)threadIdx.y;
-    int J[3], own[3];
+    int J[3], own[3];    // of the tile's coarse points
     pgi_tile_begin(h, blockIdx.x, J);
     if (FLAT) J[0] = J[0] * PGI_TILE_WARPS + warp * h.own[0];
     for (int a = 0; a < 3; a++) {
         const int left = bc.axis[a].n - J[a];
         own[a] = left < h.own[a] ? left : h.own[a];
     }
-    const int thread = lane + 32 * warp;
-    pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
-    pgi_find_windows(tr.axis[0], bf.axis[0], bc.axis[0], J[0], own[0], average, FLAT ? lane : thread,
-                     FLAT ? 32 : (int)PGI_BLOCK, &x);
-    pgi_find_windows(tr.axis[1], bf.axis[1], bc.axis[1], J[1], own[1], average, thread ^ 128, PGI_BLOCK, &s->y);
-    pgi_find_windows(tr.axis[2], bf.axis[2], bc.axis[2], J[2], own[2], average, PGI_BLOCK - 1 - thread, PGI_BLOCK,
-                     &s->z);
-    __syncthreads();
-    int i0 = FLAT && own[0] > 0 ? pgi_align_windows(tr.axis[0], own[0], &x) : 0;
-    if (!FLAT && warp == 0) s->origin[0] = pgi_align_windows(tr.axis[0], own[0], &x);
-    if (warp == 1) s->origin[1] = pgi_align_windows(tr.axis[1], own[1], &s->y);
-    if (warp == 2) s->origin[2] = pgi_align_windows(tr.axis[2], own[2], &s->z);
-    __syncthreads();
-    if (!FLAT) i0 = s->origin[0];
-    for (int k = thread; k < PGI_TILE_STEPS; k += PGI_BLOCK) s->steps[k] = pgi_tile_step_of(s->z, own[2], k);
-    __syncthreads();
+    const pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
+    pgi_prepare_restriction<T, ROWS>(bf, bc, tr, J, own, average, s);
+    const int origin[3] = {s->origin[FLAT ? warp : 0], s->origin[PGI_TILE_WARPS], s->origin[PGI_TILE_WARPS + 1]};
 
     int column[COLUMNS], row[ROWS];    // offsets in a plane
-    for (int c = 0; c < COLUMNS; c++) column[c] = pgi_nearest(i0 + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
+    for (int c = 0; c < COLUMNS; c++)
+        column[c] = pgi_nearest(origin[0] + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
     for (int q = 0; q < ROWS; q++)
-        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(s->origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
+        row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
     const int nz = bf.axis[2].n;
-    int k = pgi_nearest(s->origin[2], nz, bf.axis[2].periodic);
+    int k = pgi_nearest(origin[2], nz, bf.axis[2].periodic);
     const T *plane = pgi_data<T>(r) + k * r.sk;
     T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
     T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
@@ -5977,6 +6016,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
                 open[OPEN - 1][q][c] = 0;
             }
         __syncwarp();
+        PGI_ROLLED
         for (int m = lane; m < own[0]; m += 32) {
             T line[ROWS] = {};
             const int first = x.first[m];
@@ -5994,8 +6034,10 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
         __syncwarp();
         if (!FLAT) {
             __syncthreads();
+            PGI_ROLLED
             for (int j = warp; j < own[1]; j += PGI_TILE_WARPS) {
                 const int first = s->y.first[j];
+                PGI_ROLLED
                 for (int m = lane; m < own[0]; m += 32) {
                     T sum = 0;
 #pragma unroll
@@ -6009,6 +6051,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
         out += f.sk;
     };
     int planes = 0;
+    PGI_ROLLED
     for (int m = 0; m < own[2]; m++) {
         const int end = s->z.first[m] + s->z.count[m];
         planes = end > planes ? end : planes;
@@ -6028,6 +6071,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
                     for (int c = 0; c < COLUMNS; c++) open[a][q][c] += w * ahead[b][q][c];
             }
             if (step + b + 2 < planes) load(ahead[b]);
+            PGI_ROLLED
             for (int left = s->steps[step + b].completes; left > 0; left--) finish();
         }
     }
