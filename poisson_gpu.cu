@@ -1317,39 +1317,46 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->unit_of_sums = 1;
 }
 
+// solved: u has been solved for already.
+static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
+{
+    st->start_ns = now;
+    st->mean = st->removed = st->shift = 0;
+    st->scale = 1;
+    st->valid = 1;
+    st->go = st->stop.max_iter > 0;
+    if (!solved) st->resonant = 0;
+    st->outcome = PG_COMPLETED;
+    st->iterations = st->since_best = st->history_count = 0;
+    st->next_check = st->inner = st->stop.max_iter;
+    st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
+    st->seek = st->measured = st->settled = 0;
+    st->unit_of_sums = 1;
+}
+
+static PGI_HD inline void pgi_set_rhs(pgi_state *st)
+{
+    st->rhs_norm = pgi_measured_norm(st, st->sums);
+    st->scale = pgi_power_of_two_near(st->sums[3] / st->unit_of_sums);
+    if (st->sums[3] / st->unit_of_sums <= 8 * st->epsilon * fabs(st->removed))
+        st->rhs_norm = 0;    // all of f was its mean
+    if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
+        st->valid = st->inner = 0;
+        pgi_finish(st, PG_NOT_A_NUMBER);
+    }
+}
+
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
     if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK) st->end_ns = now;    // for a monitor
     switch (step) {
-    case PGI_BEGIN:
-        st->start_ns = now;
-        st->mean = st->removed = st->shift = 0;
-        st->scale = 1;
-        st->valid = 1;
-        st->go = st->stop.max_iter > 0;
-        if (!argument) st->resonant = 0;
-        st->outcome = PG_COMPLETED;
-        st->iterations = st->since_best = st->history_count = 0;
-        st->next_check = st->inner = st->stop.max_iter;
-        st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
-        st->seek = st->measured = st->settled = 0;
-        st->unit_of_sums = 1;
-        break;
+    case PGI_BEGIN: pgi_begin(st, argument, now); break;
     case PGI_SET_MEAN:
         st->rhs_mean = st->sums[0] / st->volume;
         if (st->alpha == 0) st->mean = st->removed = st->rhs_mean;
         break;
-    case PGI_SET_RHS:
-        st->rhs_norm = pgi_measured_norm(st, st->sums);
-        st->scale = pgi_power_of_two_near(st->sums[3] / st->unit_of_sums);
-        if (st->sums[3] / st->unit_of_sums <= 8 * st->epsilon * fabs(st->removed))
-            st->rhs_norm = 0;    // all of f was its mean
-        if (!pgi_finite(st->sums[3]) || !pgi_finite(st->rhs_norm)) {
-            st->valid = st->inner = 0;
-            pgi_finish(st, PG_NOT_A_NUMBER);
-        }
-        break;
+    case PGI_SET_RHS: pgi_set_rhs(st); break;
     case PGI_SET_SCALE: st->scale = pgi_power_of_two_near(pgi_measured_norm(st, st->sums) / st->unit); break;
     case PGI_ZERO_GUESS:
         st->settled = st->rhs_norm > 0;
@@ -1880,6 +1887,26 @@ static double pgi_line_strength(const pgi_line *l)
     return sample[count / 2];
 }
 
+// Gauss-Jordan elimination with row pivoting; column 4 is the right-hand side.
+static void pgi_eliminate_rows(double m[4][5], int size)
+{
+    for (int p = 0; p < size; p++) {
+        int best = p;
+        for (int r = p + 1; r < size; r++)
+            if (fabs(m[r][p]) > fabs(m[best][p])) best = r;
+        for (int q = 0; q < 5; q++) {
+            const double s = m[p][q];
+            m[p][q] = m[best][q];
+            m[best][q] = s;
+        }
+        for (int r = 0; r < size; r++) {
+            if (r == p) continue;
+            const double s = m[r][p] / m[p][p];
+            for (int q = p; q < 5; q++) m[r][q] -= s * m[p][q];
+        }
+    }
+}
+
 // Weights of the polynomial through up to four conditions, evaluated at x: values at coarse points, or a face condition
 // a p + b dp/dn = g. Points that do not exist get weight 0.
 static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[4], double weight[4])
@@ -1925,21 +1952,7 @@ static void pgi_cubic_weights(const pgi_line *c, double x, int faces, int index[
         }
     }
     for (int r = 0; r < size; r++) m[r][4] = r == 0;
-    for (int p = 0; p < size; p++) {    // elimination with row pivoting
-        int best = p;
-        for (int r = p + 1; r < size; r++)
-            if (fabs(m[r][p]) > fabs(m[best][p])) best = r;
-        for (int q = 0; q < 5; q++) {
-            const double s = m[p][q];
-            m[p][q] = m[best][q];
-            m[best][q] = s;
-        }
-        for (int r = 0; r < size; r++) {
-            if (r == p) continue;
-            const double s = m[r][p] / m[p][p];
-            for (int q = p; q < 5; q++) m[r][q] -= s * m[p][q];
-        }
-    }
+    pgi_eliminate_rows(m, size);
     for (int q = 0; q < size; q++) {
         weight[q] = m[q][4] / m[q][q];
         const int p = start + q;
@@ -12025,42 +12038,43 @@ static int64_t pgi_team(const pg_solver *s)
     return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
 }
 
-// Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
-// Returns the bytes of the tables; arena->used is all.
-static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+// The box and the transfers of level l.
+static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena, int l)
 {
     const pg_desc *d = &s->work;
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0, symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
-    const size_t element = single ? sizeof(float) : sizeof(double), outer_element = pgi_element(d->flags);
-    memset(s->level, 0, sizeof s->level);
-    memset(&s->outer, 0, sizeof s->outer);
-    s->levels = h->levels;
-    for (int l = 0; l < h->levels; l++) {
-        pgi_level *level = &s->level[l];
-        level->points = 1;
-        for (int a = 0; a < 3; a++) {
-            level->n[a] = h->line[l][a]->n;
-            level->points *= level->n[a];
-            level->coarsened[a] = h->coarsened[l][a];
-        }
-        if (single)
-            pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
-        else
-            pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
-        // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and
-        // 0.19 in 1D).
-        const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
-        const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
-        for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
-            pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
-            if (single)
-                pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar);
-            else
-                pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar);
-        }
+    pgi_level *level = &s->level[l];
+    level->points = 1;
+    for (int a = 0; a < 3; a++) {
+        level->n[a] = h->line[l][a]->n;
+        level->points *= level->n[a];
+        level->coarsened[a] = h->coarsened[l][a];
     }
+    if (single)
+        pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
+    else
+        pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
+    // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
+    // 1D).
+    const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
+    const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
+    for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
+        pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
+        if (single)
+            pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar);
+        else
+            pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar);
+    }
+}
+
+// The tables of all levels. host_faces: where those of boundary data are filled; the last one is the outer level's.
+static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena,
+                              pgi_faces *host_faces[PGI_MAX_LEVELS + 1])
+{
+    const pg_desc *d = &s->work;
+    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    for (int l = 0; l < h->levels; l++) pgi_layout_level(s, h, arena, l);
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
-    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];    // the last one is the outer level's
     for (int l = 0; l <= h->levels; l++) {
         void *host;
         (l < h->levels ? &s->level[l] : &s->outer)->faces =
@@ -12075,20 +12089,25 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
     if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
     if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
-    const size_t table_bytes = arena->used;
+}
 
+// The state of the solve, and the sums of reductions.
+static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
+{
     s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
-    s->reported = d->batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
+    s->reported = s->work.batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
     // Tiles of large grids have 2000 points at least
     s->partials_room = !s->cuda                                        ? (int64_t)PGI_CHUNKS
                        : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
                                                                        : (int64_t)PGI_REDUCE_BLOCKS;
     s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (size_t)s->partials_room);
-    char *const state = (char *)s->state;
-    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
-                                d->stride_u[2]};
-    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
-                                d->stride_f[2]};
+}
+
+// The grids of all levels. u and f of the finest one are the caller's, but with PG_MIXED.
+static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const pg_desc *d = &s->work;
+    const size_t element = d->flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
     if (s->is_direct) pgi_layout_direct(s, arena);
@@ -12100,8 +12119,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
         const int own = l > 0 || s->mixed;
-        level->u = own ? pgi_take_grid(arena, level->n, element) : callers_u;
-        level->f = own ? pgi_take_grid(arena, level->n, element) : callers_f;
+        if (own) level->u = pgi_take_grid(arena, level->n, element);
+        if (own) level->f = pgi_take_grid(arena, level->n, element);
         level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
         level->box32.state = level->box64.state = s->state;
         for (int q = 0; q < 6; q++) {
@@ -12110,41 +12129,70 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             level->plane[q] = pgi_take_block(arena, count * element);
         }
     }
+}
+
+// The outer level, in the precision of the caller's u and f, which are reached through the state.
+static void pgi_layout_outer(pg_solver *s)
+{
+    const pg_desc *d = &s->work;
+    char *const state = (char *)s->state;
     const pgi_box<double> outer_box = s->outer.box64;
     const pgi_faces *const outer_faces = s->outer.faces;
+    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
+                                d->stride_u[2]};
+    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
+                                d->stride_f[2]};
     s->outer = s->level[0];
+    s->outer.u = callers_u;
+    s->outer.f = callers_f;
     if (s->mixed) {
         s->outer.box64 = outer_box;
         s->outer.box64.state = s->state;
-        s->outer.u = callers_u;
-        s->outer.f = callers_f;
         s->outer.faces = outer_faces;
         memset(s->outer.plane, 0, sizeof s->outer.plane);
     }
-    for (int l = 0; l <= h->levels; l++) (l < h->levels ? &s->level[l] : &s->outer)->team = pgi_team(s);
-    for (int l = 0; l <= h->levels && arena->mirror; l++) {
+}
+
+// Device copies of host arrays take the place of the caller's.
+static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
+    const int *const n = s->outer.n;
+    const int64_t points = s->outer.points, plane = (int64_t)n[0] * n[1];
+    pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
+    for (int q = 0; q < 2; q++) {
+        const pgi_grid g = {pgi_take_block(arena, batch * (size_t)points * element), 0, n[0], plane, points};
+        *stage[q] = g;
+        outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
+    }
+    for (int q = 0; q < 6; q++) {
+        const size_t count = (size_t)n[pgi_plane_axis(q, 0)] * (size_t)n[pgi_plane_axis(q, 1)];
+        s->stage_face[q] = h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, batch * count * element);
+    }
+}
+
+// Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
+// Returns the bytes of the tables; arena->used is all.
+static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    pgi_faces *host_faces[PGI_MAX_LEVELS + 1];
+    memset(s->level, 0, sizeof s->level);
+    memset(&s->outer, 0, sizeof s->outer);
+    s->levels = h->levels;
+    pgi_layout_tables(s, h, arena, host_faces);
+    const size_t table_bytes = arena->used;
+    pgi_layout_state(s, arena);
+    pgi_layout_grids(s, h, arena);
+    pgi_layout_outer(s);
+    for (int l = 0; l <= h->levels; l++) {
         const int outer = l == h->levels;
-        pgi_layout_faces(host_faces[l], outer ? &s->outer : &s->level[l], h->line[outer ? 0 : l], d->beta,
-                         s->mixed && !outer);
+        pgi_level *const level = outer ? &s->outer : &s->level[l];
+        level->team = pgi_team(s);
+        if (arena->mirror)
+            pgi_layout_faces(host_faces[l], level, h->line[outer ? 0 : l], s->work.beta, s->mixed && !outer);
     }
-    if (s->staged) {
-        const int64_t points = s->outer.points;
-        pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
-        for (int q = 0; q < 2; q++) {
-            const pgi_grid g = {pgi_take_block(arena, (size_t)(d->batch * points) * outer_element), 0, s->outer.n[0],
-                                (int64_t)s->outer.n[0] * s->outer.n[1], points};
-            *stage[q] = g;
-        }
-        for (int q = 0; q < 6; q++) {
-            const size_t count = (size_t)s->outer.n[pgi_plane_axis(q, 0)] * (size_t)s->outer.n[pgi_plane_axis(q, 1)];
-            s->stage_face[q] =
-                h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, (size_t)d->batch * count * outer_element);
-        }
-        s->outer.u.sj = s->outer.f.sj = s->outer.n[0];
-        s->outer.u.sk = s->outer.f.sk = (int64_t)s->outer.n[0] * s->outer.n[1];
-        s->outer.u.problem = s->outer.f.problem = points;
-        if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
-    }
+    if (s->staged) pgi_layout_staging(s, h, arena);
+    if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     return table_bytes;
 }
 
@@ -12628,36 +12676,13 @@ static double pgi_factor(const pgi_state *st)
     return steps > 0 ? pow(st->recent[0].norm / st->recent[last].norm, 1.0 / steps) : NAN;
 }
 
-static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
+// The outcome as a sentence, from the rest of the report.
+static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
-    memset(r, 0, sizeof *r);
-    r->outcome = (pg_outcome)st->outcome;
-    r->iterations = st->iterations;
-    r->rhs_norm = st->rhs_norm;
-    r->first_residual = st->first;
-    r->residual = st->last;
-    r->removed_mean = st->removed;
-    r->floor = st->history_count ? fmax(st->floor, st->underflow) : NAN;
-    r->factor = pgi_factor(st);
-    r->problem = st->problem;
-    if (s->is_direct && !s->mixed && s->desc.batch > 1 && s->may_be_singular && st->alpha == 0 &&
-        st->history_count == 0)
-        r->removed_mean = NAN;    // not worked out
-    r->milliseconds = st->end_ns > st->start_ns ? (double)(st->end_ns - st->start_ns) * 1e-6 : 0;
-    r->history_count = st->history_count;
-    memcpy(r->history, st->history, sizeof r->history);
-    r->backend = s->cuda ? PG_CUDA : PG_CPU;
-    snprintf(r->warning, sizeof r->warning, "%s", s->warning);
-    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_name(s->desc.flags));
-    if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     const char *name = pg_outcome_string(r->outcome);
     const double share = r->rhs_norm > 0 ? r->residual / r->rhs_norm : NAN;
     switch (r->outcome) {
-    case PG_NOT_RUN:
-        r->history_count = 0;
-        r->rhs_norm = r->first_residual = r->residual = NAN;
-        snprintf(r->message, sizeof r->message, "no solve has been started with this handle");
-        break;
+    case PG_NOT_RUN: snprintf(r->message, sizeof r->message, "no solve has been started with this handle"); break;
     case PG_COMPLETED:
         snprintf(r->message, sizeof r->message, "%s: %d iteration%s, no tolerance was asked for", name, r->iterations,
                  r->iterations == 1 ? "" : "s");
@@ -12700,6 +12725,35 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
             snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
                      r->iterations, r->iterations == 1 ? "" : "s", r->residual);
     }
+}
+
+static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
+{
+    memset(r, 0, sizeof *r);
+    r->outcome = (pg_outcome)st->outcome;
+    r->iterations = st->iterations;
+    r->rhs_norm = st->rhs_norm;
+    r->first_residual = st->first;
+    r->residual = st->last;
+    r->removed_mean = st->removed;
+    r->floor = st->history_count ? fmax(st->floor, st->underflow) : NAN;
+    r->factor = pgi_factor(st);
+    r->problem = st->problem;
+    if (s->is_direct && !s->mixed && s->desc.batch > 1 && s->may_be_singular && st->alpha == 0 &&
+        st->history_count == 0)
+        r->removed_mean = NAN;    // not worked out
+    r->milliseconds = st->end_ns > st->start_ns ? (double)(st->end_ns - st->start_ns) * 1e-6 : 0;
+    r->history_count = st->history_count;
+    memcpy(r->history, st->history, sizeof r->history);
+    r->backend = s->cuda ? PG_CUDA : PG_CPU;
+    snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_name(s->desc.flags));
+    if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
+    if (r->outcome == PG_NOT_RUN) {
+        r->history_count = 0;
+        r->rhs_norm = r->first_residual = r->residual = NAN;
+    }
+    pgi_write_message(s, st, r);
 }
 
 // Called by the loops that run on the host, after every check.
@@ -12897,16 +12951,10 @@ static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t s
     return PG_OK;
 }
 
-static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
+static pg_status pgi_check_ends(const pg_desc *d, int a, char text[512])
 {
-    const char *axis = pgi_axis_name[a];
-    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
-    const int n = d->n[a];
-    const int centring = pgi_number(d->centring[a]);
-    if (centring != PG_NODE && centring != PG_CELL)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
     for (int e = 0; e < 2; e++) {
-        const pg_face *f = lo + e;
+        const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
         if (kind < 0 || kind > PG_PERIODIC)
             return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e],
@@ -12921,12 +12969,15 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
                               "b = 0 is PG_DIRICHLET with g/a",
                               pgi_face_name[2 * a + e], f->a, f->b);
     }
-    if ((lo->kind == PG_PERIODIC) != (hi->kind == PG_PERIODIC))
+    if ((d->face[2 * a].kind == PG_PERIODIC) != (d->face[2 * a + 1].kind == PG_PERIODIC))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "only one of the faces %s and %s is PG_PERIODIC; both must be",
                           pgi_face_name[2 * a], pgi_face_name[2 * a + 1]);
-    const int periodic = lo->kind == PG_PERIODIC;
-    const int m =
-        periodic || d->centring[a] == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    return PG_OK;
+}
+
+// Of m intervals
+static pg_status pgi_check_spacing(const pg_desc *d, int a, int m, char text[512])
+{
     if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
@@ -12943,8 +12994,14 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
         if (!pgi_finite(x) || (q > 0 && !(x > d->coord[a][q - 1])))
             return pgi_refuse(text, PG_ERROR_ARGUMENT,
                               "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly",
-                              a, q, x, m + 1, axis);
+                              a, q, x, m + 1, pgi_axis_name[a]);
     }
+    return PG_OK;
+}
+
+static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic, char text[512])
+{
+    const int n = d->n[a];
     for (int i = 0; d->weight[a] && i < n; i++)
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
             return pgi_refuse(
@@ -12967,6 +13024,20 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
             text, PG_ERROR_ARGUMENT,
             "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there", a,
             d->conductance[a][0], d->conductance[a][n]);
+    return PG_OK;
+}
+
+static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
+{
+    const int centring = pgi_number(d->centring[a]), n = d->n[a];
+    if (centring != PG_NODE && centring != PG_CELL)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
+    PGI_TRY(pgi_check_ends(d, a, text));
+    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
+    const int periodic = lo->kind == PG_PERIODIC;
+    const int m = periodic || centring == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    PGI_TRY(pgi_check_spacing(d, a, m, text));
+    PGI_TRY(pgi_check_metric(d, a, periodic, text));
     if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
     return PG_OK;
 }
@@ -13560,14 +13631,10 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     return PG_OK;
 }
 
-static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
+// The caller's workspace, if it will do, or one of our own.
+static pg_status pgi_take_workspace(pg_solver *s, char text[512])
 {
     const pg_desc *d = &s->desc;
-#if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "a solver cannot be created while its stream is being captured; create it before");
-#endif
     if (d->workspace && d->workspace_bytes < s->bytes)
         return pgi_refuse(text, PG_ERROR_MEMORY,
                           "the workspace has %zu bytes, but %zu are needed; see pg_workspace_bytes", d->workspace_bytes,
@@ -13589,6 +13656,32 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     if ((uintptr_t)s->workspace % PGI_ALIGN)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator.alloc returned %p, which is not aligned to %d bytes",
                           (void *)s->workspace, (int)PGI_ALIGN);
+    return PG_OK;
+}
+
+// The weight or over-relaxation of sweeps.
+static void pgi_choose_omega(pg_solver *s)
+{
+    const pg_desc *d = &s->desc;
+    if (d->flags & PG_JACOBI)
+        s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
+    else if (d->flags & PG_RBGS)
+        s->desc.omega = 1;
+    else if ((d->flags & PG_SOR) && d->omega == 0) {
+        s->choose_omega = 1;
+        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
+    }
+}
+
+static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
+{
+    const pg_desc *d = &s->desc;
+#if PGI_GPU
+    if (pgi_capturing(s))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "a solver cannot be created while its stream is being captured; create it before");
+#endif
+    PGI_TRY(pgi_take_workspace(s, text));
     pgi_arena measure = {NULL, NULL, 0};
     const size_t table_bytes = pgi_layout(s, lines, &measure);
     char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
@@ -13607,14 +13700,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     }
     s->spectrum = pgi_find_spectrum(d, lines->line[0]);
     if (s->mixed && s->may_be_singular && s->spectrum.next < DBL_MAX) s->lowest = s->spectrum.next;
-    if (d->flags & PG_JACOBI)
-        s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
-    else if (d->flags & PG_RBGS)
-        s->desc.omega = 1;
-    else if ((d->flags & PG_SOR) && d->omega == 0) {
-        s->choose_omega = 1;
-        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
-    }
+    pgi_choose_omega(s);
     s->host.outcome = PG_NOT_RUN;
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
