@@ -5407,131 +5407,126 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
     }
 };
 
-// Marches through `count` planes of a tile, while planes to come are on their way to shared memory; a thread has two
-// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual) with what the
-// thread's points have of rhs - A u in plane q; rhs.f may be NULL. One barrier a plane.
-template <class T, int FLAT, class Begin, class Body>
-static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, T *shared,
-                                             int count, Begin begin, Body body)
-{
+// Planes of u, with a halo of 1 but for its corners, and of f on their way to a tile's shared memory. Beyond an end
+// there are zeros, or the last point again: no window gives them any weight.
+template <class T, int FLAT> struct pgi_tile_streams {
     typedef pgi_tuned_tile<T, FLAT> tuned;
-    typedef typename pgi_two<T>::type T2;
-    enum {
-        ROWS = tuned::ROWS,
-        WIDE = tuned::WIDE,
-        AHEAD = tuned::AHEAD,
-        PITCH = tuned::PITCH,
-        HALO = tuned::HALO,
-        SETS = tuned::SETS
-    };
-    __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
-    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const pgi_tile_layout<T, FLAT> size(p.high);
-    T *const u_slots = shared, *const f_slots = shared + size.f;
-    const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
+    enum { ROWS = tuned::ROWS, WIDE = tuned::WIDE, HALO = tuned::HALO, SETS = tuned::SETS };
+    const pgi_tile_job<T> &a;
+    const pgi_tile_place<T, FLAT> &p;
+    const pgi_tile_layout<T, FLAT> size;
+    T *const u_slots, *const f_slots;
+    pgi_supply<T, ROWS, SETS> u, f;
+    pgi_pairs<ROWS> pairs;
+    unsigned second[SETS];    // from the first column of a pair
+    int edge_at;              // where the thread's point of the halo lies in a plane, or -1
+    unsigned edge;
 
-    // Beyond an end there are zeros, or the last point again: no window gives them any weight.
-    const auto column_of = [&](int x) { return pgi_nearest(x, ax.n, ax.periodic); };
-    const auto row_of = [&](int y) { return FLAT ? 0 : pgi_nearest(y, ay.n, ay.periodic); };
-    const auto plane_of = [&](int z) { return pgi_nearest(z, az.n, az.periodic); };
-    const auto offset = [&](const pgi_grid &g, int x, int y) {
+    __device__ int column_of(int x) const { return pgi_nearest(x, a.b.axis[0].n, a.b.axis[0].periodic); }
+    __device__ int row_of(int y) const { return FLAT ? 0 : pgi_nearest(y, a.b.axis[1].n, a.b.axis[1].periodic); }
+    __device__ int plane_of(int z) const { return pgi_nearest(z, a.b.axis[2].n, a.b.axis[2].periodic); }
+    __device__ unsigned offset(const pgi_grid &g, int x, int y) const
+    {
         return (unsigned)((row_of(y) * g.sj + column_of(x)) * (int64_t)sizeof(T));
-    };
-    pgi_supply<T, ROWS, SETS> u_supply, f_supply;
-    u_supply.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
-    f_supply.plane = with_f ? (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T) : NULL;
-    pgi_pairs<ROWS> pairs = {0};
-    unsigned second[SETS];    // from the first
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
-        const bool there = FLAT || ay.periodic || p.y(2 * r) < ay.n;
-        pairs.add(pairs.FIRST, r, there && (ax.periodic || p.x(2 * r) < ax.n));
-        pairs.add(pairs.SECOND, r, there && (ax.periodic || p.x(2 * r) + 1 < ax.n));
-        pairs.add(pairs.BESIDE, r, there && next == x + 1 && x % 2 == 0);
-        u_supply.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
-        f_supply.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
-        second[r % SETS] = (unsigned)((next - x) * (int)sizeof(T));
     }
-    const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
-    u_supply.aligned = pgi_pairs_aligned<T>(a.u);
-    f_supply.aligned = with_f && pgi_pairs_aligned<T>(a.rhs.f);
-    u_supply.steady = inside && u_supply.aligned;
-    f_supply.steady = inside && f_supply.aligned;
-    // The halo without its corners
-    const int edges = 2 * HALO * WIDE + 2 * p.high;
-    const auto edge_of = [&](int q, int *at) {
+    // The thread's first point in a plane of u, and of f
+    __device__ int at() const { return (p.ty + HALO) * tuned::PITCH + p.tx + 2; }
+    __device__ int f_at() const { return p.ty * WIDE + p.tx; }
+    __device__ int edges() const { return 2 * HALO * WIDE + 2 * p.high; }    // points of the halo
+    __device__ int edge_of(int q, int *to) const
+    {
         const int side = q - 2 * HALO * WIDE;
         const int x = side < 0 ? q % WIDE : side < p.high ? -1 : (int)WIDE;
         const int y = side >= 0 ? side % p.high : q < WIDE ? -1 : p.high;
-        *at = (y + HALO) * PITCH + x + 2;
-        return offset(a.u, p.begin[0] + x, p.begin[1] + y);
-    };
-    int edge_at = -1;    // in a plane
-    const unsigned edge = p.thread < edges ? edge_of(p.thread, &edge_at) : 0;
-    const int at = (p.ty + HALO) * PITCH + p.tx + 2, f_at = p.ty * WIDE + p.tx;    // in a plane
-    if (!inside) {
-        for (int q = 0; q < AHEAD + 2; q++) u_supply.clear(u_slots + q * size.plane + at, tuned::U_STEP, pairs);
-        for (int q = 0; q < AHEAD + 1; q++) f_supply.clear(f_slots + q * size.f_plane + f_at, tuned::F_STEP, pairs);
+        *to = (y + HALO) * tuned::PITCH + x + 2;
+        return (int)offset(a.u, p.begin[0] + x, p.begin[1] + y);
     }
-    const auto fetch_u = [&](T *slot, int z) {
-        u_supply.fetch(slot + at, tuned::U_STEP, pairs, second);
-        if (edge_at >= 0) pgi_copy_async<sizeof(T), 0>(slot + edge_at, u_supply.plane + edge);
-        for (int q = p.thread + p.threads; q < edges; q += p.threads) {    // of low tiles
-            int to;
-            const unsigned from = edge_of(q, &to);
-            pgi_copy_async<sizeof(T), 0>(slot + to, u_supply.plane + from);
-        }
-        u_supply.turn(a.u, az, z + 1);
-    };
-    const auto fetch_f = [&](T *slot, int z) {
-        if (!with_f) return;
-        f_supply.fetch(slot + f_at, tuned::F_STEP, pairs, second);
-        f_supply.turn(a.rhs.f, az, z + 1);
-    };
-    T down[ROWS][2], here[ROWS][2];    // down: what the plane below has more
-    const char *const before = (const char *)pgi_data<T>(a.u) + plane_of(z0 - 1) * a.u.sk * (int64_t)sizeof(T);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        here[r][0] = pgi_load((const T *)(u_supply.plane + u_supply.row[r]));
-        here[r][1] = pgi_load((const T *)(u_supply.plane + (u_supply.row[r] + second[r % SETS])));
-        down[r][0] = pgi_load((const T *)(before + u_supply.row[r])) - here[r][0];
-        down[r][1] = pgi_load((const T *)(before + (u_supply.row[r] + second[r % SETS]))) - here[r][1];
-    }
-    fetch_u(u_slots, z0);
-    for (int q = 0; q < AHEAD; q++) {
-        fetch_u(u_slots + (q + 1) * size.plane, z0 + q + 1);
-        fetch_f(f_slots + q * size.f_plane, z0 + q);
-        pgi_copy_commit();
-    }
-    for (int q = p.thread; q < count; q += p.threads) z_rows[q] = pgi_row_of(az, plane_of(z0 + q));
 
-    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
+    __device__ pgi_tile_streams(const pgi_tile_job<T> &job, const pgi_tile_place<T, FLAT> &place, T *shared)
+        : a(job), p(place), size(place.high), u_slots(shared), f_slots(shared + size.f), pairs{0}
+    {
+        const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
+        const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
+        u.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
+        f.plane = with_f ? (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T) : NULL;
 #pragma unroll
-    for (int e = 0; e < 2 * SETS; e++) xr[e / 2][e & 1] = pgi_row_of(ax, column_of(p.x(e)));
-#pragma unroll
-    for (int r = 0; r < (FLAT ? 1 : (int)ROWS); r++) {
-        yr[r] = pgi_row_of(ay, row_of(p.y(2 * r)));
-        yr[r].reaction += alpha;
+        for (int r = 0; r < ROWS; r++) {
+            const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
+            const bool there = FLAT || ay.periodic || p.y(2 * r) < ay.n;
+            pairs.add(pairs.FIRST, r, there && (ax.periodic || p.x(2 * r) < ax.n));
+            pairs.add(pairs.SECOND, r, there && (ax.periodic || p.x(2 * r) + 1 < ax.n));
+            pairs.add(pairs.BESIDE, r, there && next == x + 1 && x % 2 == 0);
+            u.row[r] = offset(a.u, p.x(2 * r), p.y(2 * r));
+            f.row[r] = offset(a.rhs.f, p.x(2 * r), p.y(2 * r));
+            second[r % SETS] = (unsigned)((next - x) * (int)sizeof(T));
+        }
+        const bool inside = p.begin[0] + WIDE <= ax.n && (FLAT || p.begin[1] + p.high <= ay.n);
+        u.aligned = pgi_pairs_aligned<T>(a.u);
+        f.aligned = with_f && pgi_pairs_aligned<T>(a.rhs.f);
+        u.steady = inside && u.aligned;
+        f.steady = inside && f.aligned;
+        edge_at = -1;
+        edge = p.thread < edges() ? (unsigned)edge_of(p.thread, &edge_at) : 0;
+        if (inside) return;
+        for (int q = 0; q < tuned::AHEAD + 2; q++) u.clear(u_slots + q * size.plane + at(), tuned::U_STEP, pairs);
+        for (int q = 0; q < tuned::AHEAD + 1; q++) f.clear(f_slots + q * size.f_plane + f_at(), tuned::F_STEP, pairs);
     }
-    const unsigned mask = with_f ? pgi_face_mask(a.rhs, a.b.state) : 0u;
-    const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + WIDE >= ax.n ? 3u : 0u) |
-                                 (p.begin[1] == 0 || p.begin[1] + p.high >= ay.n ? 12u : 0u) |
-                                 (z0 == 0 || z0 + count >= az.n ? 48u : 0u));
-    int slot = 0, f_slot = 0;    // of plane z0 + q
-    for (int q = 0; q < count; q++) {
-        pgi_copy_wait<AHEAD - 1>();
-        __syncthreads();
-        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
-        begin(q);
-        fetch_u(u_slots + (slot > 0 ? slot - 1 : AHEAD + 1) * size.plane, z0 + q + AHEAD + 1);
-        fetch_f(f_slots + (f_slot > 0 ? f_slot - 1 : (int)AHEAD) * size.f_plane, z0 + q + AHEAD);
-        pgi_copy_commit();
-        const pgi_row<T> zr = z_rows[q];
-        const T *const u = u_slots + slot * size.plane + at, *const up = u_slots + next_slot * size.plane + at;
-        const T *const f = f_slots + f_slot * size.f_plane + f_at;
-        T above[ROWS][2], residual[ROWS][2];
+    __device__ void fetch_u(int slot, int z)
+    {
+        T *const plane = u_slots + slot * size.plane;
+        u.fetch(plane + at(), tuned::U_STEP, pairs, second);
+        if (edge_at >= 0) pgi_copy_async<sizeof(T), 0>(plane + edge_at, u.plane + edge);
+        for (int q = p.thread + p.threads; q < edges(); q += p.threads) {    // of low tiles
+            int to;
+            const unsigned from = (unsigned)edge_of(q, &to);
+            pgi_copy_async<sizeof(T), 0>(plane + to, u.plane + from);
+        }
+        u.turn(a.u, a.b.axis[2], z + 1);
+    }
+    __device__ void fetch_f(int slot, int z)
+    {
+        if (!a.rhs.f.base) return;
+        f.fetch(f_slots + slot * size.f_plane + f_at(), tuned::F_STEP, pairs, second);
+        f.turn(a.rhs.f, a.b.axis[2], z + 1);
+    }
+};
+
+// The thread's points of the plane at work, what the plane below has more, and the rows of the operator.
+template <class T, int FLAT> struct pgi_tile_stencil {
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
+    enum { ROWS = tuned::ROWS, SETS = tuned::SETS };
+    T down[ROWS][2], here[ROWS][2];
+    pgi_row<T> xr[SETS][2], yr[FLAT ? 1 : ROWS];
+
+    __device__ explicit pgi_tile_stencil(const pgi_tile_streams<T, FLAT> &s)
+    {
+        const char *const before =
+            (const char *)pgi_data<T>(s.a.u) + s.plane_of(s.p.begin[2] - 1) * s.a.u.sk * (int64_t)sizeof(T);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            here[r][0] = pgi_load((const T *)(s.u.plane + s.u.row[r]));
+            here[r][1] = pgi_load((const T *)(s.u.plane + (s.u.row[r] + s.second[r % SETS])));
+            down[r][0] = pgi_load((const T *)(before + s.u.row[r])) - here[r][0];
+            down[r][1] = pgi_load((const T *)(before + (s.u.row[r] + s.second[r % SETS]))) - here[r][1];
+        }
+    }
+    __device__ void find_rows(const pgi_tile_streams<T, FLAT> &s)
+    {
+        const T alpha = (T)s.a.b.state->alpha;
+#pragma unroll
+        for (int e = 0; e < 2 * SETS; e++) xr[e / 2][e & 1] = pgi_row_of(s.a.b.axis[0], s.column_of(s.p.x(e)));
+#pragma unroll
+        for (int r = 0; r < (FLAT ? 1 : (int)ROWS); r++) {
+            yr[r] = pgi_row_of(s.a.b.axis[1], s.row_of(s.p.y(2 * r)));
+            yr[r].reaction += alpha;
+        }
+    }
+    // f - A u of a plane of which u, `up` of the next one and f (NULL: 0) are in shared memory; moves on to the next
+    // plane.
+    __device__ void residual(const T *u, const T *up, const T *f, const pgi_row<T> &zr, T (&residual)[ROWS][2])
+    {
+        T above[ROWS][2];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const T2 v = *(const T2 *)(up + r * tuned::U_STEP);
@@ -5539,7 +5534,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
         }
         T south[2] = {0, 0}, north[2] = {0, 0};
         if (!FLAT) {
-            const T2 v = *(const T2 *)(u - PITCH);
+            const T2 v = *(const T2 *)(u - tuned::PITCH);
             south[0] = v.x - here[0][0], south[1] = v.y - here[0][1];
         }
 #pragma unroll
@@ -5547,10 +5542,10 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
             const T *const row = u + r * tuned::U_STEP;
             T2 right;
             right.x = right.y = 0;
-            if (with_f) right = *(const T2 *)(f + r * tuned::F_STEP);
+            if (f) right = *(const T2 *)(f + r * tuned::F_STEP);
             const T west = row[-1] - here[r][0], middle = here[r][1] - here[r][0], east = row[2] - here[r][1];
             if (!FLAT && r == ROWS - 1) {
-                const T2 v = *(const T2 *)(row + PITCH);
+                const T2 v = *(const T2 *)(row + tuned::PITCH);
                 north[0] = v.x - here[r][0], north[1] = v.y - here[r][1];
             } else if (!FLAT) {
                 north[0] = here[r < ROWS - 1 ? r + 1 : 0][0] - here[r][0];
@@ -5559,24 +5554,68 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
 #pragma unroll
             for (int c = 0; c < 2; c++) {
                 const T rise = above[r][c] - here[r][c];
-                const T au = pgi_sum(xr[r % SETS][c], yr[FLAT ? 0 : r], zr,
-                                     (yr[FLAT ? 0 : r].reaction + zr.reaction) + xr[r % SETS][c].reaction, here[r][c],
-                                     c ? -middle : west, c ? east : middle, south[c], north[c], down[r][c], rise);
+                const pgi_row<T> &x = xr[r % SETS][c], &y = yr[FLAT ? 0 : r];
+                const T au = pgi_sum(x, y, zr, (y.reaction + zr.reaction) + x.reaction, here[r][c], c ? -middle : west,
+                                     c ? east : middle, south[c], north[c], down[r][c], rise);
                 residual[r][c] = (c ? right.y : right.x) - au;
                 down[r][c] = -rise;
                 here[r][c] = above[r][c];
                 south[c] = -north[c];
             }
         }
+    }
+};
+
+// Marches through `count` planes of a tile, while planes to come are on their way to shared memory; a thread has two
+// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual) with what the
+// thread's points have of rhs - A u in plane q; rhs.f may be NULL. One barrier a plane.
+template <class T, int FLAT, class Begin, class Body>
+static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, T *shared,
+                                             int count, Begin begin, Body body)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    enum { ROWS = tuned::ROWS, AHEAD = tuned::AHEAD };
+    __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
+    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+    const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
+    pgi_tile_streams<T, FLAT> streams(a, p, shared);
+    pgi_tile_stencil<T, FLAT> stencil(streams);
+    streams.fetch_u(0, z0);
+    for (int q = 0; q < AHEAD; q++) {
+        streams.fetch_u(q + 1, z0 + q + 1);
+        streams.fetch_f(q, z0 + q);
+        pgi_copy_commit();
+    }
+    for (int q = p.thread; q < count; q += p.threads) z_rows[q] = pgi_row_of(az, streams.plane_of(z0 + q));
+    stencil.find_rows(streams);
+    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    const unsigned mask = with_f ? pgi_face_mask(a.rhs, a.b.state) : 0u;
+    const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + tuned::WIDE >= ax.n ? 3u : 0u) |
+                                 (p.begin[1] == 0 || p.begin[1] + p.high >= ay.n ? 12u : 0u) |
+                                 (z0 == 0 || z0 + count >= az.n ? 48u : 0u));
+    int slot = 0, f_slot = 0;    // of plane z0 + q
+    for (int q = 0; q < count; q++) {
+        pgi_copy_wait<AHEAD - 1>();
+        __syncthreads();
+        const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
+        begin(q);
+        streams.fetch_u(slot > 0 ? slot - 1 : AHEAD + 1, z0 + q + AHEAD + 1);
+        streams.fetch_f(f_slot > 0 ? f_slot - 1 : (int)AHEAD, z0 + q + AHEAD);
+        pgi_copy_commit();
+        T residual[ROWS][2];
+        stencil.residual(streams.u_slots + slot * streams.size.plane + streams.at(),
+                         streams.u_slots + next_slot * streams.size.plane + streams.at(),
+                         with_f ? streams.f_slots + f_slot * streams.size.f_plane + streams.f_at() : NULL, z_rows[q],
+                         residual);
         if (mean != 0)
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++) residual[e / 2][e & 1] -= mean;
         if (touched) {
-            const int k = plane_of(z0 + q);
+            const int k = streams.plane_of(z0 + q);
 #pragma unroll
             for (int e = 0; e < 2 * ROWS; e++)
-                residual[e / 2][e & 1] =
-                    pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0, column_of(p.x(e)), row_of(p.y(e)), k);
+                residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
+                                                       streams.column_of(p.x(e)), streams.row_of(p.y(e)), k);
         }
         body(q, residual);
         slot = next_slot;
@@ -5656,8 +5695,8 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_of(const pgi_tr
     return row;
 }
 
-// What a plane of residuals gives to the coarse planes of a tile: to number `slot` of them and to the next one.
-template <class T> struct pgi_plane_share {
+// What a plane of residuals contributes to the coarse planes of a tile: to number `slot` of them and to the next one.
+template <class T> struct pgi_contribution {
     int slot;
     T w0, w1;
 };
@@ -5669,164 +5708,216 @@ struct pgi_restricted {
     pgi_state *state;
 };
 
-// Computes f = R (rhs - A u) on the coarse level   Moves 2 1/8 words a fine point   Residuals are summed along z as
-// they come; a coarse plane that is complete is restricted along x and y in the next step.   Overlap: none
+// The windows of a tile along each axis, and what its planes contribute, in shared memory.
+template <class T, int FLAT> struct pgi_restriction_tables {
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    enum { PLANES = tuned::PLANES };
+    pgi_contribution<T> planes[PLANES + PGI_TAPS];
+    pgi_taps<T> x[tuned::WIDE], y[tuned::HIGH], z[PLANES + 2];
+
+    // end: of the tile's own points; count: planes. Ends with a barrier.
+    __device__ void fill(const pgi_tile_place<T, FLAT> &p, const pgi_transfers<T> &tr, const int end[3], int count)
+    {
+        const int z0 = p.begin[2], own = end[2] - z0;
+        for (int q = p.thread; q < tuned::WIDE; q += p.threads) x[q] = pgi_taps_of(tr.axis[0], p.begin[0], end[0], q);
+        for (int q = p.thread; q < p.high; q += p.threads) y[q] = pgi_taps_of(tr.axis[1], p.begin[1], end[1], q);
+        for (int q = p.thread; q < own + 2; q += p.threads) z[q] = pgi_taps_of(tr.axis[2], z0, end[2], q);
+        __syncthreads();
+        for (int q = p.thread; q < count; q += p.threads) {
+            const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
+            pgi_contribution<T> plane = {0, 0, 0};
+            for (int m = near > 0 ? near : 0;; m++) {
+                const int in = z0 + q - z[m].first, next = z0 + q - z[m + 1].first;
+                if (z[m].coarse < 0 || in < 0) break;
+                plane.slot = m;
+                plane.w0 = in < PGI_TAPS ? z[m].w[in] : (T)0;
+                plane.w1 = z[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z[m + 1].w[next] : (T)0;
+                if (plane.w0 != 0) break;
+            }
+            planes[q] = plane;
+        }
+    }
+    // Whether window q begins at the even point 2 q and has the weights of window 0, two or three
+    static __device__ bool alike(const pgi_taps<T> *taps, int q, int begin)
+    {
+        const pgi_taps<T> &t = taps[q];
+        bool same = t.first == begin + 2 * q && t.w[PGI_TAPS - 1] == 0;
+        for (int e = 0; e < PGI_TAPS - 1; e++) same = same && t.w[e] == taps[0].w[e];
+        return t.coarse < 0 || same;
+    }
+    // Whether all windows of rows and columns are alike. One barrier.
+    __device__ bool regular(const pgi_tile_place<T, FLAT> &p) const
+    {
+        bool is = true;
+        for (int q = p.thread; q < tuned::WIDE && is; q += p.threads)
+            is = q < tuned::WIDE / 2 ? alike(x, q, p.begin[0]) : x[q].coarse < 0;
+        for (int q = p.thread; q < p.high && is; q += p.threads)
+            is = q < p.high / 2 ? alike(y, q, p.begin[1]) : y[q].coarse < 0;
+        return __syncthreads_and(is && x[0].coarse >= 0 && y[0].coarse >= 0) != 0;
+    }
+};
+
+// Restricts the planes of a tile as they come: sums along z in registers; a coarse plane that is complete goes to
+// shared memory, and is restricted along x and y in the next step. Where the windows are alike, a thread's pairs of
+// columns and rows have a coarse point each: a third column is the next lane's, a third row the next warp's.
+template <class T, int FLAT> struct pgi_plane_restriction {
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
+    enum { ROWS = tuned::ROWS, SUM_PITCH = tuned::SUM_PITCH, MAY = !FLAT && sizeof(T) == 8 };
+    const pgi_tile_place<T, FLAT> &p;
+    const pgi_restriction_tables<T, FLAT> &tables;
+    const pgi_grid coarse_f;
+    T *const sums;
+    const int plane, wide, most;    // size of a plane of sums; see pgi_restricted; most taps along x and y
+    bool regular, third_x, third_y;
+    T sum[ROWS][2], following[ROWS][2], pending;
+    int open, ready;    // the first coarse plane under way, and the one to be restricted along x and y
+
+    __device__ pgi_plane_restriction(const pgi_tile_place<T, FLAT> &place, const pgi_restriction_tables<T, FLAT> &t,
+                                     const pgi_grid &f, T *shared, int size, int across, int taps)
+        : p(place), tables(t), coarse_f(f), sums(shared), plane(size), wide(across), most(taps), pending(0), open(0),
+          ready(-1)
+    {
+        regular = MAY && t.regular(p);    // in f32 it costs registers that are not there
+        third_x = t.x[0].w[2] != 0, third_y = t.y[0].w[2] != 0;
+#pragma unroll
+        for (int e = 0; e < 2 * ROWS; e++) sum[e / 2][e & 1] = following[e / 2][e & 1] = 0;
+    }
+    __device__ void store(int r, int at, T v) const    // the coarse point of rows r and r + 1
+    {
+        const int i = tables.x[p.tx / 2].coarse, j = tables.y[(p.ty + r) / 2].coarse;
+        if (i >= 0 && j >= 0) pgi_data<T>(coarse_f)[i + j * coarse_f.sj + tables.z[at].coarse * coarse_f.sk] = v;
+    }
+    __device__ void next_sums()
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
+    }
+    __device__ void finish_regular()
+    {
+        const T *const wx = tables.x[0].w, *const wy = tables.y[0].w;
+        T line[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            line[r] = wx[0] * sum[r][0] + wx[1] * sum[r][1];
+            if (third_x) line[r] += wx[2] * __shfl_down_sync(0xffffffffu, sum[r][0], 1);
+        }
+        next_sums();
+#pragma unroll
+        for (int r = 0; r < ROWS; r += 2) {
+            T v = wy[0] * line[r] + wy[1] * line[r + 1 < ROWS ? r + 1 : r];
+            if (third_y && r + 2 < ROWS) v += wy[2] * line[r + 2 < ROWS ? r + 2 : r];
+            if (third_y && r + 2 == ROWS)
+                pending = v;
+            else
+                store(r, open, v);
+        }
+        if (third_y) sums[(open & 1) * plane + p.thread] = line[0];
+        ready = third_y ? open : -1;
+        open++;
+    }
+    __device__ void finish()    // the first coarse plane under way is complete
+    {
+        if (MAY && regular) {
+            finish_regular();
+            return;
+        }
+        T *const to = sums + (open & 1) * plane + p.ty * SUM_PITCH + p.tx;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            T2 v;
+            v.x = sum[r][0], v.y = sum[r][1];
+            *(T2 *)(to + r * tuned::SUM_STEP) = v;
+        }
+        next_sums();
+        ready = open++;
+    }
+    template <int TAPS> __device__ void along_x_and_y() const
+    {
+        for (int q = p.thread; q < p.high << wide; q += p.threads) {
+            const pgi_taps<T> &xt = tables.x[q & ((1 << wide) - 1)], &yt = tables.y[q >> wide];
+            if (xt.coarse < 0 || yt.coarse < 0) continue;
+            const T *const from =
+                sums + (ready & 1) * plane + (yt.first - p.begin[1]) * SUM_PITCH + xt.first - p.begin[0];
+            T v = 0;
+#pragma unroll
+            for (int j = 0; j < TAPS; j++) {
+                T line = 0;
+#pragma unroll
+                for (int o = 0; o < TAPS; o++) line += xt.w[o] * from[j * SUM_PITCH + o];
+                v += yt.w[j] * line;
+            }
+            pgi_data<T>(coarse_f)[xt.coarse + yt.coarse * coarse_f.sj + tables.z[ready].coarse * coarse_f.sk] = v;
+        }
+    }
+    __device__ void restrict_ready()
+    {
+        if (ready < 0) return;
+        if (MAY && regular)
+            store(ROWS - 2, ready,
+                  pending + tables.y[0].w[2] * sums[(ready & 1) * plane + (p.thread + tuned::LANES) % p.threads]);
+        else if (most <= 2)
+            along_x_and_y<2>();
+        else if (most == 3)
+            along_x_and_y<3>();
+        else
+            along_x_and_y<PGI_TAPS>();
+        ready = -1;
+    }
+    __device__ void add(int q, const T (&residual)[ROWS][2])
+    {
+        const pgi_contribution<T> to = tables.planes[q];
+        if (open < to.slot) finish();
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                sum[r][c] += to.w0 * residual[r][c];
+                following[r][c] += to.w1 * residual[r][c];
+            }
+    }
+    __device__ void finish_all()
+    {
+        while (ready >= 0 || tables.z[open].coarse >= 0) {
+            __syncthreads();
+            restrict_ready();
+            if (tables.z[open].coarse >= 0) finish();
+        }
+    }
+};
+
+// Computes f = R (rhs - A u) on the coarse level, and the norm of rhs - A u where that is wanted. Moves 2 1/8 words a
+// fine point. Nothing overlaps.
 template <class T, int FLAT>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
                                       const pgi_restricted job)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
-    typedef typename pgi_two<T>::type T2;
-    enum { ROWS = tuned::ROWS, PLANES = tuned::PLANES, SUM_PITCH = tuned::SUM_PITCH };
     PGI_DYNAMIC_SHARED(T, shared);
-    __shared__ pgi_plane_share<T> shares[PLANES + PGI_TAPS];
-    __shared__ pgi_taps<T> x_taps[tuned::WIDE], y_taps[tuned::HIGH], z_taps[PLANES + 2];
+    __shared__ pgi_restriction_tables<T, FLAT> tables;
     const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
     const pgi_tile_layout<T, FLAT> size(p.high);
-    T *const sums = shared + size.sums;
     int end[3];    // of the tile's own points
     for (int d = 0; d < 3; d++) {
         const int n = a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
         end[d] = next < n && p.begin[d] / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
     }
-    const int x0 = p.begin[0], y0 = p.begin[1], z0 = p.begin[2], own = end[2] - z0, count = own + job.last;
-    for (int q = p.thread; q < tuned::WIDE; q += p.threads) x_taps[q] = pgi_taps_of(tr.axis[0], x0, end[0], q);
-    for (int q = p.thread; q < p.high; q += p.threads) y_taps[q] = pgi_taps_of(tr.axis[1], y0, end[1], q);
-    for (int q = p.thread; q < own + 2; q += p.threads) z_taps[q] = pgi_taps_of(tr.axis[2], z0, end[2], q);
-    for (int q = p.thread; q < 2 * size.sum; q += p.threads) sums[q] = 0;
-    __syncthreads();
-    for (int q = p.thread; q < count; q += p.threads) {
-        const int near = (int)((int64_t)q * tr.axis[2].nc / tr.axis[2].nf) - 3;
-        pgi_plane_share<T> share = {0, 0, 0};
-        for (int m = near > 0 ? near : 0;; m++) {
-            const int in = z0 + q - z_taps[m].first, next = z0 + q - z_taps[m + 1].first;
-            if (z_taps[m].coarse < 0 || in < 0) break;
-            share.slot = m;
-            share.w0 = in < PGI_TAPS ? z_taps[m].w[in] : (T)0;
-            share.w1 = z_taps[m + 1].coarse >= 0 && next >= 0 && next < PGI_TAPS ? z_taps[m + 1].w[next] : (T)0;
-            if (share.w0 != 0) break;
-        }
-        shares[q] = share;
-    }
-
-    // Where every window begins at an even point and has the same two or three weights, a thread's pairs of columns and
-    // rows have a coarse point each: a third column is the next lane's, a third row the next warp's.
-    const auto alike = [](const pgi_taps<T> *taps, int q, int begin) {
-        const pgi_taps<T> &t = taps[q];
-        bool same = t.first == begin + 2 * q && t.w[PGI_TAPS - 1] == 0;
-        for (int e = 0; e < PGI_TAPS - 1; e++) same = same && t.w[e] == taps[0].w[e];
-        return t.coarse < 0 || same;
-    };
-    constexpr bool MAY = !FLAT && sizeof(T) == 8;    // in f32 it costs registers that are not there
-    bool regular = MAY;
-    for (int q = p.thread; q < tuned::WIDE && regular; q += p.threads)
-        regular = q < tuned::WIDE / 2 ? alike(x_taps, q, x0) : x_taps[q].coarse < 0;
-    for (int q = p.thread; q < p.high && regular; q += p.threads)
-        regular = q < p.high / 2 ? alike(y_taps, q, y0) : y_taps[q].coarse < 0;
-    if (MAY) regular = __syncthreads_and(regular && x_taps[0].coarse >= 0 && y_taps[0].coarse >= 0) != 0;
-    const bool third_x = x_taps[0].w[2] != 0, third_y = y_taps[0].w[2] != 0;
-
-    T sum[ROWS][2], following[ROWS][2], pending = 0;
-#pragma unroll
-    for (int e = 0; e < 2 * ROWS; e++) sum[e / 2][e & 1] = following[e / 2][e & 1] = 0;
-    int open = 0, ready = -1;    // the first coarse plane under way, and the one to be restricted along x and y
-    const auto give = [&](int r, int plane, T v) {    // the coarse point of rows r and r + 1
-        const int i = x_taps[p.tx / 2].coarse, j = y_taps[(p.ty + r) / 2].coarse;
-        if (i >= 0 && j >= 0) pgi_data<T>(coarse_f)[i + j * coarse_f.sj + z_taps[plane].coarse * coarse_f.sk] = v;
-    };
-    const auto finish_regular = [&]() {
-        T line[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            line[r] = x_taps[0].w[0] * sum[r][0] + x_taps[0].w[1] * sum[r][1];
-            if (third_x) line[r] += x_taps[0].w[2] * __shfl_down_sync(0xffffffffu, sum[r][0], 1);
-#pragma unroll
-            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r += 2) {
-            T v = y_taps[0].w[0] * line[r] + y_taps[0].w[1] * line[r + 1 < ROWS ? r + 1 : r];
-            if (third_y && r + 2 < ROWS) v += y_taps[0].w[2] * line[r + 2 < ROWS ? r + 2 : r];
-            if (third_y && r + 2 == ROWS)
-                pending = v;
-            else
-                give(r, open, v);
-        }
-        if (third_y) sums[(open & 1) * size.sum + p.thread] = line[0];
-        ready = third_y ? open : -1;
-        open++;
-    };
-    const auto finish = [&]() {
-        if (MAY && regular) {
-            finish_regular();
-            return;
-        }
-        T *const plane = sums + (open & 1) * size.sum + p.ty * SUM_PITCH + p.tx;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            T2 v;
-            v.x = sum[r][0], v.y = sum[r][1];
-            *(T2 *)(plane + r * tuned::SUM_STEP) = v;
-#pragma unroll
-            for (int c = 0; c < 2; c++) sum[r][c] = following[r][c], following[r][c] = 0;
-        }
-        ready = open++;
-    };
-    pgi_norm_sum<T, ROWS> norm = p.norm_of(a.b, p.before(end[0], end[1]));
-    const auto along_x_and_y = [&](int most) {
-        for (int q = p.thread; q < p.high << job.wide; q += p.threads) {
-            const pgi_taps<T> &xt = x_taps[q & ((1 << job.wide) - 1)], &yt = y_taps[q >> job.wide];
-            if (xt.coarse < 0 || yt.coarse < 0) continue;
-            const T *const from = sums + (ready & 1) * size.sum + (yt.first - y0) * SUM_PITCH + xt.first - x0;
-            T v = 0;
-#pragma unroll
-            for (int j = 0; j < PGI_TAPS; j++) {
-                if (j >= most) break;
-                T line = 0;
-#pragma unroll
-                for (int o = 0; o < PGI_TAPS; o++) {
-                    if (o >= most) break;
-                    line += xt.w[o] * from[j * SUM_PITCH + o];
-                }
-                v += yt.w[j] * line;
-            }
-            pgi_data<T>(coarse_f)[xt.coarse + yt.coarse * coarse_f.sj + z_taps[ready].coarse * coarse_f.sk] = v;
-        }
-    };
+    const int own = end[2] - p.begin[2], count = own + job.last;
+    for (int q = p.thread; q < 2 * size.sum; q += p.threads) shared[size.sums + q] = 0;
+    tables.fill(p, tr, end, count);
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
-    const auto restrict_ready = [&]() {
-        if (ready < 0) return;
-        if (MAY && regular)
-            give(ROWS - 2, ready,
-                 pending + y_taps[0].w[2] * sums[(ready & 1) * size.sum + (p.thread + tuned::LANES) % p.threads]);
-        else if (most <= 2)
-            along_x_and_y(2);
-        else if (most == 3)
-            along_x_and_y(3);
-        else
-            along_x_and_y(PGI_TAPS);
-        ready = -1;
-    };
+    pgi_plane_restriction<T, FLAT> restriction(p, tables, coarse_f, shared + size.sums, size.sum, job.wide, most);
+    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.before(end[0], end[1]));
     pgi_march_tile(
-        a, p, shared, count, [&](int) { restrict_ready(); },
-        [&](int q, const T(&residual)[ROWS][2]) {
-            if (job.partials && q < own) p.add_to(norm, a.b, z0 + q, residual);
-            const pgi_plane_share<T> share = shares[q];
-            if (open < share.slot) finish();
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                for (int c = 0; c < 2; c++) {
-                    sum[r][c] += share.w0 * residual[r][c];
-                    following[r][c] += share.w1 * residual[r][c];
-                }
+        a, p, shared, count, [&](int) { restriction.restrict_ready(); },
+        [&](int q, const T(&residual)[tuned::ROWS][2]) {
+            if (job.partials && q < own) p.add_to(norm, a.b, p.begin[2] + q, residual);
+            restriction.add(q, residual);
         });
-    while (ready >= 0 || z_taps[open].coarse >= 0) {
-        __syncthreads();
-        restrict_ready();
-        if (z_taps[open].coarse >= 0) finish();
-    }
+    restriction.finish_all();
     if (job.partials) pgi_finish_norm(norm.sum, job.partials, job.state);
 }
 
@@ -6422,7 +6513,7 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
                                                           pgi_tile_job<T> *a, int *high)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
-    const int tables = (tuned::PLANES + PGI_TAPS) * (int)(sizeof(pgi_row<T>) + sizeof(pgi_plane_share<T>)) +
+    const int tables = (tuned::PLANES + PGI_TAPS) * (int)(sizeof(pgi_row<T>) + sizeof(pgi_contribution<T>)) +
                        (tuned::WIDE + tuned::HIGH + tuned::PLANES + 2) * (int)sizeof(pgi_taps<T>);
     const auto bytes = [&](int rows) {
         const pgi_tile_layout<T, FLAT> size(rows);
