@@ -6265,14 +6265,8 @@ template <class T, int ROWS> struct pgi_interpolate_memory {
     int x_begin[WIDTH];
 };
 
-// Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers a tile of fine columns a block,
-// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side   Overlap: none
-// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
-// y to registers, where the four planes wait that a fine one is interpolated from.
-template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
-    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr, const pgi_faces *ff,
-                                const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
-{
+// A tile of an interpolation, and what a thread knows of it: some fine columns, 32 apart, of ROWS rows.
+template <class T, int ROWS> struct pgi_interpolate_tile {
     typedef pgi_interpolate_memory<T, ROWS> memory;
     enum {
         FLAT = memory::FLAT,
@@ -6282,42 +6276,57 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
         ACROSS = FLAT ? PGI_BLOCK : 32,    // threads that copy a row
         ALONG = FLAT ? 1 : PGI_TILE_WARPS
     };
-    PGI_DYNAMIC_SHARED(memory, s);
-    const int lane = (int)threadIdx.x, warp = (int)threadIdx.y, thread = lane + 32 * warp;
-    const int i0 = lane + (FLAT ? 32 * COLUMNS * warp : 0), j0 = FLAT ? 0 : warp * ROWS;
-    const int column0 = FLAT ? thread : lane, row0 = FLAT ? 0 : warp;
-    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
-    const int nx = bc.axis[0].n, ny = bc.axis[1].n, periodic_y = bc.axis[1].periodic;
-    const unsigned mask = ff ? fc->mask & bf.state->face_mask : 0u,
-                   fine_mask = ff ? ff->mask & bf.state->face_mask : 0u;
-    int at[3], own[3];
-    pgi_tile_begin(h, blockIdx.x, at);
-    for (int a = 0; a < 3; a++) {
-        const int left = bf.axis[a].n - at[a];
-        own[a] = left < h.own[a] ? left : h.own[a];
-    }
-    T weight[COLUMNS][4];    // along x, of coarse columns from `from` on
-    int from[COLUMNS], column[COLUMNS + 1];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) {
-        const pgi_tile_cubic<T> x = pgi_tile_cubic_of(tr.axis[0], at[0] + i0 + 32 * c);
-        for (int q = 0; q < 4; q++) weight[c][q] = x.w[q];
-        from[c] = x.begin;
-        if (row0 == 0) s->x_begin[i0 + 32 * c] = x.begin;
-    }
-    for (int m = thread; m < HEIGHT; m += PGI_BLOCK) s->y[m] = pgi_tile_cubic_of(tr.axis[1], at[1] + m);
-    for (int m = thread; m < own[2]; m += PGI_BLOCK) s->planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
-    __syncthreads();
-    const int left = s->x_begin[0], bottom = s->y[0].begin, width = s->x_begin[own[0] - 1] + 4 - left,
-              height = FLAT ? 1 : s->y[own[1] - 1].begin + 4 - bottom;
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) from[c] = i0 + 32 * c < own[0] ? from[c] - left : 0;
-#pragma unroll
-    for (int c = 0; c <= COLUMNS; c++) column[c] = pgi_wrap(left + column0 + ACROSS * c, nx, bc.axis[0].periodic);
+    memory *const s;
+    const pgi_interpolation<T> &p;    // apart, as functions that are not inlined see it: the rest stays in registers
+    const pgi_transfer<T> &tx;
+    const int nx, ny, periodic_y;
+    const unsigned mask, fine_mask;            // faces of the coarse and of the fine level that have data
+    const int i0, j0, column0, row0;           // the thread's first column and row, and where it copies
+    int at[3], own[3];                         // the tile's first fine point, and its size
+    int left, bottom, width, height;           // coarse points that it needs of a plane
+    T weight[COLUMNS][4];                      // along x, of coarse columns from `from` on
+    int from[COLUMNS], column[COLUMNS + 1];    // column: to be copied
+    int next_k, next_q;                        // of the plane to be copied next
+    T value[4][ROWS][COLUMNS];                 // of the four planes at hand
 
+    __device__ pgi_interpolate_tile(memory *shared, const pgi_interpolation<T> &what, const pgi_box<T> &bf,
+                                    const pgi_box<T> &bc, const pgi_transfers<T> &tr, const pgi_tiling &h)
+        : s(shared), p(what), tx(tr.axis[0]), nx(bc.axis[0].n), ny(bc.axis[1].n), periodic_y(bc.axis[1].periodic),
+          mask(p.fine_faces ? p.coarse_faces->mask & bf.state->face_mask : 0u),
+          fine_mask(p.fine_faces ? p.fine_faces->mask & bf.state->face_mask : 0u),
+          i0((int)threadIdx.x + (FLAT ? 32 * COLUMNS * (int)threadIdx.y : 0)), j0(FLAT ? 0 : (int)threadIdx.y * ROWS),
+          column0((int)threadIdx.x + (FLAT ? 32 * (int)threadIdx.y : 0)), row0(FLAT ? 0 : (int)threadIdx.y)
+    {
+        const int thread = (int)threadIdx.x + 32 * (int)threadIdx.y;
+        pgi_tile_begin(h, blockIdx.x, at);
+        for (int a = 0; a < 3; a++) {
+            const int rest = bf.axis[a].n - at[a];
+            own[a] = rest < h.own[a] ? rest : h.own[a];
+        }
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) {
+            const pgi_tile_cubic<T> x = pgi_tile_cubic_of(tr.axis[0], at[0] + i0 + 32 * c);
+            for (int q = 0; q < 4; q++) weight[c][q] = x.w[q];
+            from[c] = x.begin;
+            if (row0 == 0) s->x_begin[i0 + 32 * c] = x.begin;
+        }
+        for (int m = thread; m < HEIGHT; m += PGI_BLOCK) s->y[m] = pgi_tile_cubic_of(tr.axis[1], at[1] + m);
+        for (int m = thread; m < own[2]; m += PGI_BLOCK)
+            s->planes[m] = pgi_tile_planes_of(tr.axis[2], at[2] + m, m == 0);
+        __syncthreads();
+        left = s->x_begin[0], bottom = s->y[0].begin, width = s->x_begin[own[0] - 1] + 4 - left;
+        height = FLAT ? 1 : s->y[own[1] - 1].begin + 4 - bottom;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++) from[c] = i0 + 32 * c < own[0] ? from[c] - left : 0;
+#pragma unroll
+        for (int c = 0; c <= COLUMNS; c++) column[c] = pgi_wrap(left + column0 + ACROSS * c, nx, bc.axis[0].periodic);
+        next_k = 0, next_q = 4 - s->planes[0].fresh;
+#pragma unroll
+        for (int e = 0; e < 4 * ROWS * COLUMNS; e++) value[e / (ROWS * COLUMNS)][e / COLUMNS % ROWS][e % COLUMNS] = 0;
+    }
     // Asks for the next plane that will be needed.
-    int next_k = 0, next_q = 4 - s->planes[0].fresh;
-    const auto fetch = [&](T(*to)[memory::LONG]) {
+    __device__ void fetch(T (*to)[memory::LONG])
+    {
         if (next_k < own[2]) {
             const int plane = s->planes[next_k].j[next_q];
             for (int b = row0; b < height && plane >= 0; b += ALONG) {
@@ -6343,85 +6352,77 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
             }
         }
         pgi_copy_commit();
-    };
-    fetch(s->coarse[0]);
-    fetch(s->coarse[1]);
-    T value[4][ROWS][COLUMNS] = {}, *out = pgi_data<T>(u) + at[0] + i0 + (at[1] + j0) * u.sj + at[2] * u.sk;
-    int turn = 0;
-    for (int k = 0; k < own[2]; k++, out += u.sk) {
-        for (int fresh = 4 - s->planes[k].fresh; fresh < 4; fresh++, turn = 1 - turn) {
-            const int plane = s->planes[k].j[fresh];
-            pgi_copy_wait<1>();
-            __syncthreads();
-            for (int b = row0; b < height && plane >= 0; b += ALONG) {
-                const T *const line = s->coarse[turn][b];
-                const int inside = pgi_wrap(bottom + b, ny, periodic_y) >= 0, q = bottom + b == -1   ? 2
-                                                                                  : bottom + b == ny ? 3
-                                                                                                     : -1;
+    }
+    // The rows of a coarse plane at fine columns
+    __device__ void along_x(const T (*coarse)[memory::LONG], int plane) const
+    {
+        for (int b = row0; b < height && plane >= 0; b += ALONG) {
+            const T *const line = coarse[b];
+            const int inside = pgi_wrap(bottom + b, ny, periodic_y) >= 0, q = bottom + b == -1   ? 2
+                                                                              : bottom + b == ny ? 3
+                                                                                                 : -1;
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    T sum = 0;
-                    if (inside) {
+            for (int c = 0; c < COLUMNS; c++) {
+                T sum = 0;
+                if (inside) {
 #pragma unroll
-                        for (int a = 0; a < 4; a++) sum += weight[c][a] * line[from[c] + a];
-                    } else if (q >= 0 && i0 + 32 * c < own[0]) {
-                        sum = pgi_interpolate_end(p, tr.axis[0], q, at[0] + i0 + 32 * c, plane);
-                    }
-                    s->lines[b][i0 + 32 * c] = sum;
+                    for (int a = 0; a < 4; a++) sum += weight[c][a] * line[from[c] + a];
+                } else if (q >= 0 && i0 + 32 * c < own[0]) {
+                    sum = pgi_interpolate_end(p, tx, q, at[0] + i0 + 32 * c, plane);
                 }
+                s->lines[b][i0 + 32 * c] = sum;
             }
-            __syncthreads();
-            fetch(s->coarse[turn]);
+        }
+    }
+    // The newest plane, of these rows at fine ones; beyond the end of z the boundary data.
+    __device__ void along_y(T (&to)[ROWS][COLUMNS], int plane) const
+    {
+        if (plane < 0) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++)
+                for (int c = 0; c < COLUMNS; c++) {
+                    const int i = at[0] + i0 + 32 * c, j = at[1] + j0 + r;
+                    to[r][c] = fine_mask >> (4 - 1 - plane) & 1 && i0 + 32 * c < own[0] && j0 + r < own[1]
+                                   ? pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane, i + (int64_t)p.fine_nx * j)
+                                   : (T)0;
+                }
+        } else if (FLAT) {
 #pragma unroll
-                    for (int e = 0; e < 3; e++) value[e][r][c] = value[e + 1][r][c];
-            if (plane < 0) {
+            for (int c = 0; c < COLUMNS; c++) to[0][c] = s->lines[0][i0 + 32 * c];
+        } else if (j0 < own[1]) {
+            int first = s->y[j0].begin;    // of four rows at hand
+            T row[4][COLUMNS];
 #pragma unroll
-                for (int r = 0; r < ROWS; r++)
+            for (int b = 0; b < 4; b++)
 #pragma unroll
-                    for (int c = 0; c < COLUMNS; c++) {
-                        const int i = at[0] + i0 + 32 * c, j = at[1] + j0 + r;
-                        value[3][r][c] =
-                            fine_mask >> (4 - 1 - plane) & 1 && i0 + 32 * c < own[0] && j0 + r < own[1]
-                                ? pgi_face_value<T>(p.fine_faces, p.state, 4 - 1 - plane, i + (int64_t)p.fine_nx * j)
-                                : (T)0;
-                    }
-            } else if (FLAT) {
+                for (int c = 0; c < COLUMNS; c++) row[b][c] = s->lines[first - bottom + b][i0 + 32 * c];
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) value[3][0][c] = s->lines[0][i0 + 32 * c];
-            } else if (j0 < own[1]) {
-                int first = s->y[j0].begin;    // of four rows at hand
-                T row[4][COLUMNS];
-#pragma unroll
-                for (int b = 0; b < 4; b++)
-#pragma unroll
-                    for (int c = 0; c < COLUMNS; c++) row[b][c] = s->lines[first - bottom + b][i0 + 32 * c];
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    const pgi_tile_cubic<T> y = s->y[j0 + r < own[1] ? j0 + r : own[1] - 1];
-                    for (; first < y.begin; first++)
-#pragma unroll
-                        for (int c = 0; c < COLUMNS; c++) {
-#pragma unroll
-                            for (int b = 0; b < 3; b++) row[b][c] = row[b + 1][c];
-                            row[3][c] = s->lines[first + 4 - bottom][i0 + 32 * c];
-                        }
+            for (int r = 0; r < ROWS; r++) {
+                const pgi_tile_cubic<T> y = s->y[j0 + r < own[1] ? j0 + r : own[1] - 1];
+                for (; first < y.begin; first++)
 #pragma unroll
                     for (int c = 0; c < COLUMNS; c++) {
-                        T sum = 0;
 #pragma unroll
-                        for (int b = 0; b < 4; b++) sum += y.w[b] * row[b][c];
-                        value[3][r][c] = sum;
+                        for (int b = 0; b < 3; b++) row[b][c] = row[b + 1][c];
+                        row[3][c] = s->lines[first + 4 - bottom][i0 + 32 * c];
                     }
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) {
+                    T sum = 0;
+#pragma unroll
+                    for (int b = 0; b < 4; b++) sum += y.w[b] * row[b][c];
+                    to[r][c] = sum;
                 }
             }
         }
+    }
+    // Plane k of the fine level
+    __device__ void store(int k, T *out, int64_t sj, int add) const
+    {
         const T w0 = s->planes[k].w[0], w1 = s->planes[k].w[1], w2 = s->planes[k].w[2], w3 = s->planes[k].w[3];
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < ROWS; r++)
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) {
                 T sum = w0 * value[0][r][c];
@@ -6429,10 +6430,46 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
                 sum += w2 * value[2][r][c];
                 sum += w3 * value[3][r][c];
                 if (i0 + 32 * c >= own[0] || j0 + r >= own[1]) continue;
-                T *const to = out + 32 * c + r * u.sj;
+                T *const to = out + 32 * c + r * sj;
                 *to = add ? *to + sum : sum;
             }
+    }
+};
+
+// Computes u = (u +) cubic interpolant of v. Moves 1 1/8 words a fine point, and covers a tile of fine columns a block,
+// marching along z, ROWS fine rows a warp; ROWS 1: there is no y, and the warps lie side by side. Nothing overlaps.
+// A plane of v comes to shared memory while the ones before are at work; there it is interpolated along x, then along
+// y to registers, where the four planes wait that a fine one is interpolated from.
+template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
+    pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, const __grid_constant__ pgi_transfers<T> tr,
+                                const pgi_faces *ff, const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add,
+                                pgi_tiling h)
+{
+    typedef pgi_interpolate_memory<T, ROWS> memory;
+    PGI_DYNAMIC_SHARED(memory, s);
+    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
+    pgi_interpolate_tile<T, ROWS> t(s, p, bf, bc, tr, h);
+    t.fetch(s->coarse[0]);
+    t.fetch(s->coarse[1]);
+    T *out = pgi_data<T>(u) + t.at[0] + t.i0 + (t.at[1] + t.j0) * u.sj + t.at[2] * u.sk;
+    int slot = 0;
+    for (int k = 0; k < t.own[2]; k++, out += u.sk) {
+        for (int fresh = 4 - s->planes[k].fresh; fresh < 4; fresh++, slot = 1 - slot) {
+            const int plane = s->planes[k].j[fresh];
+            pgi_copy_wait<1>();
+            __syncthreads();
+            t.along_x(s->coarse[slot], plane);
+            __syncthreads();
+            t.fetch(s->coarse[slot]);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < memory::COLUMNS; c++)
+#pragma unroll
+                    for (int e = 0; e < 3; e++) t.value[e][r][c] = t.value[e + 1][r][c];
+            t.along_y(t.value[3], plane);
         }
+        t.store(k, out, u.sj, add);
     }
 }
 
