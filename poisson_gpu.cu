@@ -9901,38 +9901,43 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         const int u = ONE ? lane + second * c.lanes : !second || TWO ? lane : lane ? c.span - lane : c.span / 2;
         return memory + c.places[u] + (second && TWO ? R * c.pitch : 0);
     }
-    // The row of value r of a butterfly (types 2 and 3: Makhoul's order).
-    __device__ int value_row(int second, int r) const
+    // The rows of the values (types 2 and 3: Makhoul's order) or of the coefficients of a butterfly: two arithmetic
+    // progressions, and apart the first row and, of an odd radix, the one in the middle. Value 2 t, or n - 1 - 2 t from
+    // the end on; coefficients k and n - k; those that are their own images are the first ones of lane 0.
+    struct progression {
+        int first, low, middle, high, up, down;
+        __device__ int operator()(int r) const
+        {
+            return r == 0                                       ? first
+                   : 2 * r < R - 1 || (R % 2 == 0 && 2 * r < R) ? low + r * up
+                   : 2 * r == R - 1                             ? middle
+                                                                : high + r * down;
+        }
+    };
+    __device__ progression rows(int second, int modes) const
     {
-        const int n = c.n, t = place(second) + r * c.span;
-        if (KIND == PGI_FOURIER) return t;
-        if (ONE) return second || r || t ? t - c.sine : 0;
-        if (KIND == PGI_DCT4) return second ? n - 1 - 2 * t : 2 * t;
-        const int low = 2 * r < R - R % 2 || (2 * r == R - 1 && 2 * t < n);
-        return low ? 2 * t : 2 * n - 1 - 2 * t;
-    }
-    // Slot m has frequencies k and n - k; lane 0 has those that are their own images in slot 0.
-    __device__ int frequency(int second, int m) const
-    {
-        const int n = c.n;
-        if (ONE) return second || m || lane ? (second * R + m) * c.lanes + lane - c.sine : 0;
-        if (TWO) return second ? n - 1 - 2 * (lane + m * c.span) : 2 * (lane + m * c.span);
-        if (m == 0) return second ? (lane ? n - lane : n / 2) : lane;
-        const int k = (m < HALF || lane ? lane : c.span / 2) + m * c.span;
-        return second ? n - k : k;
-    }
-    // The row of a coefficient: sines have theirs in reverse order.
-    template <int MODES> __device__ int row(int second, int r) const
-    {
-        return MODES ? frequency(second, r) : value_row(second, r);
-    }
-    template <int MODES> __device__ char *begin(const T *column_of_grid, int *pitch) const
-    {
-        char *const p = (char *)column_of_grid;
-        if (!MODES || KIND != PGI_DCT2 || !sine()) return p;
-        const int step = *pitch;
-        *pitch = -step;
-        return p + (int64_t)(c.n - 1) * step;
+        const int n = c.n, span = c.span, at = place(second);
+        progression p;
+        if (ONE) {
+            const int begin = (modes ? lane + second * R * c.lanes : at) - c.sine, step = modes ? c.lanes : span;
+            return {begin < 0 ? 0 : begin, begin, begin, begin, step, step};
+        }
+        if (KIND == PGI_DCT4)
+            p = second ? progression{n - 1 - 2 * lane, n - 1 - 2 * lane, 0, n - 1 - 2 * lane, -2 * span, -2 * span}
+                       : progression{2 * lane, 2 * lane, 0, 2 * lane, 2 * span, 2 * span};
+        else if (modes) {
+            const int image = lane ? lane : span / 2;
+            p = second ? progression{lane ? n - lane : n / 2, n - lane, 0, n - image, -span, -span}
+                       : progression{lane, lane, 0, image, span, span};
+        } else if (KIND == PGI_FOURIER)
+            p = {at, at, 0, at, span, span};
+        else
+            p = {2 * at, 2 * at, 0, 2 * n - 1 - 2 * at, 2 * span, -2 * span};
+        const int is_high = second && !modes;
+        p.middle = (is_high ? p.high : p.low) + R / 2 * (is_high ? p.down : p.up);
+        if (KIND != PGI_DCT2 || !modes || !sine()) return p;
+        const int last = n - 1;    // sines have their coefficients in reverse order
+        return {last - p.first, last - p.low, last - p.middle, last - p.high, -p.up, -p.down};
     }
 
     // The columns of a number are counted along the lower one of the other axes first. Calls first(lower, upper,
@@ -10002,26 +10007,26 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     __device__ int has_end() const { return ONE && !sine() && lane == 0; }
     __device__ number &end() const { return memory[c.end]; }
 
-    template <int MODES>
-    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, number (&a)[R], number (&b)[R]) const
+    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, int modes, progression low,
+                         progression high, number (&a)[R], number (&b)[R]) const
     {
         if (c.axis != 0) {
-            const char *const p = begin<MODES>(grid + at[0], &pitch);
+            const char *const p = (const char *)(grid + at[0]);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                a[r] = pgi_fetch_once((const number *)(p + (int64_t)row<MODES>(0, r) * pitch));
-                b[r] = pgi_fetch_once((const number *)(p + (int64_t)row<MODES>(1, r) * pitch));
+                a[r] = pgi_fetch_once((const number *)(p + (int64_t)low(r) * pitch));
+                b[r] = pgi_fetch_once((const number *)(p + (int64_t)high(r) * pitch));
             }
             return;
         }
-        if (!MODES && PAIRS && in_pairs(grid, at)) {
+        if (PAIRS && !modes && in_pairs(grid, at)) {
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 const T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + value_row(0, r)));
-                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + value_row(1, r)));
+                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + low(r)));
+                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + high(r)));
                     part(a[r], q) = x.x, part(b[R - 1 - r], q) = x.y;
                     part(b[r], q) = y.x, part(a[R - 1 - r], q) = y.y;
                 }
@@ -10030,37 +10035,36 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         }
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) {
-            int step = (int)sizeof(T);
-            const char *const p = begin<MODES>(grid + at[q], &step);
+            const T *const p = grid + at[q];
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                part(a[r], q) = pgi_fetch_once((const T *)(p + row<MODES>(0, r) * step));
-                part(b[r], q) = pgi_fetch_once((const T *)(p + row<MODES>(1, r) * step));
+                part(a[r], q) = pgi_fetch_once(p + low(r));
+                part(b[r], q) = pgi_fetch_once(p + high(r));
             }
         }
     }
-    template <int MODES> __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left,
-                                               number (&a)[R], number (&b)[R]) const
+    __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes, progression low,
+                          progression high, number (&a)[R], number (&b)[R]) const
     {
         if (c.axis != 0) {
-            char *const p = begin<MODES>(grid + at[0], &pitch);
+            char *const p = (char *)(grid + at[0]);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
-                pgi_give_once((number *)(p + (int64_t)row<MODES>(1, r) * pitch), b[r]);
+                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)low(r) * pitch), a[r]);
+                pgi_give_once((number *)(p + (int64_t)high(r) * pitch), b[r]);
             }
             return;
         }
-        if (!MODES && PAIRS && in_pairs(grid, at)) {
+        if (PAIRS && !modes && in_pairs(grid, at)) {
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 if (q >= left) break;
                 T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    pgi_give_once((pgi_complex<T> *)(p + value_row(0, r)),
+                    pgi_give_once((pgi_complex<T> *)(p + low(r)),
                                   pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
-                    pgi_give_once((pgi_complex<T> *)(p + value_row(1, r)),
+                    pgi_give_once((pgi_complex<T> *)(p + high(r)),
                                   pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
                 }
             }
@@ -10069,39 +10073,35 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) {
             if (q >= left) break;
-            int step = (int)sizeof(T);
-            char *const p = begin<MODES>(grid + at[q], &step);
+            T *const p = grid + at[q];
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
-                pgi_give_once((T *)(p + row<MODES>(1, r) * step), part(b[r], q));
+                if (r > 0 || !is_empty()) pgi_give_once(p + low(r), part(a[r], q));
+                pgi_give_once(p + high(r), part(b[r], q));
             }
         }
     }
     // By way of shared memory: single values of columns that are no words, and what boundary data add, for what calls a
     // function would not stay in registers.
-    template <int MODES, class Fetch> __device__ void load_slowly(Fetch fetch, number (&a)[R], number (&b)[R]) const
+    template <class Fetch>
+    __device__ void load_slowly(Fetch fetch, progression low, progression high, number (&a)[R], number (&b)[R]) const
     {
-        const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
         PGI_ROLLED
         for (int i = lane; i < c.values; i += c.lanes) memory[i * c.element] = fetch(i);
         __syncthreads();
         if (has_end()) end() = memory[c.n * c.element];
         PGI_UNROLLED
-        for (int r = 0; r < R; r++) {
-            a[r] = memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element];
-            b[r] = memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element];
-        }
+        for (int r = 0; r < R; r++) a[r] = memory[low(r) * c.element], b[r] = memory[high(r) * c.element];
         __syncthreads();
     }
-    template <int MODES, class Give> __device__ void store_slowly(Give give, number (&a)[R], number (&b)[R]) const
+    template <class Give>
+    __device__ void store_slowly(Give give, progression low, progression high, number (&a)[R], number (&b)[R]) const
     {
-        const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
         __syncthreads();
         PGI_UNROLLED
         for (int r = 0; r < R; r++) {
-            if (r > 0 || !is_empty()) memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element] = a[r];
-            memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element] = b[r];
+            if (r > 0 || !is_empty()) memory[low(r) * c.element] = a[r];
+            memory[high(r) * c.element] = b[r];
         }
         if (has_end()) memory[c.n * c.element] = end();
         __syncthreads();
@@ -10116,8 +10116,8 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             if (!sine()) return;
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (value_row(0, r) % 2) a[r] = pgi_scaled(a[r], (T)-1);
-                if (value_row(1, r) % 2) b[r] = pgi_scaled(b[r], (T)-1);
+                if (r >= HALF) a[r] = pgi_scaled(a[r], (T)-1);
+                if (r >= R / 2) b[r] = pgi_scaled(b[r], (T)-1);
             }
         }
     }
@@ -10592,30 +10592,24 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     {
         const double alpha = state->alpha;
         const pgi_divider by = pgi_divider_of(alpha, d.scale);
-        const int reversed = KIND == PGI_DCT2 && sine();
-        const double *const first = (const double *)(tables + table_bytes()) + (reversed ? c.n - 1 : 0);
+        const double *const eigenvalue = (const double *)(tables + table_bytes());
+        const progression low = rows(0, 1), high = rows(1, 1);
         double rest[PER];
         int lost = 0;
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) rest[q] = others[q] + alpha;
-        if constexpr (ONE) sum_up(f, g);
+        report_mean(d, state, others, eigenvalue[low(0)], f[0]);
         PGI_UNROLLED
         for (int m = 0; m < R; m++) {
-            const pgi_complex<T> w = step(m);
-            if (!ONE) after(f[m], g[m], w, m == 0 && lane == 0, sine());
-            const int low = frequency(0, m), high = frequency(1, m);
-            const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
-            if (m == 0) report_mean(d, state, others, x, f[0]);
+            const double x = eigenvalue[low(m)], y = eigenvalue[high(m)];
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 part(f[m], q) = pgi_divide(by, part(f[m], q), rest[q] + x, &lost);
                 part(g[m], q) = pgi_divide(by, part(g[m], q), rest[q] + y, &lost);
             }
-            if (!ONE) before(f[m], g[m], w, m == 0 && lane == 0, sine());
         }
         for (int q = 0; q < PER && has_end(); q++)
-            part(end(), q) = pgi_divide(by, part(end(), q), rest[q] + first[c.n], &lost);
-        if constexpr (ONE) sum_down(f, g);
+            part(end(), q) = pgi_divide(by, part(end(), q), rest[q] + eigenvalue[c.n], &lost);
         if (lost && alpha < 0) state->resonant = 1;
     }
 };
@@ -10643,17 +10637,18 @@ static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(co
     return x;
 }
 
-// The butterflies of a thread from the right-hand side, boundary data and mean included. MODES: of the last stage.
-template <int MODES, class T, int KIND, int R>
-static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, const pgi_box<T> &b,
-                                           const pgi_rhs &from, int64_t column,
-                                           typename pgi_fft_type<T>::number (&x)[R],
-                                           typename pgi_fft_type<T>::number (&y)[R])
+// The butterflies of a thread from the right-hand side, boundary data and mean included. modes: of the last stage.
+template <class T, int KIND, int R> static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t,
+                                                                               const pgi_box<T> &b, const pgi_rhs &from,
+                                                                               int64_t column, int modes,
+                                                                               typename pgi_fft_type<T>::number (&x)[R],
+                                                                               typename pgi_fft_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
     int64_t at[PER];
     t.offsets(column, from.f, at);
+    const typename thread::progression low = t.rows(0, modes), high = t.rows(1, modes);
     const int pitch = (int)(pgi_pitch(from.f, t.c.axis) * (int64_t)sizeof(T));
     const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
     const int faces = pgi_face_mask(from, b.state) != 0;
@@ -10669,9 +10664,9 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
         return faces ? pgi_fft_completed<T>(b, from, t.c.axis, column, t.c.columns, i, v) : v;
     };
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
-        t.template load_slowly<MODES>(fetch, x, y);
+        t.load_slowly(fetch, low, high, x, y);
     else {
-        t.template load<MODES>(f, at, pitch, x, y);
+        t.load(f, at, pitch, modes, low, high, x, y);
         if (t.has_end()) t.end() = fetch_plain(t.c.n);
     }
     if (t.is_empty()) x[0] = typename thread::number();
@@ -10683,15 +10678,16 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
     }
     for (int q = 0; q < PER && t.has_end(); q++) thread::part(t.end(), q) -= mean;
 }
-template <int MODES, class T, int KIND, int R>
+template <class T, int KIND, int R>
 static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to, int64_t column,
-                                            typename pgi_fft_type<T>::number (&x)[R],
+                                            int modes, typename pgi_fft_type<T>::number (&x)[R],
                                             typename pgi_fft_type<T>::number (&y)[R])
 {
     typedef pgi_fft_thread<T, KIND, R> thread;
     enum { PER = thread::PER };
     int64_t at[PER];
     t.offsets(column, to, at);
+    const typename thread::progression low = t.rows(0, modes), high = t.rows(1, modes);
     const int64_t left = t.c.columns - column;
     const int pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
     T *const u = pgi_data<T>(to);
@@ -10701,9 +10697,9 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
             if (q < left) pgi_give_once((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
     };
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
-        t.template store_slowly<MODES>(give, x, y);
+        t.store_slowly(give, low, high, x, y);
     else {
-        t.template store<MODES>(u, at, pitch, left, x, y);
+        t.store(u, at, pitch, left, modes, low, high, x, y);
         if (t.has_end()) give(t.c.n, t.end());
     }
     if (t.c.axis != 0) return;
@@ -10731,33 +10727,27 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         const int64_t column = block + thread::PER * t.column;
         t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
         pgi_await();
-        if (way == PGI_TO_VALUES)
-            pgi_fft_load<1>(t, b, from, column, x, y);
-        else
-            pgi_fft_load<0>(t, b, from, column, x, y);
+        pgi_fft_load(t, b, from, column, way == PGI_TO_VALUES, x, y);
         if (way == PGI_THERE_AND_BACK && t.lane == 0) t.add_others(column, d, others + thread::PER * t.column);
     }
     pgi_copy_wait<0>();
     __syncthreads();
-    if (way == PGI_TO_VALUES) {
-        thread(c, memory).from_coefficients(x, y);
-    } else {
+    if (way != PGI_TO_VALUES) {
         thread(c, memory).first(x, y);
         thread(c, memory).template middle<0>();
         const thread t(c, memory);
         t.last(x, y);
-        if (way == PGI_TO_MODES) {
-            t.to_coefficients(x, y);
-            pgi_fft_store<1>(t, to, block + thread::PER * t.column, x, y);
-            return;
-        }
-        t.divide(d, state, others + thread::PER * t.column, x, y);
+        t.to_coefficients(x, y);
+        if (way == PGI_THERE_AND_BACK) t.divide(d, state, others + thread::PER * t.column, x, y);
     }
-    thread(c, memory).last_back(x, y);
-    thread(c, memory).template middle<1>();
+    if (way != PGI_TO_MODES) {
+        thread(c, memory).from_coefficients(x, y);
+        thread(c, memory).last_back(x, y);
+        thread(c, memory).template middle<1>();
+        thread(c, memory).first_back(x, y);
+    }
     const thread t(c, memory);
-    t.first_back(x, y);
-    pgi_fft_store<0>(t, to, block + thread::PER * t.column, x, y);
+    pgi_fft_store(t, to, block + thread::PER * t.column, way == PGI_TO_MODES, x, y);
 }
 
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
