@@ -369,15 +369,16 @@ struct pgi_divisor {
 };
 // A complex transform of R * span numbers is R parts, that the stages between transform each by itself.
 struct pgi_fft {
-    int axis, sine, radix;
-    int n, values;                // of the transforms; of a column, n or, type 1, n - 1 or n + 1
-    pgi_divisor size[2];          // of the other two axes, x with what fills up its rows
-    int row[2];                   // values of a row along the lower one of them, and, along x, with what fills it up
-    int span, lanes, log_wide;    // lanes: threads of a column of numbers; columns of numbers that a block has
-    int element, pitch, lane;     // in shared memory, from number to number, part to part and column to column
-    int end;                      // and to what is beyond the parts of a column
-    int rest_in_warp;             // type 1: the threads of a column that sum up are of one warp
-    unsigned per_lane;            // 2^32 over lanes, rounded up
+    int axis, kind, sine, radix;    // kind: of the transform forward; type 3 counts as type 2
+    int entries;                    // of a thread in the tables
+    int n, values;                  // of the transforms; of a column, n or, type 1, n - 1 or n + 1
+    pgi_divisor size[2];            // of the other two axes, x with what fills up its rows
+    int row[2];                     // values of a row along the lower one of them, and, along x, with what fills it up
+    int span, lanes, log_wide;      // lanes: threads of a column of numbers; columns of numbers that a block has
+    int element, pitch, lane;       // in shared memory, from number to number, part to part and column to column
+    int end;                        // and to what is beyond the parts of a column
+    int rest_in_warp;               // type 1: the threads of a column that sum up are of one warp
+    unsigned per_lane;              // 2^32 over lanes, rounded up
     int stages;
     int64_t columns;
     size_t bytes, table_bytes;       // of shared memory: of numbers, and of tables with what a division takes
@@ -10039,9 +10040,9 @@ namespace
 // It has two butterflies of radix R at either end, a and b: of types 2 and 3 and of periodic axes mirror images of each
 // other, so that rows 2 t and 2 t + 1, and frequencies k and n - k, meet; of type 4, which takes two transforms of half
 // the length for a pair of columns, the same one of both.
-template <class T, int KIND, int R> struct pgi_fft_thread {
+template <class T, int TYPE1, int R> struct pgi_fft_thread {
     typedef typename pgi_fft_type<T>::number number;
-    enum { PER = 16 / sizeof(T), TWO = KIND == PGI_DCT4, ONE = KIND == PGI_DCT1, HALF = (R + 1) / 2 };
+    enum { PER = 16 / sizeof(T), HALF = (R + 1) / 2 };
     const pgi_fft &c;
     number *memory;    // of the column of numbers
     char *tables;      // copies, after all numbers
@@ -10058,62 +10059,67 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     static __device__ T &part(number &v, int q) { return ((T *)&v)[q]; }
     // Entry e of the tables, and the roots of the stages between.
     __device__ pgi_complex<T> entry(int e) const { return ((const pgi_complex<T> *)tables + lane)[e * c.lanes]; }
-    __device__ const pgi_complex<T> *roots() const
-    {
-        return (const pgi_complex<T> *)tables + pgi_fft_entries(KIND, R) * c.lanes;
-    }
-    __device__ pgi_complex<T> step(int m) const
-    {
-        return KIND == PGI_FOURIER || ONE ? pgi_complex<T>() : entry(pgi_fft_step(R, m));
-    }
+    __device__ const pgi_complex<T> *roots() const { return (const pgi_complex<T> *)tables + c.entries * c.lanes; }
+    __device__ pgi_complex<T> step(int m) const { return entry(pgi_fft_step(R, m)); }
+    __device__ int is_periodic() const { return !TYPE1 && c.kind == PGI_FOURIER; }
+    __device__ int is_type2() const { return !TYPE1 && c.kind == PGI_DCT2; }
+    __device__ int is_type4() const { return !TYPE1 && c.kind == PGI_DCT4; }
     __device__ int sine() const { return c.sine; }
 
     // The butterflies of the first stage, and those of the last: frequencies; and where they are in memory.
     __device__ int place(int second) const
     {
-        return !second || TWO ? lane : !ONE ? c.span - 1 - lane : lane ? c.span - lane : c.span / 2;
+        return !second || is_type4() ? lane : !TYPE1 ? c.span - 1 - lane : lane ? c.span - lane : c.span / 2;
     }
     __device__ number *at_place(int second) const
     {
-        return memory + place(second) * c.element + (second && TWO ? R * c.pitch : 0);
+        return memory + place(second) * c.element + (second && is_type4() ? R * c.pitch : 0);
     }
     __device__ number *at_frequency(int second) const
     {
-        const int u = ONE ? lane + second * c.lanes : !second || TWO ? lane : lane ? c.span - lane : c.span / 2;
-        return memory + c.places[u] + (second && TWO ? R * c.pitch : 0);
+        const int u = TYPE1                   ? lane + second * c.lanes
+                      : !second || is_type4() ? lane
+                      : lane                  ? c.span - lane
+                                              : c.span / 2;
+        return memory + c.places[u] + (second && is_type4() ? R * c.pitch : 0);
     }
-    // The row of value r of a butterfly (types 2 and 3: Makhoul's order).
-    __device__ int value_row(int second, int r) const
+    // The rows of the values (types 2 and 3: Makhoul's order) or of the coefficients of a butterfly: two arithmetic
+    // progressions, and apart the first row and, of an odd radix, the one in the middle. Value 2 t, or n - 1 - 2 t from
+    // the end on; coefficients k and n - k; those that are their own images are the first ones of lane 0.
+    struct progression {
+        int first, low, middle, high, up, down;
+        __device__ int operator()(int r) const
+        {
+            return r == 0                                       ? first
+                   : 2 * r < R - 1 || (R % 2 == 0 && 2 * r < R) ? low + r * up
+                   : 2 * r == R - 1                             ? middle
+                                                                : high + r * down;
+        }
+    };
+    __device__ progression rows(int second, int modes) const
     {
-        const int n = c.n, t = place(second) + r * c.span;
-        if (KIND == PGI_FOURIER) return t;
-        if (ONE) return second || r || t ? t - c.sine : 0;
-        if (KIND == PGI_DCT4) return second ? n - 1 - 2 * t : 2 * t;
-        const int low = 2 * r < R - R % 2 || (2 * r == R - 1 && 2 * t < n);
-        return low ? 2 * t : 2 * n - 1 - 2 * t;
-    }
-    // Slot m has frequencies k and n - k; lane 0 has those that are their own images in slot 0.
-    __device__ int frequency(int second, int m) const
-    {
-        const int n = c.n;
-        if (ONE) return second || m || lane ? (second * R + m) * c.lanes + lane - c.sine : 0;
-        if (TWO) return second ? n - 1 - 2 * (lane + m * c.span) : 2 * (lane + m * c.span);
-        if (m == 0) return second ? (lane ? n - lane : n / 2) : lane;
-        const int k = (m < HALF || lane ? lane : c.span / 2) + m * c.span;
-        return second ? n - k : k;
-    }
-    // The row of a coefficient: sines have theirs in reverse order.
-    template <int MODES> __device__ int row(int second, int r) const
-    {
-        return MODES ? frequency(second, r) : value_row(second, r);
-    }
-    template <int MODES> __device__ char *begin(const T *column_of_grid, int *pitch) const
-    {
-        char *const p = (char *)column_of_grid;
-        if (!MODES || KIND != PGI_DCT2 || !sine()) return p;
-        const int step = *pitch;
-        *pitch = -step;
-        return p + (int64_t)(c.n - 1) * step;
+        const int n = c.n, span = c.span, at = place(second);
+        progression p;
+        if (TYPE1) {
+            const int begin = (modes ? lane + second * R * c.lanes : at) - c.sine, step = modes ? c.lanes : span;
+            return {begin < 0 ? 0 : begin, begin, begin, begin, step, step};
+        }
+        if (is_type4())
+            p = second ? progression{n - 1 - 2 * lane, n - 1 - 2 * lane, 0, n - 1 - 2 * lane, -2 * span, -2 * span}
+                       : progression{2 * lane, 2 * lane, 0, 2 * lane, 2 * span, 2 * span};
+        else if (modes) {
+            const int image = lane ? lane : span / 2;
+            p = second ? progression{lane ? n - lane : n / 2, n - lane, 0, n - image, -span, -span}
+                       : progression{lane, lane, 0, image, span, span};
+        } else if (is_periodic())
+            p = {at, at, 0, at, span, span};
+        else
+            p = {2 * at, 2 * at, 0, 2 * n - 1 - 2 * at, 2 * span, -2 * span};
+        const int is_high = second && !modes;
+        p.middle = (is_high ? p.high : p.low) + R / 2 * (is_high ? p.down : p.up);
+        if (!is_type2() || !modes || !sine()) return p;
+        const int last = n - 1;    // sines have their coefficients in reverse order
+        return {last - p.first, last - p.low, last - p.middle, last - p.high, -p.up, -p.down};
     }
 
     // The columns of a number are counted along the lower one of the other axes first. Calls first(lower, upper,
@@ -10169,40 +10175,39 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int q = 1; q < PER; q++) yes = yes && at[q] == at[0] + q;
         return yes;
     }
-    // Along x rows 2 t and 2 t + 1 of every column are words.
+    // Along x rows 2 t and 2 t + 1 of every column are words of values.
     __device__ int in_pairs(const T *grid, const int64_t (&at)[PER]) const
     {
-        int yes = (uintptr_t)grid % (2 * sizeof(T)) == 0;
+        int yes = is_type2() && R % 2 == 0 && (uintptr_t)grid % (2 * sizeof(T)) == 0;
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) yes = yes && at[q] % 2 == 0;
         return yes;
     }
-    enum { PAIRS = KIND == PGI_DCT2 && R % 2 == 0 };
     // Type 1: the first value is 0 of a sine, which is no row of the grid, and a cosine has one more than threads do.
-    __device__ int is_empty() const { return ONE && sine() && lane == 0; }
-    __device__ int has_end() const { return ONE && !sine() && lane == 0; }
+    __device__ int is_empty() const { return TYPE1 && sine() && lane == 0; }
+    __device__ int has_end() const { return TYPE1 && !sine() && lane == 0; }
     __device__ number &end() const { return memory[c.end]; }
 
-    template <int MODES>
-    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, number (&a)[R], number (&b)[R]) const
+    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, int modes, progression low,
+                         progression high, number (&a)[R], number (&b)[R]) const
     {
         if (c.axis != 0) {
-            const char *const p = begin<MODES>(grid + at[0], &pitch);
+            const char *const p = (const char *)(grid + at[0]);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                a[r] = pgi_fetch_once((const number *)(p + (int64_t)row<MODES>(0, r) * pitch));
-                b[r] = pgi_fetch_once((const number *)(p + (int64_t)row<MODES>(1, r) * pitch));
+                a[r] = pgi_fetch_once((const number *)(p + (int64_t)low(r) * pitch));
+                b[r] = pgi_fetch_once((const number *)(p + (int64_t)high(r) * pitch));
             }
             return;
         }
-        if (!MODES && PAIRS && in_pairs(grid, at)) {
+        if (!modes && in_pairs(grid, at)) {
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 const T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + value_row(0, r)));
-                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + value_row(1, r)));
+                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + low(r)));
+                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + high(r)));
                     part(a[r], q) = x.x, part(b[R - 1 - r], q) = x.y;
                     part(b[r], q) = y.x, part(a[R - 1 - r], q) = y.y;
                 }
@@ -10211,37 +10216,36 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         }
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) {
-            int step = (int)sizeof(T);
-            const char *const p = begin<MODES>(grid + at[q], &step);
+            const T *const p = grid + at[q];
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                part(a[r], q) = pgi_fetch_once((const T *)(p + row<MODES>(0, r) * step));
-                part(b[r], q) = pgi_fetch_once((const T *)(p + row<MODES>(1, r) * step));
+                part(a[r], q) = pgi_fetch_once(p + low(r));
+                part(b[r], q) = pgi_fetch_once(p + high(r));
             }
         }
     }
-    template <int MODES> __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left,
-                                               number (&a)[R], number (&b)[R]) const
+    __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes, progression low,
+                          progression high, number (&a)[R], number (&b)[R]) const
     {
         if (c.axis != 0) {
-            char *const p = begin<MODES>(grid + at[0], &pitch);
+            char *const p = (char *)(grid + at[0]);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)row<MODES>(0, r) * pitch), a[r]);
-                pgi_give_once((number *)(p + (int64_t)row<MODES>(1, r) * pitch), b[r]);
+                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)low(r) * pitch), a[r]);
+                pgi_give_once((number *)(p + (int64_t)high(r) * pitch), b[r]);
             }
             return;
         }
-        if (!MODES && PAIRS && in_pairs(grid, at)) {
+        if (!modes && in_pairs(grid, at)) {
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 if (q >= left) break;
                 T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    pgi_give_once((pgi_complex<T> *)(p + value_row(0, r)),
+                    pgi_give_once((pgi_complex<T> *)(p + low(r)),
                                   pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
-                    pgi_give_once((pgi_complex<T> *)(p + value_row(1, r)),
+                    pgi_give_once((pgi_complex<T> *)(p + high(r)),
                                   pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
                 }
             }
@@ -10250,39 +10254,35 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) {
             if (q >= left) break;
-            int step = (int)sizeof(T);
-            char *const p = begin<MODES>(grid + at[q], &step);
+            T *const p = grid + at[q];
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once((T *)(p + row<MODES>(0, r) * step), part(a[r], q));
-                pgi_give_once((T *)(p + row<MODES>(1, r) * step), part(b[r], q));
+                if (r > 0 || !is_empty()) pgi_give_once(p + low(r), part(a[r], q));
+                pgi_give_once(p + high(r), part(b[r], q));
             }
         }
     }
     // By way of shared memory: single values of columns that are no words, and what boundary data add, for what calls a
     // function would not stay in registers.
-    template <int MODES, class Fetch> __device__ void load_slowly(Fetch fetch, number (&a)[R], number (&b)[R]) const
+    template <class Fetch>
+    __device__ void load_slowly(Fetch fetch, progression low, progression high, number (&a)[R], number (&b)[R]) const
     {
-        const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
         PGI_ROLLED
         for (int i = lane; i < c.values; i += c.lanes) memory[i * c.element] = fetch(i);
         __syncthreads();
         if (has_end()) end() = memory[c.n * c.element];
         PGI_UNROLLED
-        for (int r = 0; r < R; r++) {
-            a[r] = memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element];
-            b[r] = memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element];
-        }
+        for (int r = 0; r < R; r++) a[r] = memory[low(r) * c.element], b[r] = memory[high(r) * c.element];
         __syncthreads();
     }
-    template <int MODES, class Give> __device__ void store_slowly(Give give, number (&a)[R], number (&b)[R]) const
+    template <class Give>
+    __device__ void store_slowly(Give give, progression low, progression high, number (&a)[R], number (&b)[R]) const
     {
-        const int last = KIND == PGI_DCT2 && MODES && sine() ? c.n - 1 : 0;
         __syncthreads();
         PGI_UNROLLED
         for (int r = 0; r < R; r++) {
-            if (r > 0 || !is_empty()) memory[(last ? last - row<MODES>(0, r) : row<MODES>(0, r)) * c.element] = a[r];
-            memory[(last ? last - row<MODES>(1, r) : row<MODES>(1, r)) * c.element] = b[r];
+            if (r > 0 || !is_empty()) memory[low(r) * c.element] = a[r];
+            memory[high(r) * c.element] = b[r];
         }
         if (has_end()) memory[c.n * c.element] = end();
         __syncthreads();
@@ -10293,13 +10293,11 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // Between values and what the complex transforms take. Sines are cosines of values with alternating signs.
     __device__ void alternate(number (&a)[R], number (&b)[R]) const
     {
-        if constexpr (KIND == PGI_DCT2) {
-            if (!sine()) return;
-            PGI_UNROLLED
-            for (int r = 0; r < R; r++) {
-                if (value_row(0, r) % 2) a[r] = pgi_scaled(a[r], (T)-1);
-                if (value_row(1, r) % 2) b[r] = pgi_scaled(b[r], (T)-1);
-            }
+        if (!is_type2() || !sine()) return;
+        PGI_UNROLLED
+        for (int r = 0; r < R; r++) {
+            if (r >= HALF) a[r] = pgi_scaled(a[r], (T)-1);
+            if (r >= R / 2) b[r] = pgi_scaled(b[r], (T)-1);
         }
     }
     __device__ void split(number (&a)[R], number (&b)[R]) const    // type 4: a column a transform
@@ -10326,10 +10324,10 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
     __device__ void first(number (&a)[R], number (&b)[R]) const
     {
-        if constexpr (ONE) {
+        if constexpr (TYPE1) {
             fold_all(a, b);
         } else {
-            if (TWO)
+            if (is_type4())
                 split(a, b);
             else
                 alternate(a, b);
@@ -10346,7 +10344,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     }
     __device__ void first_back(number (&a)[R], number (&b)[R]) const
     {
-        if constexpr (ONE) {
+        if constexpr (TYPE1) {
             unfold_all(a, b);
         } else {
             const number *const p = at_place(0), *const q = at_place(1);
@@ -10356,7 +10354,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
             pgi_turn<1>(a);
             pgi_twiddle<1, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
             pgi_turn<1>(b);
-            if (TWO)
+            if (is_type4())
                 unite(a, b);
             else
                 alternate(a, b);
@@ -10421,22 +10419,23 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int k = 0; k < R; k++) a[k] = p[k * c.element], b[k] = q[k * c.element];
         pgi_turn<0>(a);
         pgi_turn<0>(b);
-        if constexpr (!TWO && !ONE) {
+        if (!TYPE1 && !is_type4()) {
             to_slots<R>(lane == 0, a, b, f, g);
-        } else {
-            PGI_UNROLLED
-            for (int k = 0; k < R; k++) f[k] = ONE ? pgi_swapped(a[k]) : a[k], g[k] = ONE ? pgi_swapped(b[k]) : b[k];
+            return;
         }
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) f[k] = TYPE1 ? pgi_swapped(a[k]) : a[k], g[k] = TYPE1 ? pgi_swapped(b[k]) : b[k];
     }
     __device__ void last_back(const number (&f)[R], const number (&g)[R]) const
     {
         number *const p = at_frequency(0), *const q = at_frequency(1);
         number a[R], b[R];
-        if constexpr (!TWO && !ONE) {
+        if (!TYPE1 && !is_type4()) {
             from_slots<R>(lane == 0, f, g, a, b);
         } else {
             PGI_UNROLLED
-            for (int k = 0; k < R; k++) a[k] = ONE ? pgi_swapped(f[k]) : f[k], b[k] = ONE ? pgi_swapped(g[k]) : g[k];
+            for (int k = 0; k < R; k++)
+                a[k] = TYPE1 ? pgi_swapped(f[k]) : f[k], b[k] = TYPE1 ? pgi_swapped(g[k]) : g[k];
         }
         pgi_turn<1>(a);
         pgi_turn<1>(b);
@@ -10444,57 +10443,76 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
     }
 
-    // Coefficients from a pair of frequencies, and back.
-    static __device__ void after(number &f, number &g, pgi_complex<T> w, int own, int sine)
+    // Coefficients from a pair of frequencies, and back: of a periodic axis, of types 2 and 3, and of type 4. own: the
+    // two are their own images.
+    static __device__ void after_periodic(number &f, number &g, int own)
+    {
+        const T half = (T)0.5;
+        const number a = f, b = g;
+        f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
+        g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
+    }
+    static __device__ void before_periodic(number &f, number &g, int own)
+    {
+        const number a = f, b = g;
+        f = chosen(own, a, pgi_minus_i(a, b));
+        g = chosen(own, b, pgi_plus_i(a, b));
+    }
+    static __device__ void after_type2(number &f, number &g, pgi_complex<T> w, int own)
     {
         const T half = (T)0.5, root = (T)0.70710678118654752440;
-        const number a = f, b = g;
-        if (KIND == PGI_FOURIER) {
-            f = chosen(own, a, pgi_scaled(pgi_sum(a, b), half));
-            g = chosen(own, b, pgi_scaled(pgi_complex_of(b.y - a.y, a.x - b.x), half));
-        } else if (KIND == PGI_DCT2 || ONE) {
-            const pgi_complex<T> h = pgi_scaled(w, half);
-            const number s = pgi_sum(a, b), d = pgi_difference(a, b);
-            f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
-            g = chosen(own, pgi_scaled(b, root), pgi_complex_of(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
-        } else {
-            const number x = pgi_times(w, a), y = pgi_times(w, b);
-            const number low = pgi_complex_of(x.x, y.x), high = pgi_complex_of(-x.y, -y.y);
-            f = sine ? high : low, g = sine ? low : high;
-        }
+        const pgi_complex<T> h = pgi_scaled(w, half);
+        const number a = f, b = g, s = pgi_sum(a, b), d = pgi_difference(a, b);
+        f = chosen(own, a, pgi_complex_of(h.x * s.x - h.y * d.y, h.x * s.y + h.y * d.x));
+        g = chosen(own, pgi_scaled(b, root), pgi_complex_of(-(h.x * d.y + h.y * s.x), h.x * d.x - h.y * s.y));
     }
-    static __device__ void before(number &f, number &g, pgi_complex<T> w, int own, int sine)
+    static __device__ void before_type2(number &f, number &g, pgi_complex<T> w, int own)
     {
         const T twice = (T)1.41421356237309504880;
         const number a = f, b = g;
-        if (KIND == PGI_FOURIER) {
-            f = chosen(own, a, pgi_minus_i(a, b));
-            g = chosen(own, b, pgi_plus_i(a, b));
-        } else if (KIND == PGI_DCT2 || ONE) {
-            f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
-            g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
-        } else {
-            const number low = sine ? b : a, high = sine ? a : b;
-            f = pgi_times(pgi_conjugate(w), pgi_complex_of(low.x, -high.x));
-            g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
-        }
+        f = chosen(own, a, pgi_times(pgi_conjugate(w), pgi_minus_i(a, b)));
+        g = chosen(own, pgi_scaled(b, twice), pgi_times(w, pgi_plus_i(a, b)));
+    }
+    static __device__ void after_type4(number &f, number &g, pgi_complex<T> w, int sine)
+    {
+        const number x = pgi_times(w, f), y = pgi_times(w, g);
+        const number low = pgi_complex_of(x.x, y.x), high = pgi_complex_of(-x.y, -y.y);
+        f = sine ? high : low, g = sine ? low : high;
+    }
+    static __device__ void before_type4(number &f, number &g, pgi_complex<T> w, int sine)
+    {
+        const number low = sine ? g : f, high = sine ? f : g;
+        f = pgi_times(pgi_conjugate(w), pgi_complex_of(low.x, -high.x));
+        g = pgi_times(pgi_conjugate(w), pgi_complex_of(low.y, -high.y));
     }
     __device__ void to_coefficients(number (&f)[R], number (&g)[R]) const
     {
-        if constexpr (ONE) {
+        if constexpr (TYPE1) {
             sum_up(f, g);
+        } else if (is_periodic()) {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) after_periodic(f[m], g[m], m == 0 && lane == 0);
+        } else if (is_type2()) {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) after_type2(f[m], g[m], step(m), m == 0 && lane == 0);
         } else {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) after(f[m], g[m], step(m), m == 0 && lane == 0, sine());
+            for (int m = 0; m < R; m++) after_type4(f[m], g[m], step(m), sine());
         }
     }
     __device__ void from_coefficients(number (&f)[R], number (&g)[R]) const
     {
-        if constexpr (ONE) {
+        if constexpr (TYPE1) {
             sum_down(f, g);
+        } else if (is_periodic()) {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) before_periodic(f[m], g[m], m == 0 && lane == 0);
+        } else if (is_type2()) {
+            PGI_UNROLLED
+            for (int m = 0; m < R; m++) before_type2(f[m], g[m], step(m), m == 0 && lane == 0);
         } else {
             PGI_UNROLLED
-            for (int m = 0; m < R; m++) before(f[m], g[m], step(m), m == 0 && lane == 0, sine());
+            for (int m = 0; m < R; m++) before_type4(f[m], g[m], step(m), sine());
         }
     }
     // Type 1 is a sum over n intervals: sums and differences of mirror images have its odd frequencies, a transform of
@@ -10550,7 +10568,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
             if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
-            before(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own, 0);
+            before_type2(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own);
         }
         from_slots<H>(own, f, g, a, b);
         first_of_part<H>(0, a);
@@ -10575,7 +10593,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
         to_slots<H>(own, a, b, f, g);
         PGI_UNROLLED
         for (int m = 0; m < H; m++) {
-            after(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own, 0);
+            after_type2(f[m], g[m], entry(pgi_fold_step(H, m)), m == 0 && own);
             if (m > 0 || !own) g[m] = pgi_scaled(g[m], sign);
         }
         from_slots<H>(own, f, g, a, b);
@@ -10748,7 +10766,7 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     // cache. lambda: the eigenvalues of a division, after them, or NULL.
     __device__ int table_bytes() const
     {
-        return ((pgi_fft_entries(KIND, R) * c.lanes + c.span) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
+        return ((c.entries * c.lanes + c.span) * (int)sizeof(pgi_complex<T>) + 15) & ~15;
     }
     __device__ void copy_tables(const double *lambda) const
     {
@@ -10773,30 +10791,24 @@ template <class T, int KIND, int R> struct pgi_fft_thread {
     {
         const double alpha = state->alpha;
         const pgi_divider by = pgi_divider_of(alpha, d.scale);
-        const int reversed = KIND == PGI_DCT2 && sine();
-        const double *const first = (const double *)(tables + table_bytes()) + (reversed ? c.n - 1 : 0);
+        const double *const eigenvalue = (const double *)(tables + table_bytes());
+        const progression low = rows(0, 1), high = rows(1, 1);
         double rest[PER];
         int lost = 0;
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) rest[q] = others[q] + alpha;
-        if constexpr (ONE) sum_up(f, g);
+        report_mean(d, state, others, eigenvalue[low(0)], f[0]);
         PGI_UNROLLED
         for (int m = 0; m < R; m++) {
-            const pgi_complex<T> w = step(m);
-            if (!ONE) after(f[m], g[m], w, m == 0 && lane == 0, sine());
-            const int low = frequency(0, m), high = frequency(1, m);
-            const double x = first[reversed ? -low : low], y = first[reversed ? -high : high];
-            if (m == 0) report_mean(d, state, others, x, f[0]);
+            const double x = eigenvalue[low(m)], y = eigenvalue[high(m)];
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
                 part(f[m], q) = pgi_divide(by, part(f[m], q), rest[q] + x, &lost);
                 part(g[m], q) = pgi_divide(by, part(g[m], q), rest[q] + y, &lost);
             }
-            if (!ONE) before(f[m], g[m], w, m == 0 && lane == 0, sine());
         }
         for (int q = 0; q < PER && has_end(); q++)
-            part(end(), q) = pgi_divide(by, part(end(), q), rest[q] + first[c.n], &lost);
-        if constexpr (ONE) sum_down(f, g);
+            part(end(), q) = pgi_divide(by, part(end(), q), rest[q] + eigenvalue[c.n], &lost);
         if (lost && alpha < 0) state->resonant = 1;
     }
 };
@@ -10824,17 +10836,18 @@ static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(co
     return x;
 }
 
-// The butterflies of a thread from the right-hand side, boundary data and mean included. MODES: of the last stage.
-template <int MODES, class T, int KIND, int R>
-static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, const pgi_box<T> &b,
-                                           const pgi_rhs &from, int64_t column,
+// The butterflies of a thread from the right-hand side, boundary data and mean included. modes: of the last stage.
+template <class T, int TYPE1, int R>
+static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, TYPE1, R> &t, const pgi_box<T> &b,
+                                           const pgi_rhs &from, int64_t column, int modes,
                                            typename pgi_fft_type<T>::number (&x)[R],
                                            typename pgi_fft_type<T>::number (&y)[R])
 {
-    typedef pgi_fft_thread<T, KIND, R> thread;
+    typedef pgi_fft_thread<T, TYPE1, R> thread;
     enum { PER = thread::PER };
     int64_t at[PER];
     t.offsets(column, from.f, at);
+    const typename thread::progression low = t.rows(0, modes), high = t.rows(1, modes);
     const int pitch = (int)(pgi_pitch(from.f, t.c.axis) * (int64_t)sizeof(T));
     const T *const f = pgi_data<T>(from.f), mean = pgi_mean_of<T>(from, b.state);
     const int faces = pgi_face_mask(from, b.state) != 0;
@@ -10850,9 +10863,9 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
         return faces ? pgi_fft_completed<T>(b, from, t.c.axis, column, t.c.columns, i, v) : v;
     };
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
-        t.template load_slowly<MODES>(fetch, x, y);
+        t.load_slowly(fetch, low, high, x, y);
     else {
-        t.template load<MODES>(f, at, pitch, x, y);
+        t.load(f, at, pitch, modes, low, high, x, y);
         if (t.has_end()) t.end() = fetch_plain(t.c.n);
     }
     if (t.is_empty()) x[0] = typename thread::number();
@@ -10864,15 +10877,16 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, KIND, R> &t, 
     }
     for (int q = 0; q < PER && t.has_end(); q++) thread::part(t.end(), q) -= mean;
 }
-template <int MODES, class T, int KIND, int R>
-static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t, const pgi_grid &to, int64_t column,
-                                            typename pgi_fft_type<T>::number (&x)[R],
+template <class T, int TYPE1, int R>
+static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, TYPE1, R> &t, const pgi_grid &to, int64_t column,
+                                            int modes, typename pgi_fft_type<T>::number (&x)[R],
                                             typename pgi_fft_type<T>::number (&y)[R])
 {
-    typedef pgi_fft_thread<T, KIND, R> thread;
+    typedef pgi_fft_thread<T, TYPE1, R> thread;
     enum { PER = thread::PER };
     int64_t at[PER];
     t.offsets(column, to, at);
+    const typename thread::progression low = t.rows(0, modes), high = t.rows(1, modes);
     const int64_t left = t.c.columns - column;
     const int pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
     T *const u = pgi_data<T>(to);
@@ -10882,9 +10896,9 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
             if (q < left) pgi_give_once((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
     };
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
-        t.template store_slowly<MODES>(give, x, y);
+        t.store_slowly(give, low, high, x, y);
     else {
-        t.template store<MODES>(u, at, pitch, left, x, y);
+        t.store(u, at, pitch, left, modes, low, high, x, y);
         if (t.has_end()) give(t.c.n, t.end());
     }
     if (t.c.axis != 0) return;
@@ -10898,11 +10912,11 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, KIND, R> &t,
 }
 
 // From columns to columns: to coefficients, to values, or there and back and the division between.
-template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
+template <class T, int TYPE1, int R> static __global__ void __launch_bounds__(PGI_FFT_THREADS, R == 8 ? 2 : 3)
     pgi_fft_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_fft c,
                    const __grid_constant__ pgi_elimination d, pgi_state *state, int way)
 {
-    typedef pgi_fft_thread<T, KIND, R> thread;
+    typedef pgi_fft_thread<T, TYPE1, R> thread;
     PGI_DYNAMIC_SHARED(typename thread::number, memory);
     __shared__ double others[thread::PER << PGI_FFT_LOG_WIDE];    // what the other axes add to eigenvalues
     const int64_t block = (int64_t)blockIdx.x * (thread::PER << c.log_wide);
@@ -10912,33 +10926,27 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
         const int64_t column = block + thread::PER * t.column;
         t.copy_tables(way == PGI_THERE_AND_BACK ? d.lambda[c.axis] : NULL);
         pgi_await();
-        if (way == PGI_TO_VALUES)
-            pgi_fft_load<1>(t, b, from, column, x, y);
-        else
-            pgi_fft_load<0>(t, b, from, column, x, y);
+        pgi_fft_load(t, b, from, column, way == PGI_TO_VALUES, x, y);
         if (way == PGI_THERE_AND_BACK && t.lane == 0) t.add_others(column, d, others + thread::PER * t.column);
     }
     pgi_copy_wait<0>();
     __syncthreads();
-    if (way == PGI_TO_VALUES) {
-        thread(c, memory).from_coefficients(x, y);
-    } else {
+    if (way != PGI_TO_VALUES) {
         thread(c, memory).first(x, y);
         thread(c, memory).template middle<0>();
         const thread t(c, memory);
         t.last(x, y);
-        if (way == PGI_TO_MODES) {
-            t.to_coefficients(x, y);
-            pgi_fft_store<1>(t, to, block + thread::PER * t.column, x, y);
-            return;
-        }
-        t.divide(d, state, others + thread::PER * t.column, x, y);
+        t.to_coefficients(x, y);
+        if (way == PGI_THERE_AND_BACK) t.divide(d, state, others + thread::PER * t.column, x, y);
     }
-    thread(c, memory).last_back(x, y);
-    thread(c, memory).template middle<1>();
+    if (way != PGI_TO_MODES) {
+        thread(c, memory).from_coefficients(x, y);
+        thread(c, memory).last_back(x, y);
+        thread(c, memory).template middle<1>();
+        thread(c, memory).first_back(x, y);
+    }
     const thread t(c, memory);
-    t.first_back(x, y);
-    pgi_fft_store<0>(t, to, block + thread::PER * t.column, x, y);
+    pgi_fft_store(t, to, block + thread::PER * t.column, way == PGI_TO_MODES, x, y);
 }
 
 // The radices of a length, the largest first: that order meets no conflicts of banks. -1: there are others.
@@ -11023,6 +11031,8 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     c->size[0] = pgi_divisor_of(c->row[0]);
     c->size[1] = pgi_divisor_of(axis == 2 ? s->work.n[1] : s->work.n[2]);
     c->row[1] = series.n;
+    c->kind = series.kind == PGI_DCT3 ? (int)PGI_DCT2 : series.kind;
+    c->entries = pgi_fft_entries(c->kind, c->radix);
     c->sine = series.sine;
     c->lanes = n / (2 * c->radix);
     c->per_lane = pgi_inverse_up(c->lanes);
@@ -11475,11 +11485,7 @@ static pgi_elimination pgi_elimination_of(const pg_solver *s)
 
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
-    enum { TYPE1 = R == 5 ? 4 : R };    // type 1 is never cut in fives
-    return kind == PGI_DCT1                               ? pgi_fft_kernel<T, PGI_DCT1, TYPE1>
-           : kind == PGI_DCT4                             ? pgi_fft_kernel<T, PGI_DCT4, R>
-           : kind == PGI_FOURIER || kind == PGI_HERMITIAN ? pgi_fft_kernel<T, PGI_FOURIER, R>
-                                                          : pgi_fft_kernel<T, PGI_DCT2, R>;
+    return kind == PGI_DCT1 ? pgi_fft_kernel < T, 1, R == 5 ? 4 : R > : pgi_fft_kernel<T, 0, R>;    // 1: never in fives
 }
 template <class T>
 static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backward, pgi_rhs from, pgi_grid to)
