@@ -3311,49 +3311,41 @@ static __device__ inline void pgi_advance(pgi_piece *p, const pgi_piece &step, i
     if (p->j >= ny) p->j -= ny, p->k++;
 }
 
-// Computes state.sums of v = rhs or x, with partner v, 1 or y; with a diagonal state.magnitude, the sums of it times x
-// Moves 1 or 2 words a point   Covers pieces of rows, a
-// piece a warp   Overlap: any
-// What a lane reads of a piece is on its way at once. Points with boundary data come one by one, afterwards.
-template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
-    pgi_reduce_kernel(pgi_box<T> b, int source, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state, int again, double diagonal)
-{
-    pgi_await();
+// What a reduction sums up: v = x less the mean, but for what boundary data add, with partner v, 1 or y.
+template <class T> struct pgi_summed {
+    const T *x, *y;
+    int64_t sj, sk, y_sj, y_sk;
+    T mean;
+    unsigned mask;    // faces that have data: their points are left to pgi_sum_face_points
+    int partner;
     double unit;
-    if (!pgi_begin_sums(state, again, &unit)) return;
-    if (diagonal > 0) {
-        if (!state->seek) return;
-        unit *= diagonal + fabs(state->alpha);
-    }
+};
+
+// Adds up pieces of rows, a piece a warp; what a lane reads of a piece is on its way at once.
+template <class T, int OTHER>
+static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summed<T> &of, double sums[4])
+{
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
     const pgi_axis<T> &ax = b.axis[0];
-    const pgi_grid from = source == PGI_RHS ? rhs.f : gx;
-    const T *const x = pgi_data<T>(from), *const y = OTHER ? pgi_data<T>(gy) : NULL;
-    const T mean = source == PGI_RHS ? pgi_mean_of<T>(rhs, b.state) : (T)0;
-    const unsigned mask = source == PGI_RHS ? pgi_face_mask(rhs, b.state) : 0u;
     const int nx = ax.n, ny = b.axis[1].n, nz = b.axis[2].n, pieces = (nx + PIECE - 1) / PIECE, lane = (int)threadIdx.x;
     const double low = ax.row_weight[0] / ax.row_weight[1], high = ax.row_weight[2] / ax.row_weight[1];
     const int even = !ax.weight && low == 1 && high == 1;
     const pgi_piece step = pgi_piece_of((int64_t)gridDim.x * (PGI_BLOCK / 32), pieces, ny),
                     first = pgi_piece_of(blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y, pieces, ny);
-    double sums[4] = {0, 0, 0, 0};
     T most = 0;
     for (pgi_piece at = first; at.k < nz; pgi_advance(&at, step, pieces, ny)) {
         const int begin = at.piece * PIECE;
-        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
-        const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
+        if (of.mask && of.mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
+        const int lo = of.mask & 1 ? 1 : 0, hi = of.mask & 2 ? nx - 1 : nx;    // without boundary data
         const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
-        const T *const px = x + begin + lane + at.j * from.sj + at.k * from.sk, *const py = OTHER ? y + begin + lane +
-                                                                                                        at.j * gy.sj +
-                                                                                                        at.k * gy.sk
-                                                                                                  : NULL;
+        const T *const px = of.x + begin + lane + at.j * of.sj + at.k * of.sk;
+        const T *const py = OTHER ? of.y + begin + lane + at.j * of.y_sj + at.k * of.y_sk : NULL;
         const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
         T v[EACH], z[EACH];
 #pragma unroll
         for (int q = 0; q < EACH; q++) {
             const int some = q < count && (q > 0 || begin + lane >= lo);
-            v[q] = some ? pgi_load(px + 32 * q) - mean : (T)0;
+            v[q] = some ? pgi_load(px + 32 * q) - of.mean : (T)0;
             if (OTHER) z[q] = some ? pgi_load(py + 32 * q) : (T)0;
         }
         double part[3] = {0, 0, 0};
@@ -3361,7 +3353,7 @@ template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK
 #pragma unroll
             for (int q = 0; q < EACH; q++) {
                 const int i = begin + lane + 32 * q;
-                const double e = unit * (double)v[q], f = OTHER ? (double)z[q] : partner == PGI_ONE ? 1.0 : e;
+                const double e = of.unit * (double)v[q], f = OTHER ? (double)z[q] : of.partner == PGI_ONE ? 1.0 : e;
                 const T size = v[q] < 0 ? -v[q] : v[q];
                 double w = 1;
                 if (decltype(weighted)::value)
@@ -3381,22 +3373,57 @@ template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK
         sums[1] += part[1];
         sums[2] += inside * part[2];
     }
-    sums[3] = sums[1] == sums[1] ? unit * (double)most : sums[1];    // NaN stays NaN
-    if (mask) {
-        for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
-             row += gridDim.x * (PGI_BLOCK / 32)) {
-            const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny);
-            const int all = (mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
-                      low_end = mask & 1 || all,
-                      count = all ? nx : (mask & 1) + (nx > 1 || !low_end ? mask >> 1 & 1 : 0);
-            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
-            for (int q = lane; q < count; q += 32) {
-                const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
-                const double e = unit * (double)pgi_rhs_point(b, rhs, x[i + j * from.sj + k * from.sk], mean, i, j, k);
-                pgi_accumulate(sums, wyz * pgi_weight_of(ax, i), e, partner == PGI_ONE ? 1.0 : e);
-            }
+    sums[3] = sums[1] == sums[1] ? of.unit * (double)most : sums[1];    // NaN stays NaN
+}
+
+// Adds the points with boundary data, row by row.
+template <class T> static __device__ inline void pgi_sum_face_points(const pgi_box<T> &b, const pgi_summed<T> &of,
+                                                                     const pgi_rhs &rhs, double sums[4])
+{
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n, lane = (int)threadIdx.x;
+    for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
+         row += gridDim.x * (PGI_BLOCK / 32)) {
+        const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny);
+        const int all = (of.mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
+                  low_end = of.mask & 1 || all,
+                  count = all ? nx : (of.mask & 1) + (nx > 1 || !low_end ? of.mask >> 1 & 1 : 0);
+        const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+        for (int q = lane; q < count; q += 32) {
+            const int i = all ? q : q == 0 && low_end ? 0 : nx - 1;
+            const double e = of.unit * (double)pgi_rhs_point(b, rhs, of.x[i + j * of.sj + k * of.sk], of.mean, i, j, k);
+            pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), e, of.partner == PGI_ONE ? 1.0 : e);
         }
     }
+}
+
+// Computes state.sums of v = rhs or x, with partner v, 1 or y; with a diagonal state.magnitude, the sums of it times x.
+// Moves 1 or 2 words a point. Anything may overlap.
+template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int source, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+                      pgi_state *state, int again, double diagonal)
+{
+    pgi_await();
+    double unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
+    if (diagonal > 0) {
+        if (!state->seek) return;
+        unit *= diagonal + fabs(state->alpha);
+    }
+    const int is_rhs = source == PGI_RHS;
+    const pgi_grid from = is_rhs ? rhs.f : gx;
+    const pgi_summed<T> of = {pgi_data<T>(from),
+                              OTHER ? pgi_data<T>(gy) : NULL,
+                              from.sj,
+                              from.sk,
+                              gy.sj,
+                              gy.sk,
+                              is_rhs ? pgi_mean_of<T>(rhs, b.state) : (T)0,
+                              is_rhs ? pgi_face_mask(rhs, b.state) : 0u,
+                              partner,
+                              unit};
+    double sums[4] = {0, 0, 0, 0};
+    pgi_sum_pieces<T, OTHER>(b, of, sums);
+    if (of.mask) pgi_sum_face_points(b, of, rhs, sums);
     if (diagonal > 0)
         pgi_finish_sums(sums, partials, state, state->magnitude);
     else
@@ -3478,6 +3505,23 @@ template <class T> static __device__ inline pgi_taps<T> pgi_taps_row(const pgi_t
     return one;
 }
 
+// A restricted residual, and what boundary data add to it: few points, and a call.
+template <class T, int TAPS>
+static __device__ inline T pgi_with_face_terms(const pgi_box<T> &b, const pgi_rhs &rhs, const pgi_taps<T> &tx,
+                                               const pgi_taps<T> &ty, const pgi_taps<T> &tz, unsigned mask, T sum)
+{
+    const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
+    PGI_ROLLED
+    for (int q = 0; q < TAPS * TAPS * TAPS; q++) {
+        const int a = q % TAPS, e = q / TAPS % TAPS, d = q / (TAPS * TAPS);
+        const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + d) % nz;
+        const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, d);
+        const unsigned touched = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
+        if (touched && weight != 0) sum += weight * pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
+    }
+    return sum;
+}
+
 // Computes f = R (rhs - A u)   Moves 2 1/8 words a fine point, if caches hold what neighbours share   Covers one coarse
 // point for TAPS threads, of which each has a fine plane; at most TAPS fine points along an axis   Needs taps Overlap:
 // none
@@ -3539,16 +3583,7 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
             if (q < tr.axis[2].most_taps) sum += pgi_tap(tz, q) * planes[q][member];
         __syncthreads();
         if (c > 0 || !inside) continue;
-
-            // Boundary data, where there are any: few points, and a call
-#pragma unroll 1
-        for (int q = 0; q < TAPS * TAPS * TAPS && mask; q++) {
-            const int a = q % TAPS, e = q / TAPS % TAPS, d = q / (TAPS * TAPS);
-            const int i = (tx.first + a) % nx, j = (ty.first + e) % ny, k = (tz.first + d) % nz;
-            const T weight = pgi_tap(tx, a) * pgi_tap(ty, e) * pgi_tap(tz, d);
-            const unsigned touched = mask & (pgi_end_bits(i, nx) | pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4);
-            if (touched && weight != 0) sum += weight * pgi_face_terms<T>(rhs.faces, b.state, touched, i, j, k);
-        }
+        if (mask) sum = pgi_with_face_terms<T, TAPS>(b, rhs, tx, ty, tz, mask, sum);
         pgi_data<T>(gf)[tx.coarse + ty.coarse * gf.sj + tz.coarse * gf.sk] = sum;
     }
 }
