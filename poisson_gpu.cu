@@ -6138,9 +6138,11 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
     T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
     const auto load = [&](T values[ROWS][COLUMNS]) {
 #pragma unroll
-        for (int q = 0; q < ROWS; q++)
+        for (int q = 0; q < ROWS; q++) {
+            const int begin = (int)pgi_afresh((unsigned)row[q]);    // sums with columns would take registers
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) values[q][c] = pgi_load(plane + (row[q] + column[c]));
+            for (int c = 0; c < COLUMNS; c++) values[q][c] = pgi_load(plane + (begin + column[c]));
+        }
         plane += r.sk;
         if (++k == nz) k = 0, plane -= nz * r.sk;
     };
