@@ -3322,7 +3322,7 @@ template <class T> struct pgi_summed {
 };
 
 // Adds up pieces of rows, a piece a warp; what a lane reads of a piece is on its way at once.
-template <class T, int OTHER>
+template <class T, int SOURCE, int OTHER>
 static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summed<T> &of, double sums[4])
 {
     enum { EACH = OTHER ? 32 / sizeof(T) : 8, PIECE = 32 * EACH };
@@ -3335,8 +3335,9 @@ static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summ
     T most = 0;
     for (pgi_piece at = first; at.k < nz; pgi_advance(&at, step, pieces, ny)) {
         const int begin = at.piece * PIECE;
-        if (of.mask && of.mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
-        const int lo = of.mask & 1 ? 1 : 0, hi = of.mask & 2 ? nx - 1 : nx;    // without boundary data
+        const unsigned mask = SOURCE == PGI_RHS ? of.mask : 0u;
+        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
+        const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
         const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
         const T *const px = of.x + begin + lane + at.j * of.sj + at.k * of.sk;
         const T *const py = OTHER ? of.y + begin + lane + at.j * of.y_sj + at.k * of.y_sk : NULL;
@@ -3345,7 +3346,7 @@ static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summ
 #pragma unroll
         for (int q = 0; q < EACH; q++) {
             const int some = q < count && (q > 0 || begin + lane >= lo);
-            v[q] = some ? pgi_load(px + 32 * q) - of.mean : (T)0;
+            v[q] = some ? pgi_load(px + 32 * q) - (SOURCE == PGI_RHS ? of.mean : (T)0) : (T)0;
             if (OTHER) z[q] = some ? pgi_load(py + 32 * q) : (T)0;
         }
         double part[3] = {0, 0, 0};
@@ -3398,8 +3399,8 @@ template <class T> static __device__ inline void pgi_sum_face_points(const pgi_b
 
 // Computes state.sums of v = rhs or x, with partner v, 1 or y; with a diagonal state.magnitude, the sums of it times x.
 // Moves 1 or 2 words a point. Anything may overlap.
-template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
-    pgi_reduce_kernel(pgi_box<T> b, int source, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
+template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+    pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state, int again, double diagonal)
 {
     pgi_await();
@@ -3409,7 +3410,7 @@ template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK
         if (!state->seek) return;
         unit *= diagonal + fabs(state->alpha);
     }
-    const int is_rhs = source == PGI_RHS;
+    constexpr int is_rhs = SOURCE == PGI_RHS;
     const pgi_grid from = is_rhs ? rhs.f : gx;
     const pgi_summed<T> of = {pgi_data<T>(from),
                               OTHER ? pgi_data<T>(gy) : NULL,
@@ -3422,8 +3423,8 @@ template <class T, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK
                               partner,
                               unit};
     double sums[4] = {0, 0, 0, 0};
-    pgi_sum_pieces<T, OTHER>(b, of, sums);
-    if (of.mask) pgi_sum_face_points(b, of, rhs, sums);
+    pgi_sum_pieces<T, SOURCE, OTHER>(b, of, sums);
+    if (is_rhs && of.mask) pgi_sum_face_points(b, of, rhs, sums);
     if (diagonal > 0)
         pgi_finish_sums(sums, partials, state, state->magnitude);
     else
@@ -3872,8 +3873,10 @@ template <class T, int ROWS> struct pgi_norm_sum {
     unsigned own;
     // x_of(e), y_of(e): where the thread's point e is
     template <class X, class Y>
-    __device__ pgi_norm_sum(const pgi_box<T> &b, unsigned mine, X x_of, Y y_of, double before = 0)
+    __device__ pgi_norm_sum(const pgi_box<T> &b, unsigned mine, X x_of, Y y_of, double before = 0, bool wanted = true)
+        : sum(before), own(0)
     {
+        if (!wanted) return;    // what it would look up takes time
         const auto differs = [](const pgi_axis<T> &x, int i) {
             return x.weight || pgi_weight_of(x, i) != x.row_weight[1];
         };
@@ -3883,7 +3886,6 @@ template <class T, int ROWS> struct pgi_norm_sum {
         for (int e = 0; e < 2 * ROWS; e++)
             if (mine >> e & 1) weighted = weighted || differs(b.axis[0], x_of(e)) || differs(b.axis[1], y_of(e));
         weighted = weighted && (kind == PG_NORM_L2 || kind == PG_NORM_L1);
-        sum = before;
         own = mine | (mine == WHOLE - 1 ? (unsigned)WHOLE : 0u) | (weighted ? (unsigned)WEIGHTED : 0u);
         if ((kind == PG_NORM_L2 || kind == PG_NORM_L2_PLAIN) && !weighted && b.state->unit_of_sums == 1) own |= PLAIN;
     }
@@ -5368,10 +5370,10 @@ template <class T, int FLAT> struct pgi_tile_place {
         for (int e = 0; e < 2 * ROWS; e++) bits |= (unsigned)(x(e) < end_x && y(e) < end_y) << e;
         return bits;
     }
-    __device__ pgi_norm_sum<T, ROWS> norm_of(const pgi_box<T> &b, unsigned mine, double before = 0) const
+    __device__ pgi_norm_sum<T, ROWS> norm_of(const pgi_box<T> &b, bool wanted, unsigned mine, double before = 0) const
     {
         return pgi_norm_sum<T, ROWS>(
-            b, mine, [&](int e) { return x(e); }, [&](int e) { return y(e); }, before);
+            b, mine, [&](int e) { return x(e); }, [&](int e) { return y(e); }, before, wanted);
     }
     __device__ void add_to(pgi_norm_sum<T, ROWS> &norm, const pgi_box<T> &b, int z, const T (&residual)[ROWS][2]) const
     {
@@ -5686,7 +5688,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         const int left = a.b.axis[2].n - p.begin[2];
         const bool pairs = stores && !p.cut && pgi_pairs_aligned<TO>(out);
         TO *to = stores ? pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk : NULL;
-        pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.live, sum);
+        pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, sums, p.live, sum);
         if (tile != blockIdx.x) __syncthreads();    // the tile before is done
         pgi_march_tile(
             a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
@@ -5946,7 +5948,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     tables.fill(p, tr, end, count);
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
     pgi_plane_restriction<T, FLAT> restriction(p, tables, coarse_f, shared + size.sums, size.sum, job.wide, most);
-    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, p.before(end[0], end[1]));
+    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, job.partials != NULL, p.before(end[0], end[1]));
     pgi_march_tile(
         a, p, shared, count, [&](int) { restriction.restrict_ready(); },
         [&](int q, const T(&residual)[tuned::ROWS][2]) {
@@ -6678,9 +6680,11 @@ template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *
     const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
     const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
                   blocks = (pieces + warps - 1) / warps;
-    const auto kernel = other ? pgi_reduce_kernel<T, 1> : pgi_reduce_kernel<T, 0>;
+    const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
+                        : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
+                                          : pgi_reduce_kernel<T, PGI_FIELD, 0>;
     PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(blocks, again), dim3(32, (unsigned)warps), 0, kernel, pgi_box_of(l, T()),
-                     source, partner, x, y, rhs, s->partials, s->state, again, diagonal);
+                     partner, x, y, rhs, s->partials, s->state, again, diagonal);
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
