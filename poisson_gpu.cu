@@ -9628,14 +9628,16 @@ static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
                        : q == 2 || q == 5 ? -0.22252093395631440429
                                           : -0.90096886790241912624);
 }
+// Not by recursion: a compiler calls a recursive function at run time, in the middle of butterflies.
 static constexpr PGI_HD double pgi_odd_sine(int p, int q)
 {
-    return 2 * q > p ? -pgi_odd_sine(p, p - q)
-           : p == 3  ? 0.86602540378443864676
-           : p == 5  ? (q == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
-                     : (q == 1   ? 0.78183148246802980871
-                        : q == 2 ? 0.97492791218182360702
-                                 : 0.43388373911755812048);
+    const int above = 2 * q > p, below = above ? p - q : q;
+    const double sine = p == 3   ? 0.86602540378443864676
+                        : p == 5 ? (below == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                                 : (below == 1   ? 0.78183148246802980871
+                                    : below == 2 ? 0.97492791218182360702
+                                                 : 0.43388373911755812048);
+    return above ? -sine : sine;
 }
 
 // The forward transform of P numbers.
