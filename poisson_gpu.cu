@@ -9831,27 +9831,52 @@ template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T
     return none ? (T)0 : (T)(d.scale * r * (double)value);
 }
 
-// A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.
-template <int P, int BACK, class T>
-static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_fft_stage &stage,
-                                                  const pgi_complex<T> *roots, int lane,
-                                                  typename pgi_fft_type<T>::number *x)
+// A stage between the first and the last one, as a thread runs it: a thread writes where it has read, so one barrier
+// before is enough. Both directions run the same code: back, real and imaginary parts are swapped in shared memory.
+struct pgi_fft_run {
+    pgi_fft_stage stage;
+    int n, lanes, lane, element, pitch, back;
+    int memory, roots;    // bytes from the begin of shared memory
+};
+template <int P, class T> static __device__ inline void pgi_fft_butterflies(const pgi_fft_run &f)
 {
-    const int step = stage.stride * c.element, total = (int)((unsigned)c.n / P);
+    typedef typename pgi_fft_type<T>::number number;
+    PGI_DYNAMIC_SHARED(char, shared);
+    number *const x = (number *)(shared + f.memory);
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)(shared + f.roots);
+    const pgi_fft_stage &stage = f.stage;
+    const int step = stage.stride * f.element, total = (int)((unsigned)f.n / P);
     PGI_ROLLED
-    for (int at = lane; at < total; at += c.lanes) {
+    for (int at = f.lane; at < total; at += f.lanes) {
         const int which = pgi_over(at, stage.per_part), own = at - which * stage.part;
-        const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride;
-        auto *const p = x + which * c.pitch + (own + row * stage.stride * (P - 1)) * c.element;
-        typename pgi_fft_type<T>::number v[P];
+        const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride, back = pgi_anew(f.back);
+        number *const p = x + which * f.pitch + (own + row * stage.stride * (P - 1)) * f.element;
+        const auto power = [&](int k) { return roots[k * t * stage.root]; };
+        number v[P];
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = p[r * step];
-        const auto power = [&](int k) { return roots[k * t * stage.root]; };
-        if (BACK) pgi_twiddle<1, T>(v, power);
-        pgi_turn<BACK>(v);
-        if (!BACK) pgi_twiddle<0, T>(v, power);
+        if (back) {
+            pgi_swap_all(v);
+            pgi_twiddle<1, T>(v, power);
+            pgi_swap_all(v);
+        }
+        pgi_butterfly<P>(v);
+        if (!back) pgi_twiddle<0, T>(v, power);
         PGI_UNROLLED
         for (int r = 0; r < P; r++) p[r * step] = v[r];
+    }
+}
+// Apart, as all radices are long, and few registers live on.
+template <class T> static __device__ PGI_RARE void pgi_fft_run_stage(pgi_fft_run f)
+{
+    switch (f.stage.radix) {
+    case 2: pgi_fft_butterflies<2, T>(f); break;
+    case 3: pgi_fft_butterflies<3, T>(f); break;
+    case 4: pgi_fft_butterflies<4, T>(f); break;
+    case 5: pgi_fft_butterflies<5, T>(f); break;
+    case 6: pgi_fft_butterflies<6, T>(f); break;
+    case 7: pgi_fft_butterflies<7, T>(f); break;
+    default: pgi_fft_butterflies<8, T>(f);
     }
 }
 
@@ -10170,7 +10195,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         } else {
             const number *const p = at_place(0), *const q = at_place(1);
             PGI_UNROLLED
-            for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
+            for (int k = 0; k < R; k++) a[k] = pgi_swapped(p[k * c.pitch]), b[k] = pgi_swapped(q[k * c.pitch]);
             pgi_twiddle<1, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
             pgi_turn<1>(a);
             pgi_twiddle<1, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
@@ -10181,21 +10206,15 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
                 alternate(a, b);
         }
     }
-    template <int BACK> __device__ void middle() const
+    __device__ void middle(int back) const
     {
+        PGI_DYNAMIC_SHARED(char, shared);
+        const int at = (int)((char *)memory - shared), roots_at = (int)((const char *)roots() - shared);
         PGI_ROLLED
         for (int q = 0; q < c.stages; q++) {
-            const pgi_fft_stage &stage = c.stage[BACK ? c.stages - 1 - q : q];
             __syncthreads();
-            switch (stage.radix) {
-            case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, roots(), lane, memory); break;
-            default: pgi_fft_butterflies<8, BACK, T>(c, stage, roots(), lane, memory);
-            }
+            pgi_fft_run_stage<T>(
+                {c.stage[back ? c.stages - 1 - q : q], c.n, c.lanes, lane, c.element, c.pitch, back, at, roots_at});
         }
         __syncthreads();
     }
@@ -10258,8 +10277,10 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             for (int k = 0; k < R; k++)
                 a[k] = TYPE1 ? pgi_swapped(f[k]) : f[k], b[k] = TYPE1 ? pgi_swapped(g[k]) : g[k];
         }
-        pgi_turn<1>(a);
-        pgi_turn<1>(b);
+        pgi_swap_all(a);
+        pgi_swap_all(b);
+        pgi_butterfly<R>(a);
+        pgi_butterfly<R>(b);
         PGI_UNROLLED
         for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
     }
@@ -10364,7 +10385,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     {
         const number *const p = at_place(second) + H * c.pitch;
         PGI_UNROLLED
-        for (int k = 0; k < H; k++) a[k] = p[k * c.pitch];
+        for (int k = 0; k < H; k++) a[k] = pgi_swapped(p[k * c.pitch]);
         if constexpr (H > 1) {
             twiddle_part<1>(second, a);
             pgi_turn<1>(a);
@@ -10459,7 +10480,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     }
     __device__ void unfold_rest(number &low, number &high, number &last) const
     {
-        const number a = pgi_swapped(*at_place(0)), b = pgi_swapped(*at_place(1));
+        const number a = *at_place(0), b = *at_place(1);
         low = mixed_rest(0, a, chosen(lane == 0, number(), b));
         high = mixed_rest(1, b, chosen(lane == 0, b, a));
         last = number();
@@ -10754,7 +10775,7 @@ template <class T, int TYPE1, int R> static __global__ void __launch_bounds__(PG
     __syncthreads();
     if (way != PGI_TO_VALUES) {
         thread(c, memory).first(x, y);
-        thread(c, memory).template middle<0>();
+        thread(c, memory).middle(0);
         const thread t(c, memory);
         t.last(x, y);
         t.to_coefficients(x, y);
@@ -10763,7 +10784,7 @@ template <class T, int TYPE1, int R> static __global__ void __launch_bounds__(PG
     if (way != PGI_TO_MODES) {
         thread(c, memory).from_coefficients(x, y);
         thread(c, memory).last_back(x, y);
-        thread(c, memory).template middle<1>();
+        thread(c, memory).middle(1);
         thread(c, memory).first_back(x, y);
     }
     const thread t(c, memory);
