@@ -8148,6 +8148,7 @@ static PGI_HD inline int pgi_line_negative(const pgi_axis<double> &axis, double 
 {
     int count = 0;
     double d = 1, above = 0;
+    PGI_ROLLED
     for (int k = 0; k < axis.n; k++) {
         const pgi_row<double> row = pgi_row_of(axis, k);
         d = row.reaction - row.lower - row.upper + mu - row.lower * above / d;
@@ -8189,7 +8190,11 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
 {
     const int n = axis.n;
     const double width = 8 * DBL_EPSILON * scope;
-    if (pgi_line_negative(axis, mu - width) != pgi_line_negative(axis, mu + width)) {
+    int negative = 0;    // more with the larger number
+    PGI_ROLLED
+    for (int q = -1; q <= 1; q += 2) negative += q * pgi_line_negative(axis, mu + q * width);
+    if (negative != 0) {
+        PGI_ROLLED
         for (int k = 0; k < n; k++) x[k * c.stride] = 0;
         return 0;
     }
@@ -8198,6 +8203,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
     e.b = top.reaction - top.lower - top.upper + mu;
     e.c = top.upper;
     double r = scale * (double)x[0];
+    PGI_ROLLED
     for (int k = 0; k + 1 < n; k++) {
         const double next = scale * (double)x[(k + 1) * c.stride];
         if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
@@ -8213,10 +8219,12 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
         e.b = top.reaction - top.lower - top.upper + mu;
         e.c = top.upper;
         pgi_marked(c, block, &e.b, &e.c);
+        PGI_ROLLED
         for (int k = begin; k < end; k++) {
             pgi_exchange_step(axis, mu, k, &e);
             pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
         }
+        PGI_ROLLED
         for (int k = end - 1; k >= begin; k--) {
             const double value =
                 ((double)x[k * c.stride] - right[k - begin] * x1 - far[k - begin] * x2) / pivot[k - begin];
@@ -8241,6 +8249,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_folded(const pgi_axis<dou
     const pgi_column down = {-c.stride, c.mark_stride, c.marks};
     int solved = 1;
     const auto fold = [&](double factor) {
+        PGI_ROLLED
         for (int i = 1; i < n - i; i++) {
             T *const a = x + i * c.stride, *const b = x + (n - i) * c.stride;
             const T sum = *a + *b, difference = *a - *b;
@@ -8248,6 +8257,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_folded(const pgi_axis<dou
         }
     };
     fold(0.5);
+    PGI_ROLLED
     for (int q = 0; q < 2; q++) {
         pgi_axis<double> open = axis;
         open.n = q ? n - 1 - half : half + 1;
@@ -9324,18 +9334,28 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
 // Whether the constant solves the equations of a line without a right-hand side.
 static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
 
-// Takes the weighted mean from what the parts of a line have, and returns it.
+// Takes the weighted mean from what the parts of a line have, and returns it. Few lines need it, so that it is out of
+// line, with the rows in memory meanwhile.
+static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_held p, int null, double r[PGI_KEPT],
+                                                  double *meeting)
+{
+    double sum = 0;
+    PGI_ROLLED
+    for (int q = p.begin; q < p.end && null; q++) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
+    const double mean = pgi_line_sum(d, sum, meeting) / d.volume;
+    PGI_ROLLED
+    for (int q = p.begin; q < p.end && null; q++) r[q] -= mean;
+    return mean;
+}
 static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null,
                                                 double r[PGI_KEPT], double *meeting)
 {
-    double sum = 0;
+    double rows[PGI_KEPT];
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++)
-        if (null && p.has(q)) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
-    const double mean = pgi_line_sum(d, sum, meeting) / d.volume;
+    for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
+    const double mean = pgi_centre_rows(d, p, null, rows, meeting);
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++)
-        if (null && p.has(q)) r[q] -= mean;
+    for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
     return mean;
 }
 
@@ -9523,6 +9543,7 @@ static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, d
     const int null = inside && pgi_is_null(d, mu);
     const auto share = [&]() {    // the weighted mean
         double sum = 0;
+        PGI_ROLLED
         for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
         return pgi_line_sum(d, sum, meeting) / d.volume;
     };
@@ -11840,7 +11861,7 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     }
 }
 
-// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart.
+// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart, with the rows in memory.
 template <class T> static __device__ inline void pgi_add_line_faces(const pgi_box<T> &b, const pgi_rhs &rhs, int line,
                                                                     const int at[4], const pgi_held &p,
                                                                     double r[PGI_KEPT])
@@ -11850,14 +11871,19 @@ template <class T> static __device__ inline void pgi_add_line_faces(const pgi_bo
                              (pgi_end_bits(at[0], b.axis[0].n) | pgi_end_bits(at[1], b.axis[1].n) << 2 |
                               pgi_end_bits(at[2], b.axis[2].n) << 4);
     if (!touched && !(mask & along)) return;
+    double rows[PGI_KEPT];
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) {
+    for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
+    PGI_ROLLED
+    for (int q = p.begin; q < p.end; q++) {
         const int k = p.first + q;
         const unsigned here = touched | (mask & pgi_end_bits(k, b.axis[line].n) << 2 * line);
-        if (p.has(q) && here)
-            r[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
-                                              line == 2 ? k : at[2]);
+        if (here)
+            rows[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
+                                                 line == 2 ? k : at[2]);
     }
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
 }
 
 // Adds the corrections of a part. Both columns of a pair are written where they are one word, so that memory gets whole
