@@ -8037,6 +8037,11 @@ template <class T> struct pgi_values {
     int64_t stride;
     PGI_HD T operator()(int k) const { return x[k * stride]; }
     PGI_HD void operator()(int k, double v) const { x[k * stride] = (T)v; }
+    PGI_HD void block(int begin, int last, T value[PGI_LINE_BLOCK]) const
+    {
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? x[(begin + q) * stride] : (T)0;
+    }
 };
 }    // namespace
 
@@ -8064,8 +8069,7 @@ static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu,
     pgi_head_row h = {1, 0, 0, 0};
     for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
         T value[PGI_LINE_BLOCK];
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? load(begin + q) : (T)0;
+        load.block(begin, last, value);
         PGI_UNROLLED
         for (int q = 0; q < PGI_LINE_BLOCK; q++) {
             const int k = begin + q;
@@ -11958,6 +11962,34 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
 }
 
+namespace
+{
+// Residuals along a line. Their code is long: of a block some are worked out together, for their loads to be under way
+// at the same time, and wait in memory for the others.
+template <class T> struct pgi_line_residuals {
+    enum { TOGETHER = 4 };
+    const pgi_box<T> &b;
+    const pgi_rhs &rhs;
+    const T *f, *u;
+    T mean;
+    int64_t sj, sk;
+    int line, i, j, k;    // the axis, and the line's first point
+    __device__ T operator()(int at) const
+    {
+        return pgi_residual_point(b, rhs, f, mean, u, sj, sk, line == 0 ? at : i, line == 1 ? at : j,
+                                  line == 2 ? at : k);
+    }
+    __device__ void block(int begin, int last, T value[PGI_LINE_BLOCK]) const
+    {
+        PGI_ROLLED
+        for (int first = 0; first < PGI_LINE_BLOCK; first += TOGETHER) {
+            PGI_UNROLLED
+            for (int q = first; q < first + TOGETHER; q++) value[q] = begin + q <= last ? (*this)(begin + q) : (T)0;
+        }
+    }
+};
+}    // namespace
+
 // Lines with long parts: the other grid of the level holds them under elimination, as u is needed to the end.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
@@ -11972,13 +12004,9 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
     const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
     const pgi_column c = pgi_part_column(d, d.line == 0 ? 1 : d.line == 1 ? room.sj : room.sk, line, z.lines);
-    pgi_solve_long_lines<0>(
-        d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, meeting,
-        [&](int k) {
-            return pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : at[0],
-                                      d.line == 1 ? k : at[1], d.line == 2 ? k : at[2]);
-        },
-        [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
+    const pgi_line_residuals<T> residual = {b, rhs, f, u, mean, gu.sj, gu.sk, d.line, at[0], at[1], at[2]};
+    pgi_solve_long_lines<0>(d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, meeting, residual,
+                            [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
 }
 
 // As pairs of columns side by side and, for neighbours to share them, rows of these.
