@@ -10059,26 +10059,39 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     __device__ int has_end() const { return TYPE1 && !sine() && lane == 0; }
     __device__ number &end() const { return memory[c.end]; }
 
-    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, int modes, progression low,
-                         progression high, number (&a)[R], number (&b)[R]) const
+    // From the grid to the butterflies of a thread, or, STORE, the other way: by whole numbers, by pairs of rows, or
+    // one value at a time.
+    template <int STORE, class V> static __device__ void move_value(V *p, V &v)
     {
+        if (STORE)
+            pgi_give_once(p, v);
+        else
+            v = pgi_fetch_once((const V *)p);
+    }
+    template <int STORE> __device__ void move(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes,
+                                              progression low, progression high, number (&a)[R], number (&b)[R]) const
+    {
+        const int skipped = STORE && is_empty();
         if (c.axis != 0) {
-            const char *const p = (const char *)(grid + at[0]);
+            char *const p = (char *)(grid + at[0]);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                a[r] = pgi_fetch_once((const number *)(p + (int64_t)low(r) * pitch));
-                b[r] = pgi_fetch_once((const number *)(p + (int64_t)high(r) * pitch));
+                if (r > 0 || !skipped) move_value<STORE>((number *)(p + (int64_t)low(r) * pitch), a[r]);
+                move_value<STORE>((number *)(p + (int64_t)high(r) * pitch), b[r]);
             }
             return;
         }
         if (!modes && in_pairs(grid, at)) {
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
-                const T *const p = grid + at[q];
+                if (STORE && q >= left) break;
+                T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + low(r)));
-                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + high(r)));
+                    pgi_complex<T> x = {part(a[r], q), part(b[R - 1 - r], q)};
+                    pgi_complex<T> y = {part(b[r], q), part(a[R - 1 - r], q)};
+                    move_value<STORE>((pgi_complex<T> *)(p + low(r)), x);
+                    move_value<STORE>((pgi_complex<T> *)(p + high(r)), y);
                     part(a[r], q) = x.x, part(b[R - 1 - r], q) = x.y;
                     part(b[r], q) = y.x, part(a[R - 1 - r], q) = y.y;
                 }
@@ -10087,49 +10100,12 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         }
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) {
-            const T *const p = grid + at[q];
-            PGI_UNROLLED
-            for (int r = 0; r < R; r++) {
-                part(a[r], q) = pgi_fetch_once(p + low(r));
-                part(b[r], q) = pgi_fetch_once(p + high(r));
-            }
-        }
-    }
-    __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes, progression low,
-                          progression high, number (&a)[R], number (&b)[R]) const
-    {
-        if (c.axis != 0) {
-            char *const p = (char *)(grid + at[0]);
-            PGI_UNROLLED
-            for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)low(r) * pitch), a[r]);
-                pgi_give_once((number *)(p + (int64_t)high(r) * pitch), b[r]);
-            }
-            return;
-        }
-        if (!modes && in_pairs(grid, at)) {
-            PGI_UNROLLED
-            for (int q = 0; q < PER; q++) {
-                if (q >= left) break;
-                T *const p = grid + at[q];
-                PGI_UNROLLED
-                for (int r = 0; r < R / 2; r++) {
-                    pgi_give_once((pgi_complex<T> *)(p + low(r)),
-                                  pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
-                    pgi_give_once((pgi_complex<T> *)(p + high(r)),
-                                  pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
-                }
-            }
-            return;
-        }
-        PGI_UNROLLED
-        for (int q = 0; q < PER; q++) {
-            if (q >= left) break;
+            if (STORE && q >= left) break;
             T *const p = grid + at[q];
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once(p + low(r), part(a[r], q));
-                pgi_give_once(p + high(r), part(b[r], q));
+                if (r > 0 || !skipped) move_value<STORE>(p + low(r), part(a[r], q));
+                move_value<STORE>(p + high(r), part(b[r], q));
             }
         }
     }
@@ -10732,7 +10708,7 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, TYPE1, R> &t,
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
         t.load_slowly(fetch, low, high, x, y);
     else {
-        t.load(f, at, pitch, modes, low, high, x, y);
+        t.template move<0>((T *)f, at, pitch, 0, modes, low, high, x, y);
         if (t.has_end()) t.end() = fetch_plain(t.c.n);
     }
     if (t.is_empty()) x[0] = typename thread::number();
@@ -10765,7 +10741,7 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, TYPE1, R> &t
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
         t.store_slowly(give, low, high, x, y);
     else {
-        t.store(u, at, pitch, left, modes, low, high, x, y);
+        t.template move<1>(u, at, pitch, left, modes, low, high, x, y);
         if (t.has_end()) give(t.c.n, t.end());
     }
     if (t.c.axis != 0) return;
