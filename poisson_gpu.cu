@@ -8259,6 +8259,11 @@ template <class T> struct pgi_values {
     int64_t stride;
     PGI_HD T operator()(int k) const { return x[k * stride]; }
     PGI_HD void operator()(int k, double v) const { x[k * stride] = (T)v; }
+    PGI_HD void block(int begin, int last, T value[PGI_LINE_BLOCK]) const
+    {
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? x[(begin + q) * stride] : (T)0;
+    }
 };
 }    // namespace
 
@@ -8286,8 +8291,7 @@ static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu,
     pgi_head_row h = {1, 0, 0, 0};
     for (int begin = first; begin <= last; begin += PGI_LINE_BLOCK) {
         T value[PGI_LINE_BLOCK];
-        PGI_UNROLLED
-        for (int q = 0; q < PGI_LINE_BLOCK; q++) value[q] = begin + q <= last ? load(begin + q) : (T)0;
+        load.block(begin, last, value);
         PGI_UNROLLED
         for (int q = 0; q < PGI_LINE_BLOCK; q++) {
             const int k = begin + q;
@@ -8370,6 +8374,7 @@ static PGI_HD inline int pgi_line_negative(const pgi_axis<double> &axis, double 
 {
     int count = 0;
     double d = 1, above = 0;
+    PGI_ROLLED
     for (int k = 0; k < axis.n; k++) {
         const pgi_row<double> row = pgi_row_of(axis, k);
         d = row.reaction - row.lower - row.upper + mu - row.lower * above / d;
@@ -8411,7 +8416,11 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
 {
     const int n = axis.n;
     const double width = 8 * DBL_EPSILON * scope;
-    if (pgi_line_negative(axis, mu - width) != pgi_line_negative(axis, mu + width)) {
+    int negative = 0;    // more with the larger number
+    PGI_ROLLED
+    for (int q = -1; q <= 1; q += 2) negative += q * pgi_line_negative(axis, mu + q * width);
+    if (negative != 0) {
+        PGI_ROLLED
         for (int k = 0; k < n; k++) x[k * c.stride] = 0;
         return 0;
     }
@@ -8420,6 +8429,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
     e.b = top.reaction - top.lower - top.upper + mu;
     e.c = top.upper;
     double r = scale * (double)x[0];
+    PGI_ROLLED
     for (int k = 0; k + 1 < n; k++) {
         const double next = scale * (double)x[(k + 1) * c.stride];
         if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
@@ -8435,10 +8445,12 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
         e.b = top.reaction - top.lower - top.upper + mu;
         e.c = top.upper;
         pgi_marked(c, block, &e.b, &e.c);
+        PGI_ROLLED
         for (int k = begin; k < end; k++) {
             pgi_exchange_step(axis, mu, k, &e);
             pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
         }
+        PGI_ROLLED
         for (int k = end - 1; k >= begin; k--) {
             const double value =
                 ((double)x[k * c.stride] - right[k - begin] * x1 - far[k - begin] * x2) / pivot[k - begin];
@@ -8463,6 +8475,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_folded(const pgi_axis<dou
     const pgi_column down = {-c.stride, c.mark_stride, c.marks};
     int solved = 1;
     const auto fold = [&](double factor) {
+        PGI_ROLLED
         for (int i = 1; i < n - i; i++) {
             T *const a = x + i * c.stride, *const b = x + (n - i) * c.stride;
             const T sum = *a + *b, difference = *a - *b;
@@ -8470,6 +8483,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_folded(const pgi_axis<dou
         }
     };
     fold(0.5);
+    PGI_ROLLED
     for (int q = 0; q < 2; q++) {
         pgi_axis<double> open = axis;
         open.n = q ? n - 1 - half : half + 1;
@@ -9546,18 +9560,28 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
 // Whether the constant solves the equations of a line without a right-hand side.
 static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
 
-// Takes the weighted mean from what the parts of a line have, and returns it.
+// Takes the weighted mean from what the parts of a line have, and returns it. Few lines need it, so that it is out of
+// line, with the rows in memory meanwhile.
+static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_held p, int null, double r[PGI_KEPT],
+                                                  double *meeting)
+{
+    double sum = 0;
+    PGI_ROLLED
+    for (int q = p.begin; q < p.end && null; q++) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
+    const double mean = pgi_line_sum(d, sum, meeting) / d.volume;
+    PGI_ROLLED
+    for (int q = p.begin; q < p.end && null; q++) r[q] -= mean;
+    return mean;
+}
 static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null,
                                                 double r[PGI_KEPT], double *meeting)
 {
-    double sum = 0;
+    double rows[PGI_KEPT];
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++)
-        if (null && p.has(q)) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
-    const double mean = pgi_line_sum(d, sum, meeting) / d.volume;
+    for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
+    const double mean = pgi_centre_rows(d, p, null, rows, meeting);
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++)
-        if (null && p.has(q)) r[q] -= mean;
+    for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
     return mean;
 }
 
@@ -9745,6 +9769,7 @@ static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, d
     const int null = inside && pgi_is_null(d, mu);
     const auto share = [&]() {    // the weighted mean
         double sum = 0;
+        PGI_ROLLED
         for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
         return pgi_line_sum(d, sum, meeting) / d.volume;
     };
@@ -9850,14 +9875,16 @@ static constexpr PGI_HD double pgi_odd_cosine(int p, int q)
                        : q == 2 || q == 5 ? -0.22252093395631440429
                                           : -0.90096886790241912624);
 }
+// Not by recursion: a compiler calls a recursive function at run time, in the middle of butterflies.
 static constexpr PGI_HD double pgi_odd_sine(int p, int q)
 {
-    return 2 * q > p ? -pgi_odd_sine(p, p - q)
-           : p == 3  ? 0.86602540378443864676
-           : p == 5  ? (q == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
-                     : (q == 1   ? 0.78183148246802980871
-                        : q == 2 ? 0.97492791218182360702
-                                 : 0.43388373911755812048);
+    const int above = 2 * q > p, below = above ? p - q : q;
+    const double sine = p == 3   ? 0.86602540378443864676
+                        : p == 5 ? (below == 1 ? 0.95105651629515357212 : 0.58778525229247312917)
+                                 : (below == 1   ? 0.78183148246802980871
+                                    : below == 2 ? 0.97492791218182360702
+                                                 : 0.43388373911755812048);
+    return above ? -sine : sine;
 }
 
 // The forward transform of P numbers.
@@ -10051,27 +10078,52 @@ template <class T> static __device__ inline T pgi_divide(const pgi_divider &d, T
     return none ? (T)0 : (T)(d.scale * r * (double)value);
 }
 
-// A stage between the first and the last one: a thread writes where it has read, so one barrier before is enough.
-template <int P, int BACK, class T>
-static __device__ inline void pgi_fft_butterflies(const pgi_fft &c, const pgi_fft_stage &stage,
-                                                  const pgi_complex<T> *roots, int lane,
-                                                  typename pgi_fft_type<T>::number *x)
+// A stage between the first and the last one, as a thread runs it: a thread writes where it has read, so one barrier
+// before is enough. Both directions run the same code: back, real and imaginary parts are swapped in shared memory.
+struct pgi_fft_run {
+    pgi_fft_stage stage;
+    int n, lanes, lane, element, pitch, back;
+    int memory, roots;    // bytes from the begin of shared memory
+};
+template <int P, class T> static __device__ inline void pgi_fft_butterflies(const pgi_fft_run &f)
 {
-    const int step = stage.stride * c.element, total = (int)((unsigned)c.n / P);
+    typedef typename pgi_fft_type<T>::number number;
+    PGI_DYNAMIC_SHARED(char, shared);
+    number *const x = (number *)(shared + f.memory);
+    const pgi_complex<T> *const roots = (const pgi_complex<T> *)(shared + f.roots);
+    const pgi_fft_stage &stage = f.stage;
+    const int step = stage.stride * f.element, total = (int)((unsigned)f.n / P);
     PGI_ROLLED
-    for (int at = lane; at < total; at += c.lanes) {
+    for (int at = f.lane; at < total; at += f.lanes) {
         const int which = pgi_over(at, stage.per_part), own = at - which * stage.part;
-        const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride;
-        auto *const p = x + which * c.pitch + (own + row * stage.stride * (P - 1)) * c.element;
-        typename pgi_fft_type<T>::number v[P];
+        const int row = pgi_over(own, stage.per_stride), t = own - row * stage.stride, back = pgi_anew(f.back);
+        number *const p = x + which * f.pitch + (own + row * stage.stride * (P - 1)) * f.element;
+        const auto power = [&](int k) { return roots[k * t * stage.root]; };
+        number v[P];
         PGI_UNROLLED
         for (int r = 0; r < P; r++) v[r] = p[r * step];
-        const auto power = [&](int k) { return roots[k * t * stage.root]; };
-        if (BACK) pgi_twiddle<1, T>(v, power);
-        pgi_turn<BACK>(v);
-        if (!BACK) pgi_twiddle<0, T>(v, power);
+        if (back) {
+            pgi_swap_all(v);
+            pgi_twiddle<1, T>(v, power);
+            pgi_swap_all(v);
+        }
+        pgi_butterfly<P>(v);
+        if (!back) pgi_twiddle<0, T>(v, power);
         PGI_UNROLLED
         for (int r = 0; r < P; r++) p[r * step] = v[r];
+    }
+}
+// Apart, as all radices are long, and few registers live on.
+template <class T> static __device__ PGI_RARE void pgi_fft_run_stage(pgi_fft_run f)
+{
+    switch (f.stage.radix) {
+    case 2: pgi_fft_butterflies<2, T>(f); break;
+    case 3: pgi_fft_butterflies<3, T>(f); break;
+    case 4: pgi_fft_butterflies<4, T>(f); break;
+    case 5: pgi_fft_butterflies<5, T>(f); break;
+    case 6: pgi_fft_butterflies<6, T>(f); break;
+    case 7: pgi_fft_butterflies<7, T>(f); break;
+    default: pgi_fft_butterflies<8, T>(f);
     }
 }
 
@@ -10229,26 +10281,39 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     __device__ int has_end() const { return TYPE1 && !sine() && lane == 0; }
     __device__ number &end() const { return memory[c.end]; }
 
-    __device__ void load(const T *grid, const int64_t (&at)[PER], int pitch, int modes, progression low,
-                         progression high, number (&a)[R], number (&b)[R]) const
+    // From the grid to the butterflies of a thread, or, STORE, the other way: by whole numbers, by pairs of rows, or
+    // one value at a time.
+    template <int STORE, class V> static __device__ void move_value(V *p, V &v)
     {
+        if (STORE)
+            pgi_give_once(p, v);
+        else
+            v = pgi_fetch_once((const V *)p);
+    }
+    template <int STORE> __device__ void move(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes,
+                                              progression low, progression high, number (&a)[R], number (&b)[R]) const
+    {
+        const int skipped = STORE && is_empty();
         if (c.axis != 0) {
-            const char *const p = (const char *)(grid + at[0]);
+            char *const p = (char *)(grid + at[0]);
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                a[r] = pgi_fetch_once((const number *)(p + (int64_t)low(r) * pitch));
-                b[r] = pgi_fetch_once((const number *)(p + (int64_t)high(r) * pitch));
+                if (r > 0 || !skipped) move_value<STORE>((number *)(p + (int64_t)low(r) * pitch), a[r]);
+                move_value<STORE>((number *)(p + (int64_t)high(r) * pitch), b[r]);
             }
             return;
         }
         if (!modes && in_pairs(grid, at)) {
             PGI_UNROLLED
             for (int q = 0; q < PER; q++) {
-                const T *const p = grid + at[q];
+                if (STORE && q >= left) break;
+                T *const p = grid + at[q];
                 PGI_UNROLLED
                 for (int r = 0; r < R / 2; r++) {
-                    const pgi_complex<T> x = pgi_fetch_once((const pgi_complex<T> *)(p + low(r)));
-                    const pgi_complex<T> y = pgi_fetch_once((const pgi_complex<T> *)(p + high(r)));
+                    pgi_complex<T> x = {part(a[r], q), part(b[R - 1 - r], q)};
+                    pgi_complex<T> y = {part(b[r], q), part(a[R - 1 - r], q)};
+                    move_value<STORE>((pgi_complex<T> *)(p + low(r)), x);
+                    move_value<STORE>((pgi_complex<T> *)(p + high(r)), y);
                     part(a[r], q) = x.x, part(b[R - 1 - r], q) = x.y;
                     part(b[r], q) = y.x, part(a[R - 1 - r], q) = y.y;
                 }
@@ -10257,49 +10322,12 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         }
         PGI_UNROLLED
         for (int q = 0; q < PER; q++) {
-            const T *const p = grid + at[q];
-            PGI_UNROLLED
-            for (int r = 0; r < R; r++) {
-                part(a[r], q) = pgi_fetch_once(p + low(r));
-                part(b[r], q) = pgi_fetch_once(p + high(r));
-            }
-        }
-    }
-    __device__ void store(T *grid, const int64_t (&at)[PER], int pitch, int64_t left, int modes, progression low,
-                          progression high, number (&a)[R], number (&b)[R]) const
-    {
-        if (c.axis != 0) {
-            char *const p = (char *)(grid + at[0]);
-            PGI_UNROLLED
-            for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once((number *)(p + (int64_t)low(r) * pitch), a[r]);
-                pgi_give_once((number *)(p + (int64_t)high(r) * pitch), b[r]);
-            }
-            return;
-        }
-        if (!modes && in_pairs(grid, at)) {
-            PGI_UNROLLED
-            for (int q = 0; q < PER; q++) {
-                if (q >= left) break;
-                T *const p = grid + at[q];
-                PGI_UNROLLED
-                for (int r = 0; r < R / 2; r++) {
-                    pgi_give_once((pgi_complex<T> *)(p + low(r)),
-                                  pgi_complex_of<T>(part(a[r], q), part(b[R - 1 - r], q)));
-                    pgi_give_once((pgi_complex<T> *)(p + high(r)),
-                                  pgi_complex_of<T>(part(b[r], q), part(a[R - 1 - r], q)));
-                }
-            }
-            return;
-        }
-        PGI_UNROLLED
-        for (int q = 0; q < PER; q++) {
-            if (q >= left) break;
+            if (STORE && q >= left) break;
             T *const p = grid + at[q];
             PGI_UNROLLED
             for (int r = 0; r < R; r++) {
-                if (r > 0 || !is_empty()) pgi_give_once(p + low(r), part(a[r], q));
-                pgi_give_once(p + high(r), part(b[r], q));
+                if (r > 0 || !skipped) move_value<STORE>(p + low(r), part(a[r], q));
+                move_value<STORE>(p + high(r), part(b[r], q));
             }
         }
     }
@@ -10390,7 +10418,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         } else {
             const number *const p = at_place(0), *const q = at_place(1);
             PGI_UNROLLED
-            for (int k = 0; k < R; k++) a[k] = p[k * c.pitch], b[k] = q[k * c.pitch];
+            for (int k = 0; k < R; k++) a[k] = pgi_swapped(p[k * c.pitch]), b[k] = pgi_swapped(q[k * c.pitch]);
             pgi_twiddle<1, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
             pgi_turn<1>(a);
             pgi_twiddle<1, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
@@ -10401,21 +10429,15 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
                 alternate(a, b);
         }
     }
-    template <int BACK> __device__ void middle() const
+    __device__ void middle(int back) const
     {
+        PGI_DYNAMIC_SHARED(char, shared);
+        const int at = (int)((char *)memory - shared), roots_at = (int)((const char *)roots() - shared);
         PGI_ROLLED
         for (int q = 0; q < c.stages; q++) {
-            const pgi_fft_stage &stage = c.stage[BACK ? c.stages - 1 - q : q];
             __syncthreads();
-            switch (stage.radix) {
-            case 2: pgi_fft_butterflies<2, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 3: pgi_fft_butterflies<3, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 4: pgi_fft_butterflies<4, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 5: pgi_fft_butterflies<5, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 6: pgi_fft_butterflies<6, BACK, T>(c, stage, roots(), lane, memory); break;
-            case 7: pgi_fft_butterflies<7, BACK, T>(c, stage, roots(), lane, memory); break;
-            default: pgi_fft_butterflies<8, BACK, T>(c, stage, roots(), lane, memory);
-            }
+            pgi_fft_run_stage<T>(
+                {c.stage[back ? c.stages - 1 - q : q], c.n, c.lanes, lane, c.element, c.pitch, back, at, roots_at});
         }
         __syncthreads();
     }
@@ -10478,8 +10500,10 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             for (int k = 0; k < R; k++)
                 a[k] = TYPE1 ? pgi_swapped(f[k]) : f[k], b[k] = TYPE1 ? pgi_swapped(g[k]) : g[k];
         }
-        pgi_turn<1>(a);
-        pgi_turn<1>(b);
+        pgi_swap_all(a);
+        pgi_swap_all(b);
+        pgi_butterfly<R>(a);
+        pgi_butterfly<R>(b);
         PGI_UNROLLED
         for (int k = 0; k < R; k++) p[k * c.element] = a[k], q[k * c.element] = b[k];
     }
@@ -10584,7 +10608,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     {
         const number *const p = at_place(second) + H * c.pitch;
         PGI_UNROLLED
-        for (int k = 0; k < H; k++) a[k] = p[k * c.pitch];
+        for (int k = 0; k < H; k++) a[k] = pgi_swapped(p[k * c.pitch]);
         if constexpr (H > 1) {
             twiddle_part<1>(second, a);
             pgi_turn<1>(a);
@@ -10679,7 +10703,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     }
     __device__ void unfold_rest(number &low, number &high, number &last) const
     {
-        const number a = pgi_swapped(*at_place(0)), b = pgi_swapped(*at_place(1));
+        const number a = *at_place(0), b = *at_place(1);
         low = mixed_rest(0, a, chosen(lane == 0, number(), b));
         high = mixed_rest(1, b, chosen(lane == 0, b, a));
         last = number();
@@ -10906,7 +10930,7 @@ static __device__ inline void pgi_fft_load(const pgi_fft_thread<T, TYPE1, R> &t,
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
         t.load_slowly(fetch, low, high, x, y);
     else {
-        t.load(f, at, pitch, modes, low, high, x, y);
+        t.template move<0>((T *)f, at, pitch, 0, modes, low, high, x, y);
         if (t.has_end()) t.end() = fetch_plain(t.c.n);
     }
     if (t.is_empty()) x[0] = typename thread::number();
@@ -10939,7 +10963,7 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, TYPE1, R> &t
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
         t.store_slowly(give, low, high, x, y);
     else {
-        t.store(u, at, pitch, left, modes, low, high, x, y);
+        t.template move<1>(u, at, pitch, left, modes, low, high, x, y);
         if (t.has_end()) give(t.c.n, t.end());
     }
     if (t.c.axis != 0) return;
@@ -10974,7 +10998,7 @@ template <class T, int TYPE1, int R> static __global__ void __launch_bounds__(PG
     __syncthreads();
     if (way != PGI_TO_VALUES) {
         thread(c, memory).first(x, y);
-        thread(c, memory).template middle<0>();
+        thread(c, memory).middle(0);
         const thread t(c, memory);
         t.last(x, y);
         t.to_coefficients(x, y);
@@ -10983,7 +11007,7 @@ template <class T, int TYPE1, int R> static __global__ void __launch_bounds__(PG
     if (way != PGI_TO_MODES) {
         thread(c, memory).from_coefficients(x, y);
         thread(c, memory).last_back(x, y);
-        thread(c, memory).template middle<1>();
+        thread(c, memory).middle(1);
         thread(c, memory).first_back(x, y);
     }
     const thread t(c, memory);
@@ -12039,7 +12063,7 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     }
 }
 
-// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart.
+// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart, with the rows in memory.
 template <class T> static __device__ inline void pgi_add_line_faces(const pgi_box<T> &b, const pgi_rhs &rhs, int line,
                                                                     const int at[4], const pgi_held &p,
                                                                     double r[PGI_KEPT])
@@ -12049,14 +12073,19 @@ template <class T> static __device__ inline void pgi_add_line_faces(const pgi_bo
                              (pgi_end_bits(at[0], b.axis[0].n) | pgi_end_bits(at[1], b.axis[1].n) << 2 |
                               pgi_end_bits(at[2], b.axis[2].n) << 4);
     if (!touched && !(mask & along)) return;
+    double rows[PGI_KEPT];
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) {
+    for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
+    PGI_ROLLED
+    for (int q = p.begin; q < p.end; q++) {
         const int k = p.first + q;
         const unsigned here = touched | (mask & pgi_end_bits(k, b.axis[line].n) << 2 * line);
-        if (p.has(q) && here)
-            r[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
-                                              line == 2 ? k : at[2]);
+        if (here)
+            rows[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
+                                                 line == 2 ? k : at[2]);
     }
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
 }
 
 // Adds the corrections of a part. Both columns of a pair are written where they are one word, so that memory gets whole
@@ -12131,6 +12160,34 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
 }
 
+namespace
+{
+// Residuals along a line. Their code is long: of a block some are worked out together, for their loads to be under way
+// at the same time, and wait in memory for the others.
+template <class T> struct pgi_line_residuals {
+    enum { TOGETHER = 4 };
+    const pgi_box<T> &b;
+    const pgi_rhs &rhs;
+    const T *f, *u;
+    T mean;
+    int64_t sj, sk;
+    int line, i, j, k;    // the axis, and the line's first point
+    __device__ T operator()(int at) const
+    {
+        return pgi_residual_point(b, rhs, f, mean, u, sj, sk, line == 0 ? at : i, line == 1 ? at : j,
+                                  line == 2 ? at : k);
+    }
+    __device__ void block(int begin, int last, T value[PGI_LINE_BLOCK]) const
+    {
+        PGI_ROLLED
+        for (int first = 0; first < PGI_LINE_BLOCK; first += TOGETHER) {
+            PGI_UNROLLED
+            for (int q = first; q < first + TOGETHER; q++) value[q] = begin + q <= last ? (*this)(begin + q) : (T)0;
+        }
+    }
+};
+}    // namespace
+
 // Lines with long parts: the other grid of the level holds them under elimination, as u is needed to the end.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
@@ -12145,13 +12202,9 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
     const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
     const pgi_column c = pgi_part_column(d, d.line == 0 ? 1 : d.line == 1 ? room.sj : room.sk, line, z.lines);
-    pgi_solve_long_lines<0>(
-        d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, meeting,
-        [&](int k) {
-            return pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : at[0],
-                                      d.line == 1 ? k : at[1], d.line == 2 ? k : at[2]);
-        },
-        [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
+    const pgi_line_residuals<T> residual = {b, rhs, f, u, mean, gu.sj, gu.sk, d.line, at[0], at[1], at[2]};
+    pgi_solve_long_lines<0>(d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, meeting, residual,
+                            [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
 }
 
 // As pairs of columns side by side and, for neighbours to share them, rows of these.
