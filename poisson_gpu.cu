@@ -37,10 +37,43 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#if defined(__CUDACC__) || defined(PGI_SIMT)
+// What the switches of the header leave
+#ifdef PG_NO_F32
+#define PGI_F32 0
+#else
+#define PGI_F32 1
+#endif
+#ifdef PG_NO_CUDA
+enum { pgi_no_cuda = 1 };
+#else
+enum { pgi_no_cuda = 0 };
+#endif
+#ifdef PG_NO_DIRECT
+#define PGI_DIRECT 0
+#undef PG_USE_FFTW
+#else
+#define PGI_DIRECT 1
+#endif
+
+// What serves only what is left out has no user then.
+#if !PGI_F32 || !PGI_DIRECT
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 177
+#endif
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wunused-function"
+#pragma clang diagnostic ignored "-Wunneeded-internal-declaration"
+#elif defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+#endif
+
+#if (defined(__CUDACC__) && !defined(PG_NO_CUDA)) || defined(PGI_SIMT)
 #define PGI_GPU 1    // the GPU back end: for GPUs, or with PGI_SIMT for the CPU (test/simt)
 #include <cuda_runtime.h>
+#if PGI_DIRECT
 #include <cufft.h>
+#endif
 #ifdef PGI_SIMT
 #include <cuda_pipeline_primitives.h>
 #endif
@@ -175,6 +208,12 @@ template <class T> struct pgi_modes {
     const double *value[3];
     const T *to[3], *from[3];
 };
+
+#if PGI_F32
+typedef float pgi_narrowest;
+#else
+typedef double pgi_narrowest;
+#endif
 
 struct pgi_state;
 enum { PGI_RECENT = 5 };    // checks that report.factor is the average of, and one
@@ -487,8 +526,10 @@ struct pg_solver {
     cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
     int depth;
     cudaGraphExec_t graph[6];    // by guess_zero, checked and with_floor
-    cufftHandle fft[3];          // by axis
+#if PGI_DIRECT
+    cufftHandle fft[3];    // by axis
     int has_fft[3];
+#endif
 #endif
 #ifdef PG_USE_FFTW
     void *fftw[3][2];    // plans, by axis and direction
@@ -691,7 +732,7 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 }
 
 // What the boundary data add to the right-hand side at a point that touches the given faces. Rare, so kept out of line.
-#ifdef __CUDACC__
+#if PGI_GPU && defined(__CUDACC__)
 #define PGI_RARE __noinline__
 #else
 #define PGI_RARE
@@ -2801,6 +2842,7 @@ static void pgi_cpu_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid gu
     });
 }
 
+#if PGI_F32
 static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                     int with_norm)
 {
@@ -2833,6 +2875,7 @@ static void pgi_cpu_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32
         for (int i = 0; i < outer->n[0]; i++) to[i] += unit * (double)from[i];
     });
 }
+#endif
 
 template <class T> static int pgi_cpu_relax_turns(const pgi_level *, int) { return 0; }
 
@@ -3601,11 +3644,13 @@ template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_
                                            (int)(p / na));
 }
 
+#if PGI_F32
 static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float *to, int64_t count)
 {
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
 }
+#endif
 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
@@ -6713,6 +6758,7 @@ template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level 
                      pgi_magnitude_kernel<T>, pgi_box_of(l, T()), u, s->partials, s->state, h);
 }
 
+#if PGI_F32
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
@@ -6723,6 +6769,7 @@ static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
                      rhs, 1, r32, h);
 }
+#endif
 
 template <class TF, class TT>
 static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to, int what)
@@ -6747,6 +6794,7 @@ template <class T> static void pgi_cuda_subtract_shift(pg_solver *s, const pgi_l
     pgi_cuda_pointwise<T, T>(s, l, pgi_no_grid(), u, PGI_SUBTRACT_SHIFT);
 }
 
+#if PGI_F32
 static void pgi_cuda_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32, pgi_grid u)
 {
     pgi_cuda_pointwise<float, double>(s, outer, e32, u, PGI_WIDEN_ADD);
@@ -6762,6 +6810,7 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
                        (const pgi_state *)s->state, q, (float *)level->plane[q], count);
     }
 }
+#endif
 
 // Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.
 template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const pgi_level *fine, const pgi_grid &g)
@@ -7279,14 +7328,14 @@ static int pgi_cuda_clusters(pg_solver *s)
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
     able = able && compiled.ptxVersion >= 90;
     s->together_in[1] = s->multiprocessors;
-    const auto kernel = pgi_pass_kernel<float, 2, PGI_FROM_U, 0, 0, 0>;
+    const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0>;
     if (able) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
     for (int size = 2; size <= PGI_PASS_CLUSTER && able; size++) {
         int clusters = 0;
         cudaLaunchAttribute attribute;
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3((unsigned)(size * s->multiprocessors));
-        config.blockDim = dim3(32, pgi_tuned<float, 2>::THREADS / 32);
+        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2>::THREADS / 32);
         config.dynamicSmemBytes = (size_t)s->shared_limit;
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = (unsigned)size;
@@ -8523,6 +8572,39 @@ static PGI_HD inline double pgi_mode_inverse(const pgi_elimination &d, double al
     return pgi_inverse_of((d.lambda[0][at[0]] + d.lambda[1][at[1]]) + d.lambda[2][at[2]], alpha, d.scale, resonant);
 }
 
+// One column on one thread. mu: what pgi_column_shift says.
+static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, double *x, const pgi_column &c,
+                         int *resonant)
+{
+    const int n = d.rows.n;
+    if (mu < 0) {
+        if (!pgi_line_indefinite(d, mu, alpha, x, c)) *resonant = 1;
+        return;
+    }
+    const int null = d.singular && mu == 0;    // the constant: the weighted mean goes before and after
+    const auto mean_of = [&]() {
+        double sum = 0, volume = 0;
+        for (int k = 0; k < n; k++) {
+            const double w = pgi_weight_of(d.rows, k);
+            volume += w;
+            sum += w * x[k * c.stride];
+        }
+        return sum / volume;
+    };
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head;
+    const pgi_values<double> values = {x, c.stride};
+    pgi_line_down<1>(d.rows, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, values, x, c, &own, &head);
+    pgi_join_next(&own, head);
+    const double last = own.s == 0 ? 0 : own.r / own.s;
+    pgi_line_up<1>(d.rows, mu, 0, n - 1, last, last, x, c, values);
+    if (!null) return;
+    const double mean = mean_of();
+    for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
+}
+
+#if PGI_DIRECT
+
 // ---- the plan, on the host ----
 
 static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
@@ -8620,9 +8702,12 @@ static void pgi_forget_direct(pg_solver *s)
                 fftw_destroy_plan((fftw_plan)s->fftw[a][q]);
         }
     }
-#else
-    (void)s;
 #endif
+#if PGI_GPU
+    for (int a = 0; a < 3; a++)
+        if (s->has_fft[a]) cufftDestroy(s->fft[a]);
+#endif
+    (void)s;
 }
 
 #if PGI_GPU
@@ -9264,37 +9349,6 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     });
 }
 
-// One column on one thread. mu: what pgi_column_shift says.
-static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, double *x, const pgi_column &c,
-                         int *resonant)
-{
-    const int n = d.rows.n;
-    if (mu < 0) {
-        if (!pgi_line_indefinite(d, mu, alpha, x, c)) *resonant = 1;
-        return;
-    }
-    const int null = d.singular && mu == 0;    // the constant: the weighted mean goes before and after
-    const auto mean_of = [&]() {
-        double sum = 0, volume = 0;
-        for (int k = 0; k < n; k++) {
-            const double w = pgi_weight_of(d.rows, k);
-            volume += w;
-            sum += w * x[k * c.stride];
-        }
-        return sum / volume;
-    };
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head;
-    const pgi_values<double> values = {x, c.stride};
-    pgi_line_down<1>(d.rows, mu, 0, n - 1, d.scale, null ? d.scale * mean_of() : 0, values, x, c, &own, &head);
-    pgi_join_next(&own, head);
-    const double last = own.s == 0 ? 0 : own.r / own.s;
-    pgi_line_up<1>(d.rows, mu, 0, n - 1, last, last, x, c, values);
-    if (!null) return;
-    const double mean = mean_of();
-    for (int k = 0; k < n; k++) x[k * c.stride] -= mean;
-}
-
 template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
@@ -9389,7 +9443,28 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_step_after<T>(series, (int)m, at, put);
 }
 
+#endif
+#else
+
+// PG_DIRECT is refused before any of these is called.
+static void pgi_forget_direct(pg_solver *) {}
+static void pgi_layout_direct(pg_solver *, pgi_arena *) {}
+static void pgi_solve_direct(pg_solver *, const pgi_level *, pgi_rhs, pgi_grid) {}
+static pg_status pgi_check_shift(const pg_solver *, double, char *) { return PG_OK; }
+static pg_status pgi_plan_direct(pg_solver *, pgi_line *const *, char *) { return PG_ERROR_UNSUPPORTED; }
+
+#endif
+
 // ---- lines, on the GPU ----
+#if PGI_GPU
+
+// To and from a grid: every value is used once, so the first cache is left to what is used again.
+#ifdef __CUDA_ARCH__
+static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
+static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
+#else
+template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
+#endif
 
 // A store of what is not read again soon.
 #ifdef __CUDA_ARCH__
@@ -9828,6 +9903,42 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
     if (resonant) state->resonant = 1;
 }
 
+// Cuts lines for blocks: in parts that registers hold, or more, of eight rows at least, where that fills the device; at
+// least 2^log_least lines lie side by side, for memory. bytes: of shared memory.
+template <class Bytes>
+static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int64_t lines, int log_least, Bytes bytes)
+{
+    const int n = d->rows.n;
+    const auto block = [&](int log_most) {
+        while (lines << d->log_parts < 512 * (int64_t)s->multiprocessors && n >= 16 << d->log_parts &&
+               2 << (d->log_parts + log_least) <= 1 << log_most)
+            d->log_parts++;
+        d->log_wide = log_most - d->log_parts;
+        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 &&
+               lines < (int64_t)s->multiprocessors << d->log_wide)
+            d->log_wide--;
+    };
+    for (d->log_parts = 0; n > PGI_KEPT << d->log_parts;) d->log_parts++;
+    d->kept = d->log_parts + log_least <= PGI_LOG_LINE_THREADS;
+    if (d->kept) {
+        block(PGI_LOG_LINE_THREADS);
+        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 && bytes(*d) > s->shared_limit) d->log_wide--;
+        d->kept = bytes(*d) <= s->shared_limit;
+    }
+    if (d->kept) return;
+    d->log_parts = 0;
+    block(8);    // PGI_BLOCK
+}
+
+// Bytes of the marks of lines whose parts are too long for registers.
+static int64_t pgi_marks_of(const pgi_elimination &d, int64_t lines)
+{
+    const int64_t blocks = (((d.rows.n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
+    return d.kept ? 0 : (lines * 2 * (blocks - 1) * (int64_t)sizeof(double)) << d.log_parts;
+}
+
+#if PGI_DIRECT
+
 // ---- transforms in two radices: values to coefficients in registers ----
 
 // Where a length has a square factor R^2, the first and the last stage of its complex transforms have radix R and stay
@@ -9960,14 +10071,6 @@ static __device__ inline int pgi_anew(int number)
 #endif
     return number;
 }
-
-// To and from a grid: every value is used once, so the first cache is left to what is used again.
-#ifdef __CUDA_ARCH__
-static __device__ inline double pgi_fetch(const double *p) { return __ldcg(p); }
-static __device__ inline float pgi_fetch(const float *p) { return __ldcg(p); }
-#else
-template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p; }
-#endif
 
 enum { PGI_FFT_THREADS = 256, PGI_FFT_LOG_WIDE = 4, PGI_FFT_STATIC = 1024, PGI_TO_MODES = 0, PGI_TO_VALUES = 1 };
 
@@ -11645,40 +11748,6 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
                        [&](int64_t first, int64_t columns) { launch(buffer, first, columns, 2 * d.pairs[e.line], 1); });
 }
 
-// Cuts lines for blocks: in parts that registers hold, or more, of eight rows at least, where that fills the device; at
-// least 2^log_least lines lie side by side, for memory. bytes: of shared memory.
-template <class Bytes>
-static void pgi_cut_lines(const pg_solver *s, pgi_elimination *d, int64_t lines, int log_least, Bytes bytes)
-{
-    const int n = d->rows.n;
-    const auto block = [&](int log_most) {
-        while (lines << d->log_parts < 512 * (int64_t)s->multiprocessors && n >= 16 << d->log_parts &&
-               2 << (d->log_parts + log_least) <= 1 << log_most)
-            d->log_parts++;
-        d->log_wide = log_most - d->log_parts;
-        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 &&
-               lines < (int64_t)s->multiprocessors << d->log_wide)
-            d->log_wide--;
-    };
-    for (d->log_parts = 0; n > PGI_KEPT << d->log_parts;) d->log_parts++;
-    d->kept = d->log_parts + log_least <= PGI_LOG_LINE_THREADS;
-    if (d->kept) {
-        block(PGI_LOG_LINE_THREADS);
-        while (d->log_wide > log_least && d->log_parts + d->log_wide > 5 && bytes(*d) > s->shared_limit) d->log_wide--;
-        d->kept = bytes(*d) <= s->shared_limit;
-    }
-    if (d->kept) return;
-    d->log_parts = 0;
-    block(8);    // PGI_BLOCK
-}
-
-// Bytes of the marks of lines whose parts are too long for registers.
-static int64_t pgi_marks_of(const pgi_elimination &d, int64_t lines)
-{
-    const int64_t blocks = (((d.rows.n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;
-    return d.kept ? 0 : (lines * 2 * (blocks - 1) * (int64_t)sizeof(double)) << d.log_parts;
-}
-
 // cuFFT's plan for a chunk of the columns along an axis. Returns the bytes of its work area.
 static size_t pgi_make_fft(pg_solver *s, int a)
 {
@@ -11760,6 +11829,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     return s->failed;
 }
 
+#endif
 #endif
 
 // ---- line relaxation: zebra ----
@@ -12315,8 +12385,10 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes32);
     else if (exact)
         pgi_layout_modes(arena, h, d->beta, &s->level[h->levels - 1].modes64);
-    if (s->is_direct && single) pgi_layout_direct_tables<float>(s, h, arena);
+#if PGI_DIRECT
+    if (s->is_direct && single) pgi_layout_direct_tables<pgi_narrowest>(s, h, arena);
     if (s->is_direct && !single) pgi_layout_direct_tables<double>(s, h, arena);
+#endif
 }
 
 // The state of the solve, and the sums of reductions.
@@ -12428,7 +12500,14 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // >>ops  The tables of operations, one for each back end and precision: what the sections below call.
 // -------------------------------------------------------------------------------------------------------------------
 
-#define PGI_OPS_TABLE(name, backend, T, flat)                                                                          \
+#if PGI_DIRECT
+#define PGI_DIRECT_OP(operation) operation
+#else
+#define PGI_DIRECT_OP(operation) NULL
+#endif
+
+// flat, narrow: what only some tables have
+#define PGI_OPS_TABLE(name, backend, T, flat, narrow)                                                                  \
     static const pgi_ops name = {pgi_##backend##_control,                                                              \
                                  pgi_##backend##_loop,                                                                 \
                                  pgi_##backend##_fill_zero<T>,                                                         \
@@ -12449,20 +12528,40 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
                                  pgi_##backend##_jacobi_sweeps<T>,                                                     \
                                  pgi_##backend##_restrict_residual<T>,                                                 \
                                  pgi_##backend##_relax_lines<T>,                                                       \
-                                 pgi_##backend##_transform<T>,                                                         \
-                                 pgi_##backend##_eliminate<T>,                                                         \
+                                 PGI_DIRECT_OP(pgi_##backend##_transform<T>),                                          \
+                                 PGI_DIRECT_OP(pgi_##backend##_eliminate<T>),                                          \
                                  flat,                                                                                 \
                                  pgi_##backend##_relax_turns<T>,                                                       \
-                                 pgi_##backend##_residual_narrow,                                                      \
-                                 pgi_##backend##_narrow_rhs,                                                           \
-                                 pgi_##backend##_widen_add}
+                                 narrow(pgi_##backend##_residual_narrow),                                              \
+                                 narrow(pgi_##backend##_narrow_rhs),                                                   \
+                                 narrow(pgi_##backend##_widen_add)}
+#define PGI_HAS(operation) operation
+#define PGI_HAS_NOT(operation) NULL
 
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL);
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL);
+PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL, PGI_HAS_NOT);
 #if PGI_GPU
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, pgi_cuda_flat<double>);
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, pgi_cuda_flat<float>);
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, PGI_DIRECT_OP(pgi_cuda_flat<double>), PGI_HAS_NOT);
 #endif
+#if PGI_F32
+PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL, PGI_HAS);
+#if PGI_GPU
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, PGI_DIRECT_OP(pgi_cuda_flat<float>), PGI_HAS);
+#endif
+#endif
+
+static const pgi_ops *pgi_ops_of(int cuda, int single)
+{
+#if PGI_GPU && PGI_F32
+    if (cuda) return single ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
+#elif PGI_GPU
+    if (cuda) return &pgi_cuda_ops64;
+#endif
+    (void)cuda, (void)single;
+#if PGI_F32
+    if (single) return &pgi_cpu_ops32;
+#endif
+    return &pgi_cpu_ops64;
+}
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>smoothing
@@ -13273,12 +13372,25 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
 // Coefficients must be numbers of the precision that the cycles work in, with room for sums and products.
 static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ? 1e36 : 1e150; }
 
+// What the switches of compilation have left out.
+static pg_status pgi_check_left_out(unsigned flags, char text[512])
+{
+    const char *name = NULL, *without = NULL, *instead = NULL;
+    if (!PGI_F32 && flags & (PG_F32 | PG_MIXED))
+        name = flags & PG_F32 ? "PG_F32" : "PG_MIXED", without = "PG_NO_F32", instead = "PG_F64";
+    if (!PGI_DIRECT && flags & PG_DIRECT) name = "PG_DIRECT", without = "PG_NO_DIRECT", instead = "PG_FMG";
+    if (!name) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "poisson_gpu.cu was compiled with %s, which leaves out %s; use %s, or compile it without %s",
+                      without, name, instead, without);
+}
+
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
     const double largest = pgi_largest(d->flags), size = fabs(alpha);
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT", alpha,
-                          pgi_method_name(d->flags));
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT%s",
+                          alpha, pgi_method_name(d->flags), PGI_DIRECT ? "" : ", which PG_NO_DIRECT has left out");
     if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
@@ -13351,7 +13463,8 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
 #else
         const pg_status status =
             pgi_refuse(text, PG_ERROR_NO_DEVICE,
-                       "poisson_gpu.cu was compiled without CUDA; use PG_CPU or PG_AUTO, or compile with nvcc");
+                       "poisson_gpu.cu was compiled %s; use PG_CPU or PG_AUTO, or compile it with nvcc%s",
+                       pgi_no_cuda ? "with PG_NO_CUDA" : "without CUDA", pgi_no_cuda ? " and without PG_NO_CUDA" : "");
 #endif
         if (status != PG_OK && (d->backend == PG_CUDA || status != PG_ERROR_NO_DEVICE)) return status;
         d->backend = status == PG_OK ? PG_CUDA : PG_CPU;
@@ -13415,6 +13528,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     d->struct_size = sizeof *d;
     PGI_TRY(pgi_check_size(d, text));
     PGI_TRY(pgi_check_flags(d, text));
+    PGI_TRY(pgi_check_left_out(d->flags, text));
     PGI_TRY(pgi_check_options(d, text));
     PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u, text));
     PGI_TRY(pgi_check_strides(d, "stride_f", d->stride_f, text));
@@ -13674,6 +13788,7 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
 }
 
 // ---- PG_FASTEST: a model of the time to the default tolerance ----
+#if PGI_DIRECT
 
 // Nanoseconds. Measured on one core of an EPYC and (estimates from the bench) on an H200.
 struct pgi_costs {
@@ -13763,21 +13878,6 @@ static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3], char 
     return direct <= multigrid;
 }
 
-static pg_status pgi_choose_method(pg_solver *s, char text[512])
-{
-    pg_desc *d = &s->desc, work;
-    if (!(d->flags & PG_FASTEST)) return PG_OK;
-    pgi_turn(d, &work);
-    pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
-    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
-    const int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
-    pgi_hierarchy_free(h);
-    d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
-    if (direct) d->inner_cycles = 1;
-    if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
-    return pgi_check_alpha(d, d->alpha, text);
-}
-
 // What PG_FASTEST's PG_DIRECT does, once that is planned.
 static void pgi_describe_direct(pg_solver *s)
 {
@@ -13804,6 +13904,31 @@ static void pgi_describe_direct(pg_solver *s)
     add(pgi_axis_name[s->desc.dim == 2 && d->lines.line > 0 ? 3 - d->lines.line : d->lines.line]);
 }
 
+#else
+
+static int pgi_direct_is_faster(const pg_desc *, pgi_line *const *, char chosen[96])
+{
+    snprintf(chosen, 96, "PG_FMG: poisson_gpu.cu was compiled with PG_NO_DIRECT");
+    return 0;
+}
+static void pgi_describe_direct(pg_solver *) {}
+#endif
+
+static pg_status pgi_choose_method(pg_solver *s, char text[512])
+{
+    pg_desc *d = &s->desc, work;
+    if (!(d->flags & PG_FASTEST)) return PG_OK;
+    pgi_turn(d, &work);
+    pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
+    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
+    const int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
+    pgi_hierarchy_free(h);
+    d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
+    if (direct) d->inner_cycles = 1;
+    if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
+    return pgi_check_alpha(d, d->alpha, text);
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
@@ -13826,14 +13951,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->observe = pgi_monitor;
-    s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
-    s->outer_ops = flags & PG_F32 ? &pgi_cpu_ops32 : &pgi_cpu_ops64;
-#if PGI_GPU
-    if (s->cuda) {
-        s->ops = flags & (PG_F32 | PG_MIXED) ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
-        s->outer_ops = flags & PG_F32 ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
-    }
-#endif
+    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0);
+    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0);
     pgi_turn(&s->desc, &s->work);
     *lines = pgi_hierarchy_create(&s->work, s->multigrid);
     if (!*lines)
@@ -13952,8 +14071,6 @@ PG_API void pg_destroy(pg_solver *s)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
         for (int q = 0; q < 4; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
-        for (int q = 0; q < 3; q++)
-            if (s->has_fft[q]) cufftDestroy(s->fft[q]);
     }
 #endif
     pgi_forget_direct(s);
@@ -14619,10 +14736,12 @@ PG_API const char *pg_version(void)
     used += snprintf(text + used, sizeof text - (size_t)used, ", no CUDA");
 #endif
 #ifdef _OPENMP
-    snprintf(text + used, sizeof text - (size_t)used, ", OpenMP");
+    used += snprintf(text + used, sizeof text - (size_t)used, ", OpenMP");
 #else
-    snprintf(text + used, sizeof text - (size_t)used, ", serial");
+    used += snprintf(text + used, sizeof text - (size_t)used, ", serial");
 #endif
+    snprintf(text + used, sizeof text - (size_t)used, "%s%s", PGI_F32 ? "" : ", without f32",
+             PGI_DIRECT ? "" : ", without PG_DIRECT");
     return text;
 }
 

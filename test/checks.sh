@@ -68,6 +68,11 @@ fast_math() {                        # fast_math compiler: NaN and Inf, where it
     "$1" -x c++ -std=c++17 -O3 -ffast-math -c poisson_gpu.cu -o fast.o &&
         "$1" -O3 -ffast-math -I. -x c "$root/test/fast_math.c" -x none fast.o -o fast_math -lstdc++ -lm && ./fast_math
 }
+switched() {                         # switched compiler switches
+    "$1" -x c++ -std=c++17 -O1 $2 -Wall -Wextra -Werror -c poisson_gpu.cu -o switched.o &&
+        "$1" -std=c99 -Wall -Wextra -Werror -I. $2 -x c "$root/test/switches.c" -x none switched.o -o switched -lstdc++ -lm &&
+        ./switched
+}
 for cxx in g++ clang++; do
     if ! have $cxx; then
         skip "everything with $cxx"
@@ -86,6 +91,9 @@ for cxx in g++ clang++; do
         check "the first program, linked to that" hello $cxx "$cxx$threads.o $threads"
     done
     check "NaN and Inf are found: $cxx -O3 -ffast-math" fast_math $cxx
+    for switches in -DPG_NO_F32 -DPG_NO_DIRECT "-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CUDA"; do
+        check "what is left out is refused by name: $cxx $switches" switched $cxx "$switches"
+    done
 done
 
 # ---- the structure

@@ -1,0 +1,97 @@
+/* What the compile-time switches leave out is refused by name and costs nothing; the rest works. Compiled with the switches
+   that poisson_gpu.cu was compiled with, and linked to it; see test/checks.sh. */
+#include "poisson_gpu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef PG_NO_F32
+enum { no_f32 = 1 };
+#else
+enum { no_f32 = 0 };
+#endif
+#ifdef PG_NO_DIRECT
+enum { no_direct = 1 };
+#else
+enum { no_direct = 0 };
+#endif
+#ifdef PG_NO_CUDA
+enum { no_cuda = 1 };
+#else
+enum { no_cuda = 0 };
+#endif
+
+enum { N = 31, POINTS = N * N };
+static int failures;
+
+static void expect(int holds, const char *what, const char *text)
+{
+    if (holds) return;
+    failures++;
+    printf("not so: %s (%s)\n", what, text);
+}
+
+static pg_desc square(unsigned flags)
+{
+    pg_desc d;
+    memset(&d, 0, sizeof d);
+    d.n[0] = d.n[1] = N;
+    d.flags = flags;
+    d.backend = PG_CPU;
+    return d;
+}
+
+/* Refused by every function that takes a descriptor, with the name of the switch, where `left_out`; else solved. */
+static void solve(unsigned flags, int left_out, const char *by, const char *name, const char *method)
+{
+    static double u[POINTS], f[POINTS];    /* large enough for float too */
+    const pg_desc d = square(flags);
+    pg_report report;
+    pg_solver *solver = NULL;
+    size_t bytes = 7;
+    for (int i = 0; i < POINTS; i++) {
+        u[i] = 5;
+        if (flags & PG_F32)
+            ((float *)f)[i] = (float)(i % 7 - 3);
+        else
+            f[i] = i % 7 - 3;
+    }
+    const pg_status status = pg_solve_once(&d, u, f, &report), created = pg_create(&d, &solver);
+    if (left_out) {
+        const char *why = pg_last_error(NULL);
+        expect(status == PG_ERROR_UNSUPPORTED && created == PG_ERROR_UNSUPPORTED && !solver, "refused", name);
+        expect(strstr(why, by) && strstr(why, name), "the message names the switch and what it leaves out", why);
+        expect(pg_workspace_bytes(&d, &bytes) == PG_ERROR_UNSUPPORTED, "no workspace either", name);
+        int touched = 0;
+        for (int i = 0; i < POINTS; i++) touched += u[i] != 5;
+        expect(!touched, "u is as it was", name);
+        return;
+    }
+    expect(status == PG_OK && created == PG_OK, "solved", pg_last_error(NULL));
+    if (status != PG_OK || created != PG_OK) return;
+    expect(report.outcome == PG_CONVERGED, "converged", report.message);
+    expect(strstr(report.method, method) != NULL, "by the method that was meant", report.method);
+    pg_destroy(solver);
+}
+
+int main(void)
+{
+    puts(pg_version());
+    solve(PG_F64 | PG_FMG, 0, "", "", "PG_FMG");
+    solve(PG_F64 | PG_FMG | PG_SMOOTH_LINES, 0, "", "", "PG_FMG");
+    solve(PG_F32 | PG_FMG, no_f32, "PG_NO_F32", "PG_F32", "PG_FMG");
+    solve(PG_MIXED | PG_FMG, no_f32, "PG_NO_F32", "PG_MIXED", "PG_FMG");
+    solve(PG_F64 | PG_DIRECT, no_direct, "PG_NO_DIRECT", "PG_DIRECT", "PG_DIRECT");
+    solve(0, 0, "", "", no_direct ? "PG_NO_DIRECT" : "PG_");    /* the default, and why it is what it is */
+    expect(!strstr(pg_version(), "without f32") == !no_f32, "the version tells about f32", pg_version());
+    expect(!strstr(pg_version(), "without PG_DIRECT") == !no_direct, "the version tells about PG_DIRECT", pg_version());
+    if (no_cuda) {
+        pg_desc d = square(PG_F64);
+        pg_solver *solver = NULL;
+        d.backend = PG_CUDA;
+        expect(pg_create(&d, &solver) == PG_ERROR_NO_DEVICE && !solver, "no CUDA", pg_last_error(NULL));
+        expect(strstr(pg_last_error(NULL), "PG_NO_CUDA") != NULL, "the message names the switch", pg_last_error(NULL));
+    }
+    return failures != 0;
+}
