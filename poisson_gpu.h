@@ -193,6 +193,10 @@ int main(void)
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
+                           PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, and -lcufft;
+                           PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
+                           What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is
+                           smaller and compiles faster.
    LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
