@@ -11053,23 +11053,16 @@ template <class T> static __device__ inline T *pgi_in_block(T *p, int blocks, in
     return p;
 }
 
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
-    pgi_small2d_kernel(const __grid_constant__ pgi_small2d small, pgi_rhs from, pgi_grid to, pgi_state *state,
-                       int controlled)
+static __device__ inline void pgi_small2d_barrier(const pgi_small2d &small)
 {
-    PGI_DYNAMIC_SHARED(char, memory);
-    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
-    const int rank = (int)(blockIdx.x % (unsigned)small.blocks), problem = (int)(blockIdx.x / (unsigned)small.blocks);
-    const int lane = (int)threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const auto barrier = [&]() {
-        if (small.blocks > 1)
-            pgi_cluster_sync();
-        else
-            __syncthreads();
-    };
-    const char *const table_x = small.table[0] < 0 ? (const char *)fx.table : memory + small.table[0],
-                      *const table_y = small.table[1] < 0 ? (const char *)fy.table : memory + small.table[1];
-    if (small.blocks > 1) pgi_cluster_arrive();
+    if (small.blocks > 1)
+        pgi_cluster_sync();
+    else
+        __syncthreads();
+}
+
+static __device__ inline void pgi_small2d_copy_tables(const pgi_small2d &small, char *memory)
+{
     PGI_ROLLED
     for (int q = 0; q < 2; q++) {
         const pgi_fold &f = small.fold[q];
@@ -11078,42 +11071,140 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
                 pgi_copy_async<16, 1>(memory + small.table[q] + e, (const char *)f.table + e);
     }
     pgi_copy_commit();
+}
+
+// The four values of both halves of both axes that a thread takes to its rows, boundary data and mean included.
+template <class T> static __device__ inline void pgi_small2d_fetch(const pgi_small2d &small, const pgi_rhs &from,
+                                                                   const pgi_state *state, const T *f, T mean,
+                                                                   unsigned mask, int problem, const int i[2],
+                                                                   const int k[2], T (&v)[2][2])
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {    // all under way at once
+        const int at[2] = {i[q & 1], k[q >> 1]};
+        v[q >> 1][q & 1] = f[(at[0] < 0 ? 0 : at[0]) + (at[1] < 0 ? 0 : at[1]) * from.f.sk] - mean;
+    }
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {
+        const int at[2] = {i[q & 1], k[q >> 1]};
+        const unsigned touched = mask & (pgi_end_bits(at[0], fx.n) | pgi_end_bits(at[1], fy.n) << 4);
+        T &value = v[q >> 1][q & 1];
+        if (at[0] < 0 || at[1] < 0)
+            value = 0;
+        else if (touched)
+            value += pgi_face_terms_of<T>(from.faces, state, touched, at[0], 0, at[1], problem);
+    }
+}
+
+// A block's rows of the right-hand side, folded, to its first array.
+template <class T> static __device__ inline void pgi_small2d_load(const pgi_small2d &small, const pgi_rhs &from,
+                                                                  const pgi_state *state, int controlled, int rank,
+                                                                  int problem, char *memory)
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    const unsigned mask = pgi_face_mask(from, state);
+    const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state);
+    const T *const f = pgi_data<T>(from.f) + problem * from.f.problem;
+    const float per_row = pgi_small_inverse(fx.size);
+    T *const x = (T *)(memory + small.at[0]);
+    for (int e = (int)threadIdx.x; e < 8 * small.tiles[1] * fx.size; e += PGI_BLOCK) {
+        const int row = pgi_small_quotient(e, per_row), o = e - row * fx.size;
+        int i[2], k[2];
+        pgi_fold_place(fx, o, i);
+        pgi_fold_place(fy, 8 * small.tiles[1] * rank + row, k);
+        T v[2][2];
+        pgi_small2d_fetch(small, from, state, f, mean, mask, problem, i, k, v);
+        pgi_fold_weigh(fx, fy, 0, i, k, v);
+        pgi_fold_pairs(fx, fy, v);
+        T *const to_row = x + (row + (row & ~7)) * small.pitch[0] + o;
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) to_row[(q >> 1) * 8 * small.pitch[0] + (q & 1) * fx.size] = v[q >> 1][q & 1];
+    }
+}
+
+// A tile of products by one warp: its row of them, the first of its two columns, and the sums of both halves.
+template <class T> struct pgi_small2d_tile {
+    int tile, row, column, pitch;
+    T sum[2][2][2];
+};
+
+// Divides by the eigenvalues: rows are modes of x, results those of y.
+template <class T> static __device__ inline void pgi_small2d_divide(const pgi_small2d &small, const char *table_x,
+                                                                    const char *table_y, pgi_state *state, double alpha,
+                                                                    int controlled, const pgi_small2d_tile<T> &p,
+                                                                    T *out)
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    const double *const lambda_x = (const double *)(table_x + fx.bytes) - 2 * fx.size, *const lambda_y =
+                                                                                           (const double *)(table_y +
+                                                                                                            fy.bytes) -
+                                                                                           2 * fy.size;
+    const int g = ((int)threadIdx.x & 31) >> 2;
+    int lost = 0;
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {
+        const int y = q >> 1, x = q & 1, mode = x * fy.size + p.column;
+        const double lambda = lambda_x[y * fx.size + p.row];
+        const pgi_complex<double> own = *(const pgi_complex<double> *)(lambda_y + mode);
+        *(pgi_complex<T> *)(out + (16 * p.tile + 8 * y + g) * p.pitch + mode) =
+            pgi_complex_of(pgi_quotient(p.sum[y][x][0], lambda + own.x, alpha, &lost),
+                           pgi_quotient(p.sum[y][x][1], lambda + own.y, alpha, &lost));
+    }
+    if (lost) state->resonant = 1;
+    if (controlled && p.row + p.column == 0 && fx.singular && fy.singular && alpha == 0)
+        state->removed = (double)p.sum[0][0][0] / sqrt(fx.total * fy.total);
+}
+
+// Transposed to the block that has the other axis' rows.
+template <class T> static __device__ inline void pgi_small2d_transpose(const pgi_small2d &small, int axis,
+                                                                       float per_tiles, int o,
+                                                                       const pgi_small2d_tile<T> &p, T *out)
+{
+    const int owner = pgi_small_quotient(o >> 3, per_tiles), place = (o >> 3) - owner * small.tiles[axis];
+    const int there = small.pitch[1 - axis], other_size = small.fold[1 - axis].size;
+    T *const to = pgi_in_block(out + (16 * place + p.column - o) * there + p.row, small.blocks, owner);
+    PGI_UNROLLED
+    for (int q = 0; q < 8; q++)
+        to[((q >> 1 & 1) * 8 + (q & 1)) * there + (q >> 2) * other_size] = p.sum[q >> 2][q >> 1 & 1][q & 1];
+}
+
+// Unfolded, to the grid.
+template <class T> static __device__ inline void pgi_small2d_store(const pgi_small2d &small, const pgi_grid &to,
+                                                                   int problem, const pgi_small2d_tile<T> &p)
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    T *const u = pgi_data<T>(to) + problem * to.problem;
+    int i[2], k[2];
+    pgi_fold_place(fy, p.row, k);
+    PGI_UNROLLED
+    for (int e = 0; e < 2; e++) {
+        T v[2][2] = {{p.sum[0][0][e], p.sum[0][1][e]}, {p.sum[1][0][e], p.sum[1][1][e]}};
+        pgi_fold_place(fx, p.column + e, i);
+        pgi_fold_pairs(fx, fy, v);
+        pgi_fold_weigh(fx, fy, 1, i, k, v);
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++)
+            if (i[q & 1] >= 0 && k[q >> 1] >= 0) u[i[q & 1] + k[q >> 1] * to.sk] = v[q >> 1][q & 1];
+    }
+}
+
+// Stages are products with the eigenvectors of x, of y and division, back of y, and back of x.
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+    pgi_small2d_kernel(const __grid_constant__ pgi_small2d small, pgi_rhs from, pgi_grid to, pgi_state *state,
+                       int controlled)
+{
+    PGI_DYNAMIC_SHARED(char, memory);
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    const int rank = (int)(blockIdx.x % (unsigned)small.blocks), problem = (int)(blockIdx.x / (unsigned)small.blocks);
+    const int lane = (int)threadIdx.x & 31;
+    const char *const table_x = small.table[0] < 0 ? (const char *)fx.table : memory + small.table[0],
+                      *const table_y = small.table[1] < 0 ? (const char *)fy.table : memory + small.table[1];
+    if (small.blocks > 1) pgi_cluster_arrive();
+    pgi_small2d_copy_tables(small, memory);
     pgi_await();
     const double alpha = state->alpha;
-    {
-        const unsigned mask = pgi_face_mask(from, state);
-        const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state);
-        const T *const f = pgi_data<T>(from.f) + problem * from.f.problem;
-        const float per_row = pgi_small_inverse(fx.size);
-        T *const x = (T *)(memory + small.at[0]);
-        for (int e = (int)threadIdx.x; e < 8 * small.tiles[1] * fx.size; e += PGI_BLOCK) {
-            const int row = pgi_small_quotient(e, per_row), o = e - row * fx.size;
-            int i[2], k[2];
-            pgi_fold_place(fx, o, i);
-            pgi_fold_place(fy, 8 * small.tiles[1] * rank + row, k);
-            T v[2][2];
-            PGI_UNROLLED
-            for (int q = 0; q < 4; q++) {    // all under way at once
-                const int at[2] = {i[q & 1], k[q >> 1]};
-                v[q >> 1][q & 1] = f[(at[0] < 0 ? 0 : at[0]) + (at[1] < 0 ? 0 : at[1]) * from.f.sk] - mean;
-            }
-            PGI_UNROLLED
-            for (int q = 0; q < 4; q++) {
-                const int at[2] = {i[q & 1], k[q >> 1]};
-                const unsigned touched = mask & (pgi_end_bits(at[0], fx.n) | pgi_end_bits(at[1], fy.n) << 4);
-                T &value = v[q >> 1][q & 1];
-                if (at[0] < 0 || at[1] < 0)
-                    value = 0;
-                else if (touched)
-                    value += pgi_face_terms_of<T>(from.faces, state, touched, at[0], 0, at[1], problem);
-            }
-            pgi_fold_weigh(fx, fy, 0, i, k, v);
-            pgi_fold_pairs(fx, fy, v);
-            T *const to_row = x + (row + (row & ~7)) * small.pitch[0] + o;
-            PGI_UNROLLED
-            for (int q = 0; q < 4; q++) to_row[(q >> 1) * 8 * small.pitch[0] + (q & 1) * fx.size] = v[q >> 1][q & 1];
-        }
-    }
+    pgi_small2d_load<T>(small, from, state, controlled, rank, problem, memory);
     pgi_copy_wait<0>();
     __syncthreads();
     if (small.blocks > 1) pgi_cluster_wait();    // all blocks are there
@@ -11133,55 +11224,22 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
         __syncwarp();
         PGI_ROLLED
         for (int item = (int)threadIdx.x >> 5; item < tiles * wide; item += PGI_BLOCK / 32) {
-            const int tile = pgi_small_quotient(item, per_wide), row = 8 * (tiles * rank + tile) + g;
-            const int o = 8 * (item - tile * wide);
-            if (row >= other.size) break;
-            T sum[2][2][2] = {};
+            const int tile = pgi_small_quotient(item, per_wide), o = 8 * (item - tile * wide);
+            pgi_small2d_tile<T> p = {tile, 8 * (tiles * rank + tile) + (lane >> 2), o + 2 * (lane & 3), pitch, {}};
+            if (p.row >= other.size) break;
             pgi_fold_product<T>(f, stage > 1, (const T *)(axis ? table_y : table_x), in + 16 * tile * pitch, pitch, o,
-                                sum);
-            if (stage == 1) {    // rows are modes of x, results those of y
-                const double *const lambda_x = (const double *)(table_x + fx.bytes) - 2 * fx.size,
-                                    *const lambda_y = (const double *)(table_y + fy.bytes) - 2 * fy.size;
-                int lost = 0;
-                PGI_UNROLLED
-                for (int q = 0; q < 4; q++) {
-                    const int y = q >> 1, x = q & 1, mode = x * f.size + o + 2 * t;
-                    const double lambda = lambda_x[y * fx.size + row];
-                    const pgi_complex<double> own = *(const pgi_complex<double> *)(lambda_y + mode);
-                    *(pgi_complex<T> *)(out + (16 * tile + 8 * y + g) * pitch + mode) =
-                        pgi_complex_of(pgi_quotient(sum[y][x][0], lambda + own.x, alpha, &lost),
-                                       pgi_quotient(sum[y][x][1], lambda + own.y, alpha, &lost));
-                }
-                if (lost) state->resonant = 1;
-                if (controlled && row + o + 2 * t == 0 && fx.singular && fy.singular && alpha == 0)
-                    state->removed = (double)sum[0][0][0] / sqrt(fx.total * fy.total);
-            } else if (stage < 3) {
-                const int owner = pgi_small_quotient(o >> 3, per_tiles), place = (o >> 3) - owner * small.tiles[axis];
-                const int there = small.pitch[1 - axis];
-                T *const p = pgi_in_block(out + (16 * place + 2 * t) * there + row, small.blocks, owner);
-                PGI_UNROLLED
-                for (int q = 0; q < 8; q++)
-                    p[((q >> 1 & 1) * 8 + (q & 1)) * there + (q >> 2) * other.size] = sum[q >> 2][q >> 1 & 1][q & 1];
-            } else {
-                T *const u = pgi_data<T>(to) + problem * to.problem;
-                int i[2], k[2];
-                pgi_fold_place(fy, row, k);
-                PGI_UNROLLED
-                for (int e = 0; e < 2; e++) {
-                    T v[2][2] = {{sum[0][0][e], sum[0][1][e]}, {sum[1][0][e], sum[1][1][e]}};
-                    pgi_fold_place(fx, o + 2 * t + e, i);
-                    pgi_fold_pairs(fx, fy, v);
-                    pgi_fold_weigh(fx, fy, 1, i, k, v);
-                    PGI_UNROLLED
-                    for (int q = 0; q < 4; q++)
-                        if (i[q & 1] >= 0 && k[q >> 1] >= 0) u[i[q & 1] + k[q >> 1] * to.sk] = v[q >> 1][q & 1];
-                }
-            }
+                                p.sum);
+            if (stage == 1)
+                pgi_small2d_divide(small, table_x, table_y, state, alpha, controlled, p, out);
+            else if (stage < 3)
+                pgi_small2d_transpose(small, axis, per_tiles, o, p, out);
+            else
+                pgi_small2d_store(small, to, problem, p);
         }
         if (stage == 1)
             __syncthreads();
         else if (stage < 3)
-            barrier();
+            pgi_small2d_barrier(small);
     }
 }
 
