@@ -7719,6 +7719,34 @@ static PGI_HD inline void pgi_before_quarters(const pgi_series &s, int m, const 
     put(4, r, pgi_times(pgi_difference(x[1], x[2]), pgi_conjugate(w[4 * m])));
 }
 
+// Type 1: the even frequencies to transform 0, odd ones to 1, and of what is cut twice or three times the others too.
+template <class T, class V, class Put>
+static PGI_HD inline void pgi_before_type1(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
+{
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T sign = s.sine ? (T)-1 : (T)1;
+    const int r = s.length - m, both = m > 0 && r > m, fine = s.count == 5 ? 2 : 1;    // roots of twice the length
+    const T half = (T)0.5;
+    pgi_complex<V> a = v[0], b = v[1], c = v[2], d = v[3];
+    if (s.count == 5) pgi_before_quarters<T>(s, m, v, &a, &b, &c, &d, put);
+    if (s.count >= 3) {
+        c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
+        const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
+                             high = pgi_scaled(pgi_difference(b, d), half);
+        a = pgi_sum(a, c);
+        b = pgi_sum(b, d);
+        pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[fine * m], m, r,
+                         [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
+    }
+    const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
+    const pgi_complex<T> twiddle = w[2 * fine * m];
+    put(0, m, sum);
+    put(1, m, pgi_times(rest, twiddle));
+    if (!both) return;
+    put(0, r, pgi_scaled(sum, sign));
+    put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(twiddle)), sign));
+}
+
 template <class T, class V, class Put>
 static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
 {
@@ -7736,29 +7764,7 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
         put(0, m, pgi_minus_i(v[0], v[1]));
         put(0, mirror, pgi_plus_i(v[0], v[1]));
         return;
-    case PGI_DCT1: {
-        const int r = s.length - m, both = m > 0 && r > m, fine = s.count == 5 ? 2 : 1;    // roots of twice the length
-        const T half = (T)0.5;
-        pgi_complex<V> a = v[0], b = v[1], c = v[2], d = v[3];
-        if (s.count == 5) pgi_before_quarters<T>(s, m, v, &a, &b, &c, &d, put);
-        if (s.count >= 3) {
-            c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
-            const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
-                                 high = pgi_scaled(pgi_difference(b, d), half);
-            a = pgi_sum(a, c);
-            b = pgi_sum(b, d);
-            pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[fine * m], m, r,
-                             [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
-        }
-        const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
-        const pgi_complex<T> twiddle = w[2 * fine * m];
-        put(0, m, sum);
-        put(1, m, pgi_times(rest, twiddle));
-        if (!both) return;
-        put(0, r, pgi_scaled(sum, sign));
-        put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(twiddle)), sign));
-        return;
-    }
+    case PGI_DCT1: pgi_before_type1<T>(s, m, v, put); return;
     case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(v[0], m & 1 ? sign : (T)1)); return;
     case PGI_DCT3:
         if (m == 0) {
@@ -9676,6 +9682,33 @@ static constexpr PGI_HD double pgi_odd_sine(int p, int q)
     return above ? -sine : sine;
 }
 
+// The forward transform of P numbers, P an odd prime.
+template <int P, class V> static PGI_HD inline void pgi_odd_butterfly(pgi_complex<V> (&v)[P])
+{
+    typedef typename pgi_scalar<V>::type T;
+    const pgi_complex<V> first = v[0];
+    pgi_complex<V> sum[P / 2], difference[P / 2];
+    PGI_UNROLLED
+    for (int r = 0; r < P / 2; r++) {
+        sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
+        difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
+        v[0] = pgi_sum(v[0], sum[r]);
+    }
+    PGI_UNROLLED
+    for (int k = 1; k <= P / 2; k++) {
+        pgi_complex<V> a = first, b = first;
+        PGI_UNROLLED
+        for (int r = 0; r < P / 2; r++) {
+            const int q = (r + 1) * k % P;
+            a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
+            const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
+            b = r == 0 ? more : pgi_sum(b, more);
+        }
+        v[k] = pgi_minus_i(a, b);
+        v[P - k] = pgi_plus_i(a, b);
+    }
+}
+
 // The forward transform of P numbers.
 template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V> (&v)[P])
 {
@@ -9715,29 +9748,8 @@ template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V>
         v[6] = pgi_plus_i(even[2], odd[2]);
         v[3] = pgi_complex_of<V>(even[3].x - h * q.x, even[3].y - h * q.y);
         v[7] = pgi_complex_of<V>(even[3].x + h * q.x, even[3].y + h * q.y);
-    } else {
-        const pgi_complex<V> first = v[0];
-        pgi_complex<V> sum[P / 2], difference[P / 2];
-        PGI_UNROLLED
-        for (int r = 0; r < P / 2; r++) {
-            sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
-            difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
-            v[0] = pgi_sum(v[0], sum[r]);
-        }
-        PGI_UNROLLED
-        for (int k = 1; k <= P / 2; k++) {
-            pgi_complex<V> a = first, b = first;
-            PGI_UNROLLED
-            for (int r = 0; r < P / 2; r++) {
-                const int q = (r + 1) * k % P;
-                a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
-                const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
-                b = r == 0 ? more : pgi_sum(b, more);
-            }
-            v[k] = pgi_minus_i(a, b);
-            v[P - k] = pgi_plus_i(a, b);
-        }
-    }
+    } else
+        pgi_odd_butterfly<P>(v);
 }
 
 // The same number, of which the compiler does not know that: what follows from it is found again rather than kept in
