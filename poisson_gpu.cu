@@ -9914,7 +9914,8 @@ template <int P, class T> static __device__ inline void pgi_fft_butterflies(cons
         for (int r = 0; r < P; r++) p[r * step] = v[r];
     }
 }
-// Apart, as all radices are long, and few registers live on.
+// Out of line though hot: the code of all radices is there once for both directions, and while it runs a thread keeps
+// next to nothing in registers, so that a call costs little.
 template <class T> static __device__ PGI_RARE void pgi_fft_run_stage(pgi_fft_run f)
 {
     switch (f.stage.radix) {
@@ -10201,16 +10202,22 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
                 split(a, b);
             else
                 alternate(a, b);
-            number *const p = at_place(0), *const q = at_place(1);
-            pgi_short_transform<0>(a);
-            pgi_twiddle<0, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
-            PGI_UNROLLED
-            for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
-            pgi_short_transform<0>(b);
-            pgi_twiddle<0, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
-            PGI_UNROLLED
-            for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
+            first_butterfly(0, a);
+            first_butterfly(1, b);
         }
+    }
+    __device__ void first_butterfly(int second, number (&v)[R]) const
+    {
+        number *const p = at_place(second);
+        pgi_butterfly<R>(v);
+        pgi_twiddle<0, T>(v, [&](int k) { return entry(pgi_fft_twiddle(R, second, k)); });
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) p[k * c.pitch] = v[k];
+    }
+    __device__ void first_butterfly_back(int second, number (&v)[R]) const
+    {
+        pgi_twiddle<1, T>(v, [&](int k) { return entry(pgi_fft_twiddle(R, second, k)); });
+        pgi_short_transform<1>(v);
     }
     __device__ void first_back(number (&a)[R], number (&b)[R]) const
     {
@@ -10220,10 +10227,8 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             const number *const p = at_place(0), *const q = at_place(1);
             PGI_UNROLLED
             for (int k = 0; k < R; k++) a[k] = pgi_swapped(p[k * c.pitch]), b[k] = pgi_swapped(q[k * c.pitch]);
-            pgi_twiddle<1, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
-            pgi_short_transform<1>(a);
-            pgi_twiddle<1, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
-            pgi_short_transform<1>(b);
+            first_butterfly_back(0, a);
+            first_butterfly_back(1, b);
             if (is_type4())
                 unite(a, b);
             else
