@@ -9985,10 +9985,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         int first, low, middle, high, up, down;
         __device__ int operator()(int r) const
         {
-            return r == 0                                       ? first
-                   : 2 * r < R - 1 || (R % 2 == 0 && 2 * r < R) ? low + r * up
-                   : 2 * r == R - 1                             ? middle
-                                                                : high + r * down;
+            return r == 0 ? first : r < R / 2 ? low + r * up : R % 2 && r == R / 2 ? middle : high + r * down;
         }
     };
     __device__ progression rows(int second, int modes) const
