@@ -8171,11 +8171,11 @@ static PGI_HD inline int pgi_line_negative(const pgi_axis<double> &axis, double 
 
 // A row under elimination: b x_k + c x_(k+1) = r. The next one is a x_k + e x_(k+1) + g x_(k+2); the larger of a and b
 // is the pivot.
-struct pgi_exchange {
+struct pgi_pivot {
     double b, c, pivot, right, far, factor;
     int swapped;
 };
-static PGI_HD inline void pgi_exchange_step(const pgi_axis<double> &axis, double mu, int k, pgi_exchange *e)
+static PGI_HD inline void pgi_pivot_step(const pgi_axis<double> &axis, double mu, int k, pgi_pivot *e)
 {
     const pgi_row<double> row = pgi_row_of(axis, k + 1);
     const double a = row.lower, diagonal = row.reaction - row.lower - row.upper + mu, b = e->b, c = e->c;
@@ -8209,7 +8209,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
         return 0;
     }
     const pgi_row<double> top = pgi_row_of(axis, 0);
-    pgi_exchange e;
+    pgi_pivot e;
     e.b = top.reaction - top.lower - top.upper + mu;
     e.c = top.upper;
     double r = scale * (double)x[0];
@@ -8217,7 +8217,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
     for (int k = 0; k + 1 < n; k++) {
         const double next = scale * (double)x[(k + 1) * c.stride];
         if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
-        pgi_exchange_step(axis, mu, k, &e);
+        pgi_pivot_step(axis, mu, k, &e);
         x[k * c.stride] = (T)(e.swapped ? next : r);
         r = e.swapped ? r - e.factor * next : next - e.factor * r;
     }
@@ -8231,7 +8231,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
         pgi_marked(c, block, &e.b, &e.c);
         PGI_ROLLED
         for (int k = begin; k < end; k++) {
-            pgi_exchange_step(axis, mu, k, &e);
+            pgi_pivot_step(axis, mu, k, &e);
             pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
         }
         PGI_ROLLED
