@@ -150,7 +150,7 @@ enum {
     PGI_SLOTS = 64,             // and how many such tiles at the same time, at most
     PGI_RADIX = 7,              // the largest prime factor of a length that blocks transform,
     PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
-    PGI_FLAT = 128,             // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
+    PGI_SMALL2D = 128,          // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_ALIGN = 256             // bytes
 };
 
@@ -442,7 +442,7 @@ struct pgi_fold {
 
 // A small 2D problem in one kernel, by a cluster of blocks. A block has some tiles of either half of both axes: rows of
 // an array for products along the other one.
-struct pgi_flat {
+struct pgi_small2d {
     int blocks;          // of a cluster; 0: not so
     int tiles[2];        // of x and y that a block has of a half
     int pitch[2];        // from row to row of an array whose rows run along x, or y
@@ -453,7 +453,7 @@ struct pgi_flat {
 };
 
 struct pgi_direct {
-    pgi_flat flat;
+    pgi_small2d small;
     pgi_series series[3][2];    // forward and backward
     pgi_elimination lines;      // lambda: eigenvalues; scale: what the transforms multiply with, inverted
     int64_t pairs[3];           // of columns, that are transformed (eliminated) along the axis at a time
@@ -581,7 +581,7 @@ struct pgi_ops {
     void (*transform)(pg_solver *, const pgi_level *, int axis, int backward, pgi_rhs from, pgi_grid to);
     void (*eliminate)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to);
     // All of a small 2D problem at once, with the control steps of a program around it or without; on the CPU NULL
-    void (*flat)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
+    void (*small2d)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
     // Whether so many red-black sweeps leave the iterate in the level's other grid
     int (*relax_turns)(const pgi_level *, int sweeps);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
@@ -7848,7 +7848,7 @@ template <class T> static PGI_HD inline pgi_complex<T> pgi_complex_of(T x, T y)
     const pgi_complex<T> z = {x, y};
     return z;
 }
-// The columns of one may be several: see pgi_twin.
+// The columns of one may be several: see pgi_float_pair.
 template <class A, class B> static PGI_HD inline auto pgi_times(pgi_complex<A> a, pgi_complex<B> b)
     -> pgi_complex<decltype(a.x * b.x)>
 {
@@ -7990,6 +7990,34 @@ static PGI_HD inline void pgi_before_quarters(const pgi_series &s, int m, const 
     put(4, r, pgi_times(pgi_difference(x[1], x[2]), pgi_conjugate(w[4 * m])));
 }
 
+// Type 1: the even frequencies to transform 0, odd ones to 1, and of what is cut twice or three times the others too.
+template <class T, class V, class Put>
+static PGI_HD inline void pgi_before_type1(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
+{
+    const pgi_complex<T> *w = (const pgi_complex<T> *)s.twiddle;
+    const T sign = s.sine ? (T)-1 : (T)1;
+    const int r = s.length - m, both = m > 0 && r > m, fine = s.count == 5 ? 2 : 1;    // roots of twice the length
+    const T half = (T)0.5;
+    pgi_complex<V> a = v[0], b = v[1], c = v[2], d = v[3];
+    if (s.count == 5) pgi_before_quarters<T>(s, m, v, &a, &b, &c, &d, put);
+    if (s.count >= 3) {
+        c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
+        const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
+                             high = pgi_scaled(pgi_difference(b, d), half);
+        a = pgi_sum(a, c);
+        b = pgi_sum(b, d);
+        pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[fine * m], m, r,
+                         [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
+    }
+    const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
+    const pgi_complex<T> twiddle = w[2 * fine * m];
+    put(0, m, sum);
+    put(1, m, pgi_times(rest, twiddle));
+    if (!both) return;
+    put(0, r, pgi_scaled(sum, sign));
+    put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(twiddle)), sign));
+}
+
 template <class T, class V, class Put>
 static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_complex<V> *v, const Put &put)
 {
@@ -8007,29 +8035,7 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
         put(0, m, pgi_minus_i(v[0], v[1]));
         put(0, mirror, pgi_plus_i(v[0], v[1]));
         return;
-    case PGI_DCT1: {
-        const int r = s.length - m, both = m > 0 && r > m, fine = s.count == 5 ? 2 : 1;    // roots of twice the length
-        const T half = (T)0.5;
-        pgi_complex<V> a = v[0], b = v[1], c = v[2], d = v[3];
-        if (s.count == 5) pgi_before_quarters<T>(s, m, v, &a, &b, &c, &d, put);
-        if (s.count >= 3) {
-            c = pgi_scaled(c, sign), d = pgi_scaled(d, sign);
-            const pgi_complex<V> low = pgi_scaled(pgi_difference(a, c), half),
-                                 high = pgi_scaled(pgi_difference(b, d), half);
-            a = pgi_sum(a, c);
-            b = pgi_sum(b, d);
-            pgi_before_type3(s.sine ? high : low, s.sine ? low : high, w[fine * m], m, r,
-                             [&](int at, pgi_complex<V> x) { put(2, at, pgi_swapped(x)); });
-        }
-        const pgi_complex<V> sum = pgi_sum(a, pgi_scaled(b, sign)), rest = pgi_difference(a, pgi_scaled(b, sign));
-        const pgi_complex<T> turn = w[2 * fine * m];
-        put(0, m, sum);
-        put(1, m, pgi_times(rest, turn));
-        if (!both) return;
-        put(0, r, pgi_scaled(sum, sign));
-        put(1, r, pgi_scaled(pgi_times(rest, pgi_conjugate(turn)), sign));
-        return;
-    }
+    case PGI_DCT1: pgi_before_type1<T>(s, m, v, put); return;
     case PGI_DCT2: put(0, m & 1 ? n - 1 - (m >> 1) : m >> 1, pgi_scaled(v[0], m & 1 ? sign : (T)1)); return;
     case PGI_DCT3:
         if (m == 0) {
@@ -8056,14 +8062,14 @@ static PGI_HD inline void pgi_before(const pgi_series &s, int m, const pgi_compl
     }
 }
 
-// Type 1: which transform gives value m, and where; turned: of type 3, with the sign of the images.
-static PGI_HD inline int pgi_given_by(const pgi_series &s, int m, int *place, int *turned)
+// Type 1: which transform gives value m, and where; reflected: of type 3, with the sign of the images.
+static PGI_HD inline int pgi_source_of(const pgi_series &s, int m, int *place, int *reflected)
 {
     int f = m + s.sine;
-    *turned = 0;
+    *reflected = 0;
     if (s.count == 5 && f & 1) {
         const int k = f & 2 ? 2 * s.length - 1 - (f >> 2) : f >> 2;
-        *turned = f & 2;
+        *reflected = f & 2;
         *place = k >> 1;
         return 3 + (k & 1);
     }
@@ -8072,8 +8078,8 @@ static PGI_HD inline int pgi_given_by(const pgi_series &s, int m, int *place, in
         *place = f >> 1;
         return f & 1;
     }
-    if (f & 1) *turned = f & 2;
-    *place = *turned ? s.length - 1 - (f >> 2) : f >> 2;
+    if (f & 1) *reflected = f & 2;
+    *place = *reflected ? s.length - 1 - (f >> 2) : f >> 2;
     return f & 1 ? 2 : f >> 1 & 1;
 }
 
@@ -8094,18 +8100,18 @@ static PGI_HD inline void pgi_after(const pgi_series &s, int m, const At &at, pg
         return;
     }
     case PGI_DCT1: {
-        int place, turned;
-        const int which = pgi_given_by(s, m, &place, &turned), odd = which > 1;
+        int place, reflected;
+        const int which = pgi_source_of(s, m, &place, &reflected), odd = which > 1;
         const pgi_complex<V> a = at(which, place);
-        const T x = odd ? (turned ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
+        const T x = odd ? (reflected ? sign : (T)1) : s.sine ? -half : half, y = odd ? x : half;
         const int swap = odd || s.sine;
         v[0] = pgi_complex_of<V>(x * (swap ? a.y : a.x), y * (swap ? a.x : a.y));
         return;
     }
     case PGI_DCT2: {
         const pgi_complex<V> a = at(0, m), b = at(0, two ? mirror : m);
-        const pgi_complex<T> turn = pgi_scaled(w[m ? m : mirror], half);
-        const pgi_complex<V> p = pgi_times(turn, m ? a : b), q = pgi_times(pgi_conjugate(turn), b);
+        const pgi_complex<T> twiddle = pgi_scaled(w[m ? m : mirror], half);
+        const pgi_complex<V> p = pgi_times(twiddle, m ? a : b), q = pgi_times(pgi_conjugate(twiddle), b);
         const pgi_complex<V> sum = pgi_sum(p, q);
         v[0] = sum;
         v[1] = pgi_complex_of<V>(q.y - p.y, p.x - q.x);
@@ -8358,11 +8364,11 @@ static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu,
             if (q == 0) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
             x[k * c.stride] = (T)r;
             if (!CUT) continue;
-            const double share = h.y * inverse;
-            h.z += share * z;
-            h.s += share * s;
-            h.r += share * r;
-            h.y = -share * row.upper;
+            const double carried = h.y * inverse;
+            h.z += carried * z;
+            h.s += carried * s;
+            h.r += carried * r;
+            h.y = -carried * row.upper;
         }
     }
     *head = h;
@@ -8436,11 +8442,11 @@ static PGI_HD inline int pgi_line_negative(const pgi_axis<double> &axis, double 
 
 // A row under elimination: b x_k + c x_(k+1) = r. The next one is a x_k + e x_(k+1) + g x_(k+2); the larger of a and b
 // is the pivot.
-struct pgi_exchange {
+struct pgi_pivot {
     double b, c, pivot, right, far, factor;
     int swapped;
 };
-static PGI_HD inline void pgi_exchange_step(const pgi_axis<double> &axis, double mu, int k, pgi_exchange *e)
+static PGI_HD inline void pgi_pivot_step(const pgi_axis<double> &axis, double mu, int k, pgi_pivot *e)
 {
     const pgi_row<double> row = pgi_row_of(axis, k + 1);
     const double a = row.lower, diagonal = row.reaction - row.lower - row.upper + mu, b = e->b, c = e->c;
@@ -8474,7 +8480,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
         return 0;
     }
     const pgi_row<double> top = pgi_row_of(axis, 0);
-    pgi_exchange e;
+    pgi_pivot e;
     e.b = top.reaction - top.lower - top.upper + mu;
     e.c = top.upper;
     double r = scale * (double)x[0];
@@ -8482,7 +8488,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
     for (int k = 0; k + 1 < n; k++) {
         const double next = scale * (double)x[(k + 1) * c.stride];
         if (k % PGI_LINE_BLOCK == 0) pgi_mark(c, k / PGI_LINE_BLOCK, e.b, e.c);
-        pgi_exchange_step(axis, mu, k, &e);
+        pgi_pivot_step(axis, mu, k, &e);
         x[k * c.stride] = (T)(e.swapped ? next : r);
         r = e.swapped ? r - e.factor * next : next - e.factor * r;
     }
@@ -8496,7 +8502,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
         pgi_marked(c, block, &e.b, &e.c);
         PGI_ROLLED
         for (int k = begin; k < end; k++) {
-            pgi_exchange_step(axis, mu, k, &e);
+            pgi_pivot_step(axis, mu, k, &e);
             pivot[k - begin] = e.pivot, right[k - begin] = e.right, far[k - begin] = e.far;
         }
         PGI_ROLLED
@@ -8712,7 +8718,7 @@ static void pgi_forget_direct(pg_solver *s)
 
 #if PGI_GPU
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512]);
-static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3]);
+static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3]);
 static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
 static int pgi_can_fuse(const pg_solver *s, int axis);
 static int pgi_fft_position(const pgi_fft *c, int type1, int u);
@@ -8927,7 +8933,7 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
 #if PGI_GPU
     if (s->cuda) {
         d->exact = !line[1]->absent && (s->mixed || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES);
-        if (d->exact || pgi_plan_flat(s, line)) return s->failed;
+        if (d->exact || pgi_plan_small2d(s, line)) return s->failed;
         pgi_warn_of_lengths(s, line);
         return pgi_plan_cufft(s, text);
     }
@@ -9171,14 +9177,14 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
 {
     pgi_direct *d = &s->direct;
     pgi_line *const *line = h->line[0];
-    for (int q = 0; q < 2 && d->flat.blocks; q++) {
-        pgi_fold *const f = d->flat.fold;
+    for (int q = 0; q < 2 && d->small.blocks; q++) {
+        pgi_fold *const f = d->small.fold;
         if (q > 0 && pgi_line_equal(line[0], line[2]))
             f[1] = f[0];
         else
             pgi_layout_fold<T>(arena, &f[q], line[2 * q], s->work.beta, h->work);
     }
-    for (int a = 0; a < 3 && !d->flat.blocks && !d->exact; a++) {
+    for (int a = 0; a < 3 && !d->small.blocks && !d->exact; a++) {
         const int n = line[a]->n;
         void *host;
         d->lines.lambda[a] = (const double *)pgi_take_table(arena, (size_t)(n + n % 2) * sizeof(double), &host);
@@ -9228,8 +9234,8 @@ static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_
         s->ops->solve_coarsest(s, l, u, rhs, 1);
         return;
     }
-    if (s->direct.flat.blocks) {
-        s->ops->flat(s, l, rhs, u, 0);
+    if (s->direct.small.blocks) {
+        s->ops->small2d(s, l, rhs, u, 0);
         return;
     }
     const int fused = s->direct.fused;
@@ -9267,8 +9273,8 @@ template <class T> static pgi_complex<T> *pgi_cpu_fourier(const pgi_complex<T> *
             for (int k = 0; k < p; k++) {
                 pgi_complex<T> *out = y + ((int64_t)p * j + k) * side;
                 for (int r = 0; r < p; r++) {
-                    const int64_t turn = ((int64_t)j + (int64_t)m * r) * k % rest * (length / rest);
-                    const pgi_complex<T> w = {roots[turn].x, sign * roots[turn].y};
+                    const int64_t power = ((int64_t)j + (int64_t)m * r) * k % rest * (length / rest);
+                    const pgi_complex<T> w = {roots[power].x, sign * roots[power].y};
                     const pgi_complex<T> *in = x + ((int64_t)j + (int64_t)m * r) * side;
                     if (r == 0) {
                         for (int q = 0; q < side; q++) out[q] = pgi_times(in[q], w);
@@ -9468,18 +9474,18 @@ template <class V> static __device__ inline V pgi_fetch(const V *p) { return *p;
 
 // A store of what is not read again soon.
 #ifdef __CUDA_ARCH__
-static __device__ inline void pgi_give_once(double *p, double x) { __stcs(p, x); }
-static __device__ inline void pgi_give_once(float *p, float x) { __stcs(p, x); }
-static __device__ inline void pgi_give_once(pgi_complex<double> *p, pgi_complex<double> v)
+static __device__ inline void pgi_store_once(double *p, double x) { __stcs(p, x); }
+static __device__ inline void pgi_store_once(float *p, float x) { __stcs(p, x); }
+static __device__ inline void pgi_store_once(pgi_complex<double> *p, pgi_complex<double> v)
 {
     __stcs((double2 *)p, make_double2(v.x, v.y));
 }
-static __device__ inline void pgi_give_once(pgi_complex<float> *p, pgi_complex<float> v)
+static __device__ inline void pgi_store_once(pgi_complex<float> *p, pgi_complex<float> v)
 {
     __stcs((float2 *)p, make_float2(v.x, v.y));
 }
 #else
-template <class V> static __device__ inline void pgi_give_once(V *p, V v) { *p = v; }
+template <class V> static __device__ inline void pgi_store_once(V *p, V v) { *p = v; }
 #endif
 
 // A block solves for some lines that lie side by side, each in parts, a thread a part. Parts of at most PGI_KEPT rows
@@ -9510,7 +9516,7 @@ static __device__ inline pgi_held pgi_comb_of(const pgi_elimination &d)
 }
 
 // Between the two, through shared memory.
-static PGI_HD inline int pgi_turn_pitch(int n) { return n | 1; }    // odd: lines begin in different banks
+static PGI_HD inline int pgi_transpose_pitch(int n) { return n | 1; }    // odd: lines begin in different banks
 static __device__ inline void pgi_put(double *memory, int pitch, const pgi_held &h, const double r[PGI_KEPT])
 {
     PGI_UNROLLED
@@ -9522,8 +9528,8 @@ static __device__ inline void pgi_take(const double *memory, int pitch, const pg
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) r[q] = h.has(q) ? memory[h.line * pitch + h.first + q * h.step] : 0;
 }
-static __device__ inline void pgi_turn(double *memory, int pitch, const pgi_held &from, const pgi_held &to,
-                                       double r[PGI_KEPT])
+static __device__ inline void pgi_transpose_lines(double *memory, int pitch, const pgi_held &from, const pgi_held &to,
+                                                  double r[PGI_KEPT])
 {
     pgi_put(memory, pitch, from, r);
     __syncthreads();
@@ -9539,7 +9545,8 @@ struct alignas(16) pgi_kept_row {
 enum { PGI_KEPT_PITCH = 2 * PGI_KEPT + 1 };    // halves of rows from part to part, so that they lie in different banks
 
 // Writes the rows of all parts to shared memory, and returns the thread's.
-static __device__ inline const pgi_kept_row *pgi_share_rows(const pgi_elimination &d, const pgi_held &p, double2 *rows)
+static __device__ inline const pgi_kept_row *pgi_rows_to_shared(const pgi_elimination &d, const pgi_held &p,
+                                                                double2 *rows)
 {
     pgi_kept_row *const own = (pgi_kept_row *)(rows + ((int)threadIdx.x >> d.log_wide) * PGI_KEPT_PITCH);
     for (int q = p.line; q < PGI_KEPT; q += 1 << d.log_wide) {
@@ -9551,22 +9558,23 @@ static __device__ inline const pgi_kept_row *pgi_share_rows(const pgi_eliminatio
 
 // Shared memory where the parts of a block meet: four numbers each. Those of a line lie side by side, and lines begin
 // in different banks.
-static PGI_HD inline int pgi_meeting_room(int threads) { return threads + threads / 32; }
-static __device__ inline int pgi_meeting_place(const pgi_elimination &d, int line, int part)
+static PGI_HD inline int pgi_exchange_capacity(int threads) { return threads + threads / 32; }
+static __device__ inline int pgi_exchange_index(const pgi_elimination &d, int line, int part)
 {
     const int place = (line << d.log_parts) + part;
     return place + place / 32;
 }
-static __device__ inline void pgi_meet(double *meeting, int place, const pgi_separator &own)
+static __device__ inline void pgi_put_separator(double *exchange, int place, const pgi_separator &own)
 {
-    const int room = pgi_meeting_room((int)blockDim.x);
-    meeting[place] = own.l, meeting[place + room] = own.v;
-    meeting[place + 2 * room] = own.s, meeting[place + 3 * room] = own.r;
+    const int capacity = pgi_exchange_capacity((int)blockDim.x);
+    exchange[place] = own.l, exchange[place + capacity] = own.v;
+    exchange[place + 2 * capacity] = own.s, exchange[place + 3 * capacity] = own.r;
 }
-static __device__ inline pgi_separator pgi_met(const double *meeting, int place)
+static __device__ inline pgi_separator pgi_get_separator(const double *exchange, int place)
 {
-    const int room = pgi_meeting_room((int)blockDim.x);
-    return {meeting[place], meeting[place + room], meeting[place + 2 * room], meeting[place + 3 * room]};
+    const int capacity = pgi_exchange_capacity((int)blockDim.x);
+    return {exchange[place], exchange[place + capacity], exchange[place + 2 * capacity],
+            exchange[place + 3 * capacity]};
 }
 
 // A step of cyclic reduction: the separators below and above are eliminated.
@@ -9587,47 +9595,49 @@ static __device__ inline pgi_separator pgi_shuffled(const pgi_separator &p, int 
 // same time: in shared memory until a warp can have what is left of a ring, then there. known: the unknown of the
 // thread's own separator and of the one before.
 static __device__ inline void pgi_solve_separators(const pgi_elimination &d, const pgi_separator &part,
-                                                   const pgi_head_row &head, int null, double *meeting, double known[2])
+                                                   const pgi_head_row &head, int null, double *exchange,
+                                                   double known[2])
 {
     const int ring = (1 << d.log_parts) - 1, me = (int)threadIdx.x, lane = me & 31, line = me & ((1 << d.log_wide) - 1),
               number = me >> d.log_wide, size = ring < 31 ? ring + 1 : 32;
-    const auto place = [&](int q) { return pgi_meeting_place(d, line, (number + q) & ring); };
+    const auto place = [&](int q) { return pgi_exchange_index(d, line, (number + q) & ring); };
     pgi_separator own = part;
-    pgi_meet(meeting, place(0), {head.y, head.z, head.s, head.r});
+    pgi_put_separator(exchange, place(0), {head.y, head.z, head.s, head.r});
     __syncthreads();
-    const pgi_separator next = pgi_met(meeting, place(1));
+    const pgi_separator next = pgi_get_separator(exchange, place(1));
     pgi_join_next(&own, {next.l, next.v, next.s, next.r});
     if (null && number == ring) own.s += own.l + own.v;    // holds the constant; as the right-hand sides add up to 0
     int step = 1;
     for (; step * 32 <= ring; step *= 2) {
         __syncthreads();
-        pgi_meet(meeting, place(0), own);
+        pgi_put_separator(exchange, place(0), own);
         __syncthreads();
-        own = pgi_reduced(own, pgi_met(meeting, place(-step)), pgi_met(meeting, place(step)));
+        own = pgi_reduced(own, pgi_get_separator(exchange, place(-step)), pgi_get_separator(exchange, place(step)));
     }
     __syncthreads();
-    pgi_meet(meeting, place(0), own);
+    pgi_put_separator(exchange, place(0), own);
     __syncthreads();
-    const int turned = pgi_meeting_place(d, me >> d.log_parts, ring < 32 ? me & ring : lane * step + (me & ring) / 32);
-    own = pgi_met(meeting, turned);
+    const int ring_place =
+        pgi_exchange_index(d, me >> d.log_parts, ring < 32 ? me & ring : lane * step + (me & ring) / 32);
+    own = pgi_get_separator(exchange, ring_place);
     for (int q = 1; q < size; q *= 2) {
         const int around = lane & ~(size - 1), low = (lane - q) & (size - 1), high = (lane + q) & (size - 1);
         own = pgi_reduced(own, pgi_shuffled(own, around + low), pgi_shuffled(own, around + high));
     }
-    meeting[turned] = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
+    exchange[ring_place] = own.s == 0 ? 0 : pgi_ratio(own.r, own.s);
     __syncthreads();
-    known[0] = meeting[place(0)], known[1] = meeting[place(-1)];
+    known[0] = exchange[place(0)], known[1] = exchange[place(-1)];
     __syncthreads();
 }
 
 // The sum over the parts of a line.
-static __device__ inline double pgi_line_sum(const pgi_elimination &d, double part, double *meeting)
+static __device__ inline double pgi_line_sum(const pgi_elimination &d, double part, double *exchange)
 {
     const int parts = 1 << d.log_parts, line = (int)threadIdx.x & ((1 << d.log_wide) - 1);
     double sum = 0;
-    meeting[pgi_meeting_place(d, line, (int)threadIdx.x >> d.log_wide)] = part;
+    exchange[pgi_exchange_index(d, line, (int)threadIdx.x >> d.log_wide)] = part;
     __syncthreads();
-    for (int q = 0; q < parts; q++) sum += meeting[pgi_meeting_place(d, line, q)];
+    for (int q = 0; q < parts; q++) sum += exchange[pgi_exchange_index(d, line, q)];
     __syncthreads();
     return sum;
 }
@@ -9638,23 +9648,23 @@ static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { retu
 // Takes the weighted mean from what the parts of a line have, and returns it. Few lines need it, so that it is out of
 // line, with the rows in memory meanwhile.
 static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_held p, int null, double r[PGI_KEPT],
-                                                  double *meeting)
+                                                  double *exchange)
 {
     double sum = 0;
     PGI_ROLLED
     for (int q = p.begin; q < p.end && null; q++) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
-    const double mean = pgi_line_sum(d, sum, meeting) / d.volume;
+    const double mean = pgi_line_sum(d, sum, exchange) / d.volume;
     PGI_ROLLED
     for (int q = p.begin; q < p.end && null; q++) r[q] -= mean;
     return mean;
 }
 static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null,
-                                                double r[PGI_KEPT], double *meeting)
+                                                double r[PGI_KEPT], double *exchange)
 {
     double rows[PGI_KEPT];
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
-    const double mean = pgi_centre_rows(d, p, null, rows, meeting);
+    const double mean = pgi_centre_rows(d, p, null, rows, exchange);
     PGI_UNROLLED
     for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
     return mean;
@@ -9680,11 +9690,11 @@ static __device__ inline void pgi_kept_down(const pgi_kept_row *rows, double mu,
         rest = p.l + p.s;
         if (q == PGI_KEPT - 1) continue;
         inverse[q] = pgi_reciprocal(q > 0 ? pivot : rest + p.v);
-        const double share = h.y * inverse[q] * row.real;
-        h.z += share * p.l;
-        h.s += share * p.s;
-        h.r += share * r[q];
-        h.y = share * p.v + (h.y - h.y * row.real);
+        const double carried = h.y * inverse[q] * row.real;
+        h.z += carried * p.l;
+        h.s += carried * p.s;
+        h.r += carried * r[q];
+        h.y = carried * p.v + (h.y - h.y * row.real);
     }
     p.r = r[PGI_KEPT - 1];
     *own = p;
@@ -9712,33 +9722,34 @@ static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double
 // alpha add to a line. All threads of the block come, also without a line inside; centred: one of its lines is the
 // constant's. Returns the mean that this line had to lose.
 static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p, const pgi_kept_row *rows,
-                                                double mu, int inside, int centred, double *meeting, double r[PGI_KEPT])
+                                                double mu, int inside, int centred, double *exchange,
+                                                double r[PGI_KEPT])
 {
     const int null = inside && pgi_is_null(d, mu);
     double inverse[PGI_KEPT], known[2];
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    const double mean = centred ? pgi_centre_line(d, p, null, r, meeting) : 0;
+    const double mean = centred ? pgi_centre_line(d, p, null, r, exchange) : 0;
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
-    pgi_solve_separators(d, own, head, null, meeting, known);
+    pgi_solve_separators(d, own, head, null, exchange, known);
     if (inside) pgi_kept_up(rows, known, inverse, r);
-    if (centred) pgi_centre_line(d, p, null, r, meeting);
+    if (centred) pgi_centre_line(d, p, null, r, exchange);
     return mean;
 }
 
-// Shared memory of a block where parts meet, of that and the rows, and for turning lines.
-static PGI_HD inline int pgi_meeting_bytes(const pgi_elimination &d)
+// Shared memory of a block where parts meet, of that and the rows, and for transposed lines.
+static PGI_HD inline int pgi_exchange_bytes(const pgi_elimination &d)
 {
-    return 4 * pgi_meeting_room(1 << (d.log_parts + d.log_wide)) * (int)sizeof(double);
+    return 4 * pgi_exchange_capacity(1 << (d.log_parts + d.log_wide)) * (int)sizeof(double);
 }
 static PGI_HD inline int pgi_rows_bytes(const pgi_elimination &d)
 {
     return (PGI_KEPT_PITCH * (int)sizeof(double2)) << d.log_parts;
 }
-static int pgi_shared_bytes(const pgi_elimination &d) { return pgi_meeting_bytes(d) + pgi_rows_bytes(d); }
-static PGI_HD inline int pgi_turn_bytes(const pgi_elimination &d)
+static int pgi_shared_bytes(const pgi_elimination &d) { return pgi_exchange_bytes(d) + pgi_rows_bytes(d); }
+static PGI_HD inline int pgi_transpose_bytes(const pgi_elimination &d)
 {
-    return (((pgi_turn_pitch(d.rows.n) * (int)sizeof(double)) << d.log_wide) + 8) & ~15;
+    return (((pgi_transpose_pitch(d.rows.n) * (int)sizeof(double)) << d.log_wide) + 8) & ~15;
 }
 
 // The columns of an elimination: in u, or side by side in the buffer.
@@ -9776,7 +9787,7 @@ static __device__ inline void pgi_report_line_mean(const pgi_elimination &d, dou
 // Shared memory of an elimination: the next tile comes first.
 static int pgi_eliminate_bytes(const pgi_elimination &d, int element, int staged)
 {
-    return PGI_KEPT * PGI_LINE_THREADS * element + (d.line == 0 && !staged ? pgi_turn_bytes(d) : 0) +
+    return PGI_KEPT * PGI_LINE_THREADS * element + (d.line == 0 && !staged ? pgi_transpose_bytes(d) : 0) +
            pgi_shared_bytes(d);
 }
 
@@ -9787,11 +9798,11 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                          const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_lines lines, pgi_state *state)
 {
     PGI_DYNAMIC_SHARED(T, next);
-    const int along_x = d.line == 0 && !lines.staged, pitch = pgi_turn_pitch(d.rows.n);
-    double *const turning = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
-    double *const meeting = turning + (along_x ? pgi_turn_bytes(d) / sizeof(double) : 0);
+    const int along_x = d.line == 0 && !lines.staged, pitch = pgi_transpose_pitch(d.rows.n);
+    double *const transposed = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
+    double *const exchange = transposed + (along_x ? pgi_transpose_bytes(d) / sizeof(double) : 0);
     const pgi_held part = pgi_part_of(d), own = along_x ? pgi_comb_of(d) : part;
-    const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
+    const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const double alpha = state->alpha;
     const int64_t hop = own.step * lines.stride, first = own.first * lines.stride;
     T *const mine = next + threadIdx.x;
@@ -9820,15 +9831,15 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
         for (int q = 0; q < PGI_KEPT; q++)
             r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] : 0;
         fetch(tile + gridDim.x);
-        if (along_x) pgi_turn(turning, pitch, own, part, r);
-        const double mean = pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, meeting, r);
+        if (along_x) pgi_transpose_lines(transposed, pitch, own, part, r);
+        const double mean = pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, exchange, r);
         pgi_report_line_mean(d, line.mu, line.inside && part.first + part.begin == 0, mean, state);
-        if (along_x) pgi_turn(turning, pitch, part, own, r);
+        if (along_x) pgi_transpose_lines(transposed, pitch, part, own, r);
         if (!now.inside || now.mu < 0) continue;
         T *const to = now.x + first;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
-            if (own.has(q)) pgi_give_once(to + q * hop, (T)r[q]);
+            if (own.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
     }
     pgi_copy_wait<0>();
 }
@@ -9837,26 +9848,26 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
 // above; load(row) gives the right-hand side, store(row, value) takes the unknown; IN_PLACE: to the same memory, x.
 template <int IN_PLACE, class T, class Load, class Store>
 static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, double mu, int inside, T *x,
-                                                     const pgi_column &c, double *meeting, Load load, Store store)
+                                                     const pgi_column &c, double *exchange, Load load, Store store)
 {
     const int part = (int)threadIdx.x >> d.log_wide, first = (int)((int64_t)d.rows.n * part >> d.log_parts),
               last = (int)((int64_t)d.rows.n * (part + 1) >> d.log_parts) - 1;
     const int null = inside && pgi_is_null(d, mu);
-    const auto share = [&]() {    // the weighted mean
+    const auto weighted_mean = [&]() {
         double sum = 0;
         PGI_ROLLED
         for (int k = first; k <= last && null; k++) sum += pgi_weight_of(d.rows, k) * (double)load(k);
-        return pgi_line_sum(d, sum, meeting) / d.volume;
+        return pgi_line_sum(d, sum, exchange) / d.volume;
     };
-    const double mean = d.singular ? d.scale * share() : 0;
+    const double mean = d.singular ? d.scale * weighted_mean() : 0;
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
     double known[2];
     if (inside) pgi_line_down<1>(d.rows, mu, first, last, d.scale, null ? mean : 0, load, x, c, &own, &head);
-    pgi_solve_separators(d, own, head, null, meeting, known);
+    pgi_solve_separators(d, own, head, null, exchange, known);
     if (inside) pgi_line_up<1>(d.rows, mu, first, last, known[1], known[0], x, c, store);
     if (!d.singular || !IN_PLACE) return mean;
-    const double shift = share();
+    const double shift = weighted_mean();
     for (int k = first; k <= last && null; k++) store(k, (double)load(k) - shift);
     return mean;
 }
@@ -9874,7 +9885,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_eliminate_long_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
                               pgi_state *state)
 {
-    __shared__ double meeting[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
+    __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t local = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
     const pgi_column c = pgi_part_column(d, lines.stride, local, lines.columns);
@@ -9883,7 +9894,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     if (is_first && line.mu < 0)
         if (!pgi_line_indefinite(d, line.mu, state->alpha, line.x, c)) state->resonant = 1;
     const double mean =
-        pgi_solve_long_lines<1>(d, line.mu, line.inside && line.mu >= 0, line.x, c, meeting, values, values);
+        pgi_solve_long_lines<1>(d, line.mu, line.inside && line.mu >= 0, line.x, c, exchange, values, values);
     pgi_report_line_mean(d, line.mu, is_first, mean, state);
 }
 
@@ -9949,31 +9960,37 @@ static int64_t pgi_marks_of(const pgi_elimination &d, int64_t lines)
 // Cooley and J. W. Tukey 1965; W. M. Gentleman and G. Sande 1966).
 
 // A number is 16 bytes: a complex one of two columns of doubles, or two complex ones of four columns of floats.
-struct alignas(8) pgi_twin {
+struct alignas(8) pgi_float_pair {
     float a, b;
 };
-static PGI_HD inline pgi_twin pgi_twin_of(float a, float b)
+static PGI_HD inline pgi_float_pair pgi_float_pair_of(float a, float b)
 {
-    const pgi_twin v = {a, b};
+    const pgi_float_pair v = {a, b};
     return v;
 }
-static PGI_HD inline pgi_twin operator+(pgi_twin v, pgi_twin w) { return pgi_twin_of(v.a + w.a, v.b + w.b); }
-static PGI_HD inline pgi_twin operator-(pgi_twin v, pgi_twin w) { return pgi_twin_of(v.a - w.a, v.b - w.b); }
-static PGI_HD inline pgi_twin operator-(pgi_twin v) { return pgi_twin_of(-v.a, -v.b); }
-static PGI_HD inline pgi_twin operator*(float f, pgi_twin v) { return pgi_twin_of(f * v.a, f * v.b); }
-static PGI_HD inline pgi_twin operator*(pgi_twin v, float f) { return f * v; }
+static PGI_HD inline pgi_float_pair operator+(pgi_float_pair v, pgi_float_pair w)
+{
+    return pgi_float_pair_of(v.a + w.a, v.b + w.b);
+}
+static PGI_HD inline pgi_float_pair operator-(pgi_float_pair v, pgi_float_pair w)
+{
+    return pgi_float_pair_of(v.a - w.a, v.b - w.b);
+}
+static PGI_HD inline pgi_float_pair operator-(pgi_float_pair v) { return pgi_float_pair_of(-v.a, -v.b); }
+static PGI_HD inline pgi_float_pair operator*(float f, pgi_float_pair v) { return pgi_float_pair_of(f * v.a, f * v.b); }
+static PGI_HD inline pgi_float_pair operator*(pgi_float_pair v, float f) { return f * v; }
 
 template <class T> struct pgi_fft_type;
 template <> struct pgi_fft_type<double> {
     typedef pgi_complex<double> number;
 };
 template <> struct pgi_fft_type<float> {
-    typedef pgi_complex<pgi_twin> number;
+    typedef pgi_complex<pgi_float_pair> number;
 };
 template <class V> struct pgi_scalar {
     typedef V type;
 };
-template <> struct pgi_scalar<pgi_twin> {
+template <> struct pgi_scalar<pgi_float_pair> {
     typedef float type;
 };
 
@@ -9996,6 +10013,33 @@ static constexpr PGI_HD double pgi_odd_sine(int p, int q)
                                     : below == 2 ? 0.97492791218182360702
                                                  : 0.43388373911755812048);
     return above ? -sine : sine;
+}
+
+// The forward transform of P numbers, P an odd prime.
+template <int P, class V> static PGI_HD inline void pgi_odd_butterfly(pgi_complex<V> (&v)[P])
+{
+    typedef typename pgi_scalar<V>::type T;
+    const pgi_complex<V> first = v[0];
+    pgi_complex<V> sum[P / 2], difference[P / 2];
+    PGI_UNROLLED
+    for (int r = 0; r < P / 2; r++) {
+        sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
+        difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
+        v[0] = pgi_sum(v[0], sum[r]);
+    }
+    PGI_UNROLLED
+    for (int k = 1; k <= P / 2; k++) {
+        pgi_complex<V> a = first, b = first;
+        PGI_UNROLLED
+        for (int r = 0; r < P / 2; r++) {
+            const int q = (r + 1) * k % P;
+            a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
+            const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
+            b = r == 0 ? more : pgi_sum(b, more);
+        }
+        v[k] = pgi_minus_i(a, b);
+        v[P - k] = pgi_plus_i(a, b);
+    }
 }
 
 // The forward transform of P numbers.
@@ -10037,29 +10081,8 @@ template <int P, class V> static PGI_HD inline void pgi_butterfly(pgi_complex<V>
         v[6] = pgi_plus_i(even[2], odd[2]);
         v[3] = pgi_complex_of<V>(even[3].x - h * q.x, even[3].y - h * q.y);
         v[7] = pgi_complex_of<V>(even[3].x + h * q.x, even[3].y + h * q.y);
-    } else {
-        const pgi_complex<V> first = v[0];
-        pgi_complex<V> sum[P / 2], difference[P / 2];
-        PGI_UNROLLED
-        for (int r = 0; r < P / 2; r++) {
-            sum[r] = pgi_sum(v[r + 1], v[P - 1 - r]);
-            difference[r] = pgi_difference(v[r + 1], v[P - 1 - r]);
-            v[0] = pgi_sum(v[0], sum[r]);
-        }
-        PGI_UNROLLED
-        for (int k = 1; k <= P / 2; k++) {
-            pgi_complex<V> a = first, b = first;
-            PGI_UNROLLED
-            for (int r = 0; r < P / 2; r++) {
-                const int q = (r + 1) * k % P;
-                a = pgi_sum(a, pgi_scaled(sum[r], (T)pgi_odd_cosine(P, q)));
-                const pgi_complex<V> more = pgi_scaled(difference[r], (T)pgi_odd_sine(P, q));
-                b = r == 0 ? more : pgi_sum(b, more);
-            }
-            v[k] = pgi_minus_i(a, b);
-            v[P - k] = pgi_plus_i(a, b);
-        }
-    }
+    } else
+        pgi_odd_butterfly<P>(v);
 }
 
 // The same number, of which the compiler does not know that: what follows from it is found again rather than kept in
@@ -10100,15 +10123,15 @@ static __device__ inline pgi_complex<double> pgi_fetch_once(const pgi_complex<do
     asm volatile("ld.global.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p));
     return v;
 }
-static __device__ inline pgi_complex<pgi_twin> pgi_fetch_once(const pgi_complex<pgi_twin> *p)
+static __device__ inline pgi_complex<pgi_float_pair> pgi_fetch_once(const pgi_complex<pgi_float_pair> *p)
 {
-    pgi_complex<pgi_twin> v;
+    pgi_complex<pgi_float_pair> v;
     asm volatile("ld.global.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(v.x.a), "=f"(v.x.b), "=f"(v.y.a), "=f"(v.y.b)
                  : "l"(p));
     return v;
 }
-static __device__ inline void pgi_give_once(pgi_complex<pgi_twin> *p, pgi_complex<pgi_twin> v)
+static __device__ inline void pgi_store_once(pgi_complex<pgi_float_pair> *p, pgi_complex<pgi_float_pair> v)
 {
     __stcs((float4 *)p, make_float4(v.x.a, v.x.b, v.y.a, v.y.b));
 }
@@ -10132,7 +10155,7 @@ template <class V, int P> static PGI_HD inline void pgi_swap_all(pgi_complex<V> 
     for (int k = 0; k < P; k++) v[k] = pgi_swapped(v[k]);
 }
 // The transform of P numbers, forward or back: the inverse is the forward one of swapped numbers.
-template <int BACK, int P, class V> static PGI_HD inline void pgi_turn(pgi_complex<V> (&v)[P])
+template <int BACK, int P, class V> static PGI_HD inline void pgi_short_transform(pgi_complex<V> (&v)[P])
 {
     if (BACK) pgi_swap_all(v);
     pgi_butterfly<P>(v);
@@ -10216,7 +10239,8 @@ template <int P, class T> static __device__ inline void pgi_fft_butterflies(cons
         for (int r = 0; r < P; r++) p[r * step] = v[r];
     }
 }
-// Apart, as all radices are long, and few registers live on.
+// Out of line though hot: the code of all radices is there once for both directions, and while it runs a thread keeps
+// next to nothing in registers, so that a call costs little.
 template <class T> static __device__ PGI_RARE void pgi_fft_run_stage(pgi_fft_run f)
 {
     switch (f.stage.radix) {
@@ -10286,10 +10310,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         int first, low, middle, high, up, down;
         __device__ int operator()(int r) const
         {
-            return r == 0                                       ? first
-                   : 2 * r < R - 1 || (R % 2 == 0 && 2 * r < R) ? low + r * up
-                   : 2 * r == R - 1                             ? middle
-                                                                : high + r * down;
+            return r == 0 ? first : r < R / 2 ? low + r * up : R % 2 && r == R / 2 ? middle : high + r * down;
         }
     };
     __device__ progression rows(int second, int modes) const
@@ -10389,7 +10410,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     template <int STORE, class V> static __device__ void move_value(V *p, V &v)
     {
         if (STORE)
-            pgi_give_once(p, v);
+            pgi_store_once(p, v);
         else
             v = pgi_fetch_once((const V *)p);
     }
@@ -10447,8 +10468,8 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         for (int r = 0; r < R; r++) a[r] = memory[low(r) * c.element], b[r] = memory[high(r) * c.element];
         __syncthreads();
     }
-    template <class Give>
-    __device__ void store_slowly(Give give, progression low, progression high, number (&a)[R], number (&b)[R]) const
+    template <class Store>
+    __device__ void store_slowly(Store store, progression low, progression high, number (&a)[R], number (&b)[R]) const
     {
         __syncthreads();
         PGI_UNROLLED
@@ -10459,7 +10480,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         if (has_end()) memory[c.n * c.element] = end();
         __syncthreads();
         PGI_ROLLED
-        for (int i = lane; i < c.values; i += c.lanes) give(i, memory[i * c.element]);
+        for (int i = lane; i < c.values; i += c.lanes) store(i, memory[i * c.element]);
     }
 
     // Between values and what the complex transforms take. Sines are cosines of values with alternating signs.
@@ -10503,16 +10524,22 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
                 split(a, b);
             else
                 alternate(a, b);
-            number *const p = at_place(0), *const q = at_place(1);
-            pgi_turn<0>(a);
-            pgi_twiddle<0, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
-            PGI_UNROLLED
-            for (int k = 0; k < R; k++) p[k * c.pitch] = a[k];
-            pgi_turn<0>(b);
-            pgi_twiddle<0, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
-            PGI_UNROLLED
-            for (int k = 0; k < R; k++) q[k * c.pitch] = b[k];
+            first_butterfly(0, a);
+            first_butterfly(1, b);
         }
+    }
+    __device__ void first_butterfly(int second, number (&v)[R]) const
+    {
+        number *const p = at_place(second);
+        pgi_butterfly<R>(v);
+        pgi_twiddle<0, T>(v, [&](int k) { return entry(pgi_fft_twiddle(R, second, k)); });
+        PGI_UNROLLED
+        for (int k = 0; k < R; k++) p[k * c.pitch] = v[k];
+    }
+    __device__ void first_butterfly_back(int second, number (&v)[R]) const
+    {
+        pgi_twiddle<1, T>(v, [&](int k) { return entry(pgi_fft_twiddle(R, second, k)); });
+        pgi_short_transform<1>(v);
     }
     __device__ void first_back(number (&a)[R], number (&b)[R]) const
     {
@@ -10522,10 +10549,8 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             const number *const p = at_place(0), *const q = at_place(1);
             PGI_UNROLLED
             for (int k = 0; k < R; k++) a[k] = pgi_swapped(p[k * c.pitch]), b[k] = pgi_swapped(q[k * c.pitch]);
-            pgi_twiddle<1, T>(a, [&](int k) { return entry(pgi_fft_twiddle(R, 0, k)); });
-            pgi_turn<1>(a);
-            pgi_twiddle<1, T>(b, [&](int k) { return entry(pgi_fft_twiddle(R, 1, k)); });
-            pgi_turn<1>(b);
+            first_butterfly_back(0, a);
+            first_butterfly_back(1, b);
             if (is_type4())
                 unite(a, b);
             else
@@ -10583,8 +10608,8 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         number a[R], b[R];
         PGI_UNROLLED
         for (int k = 0; k < R; k++) a[k] = p[k * c.element], b[k] = q[k * c.element];
-        pgi_turn<0>(a);
-        pgi_turn<0>(b);
+        pgi_short_transform<0>(a);
+        pgi_short_transform<0>(b);
         if (!TYPE1 && !is_type4()) {
             to_slots<R>(lane == 0, a, b, f, g);
             return;
@@ -10701,7 +10726,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         number *const p = at_place(second) + H * c.pitch;
         pgi_swap_all(a);
         if constexpr (H > 1) {
-            pgi_turn<0>(a);
+            pgi_short_transform<0>(a);
             twiddle_part<0>(second, a);
         }
         PGI_UNROLLED
@@ -10714,7 +10739,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
         for (int k = 0; k < H; k++) a[k] = pgi_swapped(p[k * c.pitch]);
         if constexpr (H > 1) {
             twiddle_part<1>(second, a);
-            pgi_turn<1>(a);
+            pgi_short_transform<1>(a);
         }
         pgi_swap_all(a);
     }
@@ -10821,7 +10846,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     // neighbours. own: which of its threads it is. Those with the rest are of one warp, or the block waits.
     __device__ int has_rest() const { return c.axis == 0 ? lane % R == 0 : lane < c.lanes / R; }
     __device__ int own_of_rest() const { return c.axis == 0 ? lane / R : lane; }
-    __device__ void meet() const
+    __device__ void barrier() const
     {
         if (c.rest_in_warp)
             __syncwarp();
@@ -10846,9 +10871,9 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
     __device__ void sum_up(number (&f)[R], number (&g)[R]) const
     {
         const int threads = c.lanes / R, rest = has_rest(), own = own_of_rest();
-        meet();    // all butterflies have been read
+        barrier();    // all butterflies have been read
         if (rest) put_rest(f, g);
-        meet();
+        barrier();
         if (rest) {
             PGI_UNROLLED
             for (int m = 0; m < R; m++) {
@@ -10862,14 +10887,14 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             }
             if (has_end()) end() = pgi_scaled(*rest_at(c.span / 2), (T)2);
         }
-        meet();
+        barrier();
         if (rest) {
             number first = number();
             for (int m = 0; m < R && !sine(); m++) first = pgi_sum(first, (&end())[(2 + R * own + m) * c.element]);
             *rest_at(own) = g[R - 1];
             if (!sine()) *rest_at(own + threads) = pgi_scaled(first, (T)2);
         }
-        meet();
+        barrier();
         if (rest) {
             number sum = number();
             PGI_ROLLED
@@ -10880,7 +10905,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             PGI_UNROLLED
             for (int m = 0; m < R; m++) g[m] = pgi_sum(g[m], sum);
         }
-        meet();
+        barrier();
     }
     // The same back: the transpose, step by step.
     __device__ void sum_down(number (&f)[R], number (&g)[R]) const
@@ -10892,7 +10917,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             for (int m = R - 2; m >= 0; m--) g[m] = pgi_sum(g[m], g[m + 1]);
             *rest_at(own) = g[0];
         }
-        meet();
+        barrier();
         if (rest) {
             number sum = number();
             PGI_ROLLED
@@ -10901,7 +10926,7 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             for (int m = 0; m < R; m++) g[m] = pgi_sum(g[m], sum);
             if (has_end()) (&end())[c.element] = g[0];
         }
-        meet();
+        barrier();
         if (rest) {
             PGI_UNROLLED
             for (int m = 0; m < R; m++) {
@@ -10913,9 +10938,9 @@ template <class T, int TYPE1, int R> struct pgi_fft_thread {
             }
             if (lane == 0) *rest_at(c.span / 2) = has_end() ? pgi_scaled(end(), half) : number();
         }
-        meet();
+        barrier();
         if (rest) get_rest(f, g);
-        meet();    // before butterflies are written
+        barrier();    // before butterflies are written
     }
     __device__ void fold_all(number (&a)[R], number (&b)[R]) const
     {
@@ -11058,16 +11083,16 @@ static __device__ inline void pgi_fft_store(const pgi_fft_thread<T, TYPE1, R> &t
     const int64_t left = t.c.columns - column;
     const int pitch = (int)(pgi_pitch(to, t.c.axis) * (int64_t)sizeof(T));
     T *const u = pgi_data<T>(to);
-    const auto give = [&](int i, typename thread::number v) {
+    const auto store = [&](int i, typename thread::number v) {
         PGI_UNROLLED
         for (int q = 0; q < PER; q++)
-            if (q < left) pgi_give_once((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
+            if (q < left) pgi_store_once((T *)((char *)(u + at[q]) + (int64_t)i * pitch), thread::part(v, q));
     };
     if (t.c.axis != 0 && !__syncthreads_and(left >= PER && t.together(u, at, pitch)))
-        t.store_slowly(give, low, high, x, y);
+        t.store_slowly(store, low, high, x, y);
     else {
         t.template move<1>(u, at, pitch, left, modes, low, high, x, y);
-        if (t.has_end()) give(t.c.n, t.end());
+        if (t.has_end()) store(t.c.n, t.end());
     }
     if (t.c.axis != 0) return;
     // What fills up the rows of the grid between
@@ -11367,78 +11392,170 @@ template <class T> static __device__ inline T *pgi_in_block(T *p, int blocks, in
     return p;
 }
 
-template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
-    pgi_flat_kernel(const __grid_constant__ pgi_flat flat, pgi_rhs from, pgi_grid to, pgi_state *state, int controlled)
+static __device__ inline void pgi_small2d_barrier(const pgi_small2d &small)
 {
-    PGI_DYNAMIC_SHARED(char, memory);
-    const pgi_fold &fx = flat.fold[0], &fy = flat.fold[1];
-    const int rank = (int)(blockIdx.x % (unsigned)flat.blocks), problem = (int)(blockIdx.x / (unsigned)flat.blocks);
-    const int lane = (int)threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-    const auto meet = [&]() {
-        if (flat.blocks > 1)
-            pgi_cluster_sync();
-        else
-            __syncthreads();
-    };
-    const char *const table_x = flat.table[0] < 0 ? (const char *)fx.table : memory + flat.table[0],
-                      *const table_y = flat.table[1] < 0 ? (const char *)fy.table : memory + flat.table[1];
-    if (flat.blocks > 1) pgi_cluster_arrive();
+    if (small.blocks > 1)
+        pgi_cluster_sync();
+    else
+        __syncthreads();
+}
+
+static __device__ inline void pgi_small2d_copy_tables(const pgi_small2d &small, char *memory)
+{
     PGI_ROLLED
     for (int q = 0; q < 2; q++) {
-        const pgi_fold &f = flat.fold[q];
-        if (flat.table[q] >= 0 && (q == 0 || flat.table[1] != flat.table[0]))
+        const pgi_fold &f = small.fold[q];
+        if (small.table[q] >= 0 && (q == 0 || small.table[1] != small.table[0]))
             for (int e = 16 * (int)threadIdx.x; e < f.bytes; e += 16 * PGI_BLOCK)
-                pgi_copy_async<16, 1>(memory + flat.table[q] + e, (const char *)f.table + e);
+                pgi_copy_async<16, 1>(memory + small.table[q] + e, (const char *)f.table + e);
     }
     pgi_copy_commit();
+}
+
+// The four values of both halves of both axes that a thread takes to its rows, boundary data and mean included.
+template <class T> static __device__ inline void pgi_small2d_fetch(const pgi_small2d &small, const pgi_rhs &from,
+                                                                   const pgi_state *state, const T *f, T mean,
+                                                                   unsigned mask, int problem, const int i[2],
+                                                                   const int k[2], T (&v)[2][2])
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {    // all under way at once
+        const int at[2] = {i[q & 1], k[q >> 1]};
+        v[q >> 1][q & 1] = f[(at[0] < 0 ? 0 : at[0]) + (at[1] < 0 ? 0 : at[1]) * from.f.sk] - mean;
+    }
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {
+        const int at[2] = {i[q & 1], k[q >> 1]};
+        const unsigned touched = mask & (pgi_end_bits(at[0], fx.n) | pgi_end_bits(at[1], fy.n) << 4);
+        T &value = v[q >> 1][q & 1];
+        if (at[0] < 0 || at[1] < 0)
+            value = 0;
+        else if (touched)
+            value += pgi_face_terms_of<T>(from.faces, state, touched, at[0], 0, at[1], problem);
+    }
+}
+
+// A block's rows of the right-hand side, folded, to its first array.
+template <class T> static __device__ inline void pgi_small2d_load(const pgi_small2d &small, const pgi_rhs &from,
+                                                                  const pgi_state *state, int controlled, int rank,
+                                                                  int problem, char *memory)
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    const unsigned mask = pgi_face_mask(from, state);
+    const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state);
+    const T *const f = pgi_data<T>(from.f) + problem * from.f.problem;
+    const float per_row = pgi_small_inverse(fx.size);
+    T *const x = (T *)(memory + small.at[0]);
+    for (int e = (int)threadIdx.x; e < 8 * small.tiles[1] * fx.size; e += PGI_BLOCK) {
+        const int row = pgi_small_quotient(e, per_row), o = e - row * fx.size;
+        int i[2], k[2];
+        pgi_fold_place(fx, o, i);
+        pgi_fold_place(fy, 8 * small.tiles[1] * rank + row, k);
+        T v[2][2];
+        pgi_small2d_fetch(small, from, state, f, mean, mask, problem, i, k, v);
+        pgi_fold_weigh(fx, fy, 0, i, k, v);
+        pgi_fold_pairs(fx, fy, v);
+        T *const to_row = x + (row + (row & ~7)) * small.pitch[0] + o;
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) to_row[(q >> 1) * 8 * small.pitch[0] + (q & 1) * fx.size] = v[q >> 1][q & 1];
+    }
+}
+
+// A tile of products by one warp: its row of them, the first of its two columns, and the sums of both halves.
+template <class T> struct pgi_small2d_tile {
+    int tile, row, column, pitch;
+    T sum[2][2][2];
+};
+
+// Divides by the eigenvalues: rows are modes of x, results those of y.
+template <class T> static __device__ inline void pgi_small2d_divide(const pgi_small2d &small, const char *table_x,
+                                                                    const char *table_y, pgi_state *state, double alpha,
+                                                                    int controlled, const pgi_small2d_tile<T> &p,
+                                                                    T *out)
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    const double *const lambda_x = (const double *)(table_x + fx.bytes) - 2 * fx.size, *const lambda_y =
+                                                                                           (const double *)(table_y +
+                                                                                                            fy.bytes) -
+                                                                                           2 * fy.size;
+    const int g = ((int)threadIdx.x & 31) >> 2;
+    int lost = 0;
+    PGI_UNROLLED
+    for (int q = 0; q < 4; q++) {
+        const int y = q >> 1, x = q & 1, mode = x * fy.size + p.column;
+        const double lambda = lambda_x[y * fx.size + p.row];
+        const pgi_complex<double> own = *(const pgi_complex<double> *)(lambda_y + mode);
+        *(pgi_complex<T> *)(out + (16 * p.tile + 8 * y + g) * p.pitch + mode) =
+            pgi_complex_of(pgi_quotient(p.sum[y][x][0], lambda + own.x, alpha, &lost),
+                           pgi_quotient(p.sum[y][x][1], lambda + own.y, alpha, &lost));
+    }
+    if (lost) state->resonant = 1;
+    if (controlled && p.row + p.column == 0 && fx.singular && fy.singular && alpha == 0)
+        state->removed = (double)p.sum[0][0][0] / sqrt(fx.total * fy.total);
+}
+
+// Transposed to the block that has the other axis' rows.
+template <class T> static __device__ inline void pgi_small2d_transpose(const pgi_small2d &small, int axis,
+                                                                       float per_tiles, int o,
+                                                                       const pgi_small2d_tile<T> &p, T *out)
+{
+    const int owner = pgi_small_quotient(o >> 3, per_tiles), place = (o >> 3) - owner * small.tiles[axis];
+    const int there = small.pitch[1 - axis], other_size = small.fold[1 - axis].size;
+    T *const to = pgi_in_block(out + (16 * place + p.column - o) * there + p.row, small.blocks, owner);
+    PGI_UNROLLED
+    for (int q = 0; q < 8; q++)
+        to[((q >> 1 & 1) * 8 + (q & 1)) * there + (q >> 2) * other_size] = p.sum[q >> 2][q >> 1 & 1][q & 1];
+}
+
+// Unfolded, to the grid.
+template <class T> static __device__ inline void pgi_small2d_store(const pgi_small2d &small, const pgi_grid &to,
+                                                                   int problem, const pgi_small2d_tile<T> &p)
+{
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    T *const u = pgi_data<T>(to) + problem * to.problem;
+    int i[2], k[2];
+    pgi_fold_place(fy, p.row, k);
+    PGI_UNROLLED
+    for (int e = 0; e < 2; e++) {
+        T v[2][2] = {{p.sum[0][0][e], p.sum[0][1][e]}, {p.sum[1][0][e], p.sum[1][1][e]}};
+        pgi_fold_place(fx, p.column + e, i);
+        pgi_fold_pairs(fx, fy, v);
+        pgi_fold_weigh(fx, fy, 1, i, k, v);
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++)
+            if (i[q & 1] >= 0 && k[q >> 1] >= 0) u[i[q & 1] + k[q >> 1] * to.sk] = v[q >> 1][q & 1];
+    }
+}
+
+// Stages are products with the eigenvectors of x, of y and division, back of y, and back of x.
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+    pgi_small2d_kernel(const __grid_constant__ pgi_small2d small, pgi_rhs from, pgi_grid to, pgi_state *state,
+                       int controlled)
+{
+    PGI_DYNAMIC_SHARED(char, memory);
+    const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
+    const int rank = (int)(blockIdx.x % (unsigned)small.blocks), problem = (int)(blockIdx.x / (unsigned)small.blocks);
+    const int lane = (int)threadIdx.x & 31;
+    const char *const table_x = small.table[0] < 0 ? (const char *)fx.table : memory + small.table[0],
+                      *const table_y = small.table[1] < 0 ? (const char *)fy.table : memory + small.table[1];
+    if (small.blocks > 1) pgi_cluster_arrive();
+    pgi_small2d_copy_tables(small, memory);
     pgi_await();
     const double alpha = state->alpha;
-    {
-        const unsigned mask = pgi_face_mask(from, state);
-        const T mean = controlled ? (T)0 : pgi_mean_of<T>(from, state);
-        const T *const f = pgi_data<T>(from.f) + problem * from.f.problem;
-        const float per_row = pgi_small_inverse(fx.size);
-        T *const x = (T *)(memory + flat.at[0]);
-        for (int e = (int)threadIdx.x; e < 8 * flat.tiles[1] * fx.size; e += PGI_BLOCK) {
-            const int row = pgi_small_quotient(e, per_row), o = e - row * fx.size;
-            int i[2], k[2];
-            pgi_fold_place(fx, o, i);
-            pgi_fold_place(fy, 8 * flat.tiles[1] * rank + row, k);
-            T v[2][2];
-            PGI_UNROLLED
-            for (int q = 0; q < 4; q++) {    // all under way at once
-                const int at[2] = {i[q & 1], k[q >> 1]};
-                v[q >> 1][q & 1] = f[(at[0] < 0 ? 0 : at[0]) + (at[1] < 0 ? 0 : at[1]) * from.f.sk] - mean;
-            }
-            PGI_UNROLLED
-            for (int q = 0; q < 4; q++) {
-                const int at[2] = {i[q & 1], k[q >> 1]};
-                const unsigned touched = mask & (pgi_end_bits(at[0], fx.n) | pgi_end_bits(at[1], fy.n) << 4);
-                T &value = v[q >> 1][q & 1];
-                if (at[0] < 0 || at[1] < 0)
-                    value = 0;
-                else if (touched)
-                    value += pgi_face_terms_of<T>(from.faces, state, touched, at[0], 0, at[1], problem);
-            }
-            pgi_fold_weigh(fx, fy, 0, i, k, v);
-            pgi_fold_pairs(fx, fy, v);
-            T *const to_row = x + (row + (row & ~7)) * flat.pitch[0] + o;
-            PGI_UNROLLED
-            for (int q = 0; q < 4; q++) to_row[(q >> 1) * 8 * flat.pitch[0] + (q & 1) * fx.size] = v[q >> 1][q & 1];
-        }
-    }
+    pgi_small2d_load<T>(small, from, state, controlled, rank, problem, memory);
     pgi_copy_wait<0>();
     __syncthreads();
-    if (flat.blocks > 1) pgi_cluster_wait();    // all blocks are there
+    if (small.blocks > 1) pgi_cluster_wait();    // all blocks are there
 
     PGI_ROLLED
     for (int stage = 0; stage < 4; stage++) {
-        const int axis = stage == 1 || stage == 2, tiles = flat.tiles[1 - axis], pitch = flat.pitch[axis];
-        const pgi_fold &f = flat.fold[axis], &other = flat.fold[1 - axis];
-        const T *const in = (const T *)(memory + flat.at[stage]);
-        T *const out = (T *)(memory + flat.at[stage < 3 ? stage + 1 : 3]);
+        const int axis = stage == 1 || stage == 2, tiles = small.tiles[1 - axis], pitch = small.pitch[axis];
+        const pgi_fold &f = small.fold[axis], &other = small.fold[1 - axis];
+        const T *const in = (const T *)(memory + small.at[stage]);
+        T *const out = (T *)(memory + small.at[stage < 3 ? stage + 1 : 3]);
         const int wide = f.size >> 3;
-        const float per_wide = pgi_small_inverse(wide), per_tiles = pgi_small_inverse(flat.tiles[axis]);
+        const float per_wide = pgi_small_inverse(wide), per_tiles = pgi_small_inverse(small.tiles[axis]);
         if (controlled && (int)blockIdx.x == 0 && threadIdx.x == PGI_BLOCK - 32) {    // of a warp that has least to do
             if (stage == 0) pgi_control(state, PGI_BEGIN, 0, pgi_device_now());
             if (stage == 3) pgi_control(state, PGI_LAST, 1, pgi_device_now());
@@ -11446,84 +11563,52 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
         __syncwarp();
         PGI_ROLLED
         for (int item = (int)threadIdx.x >> 5; item < tiles * wide; item += PGI_BLOCK / 32) {
-            const int tile = pgi_small_quotient(item, per_wide), row = 8 * (tiles * rank + tile) + g;
-            const int o = 8 * (item - tile * wide);
-            if (row >= other.size) break;
-            T sum[2][2][2] = {};
+            const int tile = pgi_small_quotient(item, per_wide), o = 8 * (item - tile * wide);
+            pgi_small2d_tile<T> p = {tile, 8 * (tiles * rank + tile) + (lane >> 2), o + 2 * (lane & 3), pitch, {}};
+            if (p.row >= other.size) break;
             pgi_fold_product<T>(f, stage > 1, (const T *)(axis ? table_y : table_x), in + 16 * tile * pitch, pitch, o,
-                                sum);
-            if (stage == 1) {    // rows are modes of x, results those of y
-                const double *const lambda_x = (const double *)(table_x + fx.bytes) - 2 * fx.size,
-                                    *const lambda_y = (const double *)(table_y + fy.bytes) - 2 * fy.size;
-                int lost = 0;
-                PGI_UNROLLED
-                for (int q = 0; q < 4; q++) {
-                    const int y = q >> 1, x = q & 1, mode = x * f.size + o + 2 * t;
-                    const double lambda = lambda_x[y * fx.size + row];
-                    const pgi_complex<double> own = *(const pgi_complex<double> *)(lambda_y + mode);
-                    *(pgi_complex<T> *)(out + (16 * tile + 8 * y + g) * pitch + mode) =
-                        pgi_complex_of(pgi_quotient(sum[y][x][0], lambda + own.x, alpha, &lost),
-                                       pgi_quotient(sum[y][x][1], lambda + own.y, alpha, &lost));
-                }
-                if (lost) state->resonant = 1;
-                if (controlled && row + o + 2 * t == 0 && fx.singular && fy.singular && alpha == 0)
-                    state->removed = (double)sum[0][0][0] / sqrt(fx.total * fy.total);
-            } else if (stage < 3) {
-                const int owner = pgi_small_quotient(o >> 3, per_tiles), place = (o >> 3) - owner * flat.tiles[axis];
-                const int there = flat.pitch[1 - axis];
-                T *const p = pgi_in_block(out + (16 * place + 2 * t) * there + row, flat.blocks, owner);
-                PGI_UNROLLED
-                for (int q = 0; q < 8; q++)
-                    p[((q >> 1 & 1) * 8 + (q & 1)) * there + (q >> 2) * other.size] = sum[q >> 2][q >> 1 & 1][q & 1];
-            } else {
-                T *const u = pgi_data<T>(to) + problem * to.problem;
-                int i[2], k[2];
-                pgi_fold_place(fy, row, k);
-                PGI_UNROLLED
-                for (int e = 0; e < 2; e++) {
-                    T v[2][2] = {{sum[0][0][e], sum[0][1][e]}, {sum[1][0][e], sum[1][1][e]}};
-                    pgi_fold_place(fx, o + 2 * t + e, i);
-                    pgi_fold_pairs(fx, fy, v);
-                    pgi_fold_weigh(fx, fy, 1, i, k, v);
-                    PGI_UNROLLED
-                    for (int q = 0; q < 4; q++)
-                        if (i[q & 1] >= 0 && k[q >> 1] >= 0) u[i[q & 1] + k[q >> 1] * to.sk] = v[q >> 1][q & 1];
-                }
-            }
+                                p.sum);
+            if (stage == 1)
+                pgi_small2d_divide(small, table_x, table_y, state, alpha, controlled, p, out);
+            else if (stage < 3)
+                pgi_small2d_transpose(small, axis, per_tiles, o, p, out);
+            else
+                pgi_small2d_store(small, to, problem, p);
         }
         if (stage == 1)
             __syncthreads();
         else if (stage < 3)
-            meet();
+            pgi_small2d_barrier(small);
     }
 }
 
 // A launch without attributes but that of the cluster; there is room for one more.
-static cudaLaunchConfig_t pgi_flat_config(const pg_solver *s, cudaLaunchAttribute attribute[2])
+static cudaLaunchConfig_t pgi_small2d_config(const pg_solver *s, cudaLaunchAttribute attribute[2])
 {
-    const pgi_flat &flat = s->direct.flat;
+    const pgi_small2d &small = s->direct.small;
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)flat.blocks * (unsigned)s->together);
+    config.gridDim = dim3((unsigned)small.blocks * (unsigned)s->together);
     config.blockDim = dim3(PGI_BLOCK);
-    config.dynamicSmemBytes = (size_t)flat.memory;
+    config.dynamicSmemBytes = (size_t)small.memory;
     config.stream = s->stream;
     attribute->id = cudaLaunchAttributeClusterDimension;
-    attribute->val.clusterDim.x = (unsigned)flat.blocks;
+    attribute->val.clusterDim.x = (unsigned)small.blocks;
     attribute->val.clusterDim.y = attribute->val.clusterDim.z = 1;
     config.attrs = attribute;
-    config.numAttrs = flat.blocks > 1;
+    config.numAttrs = small.blocks > 1;
     return config;
 }
 
-template <class T> static void pgi_cuda_flat(pg_solver *s, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled)
+template <class T>
+static void pgi_cuda_small2d(pg_solver *s, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled)
 {
     cudaLaunchAttribute attribute[2] = {};
-    cudaLaunchConfig_t config = pgi_flat_config(s, attribute);
+    cudaLaunchConfig_t config = pgi_small2d_config(s, attribute);
     if (s->clusters && PGI_OVERLAP) {
         attribute[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attribute[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
     }
-    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_flat_kernel<T>, s->direct.flat, from, to, s->state, controlled));
+    PGI_CUDA(s, cudaLaunchKernelEx(&config, pgi_small2d_kernel<T>, s->direct.small, from, to, s->state, controlled));
 }
 
 static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
@@ -11545,69 +11630,70 @@ static pgi_fold pgi_fold_of(const pgi_line *l, size_t element)
 
 // Cuts a problem for a cluster of so many blocks. Returns the bytes of shared memory that a block needs at least. same:
 // the axes are alike.
-static int64_t pgi_cut_flat(const pg_solver *s, pgi_flat *flat, int same, int blocks)
+static int64_t pgi_cut_small2d(const pg_solver *s, pgi_small2d *small, int same, int blocks)
 {
     const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     int64_t most = 0;
-    flat->blocks = blocks;
+    small->blocks = blocks;
     for (int a = 0; a < 2; a++) {
-        flat->tiles[a] = (flat->fold[a].size / 8 + blocks - 1) / blocks;
-        flat->pitch[a] = 2 * flat->fold[a].size + 4;
+        small->tiles[a] = (small->fold[a].size / 8 + blocks - 1) / blocks;
+        small->pitch[a] = 2 * small->fold[a].size + 4;
     }
     for (int a = 0; a < 2; a++) {
-        const int64_t bytes = element * 16 * flat->tiles[1 - a] * flat->pitch[a];
+        const int64_t bytes = element * 16 * small->tiles[1 - a] * small->pitch[a];
         if (bytes > most) most = bytes;
     }
     // Others may be a stage ahead in the second, and write to the first again while the third is read.
     const int place[4] = {0, 1, blocks > 1 ? 2 : 0, blocks > 1 ? 0 : 1};
-    for (int q = 0; q < 4; q++) flat->at[q] = (int)(place[q] * most);
+    for (int q = 0; q < 4; q++) small->at[q] = (int)(place[q] * most);
     const int64_t arrays = (blocks > 1 ? 3 : 2) * most;
-    const int64_t tables = flat->fold[0].bytes + (same ? 0 : flat->fold[1].bytes), room = s->shared_limit - arrays;
-    flat->table[0] = tables <= room ? (int)arrays : -1;
-    flat->table[1] = tables <= room ? (int)(arrays + (same ? 0 : flat->fold[0].bytes)) : -1;
-    flat->memory = (int)(arrays + (tables <= room ? tables : 0));
+    const int64_t tables = small->fold[0].bytes + (same ? 0 : small->fold[1].bytes),
+                  capacity = s->shared_limit - arrays;
+    small->table[0] = tables <= capacity ? (int)arrays : -1;
+    small->table[1] = tables <= capacity ? (int)(arrays + (same ? 0 : small->fold[0].bytes)) : -1;
+    small->memory = (int)(arrays + (tables <= capacity ? tables : 0));
     return arrays;
 }
 
 // Small 2D problems (and lines of a batch) take one kernel, where a block or a cluster of blocks has room for one: as
 // many blocks as there are tiles and multiprocessors for; a large batch keeps these busy with few.
-static int pgi_plan_flat(pg_solver *s, pgi_line *const line[3])
+static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
 {
-    pgi_flat *flat = &s->direct.flat;
+    pgi_small2d *small = &s->direct.small;
     const int cluster = s->clusters ? 16 : 1;
-    if (!line[1]->absent || s->work.n[0] > 2 * PGI_FLAT || s->work.n[2] > 2 * PGI_FLAT) return 0;
+    if (!line[1]->absent || s->work.n[0] > 2 * PGI_SMALL2D || s->work.n[2] > 2 * PGI_SMALL2D) return 0;
     const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     const int same = pgi_line_equal(line[0], line[2]);
-    flat->fold[0] = pgi_fold_of(line[0], element);
-    flat->fold[1] = pgi_fold_of(line[2], element);
-    int most = PGI_FLAT;
+    small->fold[0] = pgi_fold_of(line[0], element);
+    small->fold[1] = pgi_fold_of(line[2], element);
+    int most = PGI_SMALL2D;
     pgi_fft unused;
     for (int a = 0; a < 3; a += 2)
-        if (pgi_is_transformed(s, a) && !pgi_cut_fft(s, a, &unused) && flat->fold[0].folded && flat->fold[1].folded)
-            most = 2 * PGI_FLAT;
+        if (pgi_is_transformed(s, a) && !pgi_cut_fft(s, a, &unused) && small->fold[0].folded && small->fold[1].folded)
+            most = 2 * PGI_SMALL2D;
     if (s->work.n[0] > most || s->work.n[2] > most) return 0;
-    const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_flat_kernel<float>
-                                                                   : (const void *)pgi_flat_kernel<double>;
-    const int tiles = (flat->fold[0].size > flat->fold[1].size ? flat->fold[0].size : flat->fold[1].size) / 8;
+    const void *const kernel = s->desc.flags & (PG_F32 | PG_MIXED) ? (const void *)pgi_small2d_kernel<float>
+                                                                   : (const void *)pgi_small2d_kernel<double>;
+    const int tiles = (small->fold[0].size > small->fold[1].size ? small->fold[0].size : small->fold[1].size) / 8;
     int best = 0;
     for (int blocks = 1; blocks <= cluster; blocks *= 2) {
-        if (pgi_cut_flat(s, flat, same, blocks) > s->shared_limit) continue;
+        if (pgi_cut_small2d(s, small, same, blocks) > s->shared_limit) continue;
         if (best && (best >= tiles || (int64_t)blocks * s->together > s->multiprocessors)) break;
         best = blocks;
     }
-    flat->blocks = 0;
+    small->blocks = 0;
     if (!best) return 0;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
     if (best > 8) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     for (; best > 1; best /= 2) {    // what the device can really run
         cudaLaunchAttribute attribute[2];
         int clusters = 0;
-        if (pgi_cut_flat(s, flat, same, best) > s->shared_limit) return flat->blocks = 0;
-        const cudaLaunchConfig_t config = pgi_flat_config(s, attribute);
+        if (pgi_cut_small2d(s, small, same, best) > s->shared_limit) return small->blocks = 0;
+        const cudaLaunchConfig_t config = pgi_small2d_config(s, attribute);
         if (cudaOccupancyMaxActiveClusters(&clusters, kernel, &config) == cudaSuccess && clusters > 0) return 1;
         cudaGetLastError();
     }
-    if (pgi_cut_flat(s, flat, same, 1) > s->shared_limit) return flat->blocks = 0;
+    if (pgi_cut_small2d(s, small, same, 1) > s->shared_limit) return small->blocks = 0;
     return 1;
 }
 
@@ -11734,10 +11820,10 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
             return;
         }
         const int bytes = pgi_eliminate_bytes(e, sizeof(T), staged),
-                  room = s->multiprocessors * (PGI_LINE_THREADS / threads);
+                  resident = s->multiprocessors * (PGI_LINE_THREADS / threads);
         PGI_CUDA(s, cudaFuncSetAttribute(pgi_eliminate_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-        PGI_LAUNCH_SHARED(s, tiles < room ? tiles : room, dim3((unsigned)threads), bytes, pgi_eliminate_kernel<T>, e,
-                          pgi_box_of(l, T()), u, lines, s->state);
+        PGI_LAUNCH_SHARED(s, tiles < resident ? tiles : resident, dim3((unsigned)threads), bytes,
+                          pgi_eliminate_kernel<T>, e, pgi_box_of(l, T()), u, lines, s->state);
     };
     if (!pgi_is_staged(s, e.line)) {
         launch(to, 0, pgi_columns(s, e.line), e.line == 0 ? 1 : e.line == 1 ? to.sj : to.sk, 0);
@@ -11785,7 +11871,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         d->marks_bytes = (size_t)(whole > parted ? whole : parted);
     }
     const double budget = fmax(0.12 * grid, fmin(fmax(1.15 * grid - (double)d->marks_bytes, 0), 40e6));
-    double room = budget;
+    double allowed = budget;
     for (int a = 0; a < 3; a++) {
         if (!pgi_cut_fft(s, a, &d->fft[a])) d->fft[a].radix = 0;
         if (d->fft[a].radix && d->series[a][0].kind == PGI_DCT1) d->lines.scale /= 2;    // see fold
@@ -11802,7 +11888,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
             if (pgi_is_transformed(s, a) ? d->fft[a].radix : !pgi_is_staged(s, a)) continue;
             const size_t bytes = pgi_pair_bytes(s, a);
             const int64_t pairs = (pgi_columns(s, a) + 1) / 2;
-            const double fit = fmin(room / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
+            const double fit = fmin(allowed / (double)bytes, 1e9 / s->work.n[a]);    // elements are numbered in 32 bits
             const int64_t most = fit < 1 ? 1 : (int64_t)fit;
             const int64_t chunks = (pairs + most - 1) / most;
             d->pairs[a] = (pairs + chunks - 1) / chunks;
@@ -11813,7 +11899,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         }
         const double used = (double)(d->buffer_bytes + d->work_bytes);
         if (used <= budget || !reducible) break;
-        room *= fmin(0.9, budget / used);
+        allowed *= fmin(0.9, budget / used);
     }
     // Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room. Its
     // long rows begin with lines of the cache.
@@ -11929,7 +12015,7 @@ static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena
         pgi_elimination *e = &s->level[l].lines;
         if (s->cuda)
             pgi_cut_lines(s, e, lines, PGI_LOG_PAIRS + 1,
-                          [](const pgi_elimination &d) { return pgi_turn_bytes(d) + pgi_shared_bytes(d); });
+                          [](const pgi_elimination &d) { return pgi_transpose_bytes(d) + pgi_shared_bytes(d); });
         if (s->cuda && pgi_marks_of(*e, lines) > bytes) bytes = pgi_marks_of(*e, lines);
 #endif
         if (lines > most) most = lines;
@@ -11999,12 +12085,12 @@ struct pgi_zebra_tiles {
 };
 
 // Shared memory of a block: the pairs, then the columns beside and, in their place once the residuals are there, the
-// meeting of the parts, then the rows. The first cache has what is left, and values on their way need room there: with
+// exchange of the parts, then the rows. The first cache has what is left, and values on their way need room there: with
 // 60 KB of it, not 92, a sweep of 512^3 in f64 takes 2.4 ms, not 2.2.
 static PGI_HD inline int pgi_beside_bytes(const pgi_elimination &d, int element)
 {
-    const int beside = PGI_KEPT * PGI_BESIDE_PITCH * element, meeting = pgi_meeting_bytes(d);
-    return beside > meeting ? beside : meeting;
+    const int beside = PGI_KEPT * PGI_BESIDE_PITCH * element, exchange = pgi_exchange_bytes(d);
+    return beside > exchange ? beside : exchange;
 }
 static int pgi_pairs_bytes(const pgi_elimination &d, int element)
 {
@@ -12160,8 +12246,8 @@ template <class T> static __device__ inline void pgi_add_line_faces(const pgi_bo
 
 // Adds the corrections of a part. Both columns of a pair are written where they are one word, so that memory gets whole
 // sectors: the other one as it is, which nobody changes meanwhile.
-template <class T> static __device__ inline void pgi_give_pairs(const pgi_zebra_line<T> &l, const pgi_held &p,
-                                                                const T *tile, double omega, const double r[PGI_KEPT])
+template <class T> static __device__ inline void pgi_store_pairs(const pgi_zebra_line<T> &l, const pgi_held &p,
+                                                                 const T *tile, double omega, const double r[PGI_KEPT])
 {
     const pgi_complex<T> *const pairs = (const pgi_complex<T> *)tile + threadIdx.x;
     T *const to = l.pair + p.first * l.step;
@@ -12171,7 +12257,7 @@ template <class T> static __device__ inline void pgi_give_pairs(const pgi_zebra_
         pgi_complex<T> pair = pairs[q * (PGI_TILE_PITCH / 2)];
         (l.own ? pair.y : pair.x) += (T)(omega * r[q]);
         if (l.whole)
-            pgi_give_once((pgi_complex<T> *)(to + q * l.step), pair);
+            pgi_store_once((pgi_complex<T> *)(to + q * l.step), pair);
         else
             to[q * l.step + l.own] = l.own ? pair.y : pair.x;
     }
@@ -12184,10 +12270,10 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                            const __grid_constant__ pgi_zebra z, const __grid_constant__ pgi_zebra_tiles tiles)
 {
     PGI_DYNAMIC_SHARED(T, tile);
-    double *const meeting = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
+    double *const exchange = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
     const pgi_held p = pgi_part_of(d);
     const pgi_kept_row *const rows =
-        pgi_share_rows(d, p, (double2 *)((char *)meeting + pgi_beside_bytes(d, sizeof(T))));
+        pgi_rows_to_shared(d, p, (double2 *)((char *)exchange + pgi_beside_bytes(d, sizeof(T))));
     pgi_await();
     const pgi_zebra_line<T> l = pgi_zebra_line_of(d, b, gu, z, tiles, p.line);
     const double mu = pgi_column_shift(d, b.state->alpha, l.at);
@@ -12195,8 +12281,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
-    pgi_solve_lines(d, p, rows, mu, l.inside, d.singular, meeting, r);
-    pgi_give_pairs(l, p, tile, omega, r);
+    pgi_solve_lines(d, p, rows, mu, l.inside, d.singular, exchange, r);
+    pgi_store_pairs(l, p, tile, omega, r);
 }
 
 // The lines of a colour, whatever they are beside: those along x, which come and go by neighbouring rows and are turned
@@ -12206,26 +12292,26 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                                const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                                const __grid_constant__ pgi_zebra z)
 {
-    PGI_DYNAMIC_SHARED(double, turning);
-    double *const meeting = turning + pgi_turn_bytes(d) / sizeof(double);
+    PGI_DYNAMIC_SHARED(double, transposed);
+    double *const exchange = transposed + pgi_transpose_bytes(d) / sizeof(double);
     const int64_t line = (int64_t)blockIdx.x << d.log_wide, step = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk;
     const pgi_held part = pgi_part_of(d), own = d.line == 0 ? pgi_comb_of(d) : part;
-    const int pitch = pgi_turn_pitch(d.rows.n);
+    const int pitch = pgi_transpose_pitch(d.rows.n);
     int at[4], from[4];
-    const pgi_kept_row *const rows = pgi_share_rows(d, part, (double2 *)((char *)meeting + pgi_meeting_bytes(d)));
+    const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const int inside = pgi_zebra_place(z, line + part.line, at), there = pgi_zebra_place(z, line + own.line, from);
     pgi_await();
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const to = u + pgi_offset(from, gu);
-    double *const mine = turning + own.line * pitch, r[PGI_KEPT];
+    double *const mine = transposed + own.line * pitch, r[PGI_KEPT];
     const int begin = own.first + own.begin * own.step, end = own.first + own.end * own.step;
     for (int k = begin; k < end && there; k += own.step)
         mine[k] = (double)pgi_residual_point(b, rhs, f, mean, (const T *)u, gu.sj, gu.sk, d.line == 0 ? k : from[0],
                                              d.line == 1 ? k : from[1], d.line == 2 ? k : from[2]);
     __syncthreads();
-    pgi_take(turning, pitch, part, r);
-    pgi_solve_lines(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, meeting, r);
-    pgi_put(turning, pitch, part, r);
+    pgi_take(transposed, pitch, part, r);
+    pgi_solve_lines(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, exchange, r);
+    pgi_put(transposed, pitch, part, r);
     __syncthreads();
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
 }
@@ -12260,20 +12346,20 @@ template <class T> struct pgi_line_residuals {
 
 // Lines with long parts: the other grid of the level holds them under elimination, as u is needed to the end.
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid room,
+    pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid spare,
                                 pgi_rhs rhs, double omega, pgi_zebra z)
 {
-    __shared__ double meeting[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
+    __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t line = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     int at[4];
     const int inside = pgi_zebra_place(z, line, at);
     pgi_await();
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
-    T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(room) + pgi_offset(at, room);
+    T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(spare) + pgi_offset(at, spare);
     const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
-    const pgi_column c = pgi_part_column(d, d.line == 0 ? 1 : d.line == 1 ? room.sj : room.sk, line, z.lines);
+    const pgi_column c = pgi_part_column(d, d.line == 0 ? 1 : d.line == 1 ? spare.sj : spare.sk, line, z.lines);
     const pgi_line_residuals<T> residual = {b, rhs, f, u, mean, gu.sj, gu.sk, d.line, at[0], at[1], at[2]};
-    pgi_solve_long_lines<0>(d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, meeting, residual,
+    pgi_solve_long_lines<0>(d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, exchange, residual,
                             [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
 }
 
@@ -12293,7 +12379,7 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_elimination &d = l->lines;
     const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, pairs_bytes = pgi_pairs_bytes(d, sizeof(T)),
-              any_bytes = pgi_turn_bytes(d) + pgi_shared_bytes(d);
+              any_bytes = pgi_transpose_bytes(d) + pgi_shared_bytes(d);
     const dim3 threads(1u << (d.log_parts + d.log_wide));
     if (d.kept) {
         PGI_CUDA(s, cudaFuncSetAttribute(pgi_relax_any_lines_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -12506,8 +12592,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 #define PGI_DIRECT_OP(operation) NULL
 #endif
 
-// flat, narrow: what only some tables have
-#define PGI_OPS_TABLE(name, backend, T, flat, narrow)                                                                  \
+// small2d, narrow: what only some tables have
+#define PGI_OPS_TABLE(name, backend, T, small2d, narrow)                                                               \
     static const pgi_ops name = {pgi_##backend##_control,                                                              \
                                  pgi_##backend##_loop,                                                                 \
                                  pgi_##backend##_fill_zero<T>,                                                         \
@@ -12530,7 +12616,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
                                  pgi_##backend##_relax_lines<T>,                                                       \
                                  PGI_DIRECT_OP(pgi_##backend##_transform<T>),                                          \
                                  PGI_DIRECT_OP(pgi_##backend##_eliminate<T>),                                          \
-                                 flat,                                                                                 \
+                                 small2d,                                                                              \
                                  pgi_##backend##_relax_turns<T>,                                                       \
                                  narrow(pgi_##backend##_residual_narrow),                                              \
                                  narrow(pgi_##backend##_narrow_rhs),                                                   \
@@ -12540,12 +12626,12 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 
 PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL, PGI_HAS_NOT);
 #if PGI_GPU
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, PGI_DIRECT_OP(pgi_cuda_flat<double>), PGI_HAS_NOT);
+PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, PGI_DIRECT_OP(pgi_cuda_small2d<double>), PGI_HAS_NOT);
 #endif
 #if PGI_F32
 PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL, PGI_HAS);
 #if PGI_GPU
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, PGI_DIRECT_OP(pgi_cuda_flat<float>), PGI_HAS);
+PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, PGI_DIRECT_OP(pgi_cuda_small2d<float>), PGI_HAS);
 #endif
 #endif
 
@@ -12936,8 +13022,8 @@ static void pgi_program(pg_solver *s)
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
     s->together = at_once && !s->checked ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
-    if (at_once && s->direct.flat.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
-        s->ops->flat(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
+    if (at_once && s->direct.small.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
+        s->ops->small2d(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
@@ -13889,7 +13975,7 @@ static void pgi_describe_direct(pg_solver *s)
         snprintf(text + used, sizeof s->chosen - used, "%s", what);
     };
     if (!text[0]) return;
-    if (d->exact || d->flat.blocks) {
+    if (d->exact || d->small.blocks) {
         add(": products with the eigenvectors of the axes");
         return;
     }
