@@ -9645,8 +9645,9 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
 // Whether the constant solves the equations of a line without a right-hand side.
 static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
 
-// Takes the weighted mean from what the parts of a line have, and returns it. Few lines need it, so that it is out of
-// line, with the rows in memory meanwhile.
+// Takes the weighted mean from what the parts of a line have, and returns it. In memory: few lines need it, so that it
+// is out of line, with the rows in memory meanwhile; where the sums of other kernels stay in registers beside it, that
+// costs a tenth of their time.
 static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_held p, int null, double r[PGI_KEPT],
                                                   double *exchange)
 {
@@ -9658,16 +9659,28 @@ static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_
     for (int q = p.begin; q < p.end && null; q++) r[q] -= mean;
     return mean;
 }
-static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p, int null,
-                                                double r[PGI_KEPT], double *exchange)
+template <int IN_MEMORY> static __device__ inline double pgi_centre_line(const pgi_elimination &d, const pgi_held &p,
+                                                                         int null, double r[PGI_KEPT], double *exchange)
 {
-    double rows[PGI_KEPT];
-    PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
-    const double mean = pgi_centre_rows(d, p, null, rows, exchange);
-    PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
-    return mean;
+    if constexpr (IN_MEMORY) {
+        double rows[PGI_KEPT];
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
+        const double mean = pgi_centre_rows(d, p, null, rows, exchange);
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
+        return mean;
+    } else {
+        double sum = 0;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (null && p.has(q)) sum += pgi_weight_of(d.rows, p.first + q) * r[q];
+        const double mean = pgi_line_sum(d, sum, exchange) / d.volume;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (null && p.has(q)) r[q] -= mean;
+        return mean;
+    }
 }
 
 // Eliminates a part, as pgi_line_down does, in registers. Leaves the eliminated right-hand sides and inverse pivots. A
@@ -9720,20 +9733,21 @@ static __device__ inline void pgi_kept_up(const pgi_kept_row *rows, const double
 
 // Solves for the lines of a block, whose right-hand sides and unknowns are in registers. mu: what the other axes and
 // alpha add to a line. All threads of the block come, also without a line inside; centred: one of its lines is the
-// constant's. Returns the mean that this line had to lose.
-static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p, const pgi_kept_row *rows,
-                                                double mu, int inside, int centred, double *exchange,
-                                                double r[PGI_KEPT])
+// constant's. IN_MEMORY: see pgi_centre_line. Returns the mean that this line had to lose.
+template <int IN_MEMORY> static __device__ inline double pgi_solve_lines(const pgi_elimination &d, const pgi_held &p,
+                                                                         const pgi_kept_row *rows, double mu,
+                                                                         int inside, int centred, double *exchange,
+                                                                         double r[PGI_KEPT])
 {
     const int null = inside && pgi_is_null(d, mu);
     double inverse[PGI_KEPT], known[2];
     pgi_separator own = {0, 0, 1, 0};
     pgi_head_row head = {1, 0, 0, 0};
-    const double mean = centred ? pgi_centre_line(d, p, null, r, exchange) : 0;
+    const double mean = centred ? pgi_centre_line<IN_MEMORY>(d, p, null, r, exchange) : 0;
     if (inside) pgi_kept_down(rows, mu, r, inverse, &own, &head);
     pgi_solve_separators(d, own, head, null, exchange, known);
     if (inside) pgi_kept_up(rows, known, inverse, r);
-    if (centred) pgi_centre_line(d, p, null, r, exchange);
+    if (centred) pgi_centre_line<IN_MEMORY>(d, p, null, r, exchange);
     return mean;
 }
 
@@ -9832,7 +9846,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
             r[q] = now.inside && own.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] : 0;
         fetch(tile + gridDim.x);
         if (along_x) pgi_transpose_lines(transposed, pitch, own, part, r);
-        const double mean = pgi_solve_lines(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, exchange, r);
+        const double mean =
+            pgi_solve_lines<1>(d, part, rows, line.mu, line.inside && line.mu >= 0, centred, exchange, r);
         pgi_report_line_mean(d, line.mu, line.inside && part.first + part.begin == 0, mean, state);
         if (along_x) pgi_transpose_lines(transposed, pitch, part, own, r);
         if (!now.inside || now.mu < 0) continue;
@@ -12225,7 +12240,7 @@ template <class T> static __device__ inline void pgi_zebra_residual(const pgi_el
     }
 }
 
-// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart, with the rows in memory.
+// Adds what boundary data give to the residuals of a line that touches faces. Rare, so apart.
 template <class T> static __device__ inline void pgi_add_line_faces(const pgi_box<T> &b, const pgi_rhs &rhs, int line,
                                                                     const int at[4], const pgi_held &p,
                                                                     double r[PGI_KEPT])
@@ -12235,19 +12250,14 @@ template <class T> static __device__ inline void pgi_add_line_faces(const pgi_bo
                              (pgi_end_bits(at[0], b.axis[0].n) | pgi_end_bits(at[1], b.axis[1].n) << 2 |
                               pgi_end_bits(at[2], b.axis[2].n) << 4);
     if (!touched && !(mask & along)) return;
-    double rows[PGI_KEPT];
     PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) rows[q] = r[q];
-    PGI_ROLLED
-    for (int q = p.begin; q < p.end; q++) {
+    for (int q = 0; q < PGI_KEPT; q++) {
         const int k = p.first + q;
         const unsigned here = touched | (mask & pgi_end_bits(k, b.axis[line].n) << 2 * line);
-        if (here)
-            rows[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
-                                                 line == 2 ? k : at[2]);
+        if (p.has(q) && here)
+            r[q] += (double)pgi_face_terms<T>(rhs.faces, b.state, here, at[0], line == 1 ? k : at[1],
+                                              line == 2 ? k : at[2]);
     }
-    PGI_UNROLLED
-    for (int q = 0; q < PGI_KEPT; q++) r[q] = rows[q];
 }
 
 // Adds the corrections of a part. Both columns of a pair are written where they are one word, so that memory gets whole
@@ -12287,7 +12297,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_zebra_residual(d, b, rhs, l, p, rows, tile, r);
     if (l.inside) pgi_add_line_faces(b, rhs, d.line, l.at, p, r);
     __syncthreads();    // the columns beside have been read
-    pgi_solve_lines(d, p, rows, mu, l.inside, d.singular, exchange, r);
+    pgi_solve_lines<0>(d, p, rows, mu, l.inside, d.singular, exchange, r);
     pgi_store_pairs(l, p, tile, omega, r);
 }
 
@@ -12316,7 +12326,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                                              d.line == 1 ? k : from[1], d.line == 2 ? k : from[2]);
     __syncthreads();
     pgi_take(transposed, pitch, part, r);
-    pgi_solve_lines(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, exchange, r);
+    pgi_solve_lines<0>(d, part, rows, pgi_column_shift(d, b.state->alpha, at), inside, d.singular, exchange, r);
     pgi_put(transposed, pitch, part, r);
     __syncthreads();
     for (int k = begin; k < end && there; k += own.step) to[k * step] += (T)(omega * mine[k]);
