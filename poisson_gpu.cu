@@ -11757,7 +11757,8 @@ static pgi_elimination pgi_elimination_of(const pg_solver *s)
 // Kinds that are common at the common radices have kernels of their own, 2 to 5 % faster than one for any kind.
 template <class T, int R> static auto pgi_fft_kernel_of(int kind)
 {
-    constexpr int TYPE1_R = R == 5 ? 4 : R, TYPE2 = R == 5 ? PGI_ANY_KIND : PGI_DCT2;    // type 1 is never in fives
+    constexpr int TYPE1_R = R == 5 ? 4 : R,
+                  TYPE2 = R == 5 ? (int)PGI_ANY_KIND : (int)PGI_DCT2;    // type 1 is never in fives
     return kind == PGI_DCT1                       ? pgi_fft_kernel<T, PGI_DCT1, TYPE1_R>
            : kind == PGI_DCT2 || kind == PGI_DCT3 ? pgi_fft_kernel<T, TYPE2, R>
                                                   : pgi_fft_kernel<T, PGI_ANY_KIND, R>;

@@ -57,11 +57,11 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
     *solver = NULL;
     if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver");
     pg_status status = pgi_prepare(desc, s, &lines, text);
-    plan->in_one_kernel = s->direct.flat.blocks > 0;
+    plan->in_one_kernel = s->direct.small.blocks > 0;
 #if PGI_GPU
     if (status == PG_OK && plan->in_one_kernel) {    // planned anew, as a larger problem is
         pgi_arena measure = {NULL, NULL, 0};
-        s->direct.flat.blocks = 0;
+        s->direct.small.blocks = 0;
         status = pgi_plan_cufft(s, text);
         pgi_layout(s, lines, &measure);
         s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
