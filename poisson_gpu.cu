@@ -4040,7 +4040,7 @@ template <class T> struct pgi_pass {
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
     int coarse[3];              // their numbers
     // Offsets in shared memory, and the bytes of it that a team has
-    int meetings, inboxes, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
+    int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
@@ -4096,25 +4096,25 @@ template <int LATEST> static __device__ inline void pgi_copy_wait()
 // The meeting of a block's warps, in two halves: what comes between them need not wait. Blocks of a cluster tell each
 // other what they need, and the meeting includes that the `bytes` which a block is told have come. Two meetings take
 // turns, for others may be a step ahead. Before clusters a meeting is a barrier, in the second half.
-static __device__ inline void pgi_meetings_open(uint64_t *meeting, int warps)
+static __device__ inline void pgi_barriers_open(uint64_t *barrier, int warps)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
+    const unsigned at = (unsigned)__cvta_generic_to_shared(barrier);
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n\tmbarrier.init.shared::cta.b64 [%0 + 8], %1;\n\t"
                  "fence.mbarrier_init.release.cluster;" ::"r"(at),
                  "r"(warps)
                  : "memory");
 #else
-    (void)meeting, (void)warps;
+    (void)barrier, (void)warps;
 #endif
 }
-static __device__ inline void pgi_arrive(uint64_t *meeting, bool leader, int bytes)
+static __device__ inline void pgi_arrive(uint64_t *barrier, bool leader, int bytes)
 {
 #if defined(PGI_SIMT)
-    (void)meeting, (void)leader, (void)bytes;
+    (void)barrier, (void)leader, (void)bytes;
     __cluster_barrier_arrive();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
+    const unsigned at = (unsigned)__cvta_generic_to_shared(barrier);
     __syncwarp();
     if (!leader) return;
     if (bytes)
@@ -4122,16 +4122,16 @@ static __device__ inline void pgi_arrive(uint64_t *meeting, bool leader, int byt
     else
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
 #else
-    (void)meeting, (void)leader, (void)bytes;
+    (void)barrier, (void)leader, (void)bytes;
 #endif
 }
-static __device__ inline void pgi_wait(uint64_t *meeting, int parity)
+static __device__ inline void pgi_wait(uint64_t *barrier, int parity)
 {
 #if defined(PGI_SIMT)
-    (void)meeting, (void)parity;
+    (void)barrier, (void)parity;
     __cluster_barrier_wait();
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    const unsigned at = (unsigned)__cvta_generic_to_shared(meeting);
+    const unsigned at = (unsigned)__cvta_generic_to_shared(barrier);
     unsigned done;
     do
         asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
@@ -4141,13 +4141,13 @@ static __device__ inline void pgi_wait(uint64_t *meeting, int parity)
                      : "memory");
     while (!done);
 #else
-    (void)meeting, (void)parity;
+    (void)barrier, (void)parity;
     __syncthreads();
 #endif
 }
 
 // A place in the shared memory of another block of the cluster, and telling it a value
-static __device__ inline uint64_t pgi_place_in(const void *here, int rank)
+static __device__ inline uint64_t pgi_address_in(const void *here, int rank)
 {
 #if defined(PGI_SIMT)
     return (uint64_t)(size_t)__cluster_map_shared_rank(here, (unsigned)rank);
@@ -4162,32 +4162,32 @@ static __device__ inline uint64_t pgi_place_in(const void *here, int rank)
     return 0;
 #endif
 }
-static __device__ inline void pgi_tell(uint64_t there, uint64_t meeting, double value)
+static __device__ inline void pgi_send(uint64_t there, uint64_t barrier, double value)
 {
 #if defined(PGI_SIMT)
-    (void)meeting;
+    (void)barrier;
     *(double *)(size_t)there = value;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"((unsigned)there),
-        "l"(__double_as_longlong(value)), "r"((unsigned)meeting)
+        "l"(__double_as_longlong(value)), "r"((unsigned)barrier)
         : "memory");
 #else
-    (void)there, (void)meeting, (void)value;
+    (void)there, (void)barrier, (void)value;
 #endif
 }
-static __device__ inline void pgi_tell(uint64_t there, uint64_t meeting, float value)
+static __device__ inline void pgi_send(uint64_t there, uint64_t barrier, float value)
 {
 #if defined(PGI_SIMT)
-    (void)meeting;
+    (void)barrier;
     *(float *)(size_t)there = value;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile(
         "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"((unsigned)there),
-        "r"(__float_as_uint(value)), "r"((unsigned)meeting)
+        "r"(__float_as_uint(value)), "r"((unsigned)barrier)
         : "memory");
 #else
-    (void)there, (void)meeting, (void)value;
+    (void)there, (void)barrier, (void)value;
 #endif
 }
 static __device__ inline void pgi_cluster_arrive()
@@ -4272,7 +4272,7 @@ enum {
     PGI_LOWER,
     PGI_UPPER,
     PGI_LEADER = 24,        // out: the lane that arrives for its warp
-    PGI_TOLD = 25,          // out: the blocks that tell this one their edges, for one of the leaders
+    PGI_SENDERS = 25,       // out: the blocks that tell this one their edges, for one of the leaders
     PGI_THIRD = 27,         // out: for that leader, that one of them tells sums of its first row
     PGI_RESTRICTED = 28,    // out: a thread's coarse rows that are its tile's
     PGI_TOUCHED = 24        // f: 1 there are boundary data, 2 and they reach the tile's columns, 4 its mean is not 0
@@ -4310,19 +4310,15 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with RESTRICTS, f = R (rhs - A u) on the coarse level too,
-// and (NORM) its norm
-// Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction   Covers see above   FLAT: ny = 1, a
-// warp is a team of its own   Overlap: none
-// What is left of the residual of the colour that comes last is known as soon as it is relaxed; of the other one it
-// takes a further stage of the wavefront. Windows of three fine points, of which the last may weigh nothing, begin at
-// even ones: a third row is the next warp's, which tells what it has of it.
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
-static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
-    pgi_pass_kernel(const pgi_pass<T> a)
-{
+// What a pass is made of, in numbers that are known when it is compiled.
+template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct pgi_pass_traits {
+    typedef TYPE T;
     typedef typename pgi_two<T>::type T2;
     enum {
+        SWEEPS = SWEEPS_,
+        HEAD = HEAD_,
+        FLAT = FLAT_,
+        RESTRICTS = RESTRICTS_,
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
@@ -4332,171 +4328,189 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         RING = STAGES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
+        U_SLOTS = HEAD == PGI_FROM_ZERO ? 0 : AHEAD,
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
         COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
         PLANE = ROWS * WARPS * PITCH,
-        SIDE = TEAM + 32,           // what warps tell those above, or those below, if there are any
-        BOX = STAGES * 2 * SIDE,    // an inbox: what warps beside each other tell of their edges
-        SHARES = ROWS / 2 + 1       // coarse rows that a thread has a share in; the first is the warp's before it
+        SIDE = TEAM + 32,                // edges that warps send up, or down
+        BOX = STAGES * 2 * SIDE,         // edge buffer of a step
+        CONTRIBUTIONS = ROWS / 2 + 1,    // coarse rows that a thread adds to; the first is the warp's before it
+        TAIL = RESTRICTS ? PGI_PASS_TAPS - 1 : 0    // steps beyond the last plane's
     };
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-    if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
-#endif
-    PGI_DYNAMIC_SHARED(char, pgi_shared);
-    // By a shuffle, so that the compiler sees that a warp agrees on it
-    const int lane = (int)threadIdx.x, line = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0), warp = FLAT ? 0 : line,
-              thread = 32 * warp + lane;
-    char *const shared = pgi_shared + (FLAT ? line * a.bytes : 0);
-    const int rank = FLAT ? 0 : (int)blockIdx.x % a.cluster;
-    int64_t tile = FLAT ? (int64_t)blockIdx.x * blockDim.y + line : (int64_t)blockIdx.x / a.cluster;
-    // A warp without a tile; where the block adds up a norm it marches along, and owns nothing.
-    const bool idle = FLAT && tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2];
-    if (idle && !NORM) return;
-    if (idle) tile = 0;
-    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]), tile_y = rest % a.tiles[1];
-    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int nx = ax.n, ny = ay.n, nz = az.n;
-    // Tiles begin at the low end of a closed axis, and the first one there has no halo.
-    const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)HALO),
-              y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)HALO);
-    const int x_own[2] = {!ax.periodic && tile_x == 0 ? 0 : x_low, idle                       ? 0
-                                                                   : tile_x == a.tiles[0] - 1 ? nx
-                                                                                              : x_low + a.own[0]};
-    const int y_own[2] = {FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low,
-                          FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1]};
-    const int k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x_tile = x_low - HALO, y_tile = FLAT ? 0 : y_low - HALO + rank * ROWS * WARPS;
-    const int x = x_tile + 2 * lane, y = y_tile + warp * ROWS;
-    // Steps t. The colour that is relaxed first follows from the plane that they begin with.
-    const int begin = k0 - HALO - 1 - a.first, end = k1 - 2 + HALVES + (RESTRICTS ? PGI_PASS_TAPS - 1 : 0);
-    const int z_table = begin - STAGES;    // the first plane that the tables have
+};
 
-    T *const u_slots = (T *)shared + warp * ROWS * PITCH + 2 * lane;    // [AHEAD][rows][pitch]
-    T *const f_slots = u_slots + (HEAD == PGI_FROM_ZERO ? 0 : AHEAD) * PLANE;
-    T *const inbox = (T *)(shared + a.inboxes) + thread;    // [2][STAGES][2][WARPS + 1][32]
-    pgi_coupling<T> *const z_rows = (pgi_coupling<T> *)(shared + a.planes);
-    pgi_pair<T> *const x_pairs = (pgi_pair<T> *)(shared + a.coarse_rows), *const y_pairs = x_pairs + 64;
-    pgi_level_pair<T> *const z_pairs = (pgi_level_pair<T> *)(shared + a.coarse_planes);
-    T *const corrections = (T *)(shared + a.corrections);    // raw coarse planes, [E_SLOTS][slots]
-    uint64_t *const meeting = (uint64_t *)(shared + a.meetings);
-    const int slots = a.slots[0] * a.slots[1];
+// The tile of a team of warps: a block's, or with FLAT one warp's. Tiles begin at the low end of a closed axis, and the
+// first one there has no halo.
+template <class P> struct pgi_pass_tile {
+    typedef typename P::T T;
+    const pgi_pass<T> &a;
+    const int lane, warp, thread, rank;    // rank: of the block in its cluster
+    int x_own[2], y_own[2], k0, k1;        // columns, rows and planes that are the tile's
+    int x_tile, y_tile, x, y;              // first column and row: of the tile with its halo, of the thread
+    int begin, end, z_table;               // steps, see pgi_pass_march; the first plane that tables have
+    int x_at[2];                           // indices of the thread's columns, -1: none
 
-    // Tables of the tile
-    const T alpha = (T)a.b.state->alpha, omega = a.omega == 0 ? (T)a.b.state->omega : a.omega;
-    for (int q = thread; q <= end + 1 - z_table; q += TEAM)
-        z_rows[q] = pgi_coupling_of(az, pgi_wrap(z_table + q, nz, az.periodic));
-    for (int q = 0; q < ((HEAD == PGI_FROM_ZERO ? 0 : AHEAD) + QUEUE) * ROWS; q++) {
-        T *const row = u_slots + q / ROWS * PLANE + q % ROWS * PITCH;
-        row[0] = row[1] = 0;
-        if (lane == 31) row[2] = row[3] = 0;
+    // idle: a warp without a tile, which owns nothing
+    __device__ pgi_pass_tile(const pgi_pass<T> &pass, int own_warp, int own_rank, int64_t tile, bool idle)
+        : a(pass), lane((int)threadIdx.x), warp(own_warp), thread(32 * own_warp + (int)threadIdx.x), rank(own_rank)
+    {
+        const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
+        const int nx = ax.n, ny = ay.n, nz = a.b.axis[2].n;
+        const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]), tile_y = rest % a.tiles[1];
+        const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)P::HALO),
+                  y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)P::HALO);
+        x_own[0] = !ax.periodic && tile_x == 0 ? 0 : x_low;
+        x_own[1] = idle ? 0 : tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0];
+        y_own[0] = P::FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low;
+        y_own[1] = P::FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1];
+        k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
+        x_tile = x_low - P::HALO, y_tile = P::FLAT ? 0 : y_low - P::HALO + rank * P::ROWS * P::WARPS;
+        x = x_tile + 2 * lane, y = y_tile + warp * P::ROWS;
+        // The colour that is relaxed first follows from the plane that the steps begin with.
+        begin = k0 - P::HALO - 1 - a.first, end = k1 - 2 + P::HALVES + P::TAIL;
+        z_table = begin - P::STAGES;
+        x_at[0] = pgi_wrap(x, nx, ax.periodic), x_at[1] = pgi_wrap(x + 1, nx, ax.periodic);
     }
-    for (int q = 0; !FLAT && thread + q < 2 * BOX + SIDE; q += TEAM) inbox[q] = 0;
-    if (!FLAT && thread == 0) pgi_meetings_open(meeting, WARPS);
-    int e_origin[2] = {0, 0};
-    const pgi_transfers<T> &tr = a.transfer;
-    if (HEAD == PGI_CORRECTED) {
-        for (int d = 0; d < 2; d++) {
-            const pgi_transfer<T> &t = tr.axis[d];
-            const int64_t from = (int64_t)(d ? y_tile : x_tile) * t.nc;
-            e_origin[d] = (int)((from - (from < 0 ? t.nf - 1 : 0)) / t.nf) - 2;
-            if (e_origin[d] < 0) e_origin[d] = t.periodic ? (e_origin[d] + t.nc) % t.nc : 0;
+    __device__ int y_index(int r) const { return P::FLAT ? 0 : pgi_wrap(y + r, a.b.axis[1].n, a.b.axis[1].periodic); }
+    static __device__ void sync()
+    {
+        if (P::FLAT)
+            __syncwarp();
+        else
+            __syncthreads();
+    }
+};
+
+// The operator of the thread's columns and rows. Couplings along y and weights are in registers, or where these are
+// scarce in shared memory.
+template <class P> struct pgi_pass_operator {
+    typedef typename P::T T;
+    typedef typename P::T2 T2;
+    enum { ROWS = P::ROWS, TEAM = P::TEAM, RESTRICTS = P::RESTRICTS };
+    pgi_coupling<T> *const z_rows, *const y_rows;    // of the planes from z_table on, of the warp's rows
+    T2 *const weights;                               // [ROWS][TEAM]
+    const T omega;
+    pgi_coupling<T> xc[2], inner, y_kept[ROWS];
+    T reaction[2], weight[ROWS][2];    // weight: omega over the diagonal inside
+
+    __device__ pgi_pass_operator(const pgi_pass_tile<P> &t, char *shared)
+        : z_rows((pgi_coupling<T> *)(shared + t.a.planes)),
+          y_rows((pgi_coupling<T> *)(shared + t.a.rows) + t.warp * ROWS),
+          weights((T2 *)(shared + t.a.weights) + t.thread), omega(t.a.omega == 0 ? (T)t.a.b.state->omega : t.a.omega)
+    {
+        const pgi_axis<T> &az = t.a.b.axis[2];
+        for (int q = t.thread; q <= t.end + 1 - t.z_table; q += TEAM)
+            z_rows[q] = pgi_coupling_of(az, pgi_wrap(t.z_table + q, az.n, az.periodic));
+    }
+    // Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
+    __device__ void find(const pgi_pass_tile<P> &t)
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
+        const T alpha = (T)t.a.b.state->alpha;
+        xc[0] = pgi_coupling_of(ax, t.x_at[0]), xc[1] = pgi_coupling_of(ax, t.x_at[1]);
+        reaction[0] = reaction[1] = alpha;
+        if (t.lane == 0 && t.x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
+        if (t.lane == 31 && t.x_at[1] == ax.n - 1 && !ax.periodic) reaction[1] -= xc[1].upper, xc[1].upper = 0;
+        inner.lower = az.row[1].lower, inner.upper = az.row[1].upper;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int at = t.y_index(r);
+            y_kept[r] = pgi_coupling_of(ay, at);
+            if (RESTRICTS) y_rows[r] = y_kept[r];    // by every lane
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+                weight[r][c] = t.x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, y_kept[r], inner)) : (T)0;
+            T2 both;
+            both.x = weight[r][0], both.y = weight[r][1];
+            if (RESTRICTS) weights[r * TEAM] = both;
         }
-        // Pairs as places in a coarse plane of the tile, weights 0 outside.
-        const auto place = [&](int d, int i) {
-            const pgi_transfer<T> &t = tr.axis[d];
-            pgi_pair<T> p = {0, 0, 0, 0};
-            if (i < 0) return p;
-            p = pgi_prolongation(t, i);
-            p.j0 -= e_origin[d], p.j1 -= e_origin[d];
-            if (p.j0 < 0) p.j0 += t.nc;
-            if (p.j1 < 0) p.j1 += t.nc;
-            if (d == 1) p.j0 *= a.slots[0], p.j1 *= a.slots[0];
-            return p;
-        };
-        for (int q = thread; q < ROWS * WARPS; q += TEAM)
-            y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(y_tile + q, ny, ay.periodic));
-        for (int q = thread; q <= end + 1 - z_table; q += TEAM)
-            z_pairs[q] = pgi_level_pair_of(tr.axis[2], z_table + q, nz);
-        for (int q = thread; q < 64; q += TEAM) x_pairs[q] = place(0, pgi_wrap(x_tile + q, nx, ax.periodic));
-        for (int q = thread; q < E_SLOTS * slots; q += TEAM) corrections[q] = 0;
     }
-    // The thread's columns. Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
-    const int x_at[2] = {pgi_wrap(x, nx, ax.periodic), pgi_wrap(x + 1, nx, ax.periodic)};
-    pgi_coupling<T> xc[2] = {pgi_coupling_of(ax, x_at[0]), pgi_coupling_of(ax, x_at[1])};
-    T reaction[2] = {alpha, alpha};
-    if (lane == 0 && x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
-    if (lane == 31 && x_at[1] == nx - 1 && !ax.periodic) reaction[1] -= xc[1].upper, xc[1].upper = 0;
-    const pgi_coupling<T> inner = {az.row[1].lower, az.row[1].upper};
-    const auto y_index = [&](int r) { return FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic); };
-    const auto diagonal = [&](int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) {
+    __device__ T diagonal(int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr) const
+    {
         return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
-    };
-    // Couplings along y: in registers, or where these are scarce in shared memory
-    pgi_coupling<T> y_kept[ROWS] = {};
-    pgi_coupling<T> *const y_rows = (pgi_coupling<T> *)(shared + a.rows) + warp * ROWS;
-    const auto along_y = [&](int r) -> pgi_coupling<T> { return RESTRICTS ? y_rows[r] : y_kept[r]; };
-    T weight[ROWS][2] = {};                                     // omega over the diagonal inside
-    T2 *const weights = (T2 *)(shared + a.weights) + thread;    // [ROWS][TEAM]
-    const auto weight_of = [&](int r, int c) {
+    }
+    __device__ pgi_coupling<T> along_y(int r) const { return RESTRICTS ? y_rows[r] : y_kept[r]; }
+    __device__ T weight_of(int r, int c) const
+    {
         return RESTRICTS ? ((const T *)(weights + r * TEAM))[c] : weight[r][c];
-    };
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int at = y_index(r);
-        y_kept[r] = pgi_coupling_of(ay, at);
-        if (RESTRICTS) y_rows[r] = y_kept[r];    // by every lane
-#pragma unroll
-        for (int c = 0; c < 2; c++)
-            weight[r][c] = x_at[c] >= 0 && at >= 0 ? omega * (1 / diagonal(c, y_kept[r], inner)) : (T)0;
-        T2 both;
-        both.x = weight[r][0], both.y = weight[r][1];
-        if (RESTRICTS) weights[r * TEAM] = both;
+    }
+};
+
+// Planes of u and f on their way from memory to the thread's place in shared memory.
+template <class P> struct pgi_pass_stream {
+    typedef typename P::T T;
+    typedef typename P::T2 T2;
+    enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, HEAD = P::HEAD };
+    const pgi_pass_tile<P> &t;
+    T *const u_slots, *const f_slots;                   // [AHEAD] and [QUEUE][rows][pitch]
+    const char *u_base, *f_base, *u_plane, *f_plane;    // planes: of the next fetch inside
+    unsigned u_skew, f_skew, u_mask, f_mask;            // see pgi_skew, pgi_moves_of
+    unsigned u_row[ROWS], f_row[ROWS];
+    int beside[2];    // singles lie one from each other but at a seam
+    T mean;
+
+    static __device__ int bit(unsigned mask, int odd, int kind, int r)
+    {
+        return mask >> ((3 * odd + kind) * ROWS + r) & 1;
+    }
+    __device__ unsigned skew_of(const char *base,
+                                const int (&odd)[2]) const    // tiles begin in even columns, rows, planes
+    {
+        return t.a.skewed ? ((unsigned)(size_t)base & (unsigned)sizeof(T)) ^ (t.a.first ? (unsigned)odd[1] : 0u) : 0u;
     }
 
-    // Incoming and outgoing planes
-    const pgi_patch patch = {{x, y}, {0, 0}, {nx, ny}, {ax.periodic, ay.periodic}, x_tile, ROWS, a.first};
-    const pgi_patch own = {{x, y}, {x_own[0], y_own[0]}, {x_own[1], y_own[1]}, {0, 0}, x_tile, ROWS, a.first};
-    const auto bit = [&](unsigned mask, int odd, int kind, int r) { return mask >> ((3 * odd + kind) * ROWS + r) & 1; };
-    const char *const u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
-    const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
-    // Tiles begin in even columns, rows and planes
-    const auto skew_of = [&](const char *base, const int(&odd)[2]) {
-        return a.skewed ? ((unsigned)(size_t)base & (unsigned)sizeof(T)) ^ (a.first ? (unsigned)odd[1] : 0u) : 0u;
-    };
-    const unsigned u_skew = skew_of(u_base, a.u_odd), f_skew = skew_of(f_base, a.f_odd);
-    // Boundary data reach the tiles at their faces only
-    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    const int x_last = x_tile + 63, y_last = y_tile + ROWS * WARPS - 1;
-    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
-    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_last >= nx - 1 ? 2u : 0u) | (y_tile <= 0 ? 4u : 0u) |
-                                 (y_last >= ny - 1 ? 8u : 0u));
-    const unsigned more_of_f = (mask ? 1u : 0u) | (touched ? 2u : 0u) | (mean != 0 ? 4u : 0u);
-    const unsigned u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed),
-                   f_mask = pgi_afresh(pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed) |
-                                       more_of_f << PGI_TOUCHED);
-    unsigned u_row[ROWS], f_row[ROWS];
-    const int x_from = x_at[0] < 0 ? 0 : x_at[0];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int at = y_index(r) < 0 ? 0 : y_index(r);
-        u_row[r] = (unsigned)((at * a.u.sj + x_from) * (int64_t)sizeof(T));
-        f_row[r] = (unsigned)((at * a.rhs.f.sj + x_from) * (int64_t)sizeof(T));
+    __device__ pgi_pass_stream(const pgi_pass_tile<P> &tile, char *shared)
+        : t(tile), u_slots((T *)shared + t.warp * ROWS * PITCH + 2 * t.lane), f_slots(u_slots + P::U_SLOTS * PLANE),
+          u_plane(NULL), f_plane(NULL)
+    {
+        for (int q = 0; q < (P::U_SLOTS + P::QUEUE) * ROWS; q++) {
+            T *const row = u_slots + q / ROWS * PLANE + q % ROWS * PITCH;
+            row[0] = row[1] = 0;
+            if (t.lane == 31) row[2] = row[3] = 0;
+        }
     }
-    // Singles lie one from each other but at a seam.
-    const int beside[2] = {(x_at[1] < 0 ? 0 : x_at[1]) - x_from, pgi_wrap(x - 1, nx, ax.periodic) - x_from};
-    const auto fetch_pairs = [&](const char *plane, const unsigned(&row)[ROWS], unsigned mask, int odd, T *slot) {
+    __device__ void find()
+    {
+        const pgi_pass<T> &a = t.a;
+        const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
+        const pgi_patch patch = {{t.x, t.y}, {0, 0}, {ax.n, ay.n}, {ax.periodic, ay.periodic}, t.x_tile, ROWS, a.first};
+        u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
+        f_base = (const char *)pgi_data<T>(a.rhs.f);
+        u_skew = skew_of(u_base, a.u_odd), f_skew = skew_of(f_base, a.f_odd);
+        // Boundary data reach the tiles at their faces only
+        mean = pgi_mean_of<T>(a.rhs, a.b.state);
+        const int x_last = t.x_tile + 63, y_last = t.y_tile + ROWS * P::WARPS - 1;
+        const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
+        const bool touched = mask & ((t.x_tile <= 0 ? 1u : 0u) | (x_last >= ax.n - 1 ? 2u : 0u) |
+                                     (t.y_tile <= 0 ? 4u : 0u) | (y_last >= ay.n - 1 ? 8u : 0u));
+        const unsigned more_of_f = (mask ? 1u : 0u) | (touched ? 2u : 0u) | (mean != 0 ? 4u : 0u);
+        u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed);
+        f_mask =
+            pgi_afresh(pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed) | more_of_f << PGI_TOUCHED);
+        const int x_from = t.x_at[0] < 0 ? 0 : t.x_at[0];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int at = t.y_index(r) < 0 ? 0 : t.y_index(r);
+            u_row[r] = (unsigned)((at * a.u.sj + x_from) * (int64_t)sizeof(T));
+            f_row[r] = (unsigned)((at * a.rhs.f.sj + x_from) * (int64_t)sizeof(T));
+        }
+        beside[0] = (t.x_at[1] < 0 ? 0 : t.x_at[1]) - x_from, beside[1] = pgi_wrap(t.x - 1, ax.n, ax.periodic) - x_from;
+    }
+    __device__ void fetch_pairs(const char *plane, const unsigned (&row)[ROWS], unsigned mask, int odd, T *slot) const
+    {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
             if (bit(mask, odd, PGI_BOTH, r))
-                pgi_copy_async<sizeof(T2), (SWEEPS > 1)>(
+                pgi_copy_async<sizeof(T2), (P::SWEEPS > 1)>(
                     slot + r * PITCH, (const void *)((size_t)(plane + row[r]) & ~(size_t)(sizeof(T2) - 1)));
-    };
-    const auto fetch_singles = [&](const char *plane, const unsigned(&row)[ROWS], unsigned mask, int odd, T *slot,
-                                   unsigned even, const int(&skews)[2]) {
+    }
+    __device__ void fetch_singles(const char *plane, const unsigned (&row)[ROWS], unsigned mask, int odd, T *slot,
+                                  unsigned even, const int (&skews)[2]) const
+    {
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const bool along = pgi_skew(even, skews, r, odd);
@@ -4506,127 +4520,245 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
             if (bit(mask, odd, PGI_UPPER, r))
                 pgi_copy_async<sizeof(T), 0>(slot + r * PITCH + 1, from + (along ? 0 : beside[0]));
         }
-    };
-    const char *u_plane = NULL, *f_plane = NULL;    // of the next fetch inside
+    }
     // To plane z, or from the plane before it; 0: there is none.
-    const auto turn = [&](const char *&plane, const char *base, int64_t sk, int z, bool inside) {
-        const int at = inside ? 0 : pgi_wrap(z, nz, az.periodic);
+    __device__ bool advance(const char *&plane, const char *base, int64_t sk, int z, bool inside) const
+    {
+        const pgi_axis<T> &az = t.a.b.axis[2];
+        const int at = inside ? 0 : pgi_wrap(z, az.n, az.periodic);
         if (inside)
             plane += sk * (int64_t)sizeof(T);
         else if (at >= 0)
             plane = base + at * sk * (int64_t)sizeof(T);
         return at >= 0;
-    };
-    // Planes t + 1 of u and t of f, which is odd or not
-    const auto fetch = [&](int t, unsigned in_u, unsigned in_f, int odd, T *u_slot, T *f_slot, bool inside) {
+    }
+    // Planes z + 1 of u and z of f, which is odd or not
+    __device__ void fetch(int z, unsigned in_u, unsigned in_f, int odd, T *u_slot, T *f_slot, bool inside)
+    {
+        const pgi_pass<T> &a = t.a;
         bool u_there = false;
         if (HEAD != PGI_FROM_ZERO) {
-            u_there = turn(u_plane, u_base, a.u.sk, t + 1, inside);
+            u_there = advance(u_plane, u_base, a.u.sk, z + 1, inside);
             if (u_there)
                 fetch_pairs(u_plane, u_row, in_u, 1 - odd, u_slot);
             else
 #pragma unroll 1
                 for (int r = 0; r < ROWS; r++) u_slot[r * PITCH] = u_slot[r * PITCH + 1] = 0;
         }
-        const bool f_there = turn(f_plane, f_base, a.rhs.f.sk, t, inside);
+        const bool f_there = advance(f_plane, f_base, a.rhs.f.sk, z, inside);
         if (f_there) fetch_pairs(f_plane, f_row, in_f, odd, f_slot);
         if (((in_u >> 3 * ROWS * (1 - odd)) | (in_f >> 3 * ROWS * odd)) & pgi_singles(ROWS)) {
             if (u_there) fetch_singles(u_plane, u_row, in_u, 1 - odd, u_slot, u_skew, a.u_odd);
             if (f_there) fetch_singles(f_plane, f_row, in_f, odd, f_slot, f_skew, a.f_odd);
         }
-    };
+    }
+    __device__ void gather() const    // what a lane reads may have been copied by the one beside it
+    {
+        if (P::FLAT || t.a.skewed) __syncwarp();
+    }
+    // A plane of u that has come
+    __device__ void take(const T *incoming, int odd, T (&u)[ROWS][2]) const
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            T2 v;
+            v.x = v.y = 0;
+            if (HEAD != PGI_FROM_ZERO && t.a.skewed) {
+                const T *const from =
+                    (const T *)((const char *)(incoming + r * PITCH) + pgi_skew(u_skew, t.a.u_odd, r, odd));
+                v.x = from[0], v.y = from[1];
+            } else if (HEAD != PGI_FROM_ZERO) {
+                v = *(const T2 *)(incoming + r * PITCH);
+            }
+            u[r][0] = v.x;
+            u[r][1] = v.y;
+        }
+    }
+    // Makes plane z of f the right-hand side, where its mean or boundary data make a difference.
+    __device__ void complete(T *slot, int z_step, int odd, bool with_faces) const
+    {
+        const int z = pgi_wrap(z_step, t.a.b.axis[2].n, t.a.b.axis[2].periodic);
+#pragma unroll 1
+        for (int r = 0; r < ROWS && z >= 0; r++) {
+            T *const f = (T *)((char *)(slot + r * PITCH) + pgi_skew(f_skew, t.a.f_odd, r, odd));
+            const int j = t.y_index(r);
+            f[0] -= mean, f[1] -= mean;
+            if (with_faces && j >= 0 && t.x_at[0] >= 0)
+                f[0] = pgi_rhs_point(t.a.b, t.a.rhs, f[0], (T)0, t.x_at[0], j, z);
+            if (with_faces && j >= 0 && t.x_at[1] >= 0)
+                f[1] = pgi_rhs_point(t.a.b, t.a.rhs, f[1], (T)0, t.x_at[1], j, z);
+        }
+    }
+};
 
-    // The coarse planes that fine ones are corrected from. They come raw, and are interpolated along x and y when they
-    // are needed for the first time.
-    const T *const e_base = HEAD == PGI_CORRECTED ? pgi_data<T>(a.e) : NULL;
-    const auto e_offset = [&](int slot) {
-        int i = e_origin[0] + slot % a.slots[0], j = e_origin[1] + slot / a.slots[0];
-        const pgi_transfer<T> &tx = tr.axis[0], &ty = tr.axis[1];
+// The coarse planes that fine ones are corrected from. They come raw, and are interpolated along x and y when they are
+// needed for the first time.
+template <class P> struct pgi_pass_correction {
+    typedef typename P::T T;
+    typedef typename P::T2 T2;
+    enum { ROWS = P::ROWS, TEAM = P::TEAM, E_SLOTS = P::E_SLOTS, PREFETCH = P::PREFETCH, FLAT = P::FLAT };
+    const pgi_pass_tile<P> &t;
+    pgi_pair<T> *const x_pairs, *const y_pairs;    // as places in a coarse plane of the tile, weights 0 outside
+    pgi_level_pair<T> *const z_pairs;
+    T *const planes;      // raw coarse planes, [E_SLOTS][slots]
+    T *const even_odd;    // of a regular tile: [x, y][even, odd][3]
+    const int slots;
+    T2 *const lines;    // interpolated along x and y, [2][ROWS][TEAM]
+    int origin[2], at[PREFETCH];
+    const T *base;
+    bool regular;
+    int above, step, used, asked, coming;    // of lines the upper one; pairs and slots of the newest planes
+
+    __device__ pgi_pass_correction(const pgi_pass_tile<P> &tile, char *shared)
+        : t(tile), x_pairs((pgi_pair<T> *)(shared + t.a.coarse_rows)), y_pairs(x_pairs + 64),
+          z_pairs((pgi_level_pair<T> *)(shared + t.a.coarse_planes)), planes((T *)(shared + t.a.corrections)),
+          even_odd((T *)(shared + t.a.regular)), slots(t.a.slots[0] * t.a.slots[1]),
+          lines((T2 *)(planes + (E_SLOTS * slots + 1) / 2 * 2) + t.thread), regular(false), above(1), step(0), used(1),
+          asked(0), coming(1)
+    {
+    }
+    __device__ pgi_pair<T> place(int d, int i) const
+    {
+        const pgi_transfer<T> &tr = t.a.transfer.axis[d];
+        pgi_pair<T> p = {0, 0, 0, 0};
+        if (i < 0) return p;
+        p = pgi_prolongation(tr, i);
+        p.j0 -= origin[d], p.j1 -= origin[d];
+        if (p.j0 < 0) p.j0 += tr.nc;
+        if (p.j1 < 0) p.j1 += tr.nc;
+        if (d == 1) p.j0 *= t.a.slots[0], p.j1 *= t.a.slots[0];
+        return p;
+    }
+    __device__ void find()
+    {
+        const pgi_pass<T> &a = t.a;
+        const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
+        for (int d = 0; d < 2; d++) {
+            const pgi_transfer<T> &tr = a.transfer.axis[d];
+            const int64_t from = (int64_t)(d ? t.y_tile : t.x_tile) * tr.nc;
+            origin[d] = (int)((from - (from < 0 ? tr.nf - 1 : 0)) / tr.nf) - 2;
+            if (origin[d] < 0) origin[d] = tr.periodic ? (origin[d] + tr.nc) % tr.nc : 0;
+        }
+        for (int q = t.thread; q < ROWS * P::WARPS; q += TEAM)
+            y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(t.y_tile + q, ay.n, ay.periodic));
+        for (int q = t.thread; q <= t.end + 1 - t.z_table; q += TEAM)
+            z_pairs[q] = pgi_level_pair_of(a.transfer.axis[2], t.z_table + q, a.b.axis[2].n);
+        for (int q = t.thread; q < 64; q += TEAM) x_pairs[q] = place(0, pgi_wrap(t.x_tile + q, ax.n, ax.periodic));
+        for (int q = t.thread; q < E_SLOTS * slots; q += TEAM) planes[q] = 0;
+    }
+    __device__ int offset(int slot) const
+    {
+        int i = origin[0] + slot % t.a.slots[0], j = origin[1] + slot / t.a.slots[0];
+        const pgi_transfer<T> &tx = t.a.transfer.axis[0], &ty = t.a.transfer.axis[1];
         if (i >= tx.nc) i = tx.periodic && i - tx.nc < tx.nc ? i - tx.nc : -1;
         if (j >= ty.nc) j = ty.periodic && j - ty.nc < ty.nc ? j - ty.nc : -1;
-        return i < 0 || j < 0 ? -1 : (int)(i + j * a.e.sj);
-    };
-    int e_at[PREFETCH];
-    if (HEAD == PGI_CORRECTED)
+        return i < 0 || j < 0 ? -1 : (int)(i + j * t.a.e.sj);
+    }
+    __device__ void find_offsets()
+    {
+        base = pgi_data<T>(t.a.e);
 #pragma unroll
-        for (int q = 0; q < PREFETCH; q++) e_at[q] = thread + q * TEAM < slots ? e_offset(thread + q * TEAM) : -1;
-    const auto fetch_e = [&](int plane, int slot) {
-        const T *const from = e_base + (int64_t)plane * a.e.sk;
-        T *const to = corrections + slot * slots + thread;
+        for (int q = 0; q < PREFETCH; q++) at[q] = t.thread + q * TEAM < slots ? offset(t.thread + q * TEAM) : -1;
+    }
+    __device__ void fetch(int plane, int slot) const
+    {
+        const T *const from = base + (int64_t)plane * t.a.e.sk;
+        T *const to = planes + slot * slots + t.thread;
 #pragma unroll
         for (int q = 0; q < PREFETCH; q++)
-            if (e_at[q] >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + e_at[q]);
-        for (int q = PREFETCH; thread + q * TEAM < slots; q++) {    // few axes coarsened
-            const int at = e_offset(thread + q * TEAM);
-            if (at >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at);
+            if (at[q] >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + at[q]);
+        for (int q = PREFETCH; t.thread + q * TEAM < slots; q++) {    // few axes coarsened
+            const int more = offset(t.thread + q * TEAM);
+            if (more >= 0) pgi_copy_async<sizeof(T), 0>(to + q * TEAM, from + more);
         }
-    };
-    // Where each coarse cell has two fine ones side by side, weights repeat: pairs of columns and of rows are
-    // interpolated from three coarse points along an axis, whose values and weights are read once.
-    T *const even_odd = (T *)(shared + a.regular);    // [x, y][even, odd][3]
-    bool regular = false;
-    const auto three = [&](const pgi_pair<T> *pairs, int base, int step, T *weight) {
+    }
+    // Asks for the plane above fine plane z.
+    __device__ void ask(int z)
+    {
+        if (z > t.end + 1 || z_pairs[z - t.z_table].step == asked) return;
+        asked = z_pairs[z - t.z_table].step;
+        coming = coming < E_SLOTS - 1 ? coming + 1 : 0;
+        fetch(z_pairs[z - t.z_table].above, coming);
+    }
+    static __device__ bool three(const pgi_pair<T> *pairs, int first, int pitch, T *weight)
+    {
         bool fits = true;
 #pragma unroll
         for (int q = 0; q < 2; q++) {
             const pgi_pair<T> p = pairs[q];
 #pragma unroll
             for (int m = 0; m < 3; m++)
-                weight[3 * q + m] = (p.j0 == base + m * step ? p.w0 : (T)0) + (p.j1 == base + m * step ? p.w1 : (T)0);
+                weight[3 * q + m] =
+                    (p.j0 == first + m * pitch ? p.w0 : (T)0) + (p.j1 == first + m * pitch ? p.w1 : (T)0);
             fits = fits && weight[3 * q] + weight[3 * q + 1] + weight[3 * q + 2] == p.w0 + p.w1 && p.w0 + p.w1 != 0;
         }
         return fits;
-    };
-    const auto find_regular = [&]() {
-        const int pair = thread < ROWS * WARPS / 2 ? thread : 0;
+    }
+    // Where each coarse cell has two fine ones side by side, weights repeat: pairs of columns and of rows are
+    // interpolated from three coarse points along an axis, whose values and weights are read once.
+    __device__ bool find_regular() const
+    {
+        const int pair = t.thread < ROWS * P::WARPS / 2 ? t.thread : 0;
         T mine[6], model[6];
-        bool alike = three(x_pairs + 2 * lane, x_pairs[0].j0 + lane, 1, mine);
+        bool alike = three(x_pairs + 2 * t.lane, x_pairs[0].j0 + t.lane, 1, mine);
         three(x_pairs, x_pairs[0].j0, 1, model);
         for (int q = 0; q < 6; q++) {
             alike = alike && mine[q] == model[q];
-            if (thread == 0) even_odd[q] = model[q];
+            if (t.thread == 0) even_odd[q] = model[q];
         }
-        alike = three(y_pairs + 2 * pair, y_pairs[0].j0 + pair * a.slots[0], a.slots[0], mine) && alike;
-        three(y_pairs, y_pairs[0].j0, a.slots[0], model);
+        alike = three(y_pairs + 2 * pair, y_pairs[0].j0 + pair * t.a.slots[0], t.a.slots[0], mine) && alike;
+        three(y_pairs, y_pairs[0].j0, t.a.slots[0], model);
         for (int q = 0; q < 6; q++) {
             alike = alike && mine[q] == model[q];
-            if (thread == 0) even_odd[6 + q] = model[q];
+            if (t.thread == 0) even_odd[6 + q] = model[q];
         }
         return __syncthreads_and(alike) != 0;
-    };
-    T2 *const e_lines = (T2 *)(corrections + (E_SLOTS * slots + 1) / 2 * 2) + thread;    // [2][ROWS][TEAM]
-    int e_above = 1;                                                                     // of the two
-    int e_step = 0, e_used = 1, e_asked = 0,
-        e_coming = 1;    // pairs and slots of the newest planes in use and asked for
-    const auto interpolate = [&](int slot, T2 *line) {
-        const T *const e = corrections + slot * slots;
-        if (!FLAT && regular) {
-            const T *const from = e + x_pairs[0].j0 + lane + y_pairs[warp * ROWS].j0;
-            T2 v[ROWS];
+    }
+    __device__ void begin()
+    {
+        t.sync();
+        if (!FLAT) regular = find_regular();
+        const pgi_level_pair<T> first = z_pairs[t.begin + 1 - t.z_table];
+        step = asked = first.step;
+        fetch(first.below, 0);
+        fetch(first.above, 1);
+        ask(t.begin + 2);
+        pgi_copy_commit();
+        pgi_copy_wait<0>();
+    }
+    __device__ void interpolate_regular(const T *from, T2 *line) const
+    {
+        T2 v[ROWS];
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) v[r].x = v[r].y = 0;
+        for (int r = 0; r < ROWS; r++) v[r].x = v[r].y = 0;
 #pragma unroll
-            for (int m = 0; m < ROWS / 2 + 2; m++) {
-                const T *const row = from + m * a.slots[0];
-                const T low = row[0], middle = row[1], high = row[2];
-                const T even = even_odd[0] * low + even_odd[1] * middle + even_odd[2] * high,
-                        odd = even_odd[3] * low + even_odd[4] * middle + even_odd[5] * high;
+        for (int m = 0; m < ROWS / 2 + 2; m++) {
+            const T *const row = from + m * t.a.slots[0];
+            const T low = row[0], middle = row[1], high = row[2];
+            const T even = even_odd[0] * low + even_odd[1] * middle + even_odd[2] * high,
+                    odd = even_odd[3] * low + even_odd[4] * middle + even_odd[5] * high;
 #pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    const int k = m - r / 2;
-                    if (k < 0 || k > 2) continue;
-                    v[r].x += even_odd[6 + 3 * (r & 1) + k] * even;
-                    v[r].y += even_odd[6 + 3 * (r & 1) + k] * odd;
-                }
+            for (int r = 0; r < ROWS; r++) {
+                const int k = m - r / 2;
+                if (k < 0 || k > 2) continue;
+                v[r].x += even_odd[6 + 3 * (r & 1) + k] * even;
+                v[r].y += even_odd[6 + 3 * (r & 1) + k] * odd;
             }
+        }
 #pragma unroll
-            for (int r = 0; r < ROWS; r++) line[r * TEAM] = v[r];
+        for (int r = 0; r < ROWS; r++) line[r * TEAM] = v[r];
+    }
+    __device__ void interpolate(int slot, T2 *line) const
+    {
+        const T *const e = planes + slot * slots;
+        if (!FLAT && regular) {
+            interpolate_regular(e + x_pairs[0].j0 + t.lane + y_pairs[t.warp * ROWS].j0, line);
             return;
         }
-        const pgi_pair<T> left = x_pairs[2 * lane], right = x_pairs[2 * lane + 1];
+        const pgi_pair<T> left = x_pairs[2 * t.lane], right = x_pairs[2 * t.lane + 1];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const pgi_pair<T> p = y_pairs[warp * ROWS + r];
+            const pgi_pair<T> p = y_pairs[t.warp * ROWS + r];
             const T *const low = e + p.j0, *const high = e + p.j1;
             T2 v;
             v.x = p.w0 * (left.w0 * low[left.j0] + left.w1 * low[left.j1]) +
@@ -4635,40 +4767,399 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
                   p.w1 * (right.w0 * high[right.j0] + right.w1 * high[right.j1]);
             line[r * TEAM] = v;
         }
-    };
-    const auto ask_for_e = [&](int z) {    // the plane above fine plane z
-        if (z > end + 1 || z_pairs[z - z_table].step == e_asked) return;
-        e_asked = z_pairs[z - z_table].step;
-        e_coming = e_coming < E_SLOTS - 1 ? e_coming + 1 : 0;
-        fetch_e(z_pairs[z - z_table].above, e_coming);
-    };
+    }
+    __device__ void add(int z, T (&u)[ROWS][2])
+    {
+        const pgi_level_pair<T> p = z_pairs[z - t.z_table];
+        if (p.step != step) {
+            step = p.step;
+            used = used < E_SLOTS - 1 ? used + 1 : 0;
+            above = 1 - above;
+            interpolate(used, lines + above * ROWS * TEAM);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const T2 low = lines[((1 - above) * ROWS + r) * TEAM], high = lines[(above * ROWS + r) * TEAM];
+            u[r][0] += p.w0 * low.x + p.w1 * high.x;
+            u[r][1] += p.w0 * low.y + p.w1 * high.y;
+        }
+    }
+};
 
-    T ring[RING + 1][ROWS][2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
-#pragma unroll
-    for (int q = 0; q <= RING; q++)
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) ring[q][r][0] = ring[q][r][1] = 0;
-    const auto gather = [&]() {    // what a lane reads may have been copied by the one beside it
-        if (FLAT || a.skewed) __syncwarp();
-    };
-    if (HEAD == PGI_CORRECTED) {
+// The exchange of edges: those of a warp go to the edge buffers of the warps beside it, in this block or the next of
+// the cluster. Buffers of two steps take turns, and so do their split-phase barriers.
+template <class P> struct pgi_pass_exchange {
+    typedef typename P::T T;
+    enum { FLAT = P::FLAT, SIDE = P::SIDE, BOX = P::BOX, STAGES = P::STAGES, RESTRICTS = P::RESTRICTS };
+    T *const edges;    // [2][STAGES][2][WARPS + 1][32]
+    uint64_t *const barrier;
+    bool low_remote, high_remote;    // the warp beside it is in another block
+    unsigned senders;                // blocks that send to this one
+    uint64_t far_edges, far_barrier;
+    T low, high;    // what the warps beside have sent
+
+    __device__ pgi_pass_exchange(const pgi_pass_tile<P> &t, char *shared)
+        : edges((T *)(shared + t.a.edges) + t.thread), barrier((uint64_t *)(shared + t.a.barriers)), far_edges(0),
+          far_barrier(0), low(0), high(0)
+    {
+        for (int q = 0; !FLAT && t.thread + q < 2 * BOX + SIDE; q += P::TEAM) edges[q] = 0;
+        if (!FLAT && t.thread == 0) pgi_barriers_open(barrier, P::WARPS);
+    }
+    __device__ void find(const pgi_pass_tile<P> &t)
+    {
+        low_remote = !FLAT && t.warp == 0 && t.rank > 0;
+        high_remote = !FLAT && t.warp == P::WARPS - 1 && t.rank < t.a.cluster - 1;
+        senders = FLAT || t.warp > 0 ? 0 : (t.rank > 0) + (t.rank < t.a.cluster - 1);
+        const int beyond = low_remote ? t.rank - 1 : t.rank + 1;
+        if (low_remote || high_remote) {
+            far_edges = pgi_address_in(low_remote ? edges + SIDE + P::TEAM : edges + 32 - P::TEAM, beyond);
+            far_barrier = pgi_address_in(barrier, beyond);
+        }
+    }
+    // The edges of the plane that half-sweep p works on in the next step, which is number `next` of two
+    __device__ void send(int p, int next, T low_edge, T high_edge) const
+    {
+        if (FLAT) return;
+        const int at = next * BOX + 2 * p * SIDE;
+        edges[at + SIDE] = low_edge;
+        edges[at + 32] = high_edge;
+        if (low_remote || high_remote)
+            pgi_send(far_edges + at * sizeof(T), far_barrier + next * sizeof *barrier,
+                     low_remote ? low_edge : high_edge);
+    }
+    // Before anything is sent that lets others go on, what they may overwrite is read.
+    __device__ void receive(int p, int now)
+    {
+        if (FLAT) return;
+        low = edges[now * BOX + 2 * p * SIDE];
+        high = edges[now * BOX + (2 * p + 1) * SIDE + 32];
+    }
+    __device__ void send_third(int next, T v) const    // what a warp adds to the coarse row of the one before it
+    {
+        edges[2 * BOX] = v;
+        if (low_remote) pgi_send(far_edges + (2 * BOX - SIDE) * sizeof(T), far_barrier + next * sizeof *barrier, v);
+    }
+    __device__ T third() const { return edges[2 * BOX + 32]; }
+    __device__ void wait(int now, int parity) const
+    {
         if (FLAT)
             __syncwarp();
         else
-            __syncthreads();
-        if (!FLAT) regular = find_regular();
-        const pgi_level_pair<T> first = z_pairs[begin + 1 - z_table];
-        e_step = e_asked = first.step;
-        fetch_e(first.below, 0);
-        fetch_e(first.above, 1);
-        ask_for_e(begin + 2);
-        pgi_copy_commit();
-        pgi_copy_wait<0>();
+            pgi_wait(barrier + now, parity);
     }
-    gather();
-    for (int q = 0; q < AHEAD; q++) {
-        if (HEAD == PGI_CORRECTED) ask_for_e(begin + 3 + q);
-        fetch(begin + q, u_mask, f_mask, (1 + q) & 1, u_slots + q * PLANE, f_slots + q * PLANE, false);
+};
+
+// The restriction of what is left of the residual: sums of two coarse planes along z, of which the second one is the
+// one that an even fine plane is the first of. Windows of three fine points, of which the last may weigh nothing, begin
+// at even ones: a third row is the next warp's, which sends what it adds.
+template <class P> struct pgi_pass_restriction {
+    typedef typename P::T T;
+    enum { ROWS = P::ROWS, FLAT = P::FLAT, RESTRICTS = P::RESTRICTS, CONTRIBUTIONS = P::CONTRIBUTIONS };
+    const pgi_pass_tile<P> &t;
+    T closing[CONTRIBUTIONS], opening[CONTRIBUTIONS];
+    int coarse_at;
+
+    __device__ pgi_pass_restriction(const pgi_pass_tile<P> &tile, unsigned rows) : t(tile)
+    {
+#pragma unroll
+        for (int q = 0; q < CONTRIBUTIONS; q++) closing[q] = opening[q] = 0;
+        coarse_at = rows ? (int)((t.y / 2 * t.a.coarse_f.sj + t.x / 2) * (int64_t)sizeof(T)) : 0;
+    }
+    // The thread's coarse rows that are its tile's, as bits
+    static __device__ unsigned rows_of(const pgi_pass_tile<P> &t)
+    {
+        unsigned rows = 0;
+        for (int q = 0; RESTRICTS && q < (ROWS + 1) / 2; q++)
+            if (t.x >= t.x_own[0] && t.x < t.x_own[1] && t.x / 2 < t.a.coarse[0] && t.y + 2 * q >= t.y_own[0] &&
+                t.y + 2 * q < t.y_own[1] && (FLAT || t.y / 2 + q < t.a.coarse[1]))
+                rows |= 1u << q;
+        return rows;
+    }
+    // What row r of a plane, column c, contributes
+    __device__ void contribute(T (&part)[CONTRIBUTIONS], int r, int c, T v) const
+    {
+        T line = t.a.tap[0][c] * v;
+        if (RESTRICTS && c == 0) line += t.a.tap[0][2] * __shfl_down_sync(0xffffffffu, v, 1);
+        part[FLAT ? 0 : r / 2 + 1] += FLAT ? line : t.a.tap[1][r & 1] * line;
+        if (RESTRICTS && !FLAT && r % 2 == 0) part[r / 2] += t.a.tap[1][2] * line;
+    }
+    // The second colour's plane is even in the first step of two, the first one's is odd.
+    __device__ void add_plane(const T (&part)[CONTRIBUTIONS], int last_half, int second)
+    {
+#pragma unroll
+        for (int q = 0; q < CONTRIBUTIONS; q++) {
+            const bool even = last_half != second;
+            opening[q] += (last_half || second ? t.a.tap[2][even ? 0 : 1] : (T)0) * part[q];
+            if (!last_half && !second) closing[q] += t.a.tap[2][1] * part[q];
+            if (even) closing[q] += t.a.tap[2][2] * part[q];
+        }
+    }
+    __device__ void next_plane()
+    {
+#pragma unroll
+        for (int q = 0; q < CONTRIBUTIONS; q++) closing[q] = opening[q], opening[q] = 0;
+    }
+    // Stores the coarse plane that is complete, if fine plane `first` of it is the tile's.
+    __device__ void store(int first, unsigned rows, const pgi_pass_exchange<P> &exchange)
+    {
+        if (first < t.k0 || first >= t.k1 || first / 2 >= t.a.coarse[2]) return;
+        if (RESTRICTS && !FLAT) closing[CONTRIBUTIONS - 1] += exchange.third();
+        char *const to = (char *)((T *)t.a.coarse_f.base + (int64_t)(first / 2) * t.a.coarse_f.sk) + coarse_at;
+#pragma unroll
+        for (int q = 0; q < (ROWS + 1) / 2; q++)
+            if (rows >> q & 1) *(T *)(to + q * t.a.coarse_f.sj * (int64_t)sizeof(T)) = closing[FLAT ? 0 : q + 1];
+    }
+};
+
+// The march of a tile: half-sweep p of a wavefront works on plane t - p in step t.
+template <class P, int NORM> struct pgi_pass_march {
+    typedef typename P::T T;
+    typedef typename P::T2 T2;
+    enum {
+        ROWS = P::ROWS,
+        FLAT = P::FLAT,
+        HALVES = P::HALVES,
+        STAGES = P::STAGES,
+        RESTRICTS = P::RESTRICTS,
+        AHEAD = P::AHEAD,
+        QUEUE = P::QUEUE,
+        PLANE = P::PLANE,
+        CORRECTED = P::HEAD == PGI_CORRECTED
+    };
+    const pgi_pass_tile<P> &tile;
+    const pgi_pass_operator<P> &op;
+    pgi_pass_stream<P> &stream;
+    pgi_pass_correction<P> &correction;
+    pgi_pass_exchange<P> &exchange;
+    pgi_pass_restriction<P> &restriction;
+    pgi_norm_sum<T, ROWS> &norm;
+    T ring[P::RING + 1][ROWS]
+          [2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
+    char *out_plane;
+    int out_pitch;
+    unsigned out_mask;
+    int coming, queue;    // where plane t + 1 of u is in its slots, and plane t of f
+
+    __device__ pgi_pass_march(const pgi_pass_tile<P> &t, const pgi_pass_operator<P> &o, pgi_pass_stream<P> &s,
+                              pgi_pass_correction<P> &c, pgi_pass_exchange<P> &e, pgi_pass_restriction<P> &r,
+                              pgi_norm_sum<T, ROWS> &n, unsigned mask)
+        : tile(t), op(o), stream(s), correction(c), exchange(e), restriction(r), norm(n), out_mask(mask), coming(0),
+          queue(0)
+    {
+        const pgi_grid &out = tile.a.out;
+#pragma unroll
+        for (int q = 0; q <= P::RING; q++)
+#pragma unroll
+            for (int row = 0; row < ROWS; row++) ring[q][row][0] = ring[q][row][1] = 0;
+        out_plane = (char *)(pgi_data<T>(out) + (int64_t)tile.k0 * out.sk + (int64_t)tile.y * out.sj + tile.x);
+        out_pitch = (int)(out.sj * (int64_t)sizeof(T));
+    }
+    // How the thread's share of a plane is stored; and above, what else a mask tells, see PGI_LEADER
+    static __device__ unsigned out_mask_of(const pgi_pass_tile<P> &t, unsigned senders, unsigned restricted)
+    {
+        const pgi_pass<T> &a = t.a;
+        const pgi_patch own = {{t.x, t.y}, {t.x_own[0], t.y_own[0]}, {t.x_own[1], t.y_own[1]}, {0, 0}, t.x_tile, ROWS,
+                               a.first};
+        const bool leader = t.lane == 0;
+        return pgi_afresh(pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) |
+                          (leader ? 1u << PGI_LEADER | senders << PGI_SENDERS : 0u) |
+                          (leader && senders && t.rank < a.cluster - 1 ? 1u << PGI_THIRD : 0u) |
+                          restricted << PGI_RESTRICTED);
+    }
+    __device__ T *slot_of(int p) const    // of plane t - p of f
+    {
+        const int at = queue - p * PLANE;
+        return stream.f_slots + (at < 0 ? at + QUEUE * PLANE : at);
+    }
+    template <int SECOND> __device__ void send(int p) const
+    {
+        constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;
+        exchange.send(p, AT, ring[AT + p][0][COLOUR], ring[AT + p][ROWS - 1][1 - COLOUR]);
+    }
+    // Plane t + 1 of u and plane t of f come in, and those AHEAD of them are asked for.
+    template <int SECOND, int CAREFUL> __device__ void take(int t)
+    {
+        constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;
+        const unsigned in_u = pgi_afresh(stream.u_mask), in_f = pgi_afresh(stream.f_mask);
+        pgi_copy_wait<AHEAD - 1>();
+        stream.gather();
+        T *const incoming = stream.u_slots + coming;
+        stream.take(incoming, 1 - COLOUR, ring[AT]);
+        stream.gather();
+        if (CORRECTED) correction.add(t + 1, ring[AT]);
+        if (CORRECTED) correction.ask(t + 3 + AHEAD);
+        stream.fetch(t + AHEAD, in_u, in_f, (COLOUR + AHEAD) & 1, incoming, slot_of(STAGES), !CAREFUL);
+        pgi_copy_commit();
+        if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1))
+            stream.complete(slot_of(0), t, COLOUR, in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2));
+    }
+    // Half-sweep p, or (p = HALVES) the residual of the first colour, in plane z = t - p
+    template <int SECOND, int CAREFUL> __device__ void stage(int p, int z)
+    {
+        constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now
+        const int here = AT + p + 1;
+        const pgi_coupling<T> zc = CAREFUL ? op.z_rows[z - tile.z_table] : op.inner;
+        const bool special = CAREFUL && (zc.lower != op.inner.lower || zc.upper != op.inner.upper);
+        const char *const f_plane = (const char *)slot_of(p);
+        T fresh[ROWS], left[ROWS][2];    // left: of the residual
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int c = (r + COLOUR) & 1;
+            const pgi_coupling<T> yc = op.along_y(r);
+            const T u = ring[here][r][c], side = ring[here][r][1 - c];
+            const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
+            const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
+            const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
+            const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
+                                         (r * P::PITCH + c) * (int)sizeof(T));
+            const T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, c ? side : far, c ? far : side,
+                                                   ym, yp, ring[here + 1][r][c], ring[here - 1][r][c]);
+            left[r][0] = left[r][1] = 0;
+            if (p == HALVES) {
+                left[r][c] = residual;
+                continue;
+            }
+            T w = op.weight_of(r, c);
+            if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
+            if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
+            fresh[r] = u + residual * w;
+            if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+        // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
+        if (RESTRICTS && p >= HALVES - 1) add_residual<SECOND>(left, p, z);
+    }
+    template <int SECOND> __device__ void add_residual(const T (&left)[ROWS][2], int p, int z)
+    {
+        T part[P::CONTRIBUTIONS];
+#pragma unroll
+        for (int q = 0; q < P::CONTRIBUTIONS; q++) part[q] = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int c = (r + 1 - SECOND) & 1;
+            restriction.contribute(part, r, c, left[r][c]);
+        }
+        if (NORM && z >= tile.k0 && z < tile.k1)
+            norm.add(
+                tile.a.b, z, left, [&](int e) { return tile.x_at[e & 1]; }, [&](int e) { return tile.y_index(e / 2); });
+        restriction.add_plane(part, p == HALVES - 1, SECOND);
+    }
+    // Plane z, which has its last values
+    template <int SECOND> __device__ void store(int z, unsigned out)
+    {
+        constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND, PARITY = (COLOUR + HALVES - 1) & 1;
+        const int here = AT + HALVES;
+        if (z < tile.k0 || z >= tile.k1) return;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            T2 v;
+            v.x = ring[here][r][0], v.y = ring[here][r][1];
+            if (stream.bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+        }
+        if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
+                if (stream.bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
+                if (stream.bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
+            }
+        out_plane += tile.a.out.sk * (int64_t)sizeof(T);
+    }
+    // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
+    template <int SECOND, int CAREFUL> __device__ void step(int t)
+    {
+        constexpr int AT = 1 - SECOND;
+        const pgi_axis<T> &az = tile.a.b.axis[2];
+        const unsigned out = pgi_afresh(out_mask);
+        take<SECOND, CAREFUL>(t);
+        // From here on others' memory
+        exchange.wait(SECOND, (t - tile.begin) >> 1 & 1);
+        if (RESTRICTS && !SECOND) {
+            restriction.store(t - STAGES - 2, out >> PGI_RESTRICTED, exchange);
+            restriction.next_plane();
+        }
+        exchange.receive(0, SECOND);
+        send<SECOND>(0);
+#pragma unroll
+        for (int p = 0; p < STAGES; p++) {
+            const int z = t - p;
+            if (!CAREFUL || az.periodic || (z >= 0 && z < az.n)) stage<SECOND, CAREFUL>(p, z);
+            if (p + 1 < STAGES) {
+                exchange.receive(p + 1, SECOND);
+                send<SECOND>(p + 1);
+            }
+        }
+        if (RESTRICTS && SECOND && !FLAT) exchange.send_third(AT, restriction.closing[0]);
+        if (!FLAT)
+            pgi_arrive(exchange.barrier + AT, out >> PGI_LEADER & 1,
+                       ((int)(out >> PGI_SENDERS & 3) * (int)STAGES +
+                        (RESTRICTS && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
+                           (int)(32 * sizeof(T)));
+        store<SECOND>(t - (HALVES - 1), out);
+        coming = coming + PLANE < AHEAD * PLANE ? coming + PLANE : 0;
+        queue = queue + PLANE < QUEUE * PLANE ? queue + PLANE : 0;
+    }
+    __device__ void run()
+    {
+        const pgi_axis<T> &az = tile.a.b.axis[2];
+        const int inside_from = STAGES + 1,
+                  inside_to = az.table ? 0 : az.n - 3 - AHEAD;    // the second step fetches beyond
+        for (int t = tile.begin; t <= (int)pgi_afresh((unsigned)tile.k1) - 2 + HALVES + P::TAIL; t += 2) {
+            // Planes t - STAGES to t + 1 take part
+            if (t >= inside_from && t <= inside_to && t < tile.end && t > tile.begin) {
+                step<0, 0>(t);
+                step<1, 0>(t + 1);
+            } else {
+                step<0, 1>(t);
+                if (t < tile.end) step<1, 1>(t + 1);
+            }
+#pragma unroll
+            for (int q = P::RING; q >= 2; q--)
+#pragma unroll
+                for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                    for (int c = 0; c < 2; c++) ring[q][r][c] = ring[q - 2][r][c];
+        }
+    }
+};
+
+// Computes u = SWEEPS red-black sweeps from u, 0 or u + P e; with RESTRICTS, f = R (rhs - A u) on the coarse level too,
+// and (NORM) its norm. Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
+// warp is a team of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as
+// soon as it is relaxed; of the other one it takes a further stage of the wavefront.
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
+static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
+    pgi_pass_kernel(const pgi_pass<T> a)
+{
+    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS> P;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+    if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
+#endif
+    PGI_DYNAMIC_SHARED(char, pgi_shared);
+    // By a shuffle, so that the compiler sees that a warp agrees on it
+    const int line = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0);
+    char *const shared = pgi_shared + (FLAT ? line * a.bytes : 0);
+    const int64_t number = FLAT ? (int64_t)blockIdx.x * blockDim.y + line : (int64_t)blockIdx.x / a.cluster;
+    // A warp without a tile; where the block adds up a norm it marches along, and owns nothing.
+    const bool idle = FLAT && number >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2];
+    if (idle && !NORM) return;
+    const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle);
+
+    pgi_pass_operator<P> op(tile, shared);
+    pgi_pass_stream<P> stream(tile, shared);
+    pgi_pass_exchange<P> exchange(tile, shared);
+    pgi_pass_correction<P> correction(tile, shared);
+    if (HEAD == PGI_CORRECTED) correction.find();
+    op.find(tile);
+    stream.find();
+    if (HEAD == PGI_CORRECTED) correction.find_offsets();
+    if (HEAD == PGI_CORRECTED) correction.begin();
+    stream.gather();
+    for (int q = 0; q < P::AHEAD; q++) {
+        if (HEAD == PGI_CORRECTED) correction.ask(tile.begin + 3 + q);
+        stream.fetch(tile.begin + q, stream.u_mask, stream.f_mask, (1 + q) & 1, stream.u_slots + q * P::PLANE,
+                     stream.f_slots + q * P::PLANE, false);
         pgi_copy_commit();
     }
     if (FLAT)
@@ -4676,262 +5167,27 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     else
         pgi_cluster_sync();
     if (HEAD == PGI_CORRECTED) {
-        interpolate(0, e_lines);
-        interpolate(1, e_lines + ROWS * TEAM);
+        correction.interpolate(0, correction.lines);
+        correction.interpolate(1, correction.lines + P::ROWS * P::TEAM);
     }
-    // Edges of a warp go to the inboxes of those beside it, in this block or the next of the cluster.
-    const bool low_guest = !FLAT && warp == 0 && rank > 0,
-               high_guest = !FLAT && warp == WARPS - 1 && rank < a.cluster - 1;
-    const int beyond = low_guest ? rank - 1 : rank + 1;
-    uint64_t far_box = 0, far_meeting = 0;
-    if (low_guest || high_guest) {
-        far_box = pgi_place_in(low_guest ? inbox + SIDE + TEAM : inbox + 32 - TEAM, beyond);
-        far_meeting = pgi_place_in(meeting, beyond);
+    exchange.find(tile);
+    unsigned mine = 0;
+    for (int e = 0; NORM && e < 2 * P::ROWS; e++) {
+        const int i = tile.x + (e & 1), j = tile.y + e / 2;
+        if (i >= tile.x_own[0] && i < tile.x_own[1] && j >= tile.y_own[0] && j < tile.y_own[1]) mine |= 1u << e;
     }
-    char *out_plane = (char *)(pgi_data<T>(a.out) + (int64_t)k0 * a.out.sk + (int64_t)y * a.out.sj + x);
-    const int out_pitch = (int)(a.out.sj * (int64_t)sizeof(T));
-    const bool leader = lane == 0;
-    const unsigned told = FLAT || warp > 0 ? 0 : (rank > 0) + (rank < a.cluster - 1);
-    unsigned restricted = 0, mine = 0;
-    for (int e = 0; NORM && e < 2 * ROWS; e++) {
-        const int i = x + (e & 1), j = y + e / 2;
-        if (i >= x_own[0] && i < x_own[1] && j >= y_own[0] && j < y_own[1]) mine |= 1u << e;
-    }
-    for (int q = 0; RESTRICTS && q < (ROWS + 1) / 2; q++)
-        if (x >= x_own[0] && x < x_own[1] && x / 2 < a.coarse[0] && y + 2 * q >= y_own[0] && y + 2 * q < y_own[1] &&
-            (FLAT || y / 2 + q < a.coarse[1]))
-            restricted |= 1u << q;
-    const unsigned out_mask =
-        pgi_afresh(pgi_moves_of<T>(own, pgi_data<T>(a.out), a.out.sj, a.out.sk, 0) |
-                   (leader ? 1u << PGI_LEADER | told << PGI_TOLD : 0u) |
-                   (leader && told && rank < a.cluster - 1 ? 1u << PGI_THIRD : 0u) | restricted << PGI_RESTRICTED);
-    // Sums of two coarse planes: the second is the one that an even fine plane is the first of.
-    T closing[SHARES], opening[SHARES];
-#pragma unroll
-    for (int q = 0; q < SHARES; q++) closing[q] = opening[q] = 0;
-    const auto share = [&](T(&part)[SHARES], int r, int c, T v) {    // what row r of a plane, column c, has to give
-        T line = a.tap[0][c] * v;
-        if (RESTRICTS && c == 0) line += a.tap[0][2] * __shfl_down_sync(0xffffffffu, v, 1);
-        part[FLAT ? 0 : r / 2 + 1] += FLAT ? line : a.tap[1][r & 1] * line;
-        if (RESTRICTS && !FLAT && r % 2 == 0) part[r / 2] += a.tap[1][2] * line;
-    };
-    const int coarse_at = restricted ? (int)((y / 2 * a.coarse_f.sj + x / 2) * (int64_t)sizeof(T)) : 0;
-    // The coarse plane that is complete, if fine plane `first` of it is the tile's
-    const auto give = [&](int first, unsigned rows) {
-        if (first < k0 || first >= k1 || first / 2 >= a.coarse[2]) return;
-        if (RESTRICTS && !FLAT) closing[SHARES - 1] += inbox[2 * BOX + 32];
-        char *const to = (char *)((T *)a.coarse_f.base + (int64_t)(first / 2) * a.coarse_f.sk) + coarse_at;
-#pragma unroll
-        for (int q = 0; q < (ROWS + 1) / 2; q++)
-            if (rows >> q & 1) *(T *)(to + q * a.coarse_f.sj * (int64_t)sizeof(T)) = closing[FLAT ? 0 : q + 1];
-    };
-    pgi_norm_sum<T, ROWS> norm(
-        a.b, mine, [&](int e) { return x_at[e & 1]; }, [&](int e) { return y_index(e / 2); });
-    int coming = 0, queue = 0;    // where plane t + 1 of u is in its slots, and plane t of f
-
-    // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
-    const auto step = [&](int t, auto second, auto careful) {
-        constexpr int SECOND = decltype(second)::value, CAREFUL = decltype(careful)::value, AT = 1 - SECOND;
-        constexpr int COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now; and the plane's parity
-        const auto slot_of = [&](int p) {
-            const int at = queue - p * PLANE;
-            return f_slots + (at < 0 ? at + QUEUE * PLANE : at);
-        };
-        const unsigned in_u = pgi_afresh(u_mask), in_f = pgi_afresh(f_mask), out = pgi_afresh(out_mask);
-
-        // Plane t + 1 of u and plane t of f have come
-        pgi_copy_wait<AHEAD - 1>();
-        gather();
-        T *const incoming = u_slots + coming;
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            T2 v;
-            v.x = v.y = 0;
-            if (HEAD != PGI_FROM_ZERO && a.skewed) {
-                const T *const from =
-                    (const T *)((const char *)(incoming + r * PITCH) + pgi_skew(u_skew, a.u_odd, r, 1 - COLOUR));
-                v.x = from[0], v.y = from[1];
-            } else if (HEAD != PGI_FROM_ZERO) {
-                v = *(const T2 *)(incoming + r * PITCH);
-            }
-            ring[AT][r][0] = v.x;
-            ring[AT][r][1] = v.y;
-        }
-        gather();
-        if (HEAD == PGI_CORRECTED) {
-            const pgi_level_pair<T> p = z_pairs[t + 1 - z_table];
-            if (p.step != e_step) {
-                e_step = p.step;
-                e_used = e_used < E_SLOTS - 1 ? e_used + 1 : 0;
-                e_above = 1 - e_above;
-                interpolate(e_used, e_lines + e_above * ROWS * TEAM);
-            }
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const T2 below = e_lines[((1 - e_above) * ROWS + r) * TEAM],
-                         above = e_lines[(e_above * ROWS + r) * TEAM];
-                ring[AT][r][0] += p.w0 * below.x + p.w1 * above.x;
-                ring[AT][r][1] += p.w0 * below.y + p.w1 * above.y;
-            }
-        }
-        if (HEAD == PGI_CORRECTED) ask_for_e(t + 3 + AHEAD);
-        fetch(t + AHEAD, in_u, in_f, (COLOUR + AHEAD) & 1, incoming, slot_of(STAGES), !CAREFUL);
-        pgi_copy_commit();
-        if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1)) {
-            const int z = pgi_wrap(t, nz, az.periodic);
-            const bool care = in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2);
-#pragma unroll 1
-            for (int r = 0; r < ROWS && z >= 0; r++) {
-                T *const f = (T *)((char *)(slot_of(0) + r * PITCH) + pgi_skew(f_skew, a.f_odd, r, COLOUR));
-                const int j = y_index(r);
-                f[0] -= mean, f[1] -= mean;
-                if (care && j >= 0 && x_at[0] >= 0) f[0] = pgi_rhs_point(a.b, a.rhs, f[0], (T)0, x_at[0], j, z);
-                if (care && j >= 0 && x_at[1] >= 0) f[1] = pgi_rhs_point(a.b, a.rhs, f[1], (T)0, x_at[1], j, z);
-            }
-        }
-
-        // From here on others' memory
-        if (FLAT)
-            __syncwarp();
-        else
-            pgi_wait(meeting + SECOND, (t - begin) >> 1 & 1);
-        const auto tell = [&](int p) {    // the edges of the plane that half-sweep p works on in the next step
-            if (FLAT) return;
-            const int at = AT * BOX + 2 * p * SIDE;
-            const T low = ring[AT + p][0][COLOUR], high = ring[AT + p][ROWS - 1][1 - COLOUR];
-            inbox[at + SIDE] = low;
-            inbox[at + 32] = high;
-            if (low_guest || high_guest)
-                pgi_tell(far_box + at * sizeof(T), far_meeting + AT * sizeof *meeting, low_guest ? low : high);
-        };
-        // Before anything is told that lets others go on, what they may overwrite is read.
-        T edge_low = 0, edge_high = 0;
-        const auto listen = [&](int p) {
-            if (FLAT) return;
-            edge_low = inbox[SECOND * BOX + 2 * p * SIDE];
-            edge_high = inbox[SECOND * BOX + (2 * p + 1) * SIDE + 32];
-        };
-        if (RESTRICTS && !SECOND) {
-            give(t - STAGES - 2, out >> PGI_RESTRICTED);
-#pragma unroll
-            for (int q = 0; q < SHARES; q++) closing[q] = opening[q], opening[q] = 0;
-        }
-        listen(0);
-        tell(0);
-
-#pragma unroll
-        for (int p = 0; p < STAGES; p++) {
-            const int z = t - p, here = AT + p + 1;
-            if (!CAREFUL || az.periodic || (z >= 0 && z < nz)) {
-                const pgi_coupling<T> zc = CAREFUL ? z_rows[z - z_table] : inner;
-                const bool special = CAREFUL && (zc.lower != inner.lower || zc.upper != inner.upper);
-                const char *const f_plane = (const char *)slot_of(p);
-                T fresh[ROWS], part[SHARES], left[ROWS][2];    // left: of the residual
-#pragma unroll
-                for (int q = 0; q < SHARES; q++) part[q] = 0;
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    const int c = (r + COLOUR) & 1;
-                    const pgi_coupling<T> yc = along_y(r);
-                    const T u = ring[here][r][c], side = ring[here][r][1 - c];
-                    const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
-                    const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : edge_low;
-                    const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : edge_high;
-                    const T right = *(const T *)(f_plane + pgi_skew(f_skew, a.f_odd, r, (COLOUR + p) & 1) +
-                                                 (r * PITCH + c) * (int)sizeof(T));
-                    const T residual =
-                        right - pgi_stencil(xc[c], yc, zc, reaction[c], u, c ? side : far, c ? far : side, ym, yp,
-                                            ring[here + 1][r][c], ring[here - 1][r][c]);
-                    left[r][0] = left[r][1] = 0;
-                    if (p == HALVES) {
-                        left[r][c] = residual;
-                        continue;
-                    }
-                    T w = weight_of(r, c);
-                    if (special && w != 0) w = omega * pgi_reciprocal(diagonal(c, yc, zc));
-                    if (SWEEPS == 1 && p == 1) w *= a.second;
-                    fresh[r] = u + residual * w;
-                    if (RESTRICTS) left[r][c] = residual - diagonal(c, yc, zc) * (fresh[r] - u);
-                }
-#pragma unroll
-                for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
-                // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
-                if (RESTRICTS && p >= HALVES - 1) {
-#pragma unroll
-                    for (int r = 0; r < ROWS; r++) share(part, r, (r + COLOUR) & 1, left[r][(r + COLOUR) & 1]);
-                    if (NORM && z >= k0 && z < k1)
-                        norm.add(
-                            a.b, z, left, [&](int e) { return x_at[e & 1]; }, [&](int e) { return y_index(e / 2); });
-                }
-                // The second colour's plane is even in the first step of two, the first one's is odd.
-#pragma unroll
-                for (int q = 0; q < SHARES && p >= HALVES - 1 && RESTRICTS; q++) {
-                    const bool even = (p == HALVES) == SECOND;
-                    opening[q] += (p == HALVES - 1 || SECOND ? a.tap[2][even ? 0 : 1] : (T)0) * part[q];
-                    if (p == HALVES && !SECOND) closing[q] += a.tap[2][1] * part[q];
-                    if (RESTRICTS && even) closing[q] += a.tap[2][2] * part[q];
-                }
-            }
-            if (p + 1 < STAGES) {
-                listen(p + 1);
-                tell(p + 1);
-            }
-        }
-
-        if (RESTRICTS && SECOND && !FLAT) {
-            inbox[2 * BOX] = closing[0];
-            if (low_guest)
-                pgi_tell(far_box + (2 * BOX - SIDE) * sizeof(T), far_meeting + AT * sizeof *meeting, closing[0]);
-        }
-        if (!FLAT)
-            pgi_arrive(
-                meeting + AT, out >> PGI_LEADER & 1,
-                ((int)(out >> PGI_TOLD & 3) * (int)STAGES + (RESTRICTS && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
-                    (int)(32 * sizeof(T)));
-
-        const int z = t - (HALVES - 1), here = AT + HALVES;
-        constexpr int PARITY = (COLOUR + HALVES - 1) & 1;
-        if (z >= k0 && z < k1) {
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                T2 v;
-                v.x = ring[here][r][0], v.y = ring[here][r][1];
-                if (bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
-            }
-            if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
-#pragma unroll
-                for (int r = 0; r < ROWS; r++) {
-                    T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
-                    if (bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
-                    if (bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
-                }
-            out_plane += a.out.sk * (int64_t)sizeof(T);
-        }
-        coming = coming + PLANE < AHEAD * PLANE ? coming + PLANE : 0;
-        queue = queue + PLANE < QUEUE * PLANE ? queue + PLANE : 0;
-    };
-
-    if (!FLAT) pgi_arrive(meeting, leader, 0);
-    const int inside_from = STAGES + 1, inside_to = az.table ? 0 : nz - 3 - AHEAD;    // the second step fetches beyond
-    for (int t = begin; t <= (int)pgi_afresh((unsigned)k1) - 2 + HALVES + (RESTRICTS ? PGI_PASS_TAPS - 1 : 0); t += 2) {
-        // Planes t - STAGES to t + 1 take part
-        if (t >= inside_from && t <= inside_to && t < end && t > begin) {
-            step(t, pgi_constant<0>(), pgi_constant<0>());
-            step(t + 1, pgi_constant<1>(), pgi_constant<0>());
-        } else {
-            step(t, pgi_constant<0>(), pgi_constant<1>());
-            if (t < end) step(t + 1, pgi_constant<1>(), pgi_constant<1>());
-        }
-#pragma unroll
-        for (int q = RING; q >= 2; q--)
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                for (int c = 0; c < 2; c++) ring[q][r][c] = ring[q - 2][r][c];
-    }
-    if (!FLAT)
-        pgi_wait(meeting + ((end + 1 - begin) & 1), (end + 1 - begin) >> 1 & 1);    // none leaves before it is told all
-    if (RESTRICTS && (end - begin) % 2) give(end - STAGES - 1, out_mask >> PGI_RESTRICTED);
+    const unsigned restricted = pgi_pass_restriction<P>::rows_of(tile);
+    pgi_pass_restriction<P> restriction(tile, restricted);
+    pgi_norm_sum<T, P::ROWS> norm(
+        a.b, mine, [&](int e) { return tile.x_at[e & 1]; }, [&](int e) { return tile.y_index(e / 2); }, 0, NORM);
+    pgi_pass_march<P, NORM> march(tile, op, stream, correction, exchange, restriction, norm,
+                                  pgi_pass_march<P, NORM>::out_mask_of(tile, exchange.senders, restricted));
+    if (!FLAT) pgi_arrive(exchange.barrier, tile.lane == 0, 0);
+    march.run();
+    const int steps = tile.end + 1 - tile.begin;
+    if (!FLAT) pgi_wait(exchange.barrier + (steps & 1), steps >> 1 & 1);    // none leaves before it has received all
+    if (RESTRICTS && steps % 2 == 0)
+        restriction.store(tile.end - P::STAGES - 1, march.out_mask >> PGI_RESTRICTED, exchange);
     if (NORM) pgi_finish_norm(norm.sum, a.partials, a.state);
 }
 
@@ -6992,8 +7248,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         used += (int)((bytes + 15) / 16 * 16);
         return at;
     };
-    a->meetings = take(flat ? 0 : 2 * sizeof(uint64_t));
-    a->inboxes = take(flat ? 0 : (int64_t)sizeof(T) * (4 * stages + 1) * (team + 32));
+    a->barriers = take(flat ? 0 : 2 * sizeof(uint64_t));
+    a->edges = take(flat ? 0 : (int64_t)sizeof(T) * (4 * stages + 1) * (team + 32));
     a->rows = take(kind.restricts ? (int64_t)sizeof(pgi_coupling<T>) * (flat ? 1 : kind.rows * kind.warps) : 0);
     a->weights = take(kind.restricts ? (int64_t)sizeof(T) * 2 * team * (flat ? 1 : kind.rows) : 0);
     a->planes = take((int64_t)sizeof(pgi_coupling<T>) * planes);
