@@ -5963,7 +5963,9 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     pgi_copy_wait<0>();
 }
 
-// What becomes of a residual in tiles: it is stored (out), its norm is summed up (partials), or both.
+// What becomes of a residual in tiles: it is stored (out), its norm is summed up (partials), or both. A kernel can do
+// only what it is compiled for: flags take a tenth of the time of small levels and of norms.
+enum pgi_residual_use { PGI_STORES = 1, PGI_SUMS = 2 };
 struct pgi_residual_sinks {
     pgi_grid out;
     int scaled;    // what is stored is in units of 1/state.scale
@@ -5973,7 +5975,7 @@ struct pgi_residual_sinks {
 
 // Computes r = scale (rhs - A u), or v = A u if rhs has no f, the norm of the residual that a solve asks for, or both.
 // Moves 3 words a point, without f or r one less. A block takes every gridDim-th tile. r may be f; u overlaps neither.
-template <class T, class TO, int FLAT>
+template <class T, class TO, int FLAT, int USE>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_residual_sinks sinks)
 {
@@ -5981,7 +5983,8 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     typedef typename pgi_two<TO>::type TO2;
     PGI_DYNAMIC_SHARED(T, shared);
     const T sign = a.rhs.f.base ? sinks.scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
-    const bool stores = sinks.out.base != NULL, sums = sinks.partials != NULL;
+    // What is rounded to f32 comes with the norm or without
+    const bool stores = USE & PGI_STORES, sums = USE == PGI_SUMS || (USE & PGI_SUMS && sinks.partials);
     const pgi_grid out = sinks.out;
     double sum = 0;
     for (unsigned tile = blockIdx.x; tile < pgi_tiles_in(a.tiling); tile += gridDim.x) {
@@ -6043,7 +6046,7 @@ template <class T> struct pgi_contribution {
 struct pgi_restricted {
     int last;            // planes beyond its own that a slab restricts from
     int wide;            // threads that share a coarse row, as a shift
-    double *partials;    // for the norm; NULL: unwanted
+    double *partials;    // for the norm
     pgi_state *state;
 };
 
@@ -6227,9 +6230,10 @@ template <class T, int FLAT> struct pgi_plane_restriction {
     }
 };
 
-// Computes f = R (rhs - A u) on the coarse level, and the norm of rhs - A u where that is wanted. Moves 2 1/8 words a
+// Computes f = R (rhs - A u) on the coarse level, and (NORM: as a run-time flag it takes 2 to 4 % of a
+// V-cycle) the norm of rhs - A u. Moves 2 1/8 words a
 // fine point. Nothing overlaps.
-template <class T, int FLAT>
+template <class T, int FLAT, int NORM>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
                                       const pgi_restricted job)
@@ -6249,15 +6253,15 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     tables.fill(p, tr, end, count);
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
     pgi_plane_restriction<T, FLAT> restriction(p, tables, coarse_f, shared + size.sums, size.sum, job.wide, most);
-    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, job.partials != NULL, p.before(end[0], end[1]));
+    pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, NORM, p.before(end[0], end[1]));
     pgi_march_tile(
         a, p, shared, count, [&](int) { restriction.restrict_ready(); },
         [&](int q, const T(&residual)[tuned::ROWS][2]) {
-            if (job.partials && q < own) p.add_to(norm, a.b, p.begin[2] + q, residual);
+            if (NORM && q < own) p.add_to(norm, a.b, p.begin[2] + q, residual);
             restriction.add(q, residual);
         });
     restriction.finish_all();
-    if (job.partials) pgi_finish_norm(norm.sum, job.partials, job.state);
+    if (NORM) pgi_finish_norm(norm.sum, job.partials, job.state);
 }
 
 // ---- transfers of full multigrid ----
@@ -6939,7 +6943,9 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
         if (blocks > room) blocks = room;
         if (blocks > PGI_REDUCE_BLOCKS) blocks = PGI_REDUCE_BLOCKS;
     }
-    const auto kernel = pgi_residual_tile_kernel<T, TO, FLAT>;
+    enum { BOTH = PGI_STORES | PGI_SUMS, STORES = sizeof(T) == sizeof(TO) ? (int)PGI_STORES : (int)BOTH };
+    auto kernel = pgi_residual_tile_kernel<T, TO, FLAT, STORES>;
+    if (!sinks.out.base) kernel = pgi_residual_tile_kernel<T, T, FLAT, PGI_SUMS>;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a,
                       sinks);
@@ -7490,14 +7496,14 @@ template <class T> static pgi_grid pgi_cuda_jacobi_sweeps(pg_solver *s, const pg
     return u;
 }
 
-template <class T, int FLAT> static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u,
-                                                               pgi_rhs rhs, const pgi_level *coarse, int with_norm)
+template <class T, int FLAT, int NORM>
+static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, const pgi_level *coarse)
 {
     typedef pgi_tuned_tile<T, FLAT> tuned;
     const pgi_transfers<T> &t = pgi_transfers_of(l, T());
     const pgi_box<T> &b = pgi_box_of(l, T());
     pgi_tile_job<T> a;
-    pgi_restricted job = {0, 0, with_norm ? s->partials : NULL, s->state};
+    pgi_restricted job = {0, 0, s->partials, s->state};
     int reach[3], high;
     for (int d = 0; d < 3; d++) {
         if (b.axis[d].periodic && l->n[d] < 32 && (l->n[d] > 1 || d == 2)) return 0;    // planes wrap around once
@@ -7510,8 +7516,8 @@ template <class T, int FLAT> static int pgi_launch_restriction(pg_solver *s, con
     const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
     while (1 << job.wide < tuned::WIDE && 1 << job.wide < (most * tx.nc + tx.nf - 1) / tx.nf) job.wide++;
     const int64_t blocks = pgi_tiles_in(a.tiling);
-    if (with_norm && blocks > s->partials_room) return 0;
-    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT>;
+    if (NORM && blocks > s->partials_room) return 0;
+    const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT, NORM>;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t,
                       coarse->f, job);
@@ -7528,8 +7534,9 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
     }
     const int flat = l->n[1] == 1, tiles = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS;
-    const auto launch = flat ? pgi_launch_restriction<T, 1> : pgi_launch_restriction<T, 0>;
-    if (with_norm && tiles && launch(s, l, u, rhs, coarse, 1)) return;
+    const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
+               plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
+    if (with_norm && tiles && summing(s, l, u, rhs, coarse)) return;
     if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS;
@@ -7539,8 +7546,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         PGI_LAUNCH_EARLY(s, h.blocks, threads, 0, kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
         return;
     }
-    if (!tiles || !launch(s, l, u, rhs, coarse, 0))
-        pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !taps);
+    if (!tiles || !plain(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !taps);
 }
 
 template <class T>
@@ -10510,9 +10516,8 @@ template <int P, class T> static __device__ inline void pgi_fft_butterflies(cons
         for (int r = 0; r < P; r++) p[r * step] = v[r];
     }
 }
-// Out of line though hot: the code of all radices is there once for both directions, and while it runs a thread keeps
-// next to nothing in registers, so that a call costs little.
-template <class T> static __device__ PGI_RARE void pgi_fft_run_stage(pgi_fft_run f)
+// In line: a call would take 1 to 2 % of a direct solve.
+template <class T> static __device__ inline void pgi_fft_run_stage(pgi_fft_run f)
 {
     switch (f.stage.radix) {
     case 2: pgi_fft_butterflies<2, T>(f); break;
