@@ -4093,9 +4093,9 @@ template <int LATEST> static __device__ inline void pgi_copy_wait()
 #endif
 }
 
-// The meeting of a block's warps, in two halves: what comes between them need not wait. Blocks of a cluster tell each
-// other what they need, and the meeting includes that the `bytes` which a block is told have come. Two meetings take
-// turns, for others may be a step ahead. Before clusters a meeting is a barrier, in the second half.
+// A split-phase barrier of a block's warps: work between arrival and wait need not wait. Blocks of a cluster store into
+// each other's edge buffers, and a phase ends only when the `bytes` that a block expects have arrived too. Two barriers
+// alternate, for other blocks may be a step ahead. Before clusters it is one plain barrier, at the wait.
 static __device__ inline void pgi_barriers_open(uint64_t *barrier, int warps)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -5233,297 +5233,364 @@ template <class T> struct pgi_jacobi_pass {
     int tiles[3];    // their numbers
 };
 
-// Computes out = SWEEPS weighted Jacobi sweeps of u   Moves 3 words a point   Overlap: none
-// Covers a tile of columns, plane by plane: sweep p of a wavefront works on plane t - p while plane t + 1 comes in, so
-// that u and f are read once and out is written once. A warp owns some rows; a lane two points of each and, of every
-// iterate under way, the last plane and its difference to the one before it. Neighbours along x are the next lane's,
-// along y the lane's own or, at the edge of a warp, in shared memory: one barrier a plane. What the sweeps need beyond
-// a tile is computed again there. FLAT: ny = 1, a warp is a tile of its own. Rounds as the plain kernel does, but for
-// boundary data.
-template <class T, int SWEEPS, int FLAT>
-static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THREADS,
-                                         pgi_jacobi_tuned<T, SWEEPS, FLAT>::BLOCKS)
-    pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
-{
+// A warp's part of a tile: its columns and rows. Those that do not exist have an inverse diagonal of 0 and stay 0.
+template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tile {
     typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
     typedef pgi_lane<T> lane_t;
     enum { ROWS = tuned::ROWS, COLUMNS = tuned::COLUMNS, AHEAD = tuned::AHEAD, QUEUE = tuned::QUEUE };
-    PGI_DYNAMIC_SHARED(lane_t, pgi_shared);
-    // Taken from one lane, so that the compiler knows the warp to stay together
-    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0);
-    const int lane = (int)threadIdx.x, warps = (int)blockDim.y;
-    lane_t *const u_slots = pgi_shared + warp * tuned::VECTORS, *const f_slots = u_slots + AHEAD * ROWS * 32;
-    lane_t *const edges = f_slots + QUEUE * ROWS * 32 + lane;    // [2][SWEEPS][2][32]: lowest and highest row
-    lane_t *const inverses = edges + 4 * SWEEPS * 32;            // of the warp's rows, in planes of the inside
-    pgi_row<T> *const y_rows = (pgi_row<T> *)(inverses - lane + ROWS * 32);
-    const int64_t tile = FLAT ? (int64_t)blockIdx.x * warps + warp : (int64_t)blockIdx.x;
-    if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
-    const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int nx = ax.n, ny = ay.n, nz = az.n;
-    const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]);
-    const int x_tile = tile_x * a.own[0] - tuned::LOW, x_own = x_tile + SWEEPS;
-    const int y_own = rest % a.tiles[1] * a.own[1], k0 = rest / a.tiles[1] * a.own[2];
-    const int k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
-    const int x = x_tile + COLUMNS * lane, y = FLAT ? 0 : y_own - SWEEPS + warp * ROWS;
-
-    // The lane's columns and the warp's rows. Those that do not exist have an inverse diagonal of 0 and stay 0.
-    const pgi_row<T> inner_y = FLAT ? ay.row[0] : ay.row[1], inner_z = az.row[1];
-    const T alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
-    pgi_row<T> xc[COLUMNS];
-    T reaction[COLUMNS], inverse[COLUMNS];    // where the rows of y and z are those of the inside
-#pragma unroll
-    for (int c = 0; c < COLUMNS; c++) {
-        const int i = pgi_wrap(x + c, nx, ax.periodic);
-        const pgi_row<T> none = {0, 0, 0};
-        xc[c] = i < 0 ? none : pgi_row_of(ax, i);
-        reaction[c] = ((alpha + inner_y.reaction) + xc[c].reaction) + inner_z.reaction;
-        inverse[c] = i < 0 ? (T)0 : 1 / pgi_diagonal(reaction[c], xc[c], inner_y, inner_z);
-    }
-    unsigned rows = 0;     // that exist
-    bool steady = true;    // all rows are of the inside
+    const pgi_jacobi_pass<T> &a;
+    const int lane, warp, warps;
+    lane_t *const u_slots, *const f_slots, *const edges, *const inverses;    // edges: [2][SWEEPS][2][32], lowest and
+    pgi_row<T> *const y_rows;    // highest row; the rest: of the warp's rows
+    int x_tile, x_own, y_own, k0, k1, x, y;
+    pgi_row<T> inner_y, inner_z, xc[COLUMNS];
+    T alpha, mean, reaction[COLUMNS], inverse[COLUMNS];    // where the rows of y and z are those of the inside
+    unsigned rows, own_rows, own_columns;                  // that exist; that are the tile's
+    bool steady;                                           // all rows are of the inside
     int from[ROWS];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
-        from[r] = j < 0 ? 0 : j;
-        rows |= (j >= 0 ? 1u : 0u) << r;
-        const pgi_row<T> row = pgi_row_of(ay, from[r]);
-        if (!FLAT &&
-            (j < 0 || row.lower != inner_y.lower || row.upper != inner_y.upper || row.reaction != inner_y.reaction))
-            steady = false;
-        if (FLAT) continue;
-        y_rows[r] = row;    // by every lane
-        lane_t v;
+
+    __device__ pgi_jacobi_tile(const pgi_jacobi_pass<T> &pass, int own_warp, lane_t *shared, int64_t tile)
+        : a(pass), lane((int)threadIdx.x), warp(own_warp), warps((int)blockDim.y),
+          u_slots(shared + warp * tuned::VECTORS), f_slots(u_slots + AHEAD * ROWS * 32),
+          edges(f_slots + QUEUE * ROWS * 32 + lane), inverses(edges + 4 * SWEEPS * 32),
+          y_rows((pgi_row<T> *)(inverses - lane + ROWS * 32))
+    {
+        const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
+        const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]);
+        x_tile = tile_x * a.own[0] - tuned::LOW, x_own = x_tile + SWEEPS;
+        y_own = rest % a.tiles[1] * a.own[1], k0 = rest / a.tiles[1] * a.own[2];
+        k1 = k0 + a.own[2] < az.n ? k0 + a.own[2] : az.n;
+        x = x_tile + COLUMNS * lane, y = FLAT ? 0 : y_own - SWEEPS + warp * ROWS;
+        inner_y = FLAT ? ay.row[0] : ay.row[1], inner_z = az.row[1];
+        alpha = (T)a.b.state->alpha, mean = pgi_mean_of<T>(a.rhs, a.b.state);
 #pragma unroll
         for (int c = 0; c < COLUMNS; c++) {
-            const T d = pgi_diagonal(((alpha + row.reaction) + xc[c].reaction) + inner_z.reaction, xc[c], row, inner_z);
-            v.v[c] = j < 0 || inverse[c] == 0 ? (T)0 : 1 / d;
+            const int i = pgi_wrap(x + c, ax.n, ax.periodic);
+            const pgi_row<T> none = {0, 0, 0};
+            xc[c] = i < 0 ? none : pgi_row_of(ax, i);
+            reaction[c] = ((alpha + inner_y.reaction) + xc[c].reaction) + inner_z.reaction;
+            inverse[c] = i < 0 ? (T)0 : 1 / pgi_diagonal(reaction[c], xc[c], inner_y, inner_z);
         }
-        inverses[r * 32] = v;
+        find_rows(ay);
+        own_rows = own_columns = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            own_rows |= (FLAT || (y + r >= y_own && y + r < y_own + a.own[1] && y + r < ay.n) ? 1u : 0u) << r;
+#pragma unroll
+        for (int c = 0; c < COLUMNS; c++)
+            own_columns |= (x + c >= x_own && x + c < x_own + a.own[0] && x + c >= 0 && x + c < ax.n ? 1u : 0u) << c;
     }
-    steady = __shfl_sync(0xffffffffu, (int)steady, 0);
-    rows = __shfl_sync(0xffffffffu, rows, 0);
-    unsigned own_rows = 0, own_columns = 0;
+    __device__ void find_rows(const pgi_axis<T> &ay)
+    {
+        rows = 0, steady = true;
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        own_rows |= (FLAT || (y + r >= y_own && y + r < y_own + a.own[1] && y + r < ny) ? 1u : 0u) << r;
+        for (int r = 0; r < ROWS; r++) {
+            const int j = FLAT ? 0 : pgi_wrap(y + r, ay.n, ay.periodic);
+            from[r] = j < 0 ? 0 : j;
+            rows |= (j >= 0 ? 1u : 0u) << r;
+            const pgi_row<T> row = pgi_row_of(ay, from[r]);
+            if (!FLAT &&
+                (j < 0 || row.lower != inner_y.lower || row.upper != inner_y.upper || row.reaction != inner_y.reaction))
+                steady = false;
+            if (FLAT) continue;
+            y_rows[r] = row;    // by every lane
+            lane_t v;
 #pragma unroll
-    for (int c = 0; c < COLUMNS; c++)
-        own_columns |= (x + c >= x_own && x + c < x_own + a.own[0] && x + c >= 0 && x + c < nx ? 1u : 0u) << c;
-    const bool whole = own_columns == (1u << COLUMNS) - 1, parted = own_columns && !whole;
+            for (int c = 0; c < COLUMNS; c++) {
+                const T d =
+                    pgi_diagonal(((alpha + row.reaction) + xc[c].reaction) + inner_z.reaction, xc[c], row, inner_z);
+                v.v[c] = j < 0 || inverse[c] == 0 ? (T)0 : 1 / d;
+            }
+            inverses[r * 32] = v;
+        }
+        steady = __shfl_sync(0xffffffffu, (int)steady, 0);
+        rows = __shfl_sync(0xffffffffu, rows, 0);
+    }
+};
 
-    // Planes come in by two points where rows allow it, else element by element, neighbours by neighbouring lanes.
-    const T *const u_base = pgi_data<T>(a.u), *const f_base = pgi_data<T>(a.rhs.f);
-    T *const out_base = pgi_data<T>(a.out);
-    const auto in_vectors = [&](const void *base, const pgi_grid &g) {
+// Planes on their way: in by two points where rows allow it, else element by element, neighbours by neighbouring lanes.
+template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_stream {
+    typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
+    typedef pgi_lane<T> lane_t;
+    enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
+    const tile_t &t;
+    const T *u_base, *f_base;
+    T *out_base;
+    bool u_vectors, f_vectors, out_vectors;
+    int x_from, bytes, queue;    // queue: slot of plane t of f
+    unsigned mask;               // faces that have data,
+    bool touched;                // and the tile's columns or rows touch one
+
+    __device__ bool in_vectors(const void *base, const pgi_grid &g) const
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0];
         return (((size_t)base | (size_t)(g.sj * (int64_t)sizeof(T)) | (size_t)(g.sk * (int64_t)sizeof(T))) &
                 (sizeof(lane_t) - 1)) == 0 &&
-               (!ax.periodic || nx % COLUMNS == 0);
-    };
-    const bool u_vectors = in_vectors(u_base, a.u), f_vectors = in_vectors(f_base, a.rhs.f),
-               out_vectors = in_vectors(out_base, a.out);
-    const int x_at = pgi_wrap(x, nx, ax.periodic), x_from = x_at < 0 ? 0 : x_at;
-    const int bytes = x_at < 0 ? 0 : (nx - x_at < COLUMNS ? nx - x_at : COLUMNS) * (int)sizeof(T);
-    const auto fetch = [&](const T *base, int64_t sj, int64_t sk, bool vectors, int z, lane_t *slot) {
-        const int k = pgi_wrap(z, nz, az.periodic);
-        const unsigned some = k < 0 ? 0u : rows;
+               (!ax.periodic || ax.n % COLUMNS == 0);
+    }
+    __device__ explicit pgi_jacobi_stream(const tile_t &tile) : t(tile), queue(0)
+    {
+        const pgi_jacobi_pass<T> &a = t.a;
+        const int nx = a.b.axis[0].n, ny = a.b.axis[1].n;
+        u_base = pgi_data<T>(a.u), f_base = pgi_data<T>(a.rhs.f), out_base = pgi_data<T>(a.out);
+        u_vectors = in_vectors(u_base, a.u), f_vectors = in_vectors(f_base, a.rhs.f);
+        out_vectors = in_vectors(out_base, a.out);
+        const int x_at = pgi_wrap(t.x, nx, a.b.axis[0].periodic);
+        x_from = x_at < 0 ? 0 : x_at;
+        bytes = x_at < 0 ? 0 : (nx - x_at < COLUMNS ? nx - x_at : (int)COLUMNS) * (int)sizeof(T);
+        mask = pgi_face_mask(a.rhs, a.b.state);
+        touched = mask & ((t.x_tile <= 0 ? 1u : 0u) | (t.x_tile + (int)tile_t::tuned::WIDE >= nx ? 2u : 0u) |
+                          (t.y <= 0 ? 4u : 0u) | (t.y + ROWS >= ny ? 8u : 0u));
+    }
+    __device__ void fetch(const T *base, int64_t sj, int64_t sk, bool vectors, int z, lane_t *slot) const
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0], &az = t.a.b.axis[2];
+        const int k = pgi_wrap(z, az.n, az.periodic);
+        const unsigned some = k < 0 ? 0u : t.rows;
         const T *const plane = base + (k < 0 ? 0 : k) * sk;
         if (vectors) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                pgi_copy_async<sizeof(lane_t), 1>(slot + r * 32 + lane, plane + from[r] * sj + x_from,
+                pgi_copy_async<sizeof(lane_t), 1>(slot + r * 32 + t.lane, plane + t.from[r] * sj + x_from,
                                                   some >> r & 1 ? bytes : 0);
             return;
         }
 #pragma unroll
         for (int q = 0; q < COLUMNS; q++) {
-            const int e = lane + 32 * q, i = pgi_wrap(x_tile + e, nx, ax.periodic);
+            const int e = t.lane + 32 * q, i = pgi_wrap(t.x_tile + e, ax.n, ax.periodic);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                pgi_copy_async<sizeof(T), 0>((T *)(slot + r * 32) + e, plane + from[r] * sj + (i < 0 ? 0 : i),
+                pgi_copy_async<sizeof(T), 0>((T *)(slot + r * 32) + e, plane + t.from[r] * sj + (i < 0 ? 0 : i),
                                              i >= 0 && some >> r & 1 ? (int)sizeof(T) : 0);
         }
-    };
-    const auto u_slot = [&](int z) { return u_slots + (AHEAD == 1 ? 0 : (z & (AHEAD - 1))) * ROWS * 32; };
-    int queue = 0;    // slot of plane t of f
-    const auto f_slot = [&](int back) {
+    }
+    __device__ lane_t *u_slot(int z) const { return t.u_slots + (AHEAD == 1 ? 0 : (z & (AHEAD - 1))) * ROWS * 32; }
+    __device__ lane_t *f_slot(int back) const
+    {
         const int slot = queue - back;
-        return f_slots + (slot < 0 ? slot + QUEUE : slot) * ROWS * 32;
-    };
-    const unsigned mask = pgi_face_mask(a.rhs, a.b.state);
-    const bool touched = mask & ((x_tile <= 0 ? 1u : 0u) | (x_tile + (int)tuned::WIDE >= nx ? 2u : 0u) |
-                                 (y <= 0 ? 4u : 0u) | (y + ROWS >= ny ? 8u : 0u));
-
-    T u[SWEEPS][ROWS][COLUMNS], rise[SWEEPS][ROWS][COLUMNS];    // of iterate p: plane t - p, and less the one before
-#pragma unroll
-    for (int p = 0; p < SWEEPS; p++)
-#pragma unroll
-        for (int r = 0; r < ROWS; r++)
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) u[p][r][c] = rise[p][r][c] = 0;
-    if (!FLAT)
-#pragma unroll
-        for (int q = 0; q < 4 * SWEEPS; q++)
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) edges[q * 32].v[c] = 0;
-
-    const int begin = k0 - SWEEPS - 1, end = k1 + SWEEPS - 1;    // steps t
-    for (int q = 0; q < AHEAD; q++) {
-        fetch(u_base, a.u.sj, a.u.sk, u_vectors, begin + 1 + q, u_slot(begin + 1 + q));
-        fetch(f_base, a.rhs.f.sj, a.rhs.f.sk, f_vectors, begin + q, f_slots + q * ROWS * 32);
+        return t.f_slots + (slot < 0 ? slot + QUEUE : slot) * ROWS * 32;
+    }
+    // Planes z + 1 of u and z of f
+    __device__ void fetch_both(int z, lane_t *u_slot, lane_t *f_slot) const
+    {
+        fetch(u_base, t.a.u.sj, t.a.u.sk, u_vectors, z + 1, u_slot);
+        fetch(f_base, t.a.rhs.f.sj, t.a.rhs.f.sk, f_vectors, z, f_slot);
         pgi_copy_commit();
     }
-    const int below = (warp > 0 ? -1 : 0) * tuned::VECTORS, above = (warp < warps - 1 ? 1 : 0) * tuned::VECTORS;
-    int turn = 0;    // of the two sets of edges
-    if (!FLAT) __syncthreads();
-
-    // Step t; fresh: plane t + 1 - p of iterate p. CAREFUL: some row or plane is not of the inside
-    const auto step = [&](int t, T(&fresh)[ROWS][COLUMNS], auto careful) {
-        constexpr int CAREFUL = decltype(careful)::value;
-        lane_t *const edges_in = edges + turn * 2 * SWEEPS * 32, *const edges_out =
-                                                                     edges + (1 - turn) * 2 * SWEEPS * 32;
-#pragma unroll
-        for (int p = 0; p < SWEEPS; p++) {
-            const int z = t - p, k = CAREFUL ? pgi_wrap(z, nz, az.periodic) : z;
-            const pgi_row<T> zc = CAREFUL ? pgi_row_of(az, k < 0 ? 0 : k) : inner_z;
-            const bool special = CAREFUL && (k < 0 || zc.lower != inner_z.lower || zc.upper != inner_z.upper ||
-                                             zc.reaction != inner_z.reaction);
-            const lane_t *const f_plane = f_slot(p) + lane;
-            lane_t edge_low, edge_high;
-            T next[ROWS][COLUMNS], to_below[COLUMNS];
-            if (!FLAT) {
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) edge_low.v[c] = fresh[0][c], edge_high.v[c] = fresh[ROWS - 1][c];
-                edges_out[2 * p * 32] = edge_low;
-                edges_out[(2 * p + 1) * 32] = edge_high;
-                edge_low = edges_in[below + (2 * p + 1) * 32];
-                edge_high = edges_in[above + 2 * p * 32];
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) to_below[c] = u[p][0][c] - edge_low.v[c];
-            }
-#pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                const lane_t f = f_plane[r * 32];
-                const pgi_row<T> yc = CAREFUL && !FLAT ? y_rows[r] : inner_y;
-                lane_t own_inverses;
-                if (CAREFUL && !FLAT) own_inverses = inverses[r * 32];
-                T along[COLUMNS + 1];    // differences between columns
-                along[0] = u[p][r][0] - __shfl_up_sync(0xffffffffu, u[p][r][COLUMNS - 1], 1);
-                along[COLUMNS] = __shfl_down_sync(0xffffffffu, u[p][r][0], 1) - u[p][r][COLUMNS - 1];
-#pragma unroll
-                for (int c = 1; c < COLUMNS; c++) along[c] = u[p][r][c] - u[p][r][c - 1];
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) {
-                    const T v = u[p][r][c], up = fresh[r][c] - v;
-                    T own_reaction = reaction[c], own_inverse = inverse[c];
-                    if (CAREFUL) {
-                        own_reaction = ((alpha + yc.reaction) + xc[c].reaction) + zc.reaction;
-                        if (!FLAT) own_inverse = own_inverses.v[c];
-                        if (special && own_inverse != 0)
-                            own_inverse = k < 0 ? (T)0 : 1 / pgi_diagonal(own_reaction, xc[c], yc, zc);
-                    }
-                    // As pgi_stencil sums, but a difference between two points is worked out once.
-                    T au = own_reaction * v;
-                    au += xc[c].lower * -along[c];
-                    au += xc[c].upper * along[c + 1];
-                    if (!FLAT) {
-                        const T to_above = (r < ROWS - 1 ? u[p][r < ROWS - 1 ? r + 1 : r][c] : edge_high.v[c]) - v;
-                        au += yc.lower * -to_below[c];
-                        au += yc.upper * to_above;
-                        to_below[c] = to_above;
-                    }
-                    au += zc.lower * -rise[p][r][c];
-                    au += zc.upper * up;
-                    next[r][c] = pgi_relaxed(v, f.v[c] - au, own_inverse, a.omega[p]);
-                    rise[p][r][c] = up;
-                }
-            }
+    // Makes plane z of f the right-hand side.
+    __device__ void complete(int z) const
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
+        lane_t *const f = f_slot(0) + t.lane;
+        if (t.mean != 0)
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) u[p][r][c] = fresh[r][c], fresh[r][c] = next[r][c];
+                for (int c = 0; c < COLUMNS; c++) f[r * 32].v[c] -= t.mean;
+        if (!mask) return;
+        const int k = pgi_wrap(z, az.n, az.periodic);
+        if (k < 0 || !(touched || mask & pgi_end_bits(k, az.n) << 4)) return;
+#pragma unroll 1
+        for (int e = 0; e < ROWS * COLUMNS; e++) {
+            const int i = pgi_wrap(t.x + e % COLUMNS, ax.n, ax.periodic), r = e / COLUMNS;
+            const int j = FLAT ? 0 : pgi_wrap(t.y + r, ay.n, ay.periodic);
+            T *const v = &f[r * 32].v[e % COLUMNS];
+            if (i >= 0 && j >= 0) *v = pgi_rhs_point(t.a.b, t.a.rhs, *v, (T)0, i, j, k);
         }
-
-        const int z = t - (SWEEPS - 1);
-        if (z < k0 || z >= k1) return;
-        T *const plane = out_base + z * a.out.sk + y * a.out.sj;
+    }
+    __device__ void store(int z, const T (&value)[ROWS][COLUMNS]) const
+    {
+        const int64_t sj = t.a.out.sj;
+        T *const plane = out_base + z * t.a.out.sk + t.y * sj;
+        const bool whole = t.own_columns == (1u << COLUMNS) - 1, parted = t.own_columns && !whole;
         if (out_vectors) {
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
                 lane_t v;
 #pragma unroll
-                for (int c = 0; c < COLUMNS; c++) v.v[c] = fresh[r][c];
-                if (whole && own_rows >> r & 1) *(lane_t *)(plane + r * a.out.sj + x) = v;
+                for (int c = 0; c < COLUMNS; c++) v.v[c] = value[r][c];
+                if (whole && t.own_rows >> r & 1) *(lane_t *)(plane + r * sj + t.x) = v;
             }
             if (parted)
 #pragma unroll
                 for (int r = 0; r < ROWS; r++)
 #pragma unroll
                     for (int c = 0; c < COLUMNS; c++)
-                        if (own_columns >> c & 1 && own_rows >> r & 1) plane[r * a.out.sj + x + c] = fresh[r][c];
+                        if (t.own_columns >> c & 1 && t.own_rows >> r & 1) plane[r * sj + t.x + c] = value[r][c];
             return;
         }
-        // The plane of f that nobody needs any more turns rows round
-        lane_t *const turned = f_slot(SWEEPS - 1);
+        // The plane of f that nobody needs any more transposes rows
+        lane_t *const transposed = f_slot(SWEEPS - 1);
         __syncwarp();
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             lane_t v;
 #pragma unroll
-            for (int c = 0; c < COLUMNS; c++) v.v[c] = fresh[r][c];
-            turned[r * 32 + lane] = v;
+            for (int c = 0; c < COLUMNS; c++) v.v[c] = value[r][c];
+            transposed[r * 32 + t.lane] = v;
         }
         __syncwarp();
 #pragma unroll
         for (int q = 0; q < COLUMNS; q++) {
-            const int e = lane + 32 * q, i = x_tile + e;
-            if (i < x_own || i >= x_own + a.own[0] || i < 0 || i >= nx) continue;
+            const int e = t.lane + 32 * q, i = t.x_tile + e;
+            if (i < t.x_own || i >= t.x_own + t.a.own[0] || i < 0 || i >= t.a.b.axis[0].n) continue;
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
-                if (own_rows >> r & 1) plane[r * a.out.sj + i] = ((const T *)(turned + r * 32))[e];
+                if (t.own_rows >> r & 1) plane[r * sj + i] = ((const T *)(transposed + r * 32))[e];
         }
-    };
+    }
+};
 
-    for (int t = begin; t < end; t++) {
-        // Plane t + 1 of u and plane t of f have come
+// The sweeps under way: of iterate p plane t - p, and what it has more than the plane before it.
+template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_march {
+    typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
+    typedef pgi_lane<T> lane_t;
+    enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, VECTORS = tile_t::tuned::VECTORS };
+    const tile_t &t;
+    const pgi_jacobi_stream<T, SWEEPS, FLAT> &stream;
+    T u[SWEEPS][ROWS][COLUMNS], rise[SWEEPS][ROWS][COLUMNS];
+    int turn;    // of the two sets of edges
+
+    __device__ pgi_jacobi_march(const tile_t &tile, const pgi_jacobi_stream<T, SWEEPS, FLAT> &s)
+        : t(tile), stream(s), turn(0)
+    {
+#pragma unroll
+        for (int p = 0; p < SWEEPS; p++)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) u[p][r][c] = rise[p][r][c] = 0;
+        if (!FLAT)
+#pragma unroll
+            for (int q = 0; q < 4 * SWEEPS; q++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) t.edges[q * 32].v[c] = 0;
+    }
+    // Sweep p of plane z; fresh: plane z + 1 of iterate p, then plane z of the next one. CAREFUL: see step
+    template <int CAREFUL> __device__ void sweep(int p, int z, T (&fresh)[ROWS][COLUMNS])
+    {
+        const pgi_axis<T> &az = t.a.b.axis[2];
+        lane_t *const edges_in = t.edges + turn * 2 * SWEEPS * 32, *const edges_out =
+                                                                       t.edges + (1 - turn) * 2 * SWEEPS * 32;
+        const int below = (t.warp > 0 ? -1 : 0) * VECTORS, above = (t.warp < t.warps - 1 ? 1 : 0) * VECTORS;
+        const int k = CAREFUL ? pgi_wrap(z, az.n, az.periodic) : z;
+        const pgi_row<T> zc = CAREFUL ? pgi_row_of(az, k < 0 ? 0 : k) : t.inner_z;
+        const bool special = CAREFUL && (k < 0 || zc.lower != t.inner_z.lower || zc.upper != t.inner_z.upper ||
+                                         zc.reaction != t.inner_z.reaction);
+        const lane_t *const f_plane = stream.f_slot(p) + t.lane;
+        lane_t edge_low, edge_high;
+        T next[ROWS][COLUMNS], to_below[COLUMNS];
+        if (!FLAT) {
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) edge_low.v[c] = fresh[0][c], edge_high.v[c] = fresh[ROWS - 1][c];
+            edges_out[2 * p * 32] = edge_low;
+            edges_out[(2 * p + 1) * 32] = edge_high;
+            edge_low = edges_in[below + (2 * p + 1) * 32];
+            edge_high = edges_in[above + 2 * p * 32];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) to_below[c] = u[p][0][c] - edge_low.v[c];
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const lane_t f = f_plane[r * 32];
+            const pgi_row<T> yc = CAREFUL && !FLAT ? t.y_rows[r] : t.inner_y;
+            lane_t own_inverses;
+            if (CAREFUL && !FLAT) own_inverses = t.inverses[r * 32];
+            T along[COLUMNS + 1];    // differences between columns
+            along[0] = u[p][r][0] - __shfl_up_sync(0xffffffffu, u[p][r][COLUMNS - 1], 1);
+            along[COLUMNS] = __shfl_down_sync(0xffffffffu, u[p][r][0], 1) - u[p][r][COLUMNS - 1];
+#pragma unroll
+            for (int c = 1; c < COLUMNS; c++) along[c] = u[p][r][c] - u[p][r][c - 1];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) {
+                const T v = u[p][r][c], up = fresh[r][c] - v;
+                T own_reaction = t.reaction[c], own_inverse = t.inverse[c];
+                if (CAREFUL) {
+                    own_reaction = ((t.alpha + yc.reaction) + t.xc[c].reaction) + zc.reaction;
+                    if (!FLAT) own_inverse = own_inverses.v[c];
+                    if (special && own_inverse != 0)
+                        own_inverse = k < 0 ? (T)0 : 1 / pgi_diagonal(own_reaction, t.xc[c], yc, zc);
+                }
+                // As pgi_stencil sums, but a difference between two points is worked out once.
+                T au = own_reaction * v;
+                au += t.xc[c].lower * -along[c];
+                au += t.xc[c].upper * along[c + 1];
+                if (!FLAT) {
+                    const T to_above = (r < ROWS - 1 ? u[p][r < ROWS - 1 ? r + 1 : r][c] : edge_high.v[c]) - v;
+                    au += yc.lower * -to_below[c];
+                    au += yc.upper * to_above;
+                    to_below[c] = to_above;
+                }
+                au += zc.lower * -rise[p][r][c];
+                au += zc.upper * up;
+                next[r][c] = pgi_relaxed(v, f.v[c] - au, own_inverse, t.a.omega[p]);
+                rise[p][r][c] = up;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) u[p][r][c] = fresh[r][c], fresh[r][c] = next[r][c];
+    }
+    // Step z. CAREFUL: some row or plane is not of the inside
+    template <int CAREFUL> __device__ void step(int z, T (&fresh)[ROWS][COLUMNS])
+    {
+#pragma unroll
+        for (int p = 0; p < SWEEPS; p++) sweep<CAREFUL>(p, z - p, fresh);
+        const int done = z - (SWEEPS - 1);
+        if (done >= t.k0 && done < t.k1) stream.store(done, fresh);
+    }
+};
+
+// Computes out = SWEEPS weighted Jacobi sweeps of u. Moves 3 words a point. Nothing overlaps. Covers a tile of columns,
+// plane by plane: sweep p of a wavefront works on plane t - p while plane t + 1 comes in, so that u and f are read once
+// and out is written once. A warp owns some rows; a lane two points of each and, of every iterate under way, the last
+// plane and its difference to the one before it. Neighbours along x are the next lane's, along y the lane's own or, at
+// the edge of a warp, in shared memory: one barrier a plane. What the sweeps need beyond a tile is computed again
+// there. FLAT: ny = 1, a warp is a tile of its own. Rounds as the plain kernel does, but for boundary data.
+template <class T, int SWEEPS, int FLAT>
+static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THREADS,
+                                         pgi_jacobi_tuned<T, SWEEPS, FLAT>::BLOCKS)
+    pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
+{
+    typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
+    typedef pgi_lane<T> lane_t;
+    enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
+    PGI_DYNAMIC_SHARED(lane_t, pgi_shared);
+    // Taken from one lane, so that the compiler knows the warp to stay together
+    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0);
+    const int64_t tile = FLAT ? (int64_t)blockIdx.x * (int)blockDim.y + warp : (int64_t)blockIdx.x;
+    if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
+    const tile_t t(a, warp, pgi_shared, tile);
+    pgi_jacobi_stream<T, SWEEPS, FLAT> stream(t);
+    pgi_jacobi_march<T, SWEEPS, FLAT> march(t, stream);
+    const pgi_axis<T> &az = a.b.axis[2];
+    const int begin = t.k0 - SWEEPS - 1, end = t.k1 + SWEEPS - 1;    // steps z
+    for (int q = 0; q < AHEAD; q++)
+        stream.fetch_both(begin + q, stream.u_slot(begin + 1 + q), t.f_slots + q * ROWS * 32);
+    if (!FLAT) __syncthreads();
+    for (int z = begin; z < end; z++) {
+        // Plane z + 1 of u and plane z of f have come
         T fresh[ROWS][COLUMNS];
         pgi_copy_wait<AHEAD - 1>();
         __syncwarp();
-        lane_t *const incoming = u_slot(t + 1);
+        lane_t *const incoming = stream.u_slot(z + 1);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const lane_t v = incoming[r * 32 + lane];
+            const lane_t v = incoming[r * 32 + t.lane];
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) fresh[r][c] = v.v[c];
         }
-        lane_t *const f = f_slot(0) + lane;
-        if (mean != 0)
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                for (int c = 0; c < COLUMNS; c++) f[r * 32].v[c] -= mean;
-        if (mask) {
-            const int k = pgi_wrap(t, nz, az.periodic);
-            if (k >= 0 && (touched || mask & pgi_end_bits(k, nz) << 4))
-#pragma unroll 1
-                for (int e = 0; e < ROWS * COLUMNS; e++) {
-                    const int i = pgi_wrap(x + e % COLUMNS, nx, ax.periodic), r = e / COLUMNS;
-                    const int j = FLAT ? 0 : pgi_wrap(y + r, ny, ay.periodic);
-                    T *const v = &f[r * 32].v[e % COLUMNS];
-                    if (i >= 0 && j >= 0) *v = pgi_rhs_point(a.b, a.rhs, *v, (T)0, i, j, k);
-                }
-        }
+        stream.complete(z);
         __syncwarp();
-        fetch(u_base, a.u.sj, a.u.sk, u_vectors, t + 1 + AHEAD, incoming);
-        fetch(f_base, a.rhs.f.sj, a.rhs.f.sk, f_vectors, t + AHEAD, f_slot(SWEEPS));
-        pgi_copy_commit();
-        if (steady && !az.table && t - SWEEPS + 1 > 0 && t < nz - 1)
-            step(t, fresh, pgi_constant<0>());
-        else if (rows)
-            step(t, fresh, pgi_constant<1>());
+        stream.fetch_both(z + AHEAD, incoming, stream.f_slot(SWEEPS));
+        if (t.steady && !az.table && z - SWEEPS + 1 > 0 && z < az.n - 1)
+            march.template step<0>(z, fresh);
+        else if (t.rows)
+            march.template step<1>(z, fresh);
         if (!FLAT) __syncthreads();
-        turn = 1 - turn;
-        queue = queue + 1 < QUEUE ? queue + 1 : 0;
+        march.turn = 1 - march.turn;
+        stream.queue = stream.queue + 1 < QUEUE ? stream.queue + 1 : 0;
     }
 }
 
@@ -5984,7 +6051,8 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     PGI_DYNAMIC_SHARED(T, shared);
     const T sign = a.rhs.f.base ? sinks.scaled ? (T)a.b.state->scale : (T)1 : (T)-1;
     // What is rounded to f32 comes with the norm or without
-    const bool stores = USE & PGI_STORES, sums = USE == PGI_SUMS || (USE & PGI_SUMS && sinks.partials);
+    constexpr bool stores = (USE & PGI_STORES) != 0;
+    const bool sums = USE == PGI_SUMS || (USE & PGI_SUMS && sinks.partials);
     const pgi_grid out = sinks.out;
     double sum = 0;
     for (unsigned tile = blockIdx.x; tile < pgi_tiles_in(a.tiling); tile += gridDim.x) {
@@ -5998,20 +6066,21 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
             a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
             [&](int q, const T(&residual)[tuned::ROWS][2]) {
                 if (sums) p.add_to(norm, a.b, p.begin[2] + q, residual);
-                if (!stores) return;
+                if constexpr (stores) {
 #pragma unroll
-                for (int r = 0; r < tuned::ROWS; r++) {
-                    TO *const row = to + (FLAT ? r * (int64_t)tuned::APART : r * out.sj);
-                    TO2 v;
-                    v.x = (TO)(sign * residual[r][0]), v.y = (TO)(sign * residual[r][1]);
-                    if (pairs) {
-                        *(TO2 *)row = v;
-                    } else {
-                        if (p.live >> 2 * r & 1) row[0] = v.x;
-                        if (p.live >> (2 * r + 1) & 1) row[1] = v.y;
+                    for (int r = 0; r < tuned::ROWS; r++) {
+                        TO *const row = to + (FLAT ? r * (int64_t)tuned::APART : r * out.sj);
+                        TO2 v;
+                        v.x = (TO)(sign * residual[r][0]), v.y = (TO)(sign * residual[r][1]);
+                        if (pairs) {
+                            *(TO2 *)row = v;
+                        } else {
+                            if (p.live >> 2 * r & 1) row[0] = v.x;
+                            if (p.live >> (2 * r + 1) & 1) row[1] = v.y;
+                        }
                     }
+                    to += out.sk;
                 }
-                to += out.sk;
             });
         sum = norm.sum;
     }
