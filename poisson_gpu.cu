@@ -86,12 +86,10 @@ enum { pgi_no_cuda = 0 };
 #include <fftw3.h>
 #endif
 
-#ifndef PGI_CONDITIONAL    // 1: graphs that loop on the device
-#if PGI_GPU && CUDART_VERSION >= 12040
-#define PGI_CONDITIONAL 1
+#if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
+#define PGI_CONDITIONAL 1    // graphs loop on the device
 #else
-#define PGI_CONDITIONAL 0
-#endif
+#define PGI_CONDITIONAL 0    // the host repeats bodies of loops, which do nothing once a flag on the device says so
 #endif
 
 #ifdef __CUDA_ARCH__
@@ -277,6 +275,7 @@ struct pgi_state {
     double shift;            // to be removed from u
     double scale;            // PG_MIXED
     int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
+    int done;                // bit d: the loop at depth d has ended; see pgi_repeat
     int problem;             // of a batch
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -524,7 +523,10 @@ struct pg_solver {
     char chosen[96];    // PG_FASTEST: the method and why
 #if PGI_GPU
     cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
-    int depth;
+    int depth;                       // of nested loops
+#if !PGI_CONDITIONAL
+    int *ended, loops;    // the last loop that has ended, which the device writes and the host sees; loops so far
+#endif
     cudaGraphExec_t graph[6];    // by guess_zero, checked and with_floor
 #if PGI_DIRECT
     cufftHandle fft[3];    // by axis
@@ -1286,6 +1288,28 @@ static PGI_HD inline double pgi_asked(const pgi_state *st)
     return fmax(noise, fmax(st->stop.atol, st->stop.rtol > 0 ? st->stop.rtol * reference : 0));
 }
 
+// The counters: at the begin, after some iterations, and after a check that lets the solve go on.
+static PGI_HD inline void pgi_schedule_first(pgi_state *st)
+{
+    st->iterations = st->history_count = 0;
+    st->next_check = st->inner = st->stop.max_iter;
+    st->go = st->stop.max_iter > 0;
+}
+static PGI_HD inline void pgi_advance(pgi_state *st, int iterations)
+{
+    st->iterations += iterations;
+    st->inner = st->next_check - st->iterations;
+    if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
+}
+static PGI_HD inline void pgi_schedule(pgi_state *st)
+{
+    st->go = 1;
+    st->next_check = st->iterations + st->stop.check;
+    if (st->next_check < st->stop.min_iter) st->next_check = st->stop.min_iter;
+    if (st->next_check > st->stop.max_iter) st->next_check = st->stop.max_iter;
+    st->inner = st->next_check - st->iterations;
+}
+
 // A residual norm has come in: record it and decide.
 static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
 {
@@ -1295,11 +1319,7 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
     pgi_judge_floor(st, asked);
     pgi_judge_hidden(st);
     const double blind = st->epsilon > DBL_EPSILON ? 0 : 1e-130 / st->unit_of_sums;    // less may have been lost
-    st->go = 1;
-    st->next_check = st->iterations + stop.check;
-    if (st->next_check < stop.min_iter) st->next_check = stop.min_iter;
-    if (st->next_check > stop.max_iter) st->next_check = stop.max_iter;
-    st->inner = st->next_check - st->iterations;
+    pgi_schedule(st);
     const int lost = norm < blind && asked < blind && st->unit_of_sums < 0x1p600;
     if (lost) st->unit_of_sums *= 0x1p600;    // the next check will tell
     if (!pgi_finite(norm))
@@ -1355,6 +1375,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->spread = c.spread;
     st->underflow = c.underflow;
     st->problem = c.problem;
+    st->done = 0;
     st->mean = 0;
     st->unit_of_sums = 1;
 }
@@ -1366,11 +1387,10 @@ static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
     st->mean = st->removed = st->shift = 0;
     st->scale = 1;
     st->valid = 1;
-    st->go = st->stop.max_iter > 0;
+    pgi_schedule_first(st);
     if (!solved) st->resonant = 0;
     st->outcome = PG_COMPLETED;
-    st->iterations = st->since_best = st->history_count = 0;
-    st->next_check = st->inner = st->stop.max_iter;
+    st->since_best = 0;
     st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
     st->seek = st->measured = st->settled = 0;
     st->unit_of_sums = 1;
@@ -1416,9 +1436,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         break;
     case PGI_COUNT:
     case PGI_LAST:
-        st->iterations += argument;
-        st->inner = st->next_check - st->iterations;
-        if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
+        pgi_advance(st, argument);
         if (st->resonant && st->history_count == 0) pgi_finish(st, PG_RESONANCE);
         if (step == PGI_LAST) st->end_ns = now;
         break;
@@ -3037,6 +3055,11 @@ static __device__ inline void pgi_await()
 #endif
 }
 
+// First in every kernel that a loop may hold: once the loop has ended, the kernel does nothing. See pgi_repeat. Where
+// graphs loop, and where kernels start early, nothing is compiled.
+#define PGI_UNLESS_DONE(state)                                                                                         \
+    if (!PGI_CONDITIONAL && (state)->done) return
+
 struct pgi_tile {
     int i, j, k0, k1;
 };
@@ -3123,6 +3146,7 @@ template <class T, class TO> static __device__ inline void pgi_add_faces(const p
 template <class T> static __global__ void PGI_BOUNDS(5)
     pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
 {
+    PGI_UNLESS_DONE(b.state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -3141,6 +3165,7 @@ template <class T> static __global__ void PGI_BOUNDS(5)
 template <class T, class TO> static __global__ void PGI_BOUNDS(4)
     pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
 {
+    PGI_UNLESS_DONE(b.state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -3165,6 +3190,7 @@ struct pgi_colour {
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
+    PGI_UNLESS_DONE(b.state);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
     const int i = c.lo[0] + t.i, j = c.lo[1] + t.j;
     if (i >= c.hi[0] || j >= c.hi[1]) return;
@@ -3207,6 +3233,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
 {
+    PGI_UNLESS_DONE(b.state);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     const pgi_axis<T> &az = b.axis[2];
@@ -3293,6 +3320,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h,
                                int again)
 {
+    PGI_UNLESS_DONE(state);
     pgi_await();
     double sums[4] = {0, 0, 0, 0}, unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
@@ -3312,6 +3340,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_magnitude_kernel(pgi_box<T> b, pgi_grid gu, double *partials, pgi_state *state, pgi_shape h)
 {
+    PGI_UNLESS_DONE(state);
     pgi_await();
     if (!state->seek) return;
     const double unit = state->unit_of_sums;
@@ -3446,6 +3475,7 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state, int again, double diagonal)
 {
+    PGI_UNLESS_DONE(state);
     pgi_await();
     double unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
@@ -3481,6 +3511,7 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
                                                                           int ny, int nz, const pgi_state *state,
                                                                           pgi_shape h)
 {
+    PGI_UNLESS_DONE(state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
     if (t.i >= nx || t.j >= ny) return;
@@ -3518,6 +3549,7 @@ template <class T> static __global__ void pgi_restrict_kernel(const __grid_const
                                                               const __grid_constant__ pgi_transfers<T> tr, pgi_grid r,
                                                               pgi_grid f, int average, pgi_shape h)
 {
+    PGI_UNLESS_DONE(bf.state);
     __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];    // tx + ty is at most one more than tx * ty
     pgi_window<T> *const x = &windows[threadIdx.x], *const y = &windows[h.tx + (int)threadIdx.y];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bc.axis[2].n);
@@ -3573,6 +3605,7 @@ static __device__ inline T pgi_with_face_terms(const pgi_box<T> &b, const pgi_rh
 template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
 {
+    PGI_UNLESS_DONE(b.state);
     __shared__ T planes[TAPS][PGI_BLOCK / TAPS];
     const int c = (int)threadIdx.z, member = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
@@ -3637,6 +3670,7 @@ template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_
                                                                    const __grid_constant__ pgi_transfers<T> tr,
                                                                    const void *from, void *to, int q, int na, int nb)
 {
+    PGI_UNLESS_DONE(bf.state);
     const pgi_state *st = bf.state;
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= (int64_t)na * nb || !st->face[q].plane) return;
@@ -3647,6 +3681,7 @@ template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_
 #if PGI_F32
 static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float *to, int64_t count)
 {
+    PGI_UNLESS_DONE(st);
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
 }
@@ -3656,8 +3691,10 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
 // no axis but x and y is coarsened.
 template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e,
-                                                                       int nx, int ny, int nz, pgi_shape h)
+                                                                       int nx, int ny, int nz, pgi_shape h,
+                                                                       const pgi_state *state)
 {
+    PGI_UNLESS_DONE(state);
     enum { TOGETHER = 4 };
     __shared__ pgi_pair<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
@@ -3689,6 +3726,7 @@ template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, 
                                                                  const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
                                                                  pgi_grid v, int add, pgi_shape h)
 {
+    PGI_UNLESS_DONE(bf.state);
     __shared__ pgi_cubic<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x, bf.axis[2].n);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
@@ -3794,6 +3832,7 @@ struct pgi_modes_share {
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_to_kernel(pgi_box<T> b, pgi_modes<T> m, pgi_grid gu, pgi_rhs rhs, T *t, pgi_modes_share share)
 {
+    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
@@ -3829,6 +3868,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns, pgi_state *state)
 {
+    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, plane = nx * b.axis[1].n, nz = b.axis[2].n;
     const int first = (int)blockIdx.x * columns, count = plane - first < columns ? plane - first : columns;
@@ -3856,6 +3896,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_from_kernel(pgi_box<T> b, pgi_modes<T> m, const T *t, pgi_grid gu, int add, pgi_modes_share share)
 {
+    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
@@ -5132,6 +5173,7 @@ template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
+    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS> P;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
@@ -5553,6 +5595,7 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
                                          pgi_jacobi_tuned<T, SWEEPS, FLAT>::BLOCKS)
     pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
 {
+    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
     typedef pgi_lane<T> lane_t;
     enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
@@ -5609,6 +5652,7 @@ static __device__ inline bool pgi_fetch_state(const pgi_state *st)
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
+    PGI_UNLESS_DONE(st);
     pgi_await();
     if (!pgi_fetch_state(st)) return;
     pgi_control(st, step, argument, pgi_device_now());
@@ -6046,6 +6090,7 @@ template <class T, class TO, int FLAT, int USE>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_residual_sinks sinks)
 {
+    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_tuned_tile<T, FLAT> tuned;
     typedef typename pgi_two<TO>::type TO2;
     PGI_DYNAMIC_SHARED(T, shared);
@@ -6307,6 +6352,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
                                       const pgi_restricted job)
 {
+    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_tuned_tile<T, FLAT> tuned;
     PGI_DYNAMIC_SHARED(T, shared);
     __shared__ pgi_restriction_tables<T, FLAT> tables;
@@ -6481,6 +6527,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
                              const __grid_constant__ pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
                              pgi_tiling h)
 {
+    PGI_UNLESS_DONE(bf.state);
     typedef pgi_restrict_memory<T, ROWS> memory;
     enum {
         FLAT = memory::FLAT,
@@ -6859,6 +6906,7 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
                                 const pgi_faces *ff, const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add,
                                 pgi_tiling h)
 {
+    PGI_UNLESS_DONE(bf.state);
     typedef pgi_interpolate_memory<T, ROWS> memory;
     PGI_DYNAMIC_SHARED(memory, s);
     const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
@@ -7211,7 +7259,8 @@ static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u
     const pgi_shape h = pgi_shape_of(s, fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
     const auto kernel = tr.axis[2].kind == PGI_SAME ? pgi_prolong_kernel<T, 1> : pgi_prolong_kernel<T, 0>;
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, u, e, fine->n[0], fine->n[1], fine->n[2], h);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, u, e, fine->n[0], fine->n[1], fine->n[2], h,
+                     (const pgi_state *)s->state);
 }
 
 template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
@@ -7679,11 +7728,37 @@ static int pgi_cuda_clusters(pg_solver *s)
     return able;
 }
 
+// Whether the host sends the bodies of loops as often as they may run: where graphs do not loop, and no monitor wants
+// the host to wait.
+static int pgi_repeats(const pg_solver *s) { return !PGI_CONDITIONAL && !s->monitor; }
+
+// What control makes of the counters where no check ends the solve: the longest that it can take.
+static inline void pgi_foresee(pgi_state *st, int step, int argument)
+{
+    switch (step) {
+    case PGI_BEGIN: pgi_schedule_first(st); break;
+    case PGI_COUNT:
+    case PGI_LAST: pgi_advance(st, argument); break;
+    case PGI_ZERO_GUESS:
+    case PGI_CHECK_FIRST:
+    case PGI_CHECK:
+        st->history_count = 1;
+        pgi_schedule(st);
+        st->go = st->iterations < st->stop.max_iter;
+        break;
+    default: break;
+    }
+}
+
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
 {
     PGI_LAUNCH_EARLY(s, 1, dim3(32), 0, pgi_control_kernel, s->state, step, argument);
-    // A host-driven solve counts along, so that it has to wait for the device only at checks.
-    if (!s->recording && step == PGI_COUNT) pgi_control(&s->host, step, argument, 0);
+    // The host counts along: one that drives a solve has to wait for the device only at checks, one that repeats bodies
+    // never.
+    if (pgi_repeats(s))
+        pgi_foresee(&s->host, step, argument);
+    else if (!s->recording && step == PGI_COUNT)
+        pgi_advance(&s->host, argument);
 }
 
 #if PGI_CONDITIONAL
@@ -7744,6 +7819,30 @@ static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_s
 }
 #endif
 
+#if !PGI_CONDITIONAL
+// At the begin of a loop's body and behind the loop (gate < 0). A body within one that is done stays done.
+static __global__ void pgi_gate_kernel(pgi_state *st, int gate, int depth, volatile int *ended, int loop)
+{
+    const int around = st->done & ((1 << depth) - 1), ends = gate >= 0 && (around || !pgi_gate(st, gate));
+    st->done = around | ends << depth;
+    if (ends && ended) *ended = loop;
+}
+
+// Sends the body as often as the loop may run; what comes after its end does nothing, so that iterates, counts and bits
+// are those of a loop on the device. The host never waits, but stops when it happens to see that the loop has ended.
+static void pgi_repeat(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
+{
+    const int depth = s->depth++, loop = ++s->loops;
+    volatile int *const ended = again && !s->recording ? s->ended : NULL;
+    do {
+        PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, s->state, gate, depth, ended, loop);
+        body(s);
+    } while (again && pgi_gate(&s->host, gate) && s->failed == PG_OK && !(ended && *ended == loop));
+    PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, s->state, -1, depth, (volatile int *)NULL, loop);
+    s->depth--;
+}
+#endif
+
 static void pgi_cuda_read_state(pg_solver *s, const pgi_state *from)
 {
     PGI_CUDA(s, cudaMemcpyAsync(&s->host, from, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
@@ -7755,6 +7854,13 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 #if PGI_CONDITIONAL
     if (s->recording) {
         pgi_record_loop(s, gate, again, body);
+        return;
+    }
+#else
+    const int counted = gate == PGI_GO || gate >= PGI_INNER;
+    if (pgi_repeats(s) && counted && !pgi_gate(&s->host, gate)) return;
+    if (pgi_repeats(s) && gate < PGI_INNER) {
+        pgi_repeat(s, gate, again, body);
         return;
     }
 #endif
@@ -9759,6 +9865,7 @@ struct pgi_chunk {
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
 {
+    PGI_UNLESS_DONE(b.state);
     const unsigned steps = (unsigned)pgi_steps(series, 0), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
@@ -9771,6 +9878,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, pgi_complex<T> *buffer)
 {
+    PGI_UNLESS_DONE(b.state);
     const unsigned steps = (unsigned)pgi_steps(series, 1), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
@@ -10142,6 +10250,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                          const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_lines lines, pgi_state *state)
 {
+    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(T, next);
     const int along_x = d.line == 0 && !lines.staged, pitch = pgi_transpose_pitch(d.rows.n);
     double *const transposed = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
@@ -10231,6 +10340,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_eliminate_long_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
                               pgi_state *state)
 {
+    PGI_UNLESS_DONE(state);
     __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t local = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
@@ -10247,6 +10357,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
                                                             pgi_state *state, pgi_shape h)
 {
+    PGI_UNLESS_DONE(state);
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks, n[2]);
     if (t.i >= n[0] || t.j >= n[1]) return;
@@ -11456,6 +11567,7 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
     pgi_fft_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_fft c,
                    const __grid_constant__ pgi_elimination d, pgi_state *state, int way)
 {
+    PGI_UNLESS_DONE(state);
     typedef pgi_fft_thread<T, KIND, R> thread;
     PGI_DYNAMIC_SHARED(typename thread::number, memory);
     __shared__ double others[thread::PER << PGI_FFT_LOG_WIDE];    // what the other axes add to eigenvalues
@@ -11880,6 +11992,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     pgi_small2d_kernel(const __grid_constant__ pgi_small2d small, pgi_rhs from, pgi_grid to, pgi_state *state,
                        int controlled)
 {
+    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(char, memory);
     const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
     const int rank = (int)(blockIdx.x % (unsigned)small.blocks), problem = (int)(blockIdx.x / (unsigned)small.blocks);
@@ -12616,6 +12729,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                            const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                            const __grid_constant__ pgi_zebra z, const __grid_constant__ pgi_zebra_tiles tiles)
 {
+    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(T, tile);
     double *const exchange = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
     const pgi_held p = pgi_part_of(d);
@@ -12639,6 +12753,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                                const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                                const __grid_constant__ pgi_zebra z)
 {
+    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(double, transposed);
     double *const exchange = transposed + pgi_transpose_bytes(d) / sizeof(double);
     const int64_t line = (int64_t)blockIdx.x << d.log_wide, step = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk;
@@ -12696,6 +12811,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid spare,
                                 pgi_rhs rhs, double omega, pgi_zebra z)
 {
+    PGI_UNLESS_DONE(b.state);
     __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t line = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     int at[4];
@@ -12933,67 +13049,103 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // >>ops  The tables of operations, one for each back end and precision: what the sections below call.
 // -------------------------------------------------------------------------------------------------------------------
 
+template <class T> static constexpr pgi_ops pgi_cpu_ops()
+{
+    pgi_ops o = {};
+    o.control = pgi_cpu_control;
+    o.loop = pgi_cpu_loop;
+    o.fill_zero = pgi_cpu_fill_zero<T>;
+    o.copy = pgi_cpu_copy<T>;
+    o.subtract_shift = pgi_cpu_subtract_shift<T>;
+    o.jacobi = pgi_cpu_jacobi<T>;
+    o.red_black = pgi_cpu_red_black<T>;
+    o.residual = pgi_cpu_residual<T>;
+    o.apply = pgi_cpu_apply<T>;
+    o.reduce = pgi_cpu_reduce<T>;
+    o.magnitude = pgi_cpu_magnitude<T>;
+    o.restrict_full = pgi_cpu_restrict_full<T>;
+    o.restrict_faces = pgi_cpu_restrict_faces<T>;
+    o.prolong_add = pgi_cpu_prolong_add<T>;
+    o.interpolate = pgi_cpu_interpolate<T>;
+    o.solve_coarsest = pgi_cpu_solve_coarsest<T>;
+    o.relax = pgi_cpu_relax<T>;
+    o.relax_turns = pgi_cpu_relax_turns<T>;
+    o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
+    o.restrict_residual = pgi_cpu_restrict_residual<T>;
+    o.relax_lines = pgi_cpu_relax_lines<T>;
 #if PGI_DIRECT
-#define PGI_DIRECT_OP(operation) operation
-#else
-#define PGI_DIRECT_OP(operation) NULL
-#endif
-
-// small2d, narrow: what only some tables have
-#define PGI_OPS_TABLE(name, backend, T, small2d, narrow)                                                               \
-    static const pgi_ops name = {pgi_##backend##_control,                                                              \
-                                 pgi_##backend##_loop,                                                                 \
-                                 pgi_##backend##_fill_zero<T>,                                                         \
-                                 pgi_##backend##_copy<T>,                                                              \
-                                 pgi_##backend##_subtract_shift<T>,                                                    \
-                                 pgi_##backend##_jacobi<T>,                                                            \
-                                 pgi_##backend##_red_black<T>,                                                         \
-                                 pgi_##backend##_residual<T>,                                                          \
-                                 pgi_##backend##_apply<T>,                                                             \
-                                 pgi_##backend##_reduce<T>,                                                            \
-                                 pgi_##backend##_magnitude<T>,                                                         \
-                                 pgi_##backend##_restrict_full<T>,                                                     \
-                                 pgi_##backend##_restrict_faces<T>,                                                    \
-                                 pgi_##backend##_prolong_add<T>,                                                       \
-                                 pgi_##backend##_interpolate<T>,                                                       \
-                                 pgi_##backend##_solve_coarsest<T>,                                                    \
-                                 pgi_##backend##_relax<T>,                                                             \
-                                 pgi_##backend##_jacobi_sweeps<T>,                                                     \
-                                 pgi_##backend##_restrict_residual<T>,                                                 \
-                                 pgi_##backend##_relax_lines<T>,                                                       \
-                                 PGI_DIRECT_OP(pgi_##backend##_transform<T>),                                          \
-                                 PGI_DIRECT_OP(pgi_##backend##_eliminate<T>),                                          \
-                                 small2d,                                                                              \
-                                 pgi_##backend##_relax_turns<T>,                                                       \
-                                 narrow(pgi_##backend##_residual_narrow),                                              \
-                                 narrow(pgi_##backend##_narrow_rhs),                                                   \
-                                 narrow(pgi_##backend##_widen_add)}
-#define PGI_HAS(operation) operation
-#define PGI_HAS_NOT(operation) NULL
-
-PGI_OPS_TABLE(pgi_cpu_ops64, cpu, double, NULL, PGI_HAS_NOT);
-#if PGI_GPU
-PGI_OPS_TABLE(pgi_cuda_ops64, cuda, double, PGI_DIRECT_OP(pgi_cuda_small2d<double>), PGI_HAS_NOT);
+    o.transform = pgi_cpu_transform<T>;
+    o.eliminate = pgi_cpu_eliminate<T>;
 #endif
 #if PGI_F32
-PGI_OPS_TABLE(pgi_cpu_ops32, cpu, float, NULL, PGI_HAS);
-#if PGI_GPU
-PGI_OPS_TABLE(pgi_cuda_ops32, cuda, float, PGI_DIRECT_OP(pgi_cuda_small2d<float>), PGI_HAS);
+    if (sizeof(T) == sizeof(float)) {
+        o.residual_narrow = pgi_cpu_residual_narrow;
+        o.narrow_rhs = pgi_cpu_narrow_rhs;
+        o.widen_add = pgi_cpu_widen_add;
+    }
 #endif
+    return o;
+}
+#if PGI_GPU
+template <class T> static constexpr pgi_ops pgi_cuda_ops()
+{
+    pgi_ops o = {};
+    o.control = pgi_cuda_control;
+    o.loop = pgi_cuda_loop;
+    o.fill_zero = pgi_cuda_fill_zero<T>;
+    o.copy = pgi_cuda_copy<T>;
+    o.subtract_shift = pgi_cuda_subtract_shift<T>;
+    o.jacobi = pgi_cuda_jacobi<T>;
+    o.red_black = pgi_cuda_red_black<T>;
+    o.residual = pgi_cuda_residual<T>;
+    o.apply = pgi_cuda_apply<T>;
+    o.reduce = pgi_cuda_reduce<T>;
+    o.magnitude = pgi_cuda_magnitude<T>;
+    o.restrict_full = pgi_cuda_restrict_full<T>;
+    o.restrict_faces = pgi_cuda_restrict_faces<T>;
+    o.prolong_add = pgi_cuda_prolong_add<T>;
+    o.interpolate = pgi_cuda_interpolate<T>;
+    o.solve_coarsest = pgi_cuda_solve_coarsest<T>;
+    o.relax = pgi_cuda_relax<T>;
+    o.relax_turns = pgi_cuda_relax_turns<T>;
+    o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
+    o.restrict_residual = pgi_cuda_restrict_residual<T>;
+    o.relax_lines = pgi_cuda_relax_lines<T>;
+#if PGI_DIRECT
+    o.transform = pgi_cuda_transform<T>;
+    o.eliminate = pgi_cuda_eliminate<T>;
+    o.small2d = pgi_cuda_small2d<T>;
+#endif
+#if PGI_F32
+    if (sizeof(T) == sizeof(float)) {
+        o.residual_narrow = pgi_cuda_residual_narrow;
+        o.narrow_rhs = pgi_cuda_narrow_rhs;
+        o.widen_add = pgi_cuda_widen_add;
+    }
+#endif
+    return o;
+}
 #endif
 
 static const pgi_ops *pgi_ops_of(int cuda, int single)
 {
-#if PGI_GPU && PGI_F32
-    if (cuda) return single ? &pgi_cuda_ops32 : &pgi_cuda_ops64;
-#elif PGI_GPU
-    if (cuda) return &pgi_cuda_ops64;
-#endif
-    (void)cuda, (void)single;
+    static constexpr pgi_ops cpu64 = pgi_cpu_ops<double>();
 #if PGI_F32
-    if (single) return &pgi_cpu_ops32;
+    static constexpr pgi_ops cpu32 = pgi_cpu_ops<float>();
+#else
+    static constexpr pgi_ops cpu32 = {};
 #endif
-    return &pgi_cpu_ops64;
+#if PGI_GPU
+    static constexpr pgi_ops cuda64 = pgi_cuda_ops<double>();
+#if PGI_F32
+    static constexpr pgi_ops cuda32 = pgi_cuda_ops<float>();
+#else
+    static constexpr pgi_ops cuda32 = {};
+#endif
+    if (cuda) return single ? &cuda32 : &cuda64;
+#endif
+    (void)cuda;
+    return single ? &cpu32 : &cpu64;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -14174,7 +14326,8 @@ static void pgi_record_graphs(pg_solver *s)
     }
     s->recording = s->depth = 0;
 #else
-    (void)s;
+    PGI_CUDA(s, cudaMallocHost((void **)&s->ended, sizeof *s->ended));
+    if (s->ended) *s->ended = 0;
 #endif
 }
 #endif
@@ -14504,6 +14657,9 @@ PG_API void pg_destroy(pg_solver *s)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
         for (int q = 0; q < 4; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
+#if !PGI_CONDITIONAL
+        if (s->ended) cudaFreeHost(s->ended);
+#endif
     }
 #endif
     pgi_forget_direct(s);
@@ -14714,6 +14870,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             c.u = pgi_staged_at(s, s->stage_u, problem);
             c.f = pgi_staged_at(s, s->stage_f, problem);
         }
+        s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
         return;
     }
@@ -14824,17 +14981,36 @@ static void pgi_run_program(pg_solver *s, int first)
     if (s->desc.batch > 1) pgi_keep_worst(s->reported, s->state, first);
 }
 
+#if PGI_GPU
+// A solve in a caller's capture. Where graphs do not loop it becomes as many nodes as it may have iterations.
+static pg_status pgi_check_capture(pg_solver *s, const pg_stop *stop)
+{
+    enum { MOST = 1000 };
+    if (!pgi_capturing(s)) return PG_OK;
+    if (stop->monitor)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "stop.monitor needs the host, which a captured solve leaves out; leave it NULL");
+    if (PGI_CONDITIONAL && !s->graph[0])
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "a solve can be captured only with a driver of CUDA 12.4 or later, or compiled with "
+                          "PG_NO_CONDITIONAL; solve outside the capture");
+    if (!PGI_CONDITIONAL && stop->max_iter > MOST)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "stop.max_iter is %d; a solve compiled before CUDA 12.4 or with PG_NO_CONDITIONAL is "
+                          "captured iteration by iteration, at most %d; give a smaller max_iter, or solve outside the "
+                          "capture",
+                          stop->max_iter, (int)MOST);
+    return PG_OK;
+}
+#endif
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
     PGI_TRY(pgi_check_system(s, u, f, stop.rtol > 0 || stop.atol > 0));
 #if PGI_GPU
-    if (pgi_capturing(s) && (stop.monitor || !s->graph[0]))
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          stop.monitor
-                              ? "stop.monitor needs the host, which a captured solve leaves out; leave it NULL"
-                              : "a solve can be captured only with CUDA 12.4 or later; solve outside the capture");
+    PGI_TRY(pgi_check_capture(s, &stop));
 #endif
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;

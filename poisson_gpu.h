@@ -197,6 +197,8 @@ int main(void)
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
                            What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is
                            smaller and compiles faster.
+                           PG_NO_CONDITIONAL: no conditional graph nodes, for drivers before CUDA 12.4; older toolkits
+                           imply it. Launches repeat up to max_iter then, and do nothing after the end: the same bits.
    LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
