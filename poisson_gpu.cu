@@ -3411,8 +3411,8 @@ static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summ
         if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
         const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
         const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
-        const T *const px = of.x + begin + lane + at.j * of.sj + at.k * of.sk;
-        const T *const py = OTHER ? of.y + begin + lane + at.j * of.y_sj + at.k * of.y_sk : NULL;
+        const T *const px = of.x + (at.j * of.sj + at.k * of.sk) + (begin + lane);
+        const T *const py = OTHER ? of.y + (at.j * of.y_sj + at.k * of.y_sk) + (begin + lane) : NULL;
         const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
         T v[EACH], z[EACH];
 #pragma unroll
@@ -4388,7 +4388,7 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct 
 // first one there has no halo.
 template <class P> struct pgi_pass_tile {
     typedef typename P::T T;
-    const pgi_pass<T> &a;
+    const pgi_pass<T> a;    // a copy: behind a reference the compiler does not see what all lanes agree on
     const int lane, warp, thread, rank;    // rank: of the block in its cluster
     int x_own[2], y_own[2], k0, k1;        // columns, rows and planes that are the tile's
     int x_tile, y_tile, x, y;              // first column and row: of the tile with its halo, of the thread
@@ -4639,6 +4639,7 @@ template <class P> struct pgi_pass_correction {
     typedef typename P::T2 T2;
     enum { ROWS = P::ROWS, TEAM = P::TEAM, E_SLOTS = P::E_SLOTS, PREFETCH = P::PREFETCH, FLAT = P::FLAT };
     const pgi_pass_tile<P> &t;
+    const pgi_transfers<T> &transfers;             // the kernel's parameter: an index finds its axes
     pgi_pair<T> *const x_pairs, *const y_pairs;    // as places in a coarse plane of the tile, weights 0 outside
     pgi_level_pair<T> *const z_pairs;
     T *const planes;      // raw coarse planes, [E_SLOTS][slots]
@@ -4650,8 +4651,8 @@ template <class P> struct pgi_pass_correction {
     bool regular;
     int above, step, used, asked, coming;    // of lines the upper one; pairs and slots of the newest planes
 
-    __device__ pgi_pass_correction(const pgi_pass_tile<P> &tile, char *shared)
-        : t(tile), x_pairs((pgi_pair<T> *)(shared + t.a.coarse_rows)), y_pairs(x_pairs + 64),
+    __device__ pgi_pass_correction(const pgi_pass_tile<P> &tile, const pgi_transfers<T> &given, char *shared)
+        : t(tile), transfers(given), x_pairs((pgi_pair<T> *)(shared + t.a.coarse_rows)), y_pairs(x_pairs + 64),
           z_pairs((pgi_level_pair<T> *)(shared + t.a.coarse_planes)), planes((T *)(shared + t.a.corrections)),
           even_odd((T *)(shared + t.a.regular)), slots(t.a.slots[0] * t.a.slots[1]),
           lines((T2 *)(planes + (E_SLOTS * slots + 1) / 2 * 2) + t.thread), regular(false), above(1), step(0), used(1),
@@ -4660,7 +4661,7 @@ template <class P> struct pgi_pass_correction {
     }
     __device__ pgi_pair<T> place(int d, int i) const
     {
-        const pgi_transfer<T> &tr = t.a.transfer.axis[d];
+        const pgi_transfer<T> &tr = transfers.axis[d];
         pgi_pair<T> p = {0, 0, 0, 0};
         if (i < 0) return p;
         p = pgi_prolongation(tr, i);
@@ -4675,7 +4676,7 @@ template <class P> struct pgi_pass_correction {
         const pgi_pass<T> &a = t.a;
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
         for (int d = 0; d < 2; d++) {
-            const pgi_transfer<T> &tr = a.transfer.axis[d];
+            const pgi_transfer<T> &tr = transfers.axis[d];
             const int64_t from = (int64_t)(d ? t.y_tile : t.x_tile) * tr.nc;
             origin[d] = (int)((from - (from < 0 ? tr.nf - 1 : 0)) / tr.nf) - 2;
             if (origin[d] < 0) origin[d] = tr.periodic ? (origin[d] + tr.nc) % tr.nc : 0;
@@ -4683,14 +4684,14 @@ template <class P> struct pgi_pass_correction {
         for (int q = t.thread; q < ROWS * P::WARPS; q += TEAM)
             y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(t.y_tile + q, ay.n, ay.periodic));
         for (int q = t.thread; q <= t.end + 1 - t.z_table; q += TEAM)
-            z_pairs[q] = pgi_level_pair_of(a.transfer.axis[2], t.z_table + q, a.b.axis[2].n);
+            z_pairs[q] = pgi_level_pair_of(transfers.axis[2], t.z_table + q, a.b.axis[2].n);
         for (int q = t.thread; q < 64; q += TEAM) x_pairs[q] = place(0, pgi_wrap(t.x_tile + q, ax.n, ax.periodic));
         for (int q = t.thread; q < E_SLOTS * slots; q += TEAM) planes[q] = 0;
     }
     __device__ int offset(int slot) const
     {
         int i = origin[0] + slot % t.a.slots[0], j = origin[1] + slot / t.a.slots[0];
-        const pgi_transfer<T> &tx = t.a.transfer.axis[0], &ty = t.a.transfer.axis[1];
+        const pgi_transfer<T> &tx = transfers.axis[0], &ty = transfers.axis[1];
         if (i >= tx.nc) i = tx.periodic && i - tx.nc < tx.nc ? i - tx.nc : -1;
         if (j >= ty.nc) j = ty.periodic && j - ty.nc < ty.nc ? j - ty.nc : -1;
         return i < 0 || j < 0 ? -1 : (int)(i + j * t.a.e.sj);
@@ -5191,7 +5192,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     pgi_pass_operator<P> op(tile, shared);
     pgi_pass_stream<P> stream(tile, shared);
     pgi_pass_exchange<P> exchange(tile, shared);
-    pgi_pass_correction<P> correction(tile, shared);
+    pgi_pass_correction<P> correction(tile, a.transfer, shared);
     if (HEAD == PGI_CORRECTED) correction.find();
     op.find(tile);
     stream.find();
@@ -5276,11 +5277,13 @@ template <class T> struct pgi_jacobi_pass {
 };
 
 // A warp's part of a tile: its columns and rows. Those that do not exist have an inverse diagonal of 0 and stay 0.
+// Parts own each other by value: behind references the compiler no longer sees what all lanes agree on (14 % of a
+// pass in 2D).
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_tile {
     typedef pgi_jacobi_tuned<T, SWEEPS, FLAT> tuned;
     typedef pgi_lane<T> lane_t;
     enum { ROWS = tuned::ROWS, COLUMNS = tuned::COLUMNS, AHEAD = tuned::AHEAD, QUEUE = tuned::QUEUE };
-    const pgi_jacobi_pass<T> &a;
+    const pgi_jacobi_pass<T> a;
     const int lane, warp, warps;
     lane_t *const u_slots, *const f_slots, *const edges, *const inverses;    // edges: [2][SWEEPS][2][32], lowest and
     pgi_row<T> *const y_rows;    // highest row; the rest: of the warp's rows
@@ -5355,7 +5358,7 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_stream {
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
     typedef pgi_lane<T> lane_t;
     enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
-    const tile_t &t;
+    const tile_t t;
     const T *u_base, *f_base;
     T *out_base;
     bool u_vectors, f_vectors, out_vectors;
@@ -5370,7 +5373,8 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_stream {
                 (sizeof(lane_t) - 1)) == 0 &&
                (!ax.periodic || ax.n % COLUMNS == 0);
     }
-    __device__ explicit pgi_jacobi_stream(const tile_t &tile) : t(tile), queue(0)
+    __device__ pgi_jacobi_stream(const pgi_jacobi_pass<T> &pass, int warp, lane_t *shared, int64_t tile)
+        : t(pass, warp, shared, tile), queue(0)
     {
         const pgi_jacobi_pass<T> &a = t.a;
         const int nx = a.b.axis[0].n, ny = a.b.axis[1].n;
@@ -5487,15 +5491,21 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_stream {
 template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_march {
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
     typedef pgi_lane<T> lane_t;
-    enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, VECTORS = tile_t::tuned::VECTORS };
-    const tile_t &t;
-    const pgi_jacobi_stream<T, SWEEPS, FLAT> &stream;
+    enum {
+        ROWS = tile_t::ROWS,
+        COLUMNS = tile_t::COLUMNS,
+        AHEAD = tile_t::AHEAD,
+        QUEUE = tile_t::QUEUE,
+        VECTORS = tile_t::tuned::VECTORS
+    };
+    pgi_jacobi_stream<T, SWEEPS, FLAT> stream;
     T u[SWEEPS][ROWS][COLUMNS], rise[SWEEPS][ROWS][COLUMNS];
     int turn;    // of the two sets of edges
 
-    __device__ pgi_jacobi_march(const tile_t &tile, const pgi_jacobi_stream<T, SWEEPS, FLAT> &s)
-        : t(tile), stream(s), turn(0)
+    __device__ pgi_jacobi_march(const pgi_jacobi_pass<T> &pass, int warp, lane_t *shared, int64_t tile)
+        : stream(pass, warp, shared, tile), turn(0)
     {
+        const tile_t &t = stream.t;
 #pragma unroll
         for (int p = 0; p < SWEEPS; p++)
 #pragma unroll
@@ -5511,6 +5521,7 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_march {
     // Sweep p of plane z; fresh: plane z + 1 of iterate p, then plane z of the next one. CAREFUL: see step
     template <int CAREFUL> __device__ void sweep(int p, int z, T (&fresh)[ROWS][COLUMNS])
     {
+        const tile_t &t = stream.t;
         const pgi_axis<T> &az = t.a.b.axis[2];
         lane_t *const edges_in = t.edges + turn * 2 * SWEEPS * 32, *const edges_out =
                                                                        t.edges + (1 - turn) * 2 * SWEEPS * 32;
@@ -5580,7 +5591,39 @@ template <class T, int SWEEPS, int FLAT> struct pgi_jacobi_march {
 #pragma unroll
         for (int p = 0; p < SWEEPS; p++) sweep<CAREFUL>(p, z - p, fresh);
         const int done = z - (SWEEPS - 1);
-        if (done >= t.k0 && done < t.k1) stream.store(done, fresh);
+        if (done >= stream.t.k0 && done < stream.t.k1) stream.store(done, fresh);
+    }
+    __device__ void run()
+    {
+        const tile_t &t = stream.t;
+        const pgi_axis<T> &az = t.a.b.axis[2];
+        const int begin = t.k0 - SWEEPS - 1, end = t.k1 + SWEEPS - 1;    // steps z
+        for (int q = 0; q < AHEAD; q++)
+            stream.fetch_both(begin + q, stream.u_slot(begin + 1 + q), t.f_slots + q * ROWS * 32);
+        if (!FLAT) __syncthreads();
+        for (int z = begin; z < end; z++) {
+            // Plane z + 1 of u and plane z of f have come
+            T fresh[ROWS][COLUMNS];
+            pgi_copy_wait<AHEAD - 1>();
+            __syncwarp();
+            lane_t *const incoming = stream.u_slot(z + 1);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const lane_t v = incoming[r * 32 + t.lane];
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++) fresh[r][c] = v.v[c];
+            }
+            stream.complete(z);
+            __syncwarp();
+            stream.fetch_both(z + AHEAD, incoming, stream.f_slot(SWEEPS));
+            if (t.steady && !az.table && z - SWEEPS + 1 > 0 && z < az.n - 1)
+                step<0>(z, fresh);
+            else if (t.rows)
+                step<1>(z, fresh);
+            if (!FLAT) __syncthreads();
+            turn = 1 - turn;
+            stream.queue = stream.queue + 1 < QUEUE ? stream.queue + 1 : 0;
+        }
     }
 };
 
@@ -5596,45 +5639,12 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
     pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
 {
     PGI_UNLESS_DONE(a.b.state);
-    typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
-    typedef pgi_lane<T> lane_t;
-    enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
-    PGI_DYNAMIC_SHARED(lane_t, pgi_shared);
+    PGI_DYNAMIC_SHARED(pgi_lane<T>, pgi_shared);
     // Taken from one lane, so that the compiler knows the warp to stay together
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.y, 0);
     const int64_t tile = FLAT ? (int64_t)blockIdx.x * (int)blockDim.y + warp : (int64_t)blockIdx.x;
     if (tile >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2]) return;    // a warp of its own
-    const tile_t t(a, warp, pgi_shared, tile);
-    pgi_jacobi_stream<T, SWEEPS, FLAT> stream(t);
-    pgi_jacobi_march<T, SWEEPS, FLAT> march(t, stream);
-    const pgi_axis<T> &az = a.b.axis[2];
-    const int begin = t.k0 - SWEEPS - 1, end = t.k1 + SWEEPS - 1;    // steps z
-    for (int q = 0; q < AHEAD; q++)
-        stream.fetch_both(begin + q, stream.u_slot(begin + 1 + q), t.f_slots + q * ROWS * 32);
-    if (!FLAT) __syncthreads();
-    for (int z = begin; z < end; z++) {
-        // Plane z + 1 of u and plane z of f have come
-        T fresh[ROWS][COLUMNS];
-        pgi_copy_wait<AHEAD - 1>();
-        __syncwarp();
-        lane_t *const incoming = stream.u_slot(z + 1);
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const lane_t v = incoming[r * 32 + t.lane];
-#pragma unroll
-            for (int c = 0; c < COLUMNS; c++) fresh[r][c] = v.v[c];
-        }
-        stream.complete(z);
-        __syncwarp();
-        stream.fetch_both(z + AHEAD, incoming, stream.f_slot(SWEEPS));
-        if (t.steady && !az.table && z - SWEEPS + 1 > 0 && z < az.n - 1)
-            march.template step<0>(z, fresh);
-        else if (t.rows)
-            march.template step<1>(z, fresh);
-        if (!FLAT) __syncthreads();
-        march.turn = 1 - march.turn;
-        stream.queue = stream.queue + 1 < QUEUE ? stream.queue + 1 : 0;
-    }
+    pgi_jacobi_march<T, SWEEPS, FLAT>(a, warp, pgi_shared, tile).run();
 }
 
 // One thread decides, but what it reads lies in many cache lines: all are asked for at once, a lane each, not one after
