@@ -200,7 +200,7 @@ template <class T> struct pgi_transfer {
     int cubic_rows;    // nf, or 2 * PGI_CUBIC_END
 };
 
-// The eigenvectors of a level's axes, of which the operator is the sum: a product with `to`[point][mode] tells how much
+// The eigenvectors of a level's axes, of which the operator is the sum: a product with `to`[point][mode] says how much
 // of each mode there is, one with `from`[mode][point] goes back.
 template <class T> struct pgi_modes {
     const double *value[3];
@@ -460,7 +460,7 @@ struct pgi_direct {
     int uniform;                // the axis of elimination could be transformed
     int exact;                  // no transforms: the exact solver of multigrid
     int fused;                  // the axis that is transformed there and back at once, with the division between, or -1
-    int reports_mean;           // what leaves out the null mode of a singular problem tells the mean
+    int reports_mean;           // what leaves out the null mode of a singular problem reports the mean
     pgi_grid between;           // GPU: a grid for what the first transform gives to the last one, or none
     char *buffer, *work;        // GPU: pairs of columns, and what cuFFT needs
     size_t buffer_bytes, work_bytes, marks_bytes;
@@ -494,15 +494,15 @@ struct pg_solver {
     pgi_level outer;              // PG_MIXED: the finest level in f64; else a copy of level[0]
     pgi_grid stage_u, stage_f;    // device copies of host arrays
     void *stage_face[6];
-    double *partials;         // four sums each
-    int64_t partials_room;    // their number
-    pgi_state *state;         // in the workspace
-    pgi_state *reported;      // the problem of a batch that fared worst; without a batch the same
-    pgi_state host;           // its copy on the host
-    double volume;            // sum of the weights
-    double lowest;            // see pgi_state
-    pgi_spectrum spectrum;    // see pgi_find_spectrum
-    int choose_omega;         // PG_SOR: omega follows alpha
+    double *partials;             // four sums each
+    int64_t partials_capacity;    // their number
+    pgi_state *state;             // in the workspace
+    pgi_state *reported;          // the problem of a batch that fared worst; without a batch the same
+    pgi_state host;               // its copy on the host
+    double volume;                // sum of the weights
+    double lowest;                // see pgi_state
+    pgi_spectrum spectrum;        // see pgi_find_spectrum
+    int choose_omega;             // PG_SOR: omega follows alpha
     pgi_direct direct;
     int is_direct;
     int together;    // problems of a batch that the operations of PG_DIRECT take at once
@@ -3008,6 +3008,10 @@ struct pgi_shape {
     int64_t blocks;
 };
 
+// How often the device must be filled, where so many blocks are resident at once. All planners compare rounds times
+// what a block takes.
+static int64_t pgi_rounds(int64_t blocks, int64_t resident) { return (blocks + resident - 1) / resident; }
+
 // Long marches reuse planes in registers and what a thread finds out first, which is worth some planes; short ones
 // fill the device. The least work in sequence counts, where a multiprocessor holds four blocks. step: from plane to
 // plane; team: threads that share a column
@@ -3021,11 +3025,11 @@ static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int mo
     h.ty = PGI_BLOCK / team / h.tx;
     h.bx = (nx + h.tx - 1) / h.tx;
     h.by = (ny + h.ty - 1) / h.ty;
-    const int64_t columns = (int64_t)h.bx * h.by, room = (int64_t)s->multiprocessors * RESIDENT;
+    const int64_t columns = (int64_t)h.bx * h.by, resident = (int64_t)s->multiprocessors * RESIDENT;
     int64_t least = INT64_MAX;
     for (int kc = step; kc <= most_planes && kc < nz + step; kc += step) {
-        const int64_t blocks = columns * ((nz + kc - 1) / kc), rounds = (blocks + room - 1) / room;
-        const int64_t cost = rounds * (kc / step + PROLOGUE);
+        const int64_t blocks = columns * ((nz + kc - 1) / kc),
+                      cost = pgi_rounds(blocks, resident) * (kc / step + PROLOGUE);
         if (cost >= least) continue;
         least = cost;
         h.kc = kc;
@@ -4020,10 +4024,10 @@ template <class T, int ROWS> struct pgi_norm_sum {
 // A pass relaxes a tile of columns plane by plane: half-sweep p of a wavefront works on plane t - p while planes to
 // come are on their way to shared memory, so that u and f are read once and u is written once for several sweeps. A
 // lane owns two columns, one of each colour, and some rows, so no lane ever idles; neighbours along z are in its
-// registers, along x in the next lane's, along y in its registers or, at the edge of a warp, in the inbox that the next
-// warp fills. Blocks of a cluster lie side by side along y and tell each other their edges, which spares most of the
-// halo. What half a sweep needs beyond a tile is computed again there, and u is written to another grid, so tiles never
-// wait for each other.
+// registers, along x in the next lane's, along y in its registers or, at the edge of a warp, in the edge buffer that
+// the next warp fills. Blocks of a cluster lie side by side along y and store their edges into each other's buffers,
+// which spares most of the halo. What half a sweep needs beyond a tile is computed again there, and u is written to
+// another grid, so tiles never wait for each other.
 //     On an H200 at 512^3 two sweeps take hardly longer than one. A register that is spilled costs far more than the
 // work it saves, for shared memory leaves L1 little room: see what ptxas says before a pass is given more to do.
 //     Unknowns outside a closed end are 0 and stay 0; the reaction of an end row is its coupling to them.
@@ -4307,14 +4311,14 @@ template <class T, int SWEEPS> struct pgi_tuned {
 };
 
 // How a thread's share of a plane is moved: where aligned as pairs, else one by one, in bit
-// (3 * parity of the plane + kind) * rows + row. Above: what else a mask tells.
+// (3 * parity of the plane + kind) * rows + row. Above: what else a mask holds.
 enum {
     PGI_BOTH,
     PGI_LOWER,
     PGI_UPPER,
     PGI_LEADER = 24,        // out: the lane that arrives for its warp
-    PGI_SENDERS = 25,       // out: the blocks that tell this one their edges, for one of the leaders
-    PGI_THIRD = 27,         // out: for that leader, that one of them tells sums of its first row
+    PGI_SENDERS = 25,       // out: the blocks that send this one their edges, for one of the leaders
+    PGI_THIRD = 27,         // out: for that leader, that one of them sends sums of its first row
     PGI_RESTRICTED = 28,    // out: a thread's coarse rows that are its tile's
     PGI_TOUCHED = 24        // f: 1 there are boundary data, 2 and they reach the tile's columns, 4 its mean is not 0
 };
@@ -4995,7 +4999,7 @@ template <class P, int NORM> struct pgi_pass_march {
         out_plane = (char *)(pgi_data<T>(out) + (int64_t)tile.k0 * out.sk + (int64_t)tile.y * out.sj + tile.x);
         out_pitch = (int)(out.sj * (int64_t)sizeof(T));
     }
-    // How the thread's share of a plane is stored; and above, what else a mask tells, see PGI_LEADER
+    // How the thread's share of a plane is stored; and above, what else a mask holds, see PGI_LEADER
     static __device__ unsigned out_mask_of(const pgi_pass_tile<P> &t, unsigned senders, unsigned restricted)
     {
         const pgi_pass<T> &a = t.a;
@@ -7008,11 +7012,11 @@ static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3],
     h->own[0] = (n[0] + h->tiles[0] * side_by_side - 1) / (h->tiles[0] * side_by_side);    // as equal as can be
     h->own[1] = (n[1] + h->tiles[1] - 1) / h->tiles[1];
     h->own[2] = 1;
-    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * resident;
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], together = (int64_t)s->multiprocessors * resident;
     double best = 1e300;
     for (int planes = 1; planes <= most; planes++) {
         const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
-        const double cost = (double)((blocks + room - 1) / room) * (planes * steps_a_plane + steps_before);
+        const double cost = (double)pgi_rounds(blocks, together) * (planes * steps_a_plane + steps_before);
         if (cost > best) continue;
         best = cost;
         h->own[2] = planes;
@@ -7048,11 +7052,11 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
         h->own[d] = FLAT && d == 1 ? 1 : (span[d] - reach[d]) & ~1;    // pairs of columns stay pairs
         h->tiles[d] = pgi_tiles_of(l->n[d], a->b.axis[d].periodic, span[d], h->own[d]);
     }
-    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], room = (int64_t)s->multiprocessors * tuned::BLOCKS;
+    const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
     double best = 1e300;
     for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
         const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
-        const double cost = (double)((tiles + room - 1) / room) * (planes + reach[2] + 10);
+        const double cost = (double)pgi_rounds(tiles, resident) * (planes + reach[2] + 10);
         if (cost < best) best = cost, h->own[2] = planes;
     }
     h->tiles[2] = (l->n[2] + h->own[2] - 1) / h->own[2];
@@ -7070,10 +7074,10 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     if (!bytes) return 0;
     int64_t blocks = pgi_tiles_in(a.tiling);
     if (sinks.out.base) {
-        if (sinks.partials && blocks > s->partials_room) return 0;
+        if (sinks.partials && blocks > s->partials_capacity) return 0;
     } else {    // a norm alone: a block has many tiles, and few partial sums are left
-        const int64_t room = (int64_t)s->multiprocessors * tuned::BLOCKS;
-        if (blocks > room) blocks = room;
+        const int64_t resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
+        if (blocks > resident) blocks = resident;
         if (blocks > PGI_REDUCE_BLOCKS) blocks = PGI_REDUCE_BLOCKS;
     }
     enum { BOTH = PGI_STORES | PGI_SUMS, STORES = sizeof(T) == sizeof(TO) ? (int)PGI_STORES : (int)BOTH };
@@ -7360,12 +7364,12 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
             continue;
         const int tiles = flat ? 1 : pgi_tiles_of(n[1], a->b.axis[1].periodic, span, own);
         const int64_t columns = (int64_t)a->tiles[0] * tiles * cluster,
-                      room = (int64_t)s->together_in[cluster] * kind.resident * (flat ? kind.warps : 1);
+                      resident = (int64_t)s->together_in[cluster] * kind.resident * (flat ? kind.warps : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = ((n[2] + slabs - 1) / slabs + 1) / 2 * 2;
             if (planes > PGI_PASS_PLANES && slabs < 256) continue;
             const double steps = planes + halves + halo + 2 + (kind.restricts ? (int)PGI_PASS_TAPS : 0),
-                         cost = (double)((columns * slabs + room - 1) / room) * steps * (cluster > 1 ? 1.05 : 1);
+                         cost = (double)pgi_rounds(columns * slabs, resident) * steps * (cluster > 1 ? 1.05 : 1);
             if (cost >= best) continue;
             best = cost;
             a->cluster = cluster, a->own[1] = own, a->tiles[1] = tiles;
@@ -7404,7 +7408,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     if ((int64_t)used * (flat ? kind.warps : 1) > s->shared_limit - own_sums) return 0;
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
     const int64_t blocks = flat ? (tiles + kind.warps - 1) / kind.warps : tiles * a->cluster;
-    return a->partials && blocks > s->partials_room ? 0 : blocks;
+    return a->partials && blocks > s->partials_capacity ? 0 : blocks;
 }
 
 template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
@@ -7579,11 +7583,11 @@ template <class T, int SWEEPS, int FLAT> static int pgi_launch_jacobi(pg_solver 
         const int rows = FLAT ? 1 : w * tuned::ROWS - 2 * SWEEPS;
         if (rows < 1) continue;
         const int64_t columns = (int64_t)a->tiles[0] * (FLAT ? 1 : (n[1] + rows - 1) / rows),
-                      room = (int64_t)s->multiprocessors * tuned::BLOCKS * (FLAT ? w : 1);
+                      resident = (int64_t)s->multiprocessors * tuned::BLOCKS * (FLAT ? w : 1);
         for (int slabs = 1; slabs <= (n[2] + 3) / 4 && slabs <= 256; slabs++) {
             const int planes = (n[2] + slabs - 1) / slabs;
             const double cost =
-                (double)((columns * slabs + room - 1) / room) * (planes + 2 * SWEEPS + 2) * (FLAT ? 1 : w + 1);
+                (double)pgi_rounds(columns * slabs, resident) * (planes + 2 * SWEEPS + 2) * (FLAT ? 1 : w + 1);
             if (cost >= best) continue;
             best = cost;
             warps = w;
@@ -7650,7 +7654,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
     while (1 << job.wide < tuned::WIDE && 1 << job.wide < (most * tx.nc + tx.nf - 1) / tx.nf) job.wide++;
     const int64_t blocks = pgi_tiles_in(a.tiling);
-    if (NORM && blocks > s->partials_room) return 0;
+    if (NORM && blocks > s->partials_capacity) return 0;
     const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT, NORM>;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t,
@@ -12962,10 +12966,10 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
     s->state = (pgi_state *)pgi_take_block(arena, sizeof(pgi_state));
     s->reported = s->work.batch > 1 ? (pgi_state *)pgi_take_block(arena, sizeof(pgi_state)) : s->state;
     // Tiles of large grids have 2000 points at least
-    s->partials_room = !s->cuda                                        ? (int64_t)PGI_CHUNKS
-                       : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
-                                                                       : (int64_t)PGI_REDUCE_BLOCKS;
-    s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (size_t)s->partials_room);
+    s->partials_capacity = !s->cuda                                        ? (int64_t)PGI_CHUNKS
+                           : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
+                                                                           : (int64_t)PGI_REDUCE_BLOCKS;
+    s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (size_t)s->partials_capacity);
 }
 
 // The grids of all levels. u and f of the finest one are the caller's, but with PG_MIXED.
