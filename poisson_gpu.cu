@@ -116,9 +116,7 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_MODES_WORK
 #define PGI_MODES_WORK 4500000    // points times the sum of the sizes of a level that is solved exactly: 34^3, 131^2
 #endif
-#ifndef PGI_OVERLAP
-#define PGI_OVERLAP (PGI_CONDITIONAL)    // kernels of small levels start early
-#endif
+#define PGI_OVERLAP PGI_CONDITIONAL    // kernels of small levels start early
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
@@ -3060,7 +3058,7 @@ static __device__ inline void pgi_await()
 }
 
 // First in every kernel that a loop may hold: once the loop has ended, the kernel does nothing. See pgi_repeat. Where
-// graphs loop, and where kernels start early, nothing is compiled.
+// graphs loop this is no code; elsewhere no kernel starts before the one ahead has written the flag.
 #define PGI_UNLESS_DONE(state)                                                                                         \
     if (!PGI_CONDITIONAL && (state)->done) return
 
@@ -4361,7 +4359,8 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct 
     typedef typename pgi_two<T>::type T2;
     enum {
         SWEEPS = SWEEPS_,
-        HEAD = HEAD_,
+        FROM_ZERO = HEAD_ == PGI_FROM_ZERO,
+        CORRECTED = HEAD_ == PGI_CORRECTED,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
@@ -4373,7 +4372,7 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct 
         RING = STAGES + 2,    // planes of u under way
         AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
         QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
-        U_SLOTS = HEAD == PGI_FROM_ZERO ? 0 : AHEAD,
+        U_SLOTS = FROM_ZERO ? 0 : AHEAD,
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
         COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
@@ -4489,7 +4488,7 @@ template <class P> struct pgi_pass_operator {
 template <class P> struct pgi_pass_stream {
     typedef typename P::T T;
     typedef typename P::T2 T2;
-    enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, HEAD = P::HEAD };
+    enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, FROM_ZERO = P::FROM_ZERO };
     const pgi_pass_tile<P> &t;
     T *const u_slots, *const f_slots;                   // [AHEAD] and [QUEUE][rows][pitch]
     const char *u_base, *f_base, *u_plane, *f_plane;    // planes: of the next fetch inside
@@ -4523,7 +4522,7 @@ template <class P> struct pgi_pass_stream {
         const pgi_pass<T> &a = t.a;
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
         const pgi_patch patch = {{t.x, t.y}, {0, 0}, {ax.n, ay.n}, {ax.periodic, ay.periodic}, t.x_tile, ROWS, a.first};
-        u_base = HEAD == PGI_FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
+        u_base = FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
         f_base = (const char *)pgi_data<T>(a.rhs.f);
         u_skew = skew_of(u_base, a.u_odd), f_skew = skew_of(f_base, a.f_odd);
         // Boundary data reach the tiles at their faces only
@@ -4533,7 +4532,7 @@ template <class P> struct pgi_pass_stream {
         const bool touched = mask & ((t.x_tile <= 0 ? 1u : 0u) | (x_last >= ax.n - 1 ? 2u : 0u) |
                                      (t.y_tile <= 0 ? 4u : 0u) | (y_last >= ay.n - 1 ? 8u : 0u));
         const unsigned more_of_f = (mask ? 1u : 0u) | (touched ? 2u : 0u) | (mean != 0 ? 4u : 0u);
-        u_mask = HEAD == PGI_FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed);
+        u_mask = FROM_ZERO ? 0 : pgi_moves_of<T>(patch, u_base, a.u.sj, a.u.sk, a.skewed);
         f_mask =
             pgi_afresh(pgi_moves_of<T>(patch, f_base, a.rhs.f.sj, a.rhs.f.sk, a.skewed) | more_of_f << PGI_TOUCHED);
         const int x_from = t.x_at[0] < 0 ? 0 : t.x_at[0];
@@ -4582,7 +4581,7 @@ template <class P> struct pgi_pass_stream {
     {
         const pgi_pass<T> &a = t.a;
         bool u_there = false;
-        if (HEAD != PGI_FROM_ZERO) {
+        if (!FROM_ZERO) {
             u_there = advance(u_plane, u_base, a.u.sk, z + 1, inside);
             if (u_there)
                 fetch_pairs(u_plane, u_row, in_u, 1 - odd, u_slot);
@@ -4608,11 +4607,11 @@ template <class P> struct pgi_pass_stream {
         for (int r = 0; r < ROWS; r++) {
             T2 v;
             v.x = v.y = 0;
-            if (HEAD != PGI_FROM_ZERO && t.a.skewed) {
+            if (!FROM_ZERO && t.a.skewed) {
                 const T *const from =
                     (const T *)((const char *)(incoming + r * PITCH) + pgi_skew(u_skew, t.a.u_odd, r, odd));
                 v.x = from[0], v.y = from[1];
-            } else if (HEAD != PGI_FROM_ZERO) {
+            } else if (!FROM_ZERO) {
                 v = *(const T2 *)(incoming + r * PITCH);
             }
             u[r][0] = v.x;
@@ -4969,7 +4968,7 @@ template <class P, int NORM> struct pgi_pass_march {
         AHEAD = P::AHEAD,
         QUEUE = P::QUEUE,
         PLANE = P::PLANE,
-        CORRECTED = P::HEAD == PGI_CORRECTED
+        CORRECTED = P::CORRECTED
     };
     const pgi_pass_tile<P> &tile;
     const pgi_pass_operator<P> &op;
@@ -6364,9 +6363,8 @@ template <class T, int FLAT> struct pgi_plane_restriction {
     }
 };
 
-// Computes f = R (rhs - A u) on the coarse level, and (NORM: as a run-time flag it takes 2 to 4 % of a
-// V-cycle) the norm of rhs - A u. Moves 2 1/8 words a
-// fine point. Nothing overlaps.
+// Computes f = R (rhs - A u) on the coarse level, and (NORM) the norm of rhs - A u. Moves 2 1/8 words a fine point.
+// Nothing overlaps. As a run-time flag NORM takes 2 to 4 % of a V-cycle.
 template <class T, int FLAT, int NORM>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
@@ -7837,9 +7835,7 @@ static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_s
     s->depth--;
     s->stream = outer;
 }
-#endif
-
-#if !PGI_CONDITIONAL
+#else
 // At the begin of a loop's body and behind the loop (gate < 0). A body within one that is done stays done.
 static __global__ void pgi_gate_kernel(pgi_state *st, int gate, int depth, volatile int *ended, int loop)
 {

@@ -181,7 +181,7 @@ int main(void)
    handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Compiled
    before CUDA 12.4 or with PG_NO_CONDITIONAL, pg_solve sends the launches of max_iter iterations, or fewer if it sees the end
    in time; it waits for nothing but space in the launch queue, and a captured solve may have a max_iter of 1000 at most. An
-   older driver under a newer toolkit, without that switch, makes it wait at every check. On the CPU pg_solve returns when done;
+   older driver under a newer toolkit, without that switch, makes it wait at every check, and refuse a capture. On the CPU pg_solve returns when done;
    OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most; where other programs want the
    cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a
    time; two handles never affect each other.

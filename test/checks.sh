@@ -46,7 +46,7 @@ if [ -n "$nvcc" ]; then
         -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -Xptxas -v -keep --keep-dir "$temp/kernels" \
         -c poisson_gpu.cu -o nvcc.o >"$temp/nvcc" 2>&1 &
     compiling=$!
-    less="-DPG_NO_F32 -DPG_NO_DIRECT"
+    less="-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL"
 fi
 nvcc_ends_well() {
     wait "$compiling"
@@ -234,7 +234,7 @@ else
     skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
     skip "its object has at most 8 MB an architecture"
     skip "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better"
-    skip "nvcc -DPG_NO_F32 -DPG_NO_DIRECT: no warning, no cuFFT to link, what is left out is refused"
+    skip "nvcc -DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL: no warning, no cuFFT to link, what is left out is refused"
     skip "it defines the header's functions and, inline ones apart, no other name"
 fi
 
