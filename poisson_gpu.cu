@@ -274,7 +274,11 @@ struct pgi_state {
     double scale;            // PG_MIXED
     int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
     int done;                // bit d: the loop at depth d has ended; see pgi_repeat
-    int problem;             // of a batch
+    int verify;              // PG_CG: the residual must be worked out anew before the solve may end
+    struct {
+        double rz, alpha, beta;    // <r, z> of the last direction, 0: none; the next steps along p, and of p
+    } krylov;
+    int problem;    // of a batch
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
     double floor;    // what round-off leaves of the residual: an estimate from u, before that a bound from f
@@ -349,7 +353,18 @@ struct pgi_level {
     pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
 };
 
-enum pgi_gate_kind { PGI_GO, PGI_VALID, PGI_UNWRITTEN, PGI_BEGUN, PGI_LOOSE, PGI_INNER, PGI_PAIR, PGI_FOUR, PGI_EIGHT };
+enum pgi_gate_kind {
+    PGI_GO,
+    PGI_VALID,
+    PGI_UNWRITTEN,
+    PGI_VERIFY,
+    PGI_BEGUN,
+    PGI_LOOSE,
+    PGI_INNER,
+    PGI_PAIR,
+    PGI_FOUR,
+    PGI_EIGHT
+};
 enum pgi_source { PGI_RHS, PGI_RESIDUAL, PGI_FIELD };
 enum pgi_partner { PGI_SELF, PGI_ONE, PGI_OTHER };
 enum pgi_control_step {
@@ -365,6 +380,10 @@ enum pgi_control_step {
     PGI_SET_LIFT,
     PGI_SET_ALPHA,
     PGI_CANCEL,
+    PGI_RESTART,    // PG_CG: the next direction is the preconditioned residual
+    PGI_SET_DIRECTION,
+    PGI_SET_STEP,
+    PGI_CHECK_RECURRENCE,
     PGI_LAST,    // count and end
     PGI_END
 };
@@ -479,7 +498,9 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
-    int by_lines;                             // the smoother is line relaxation
+    int krylov;          // PG_CG: a cycle on level[0], whose grids are its own, is the preconditioner
+    pgi_grid r, p, q;    // of PG_CG: residual, direction and A p, in the precision of u and f
+    int by_lines;        // the smoother is line relaxation
     int together_in[PGI_PASS_CLUSTER + 1];    // blocks that run at once in clusters of so many, one to a processor
     int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
 
@@ -584,6 +605,10 @@ struct pgi_ops {
     void (*small2d)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
     // Whether so many red-black sweeps leave the iterate in the level's other grid
     int (*relax_turns)(const pgi_level *, int sweeps);
+    // PG_CG. p = z + beta p; u += alpha p and r -= alpha q, with state.sums of r; z = D^-1 r
+    void (*direction)(pg_solver *, const pgi_level *, pgi_grid z, pgi_grid p);
+    void (*descent)(pg_solver *, const pgi_level *, pgi_grid p, pgi_grid q, pgi_grid u, pgi_grid r);
+    void (*divide_by_diagonal)(pg_solver *, const pgi_level *, pgi_grid r, pgi_grid z);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32, int with_norm);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -1120,6 +1145,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
     case PGI_BEGUN: return st->iterations > 0;
     case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
+    case PGI_VERIFY: return st->verify;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
     case PGI_FOUR: return st->inner > 3;
@@ -1390,7 +1416,8 @@ static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
     st->outcome = PG_COMPLETED;
     st->since_best = 0;
     st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
-    st->seek = st->measured = st->settled = 0;
+    st->seek = st->measured = st->settled = st->verify = 0;
+    st->krylov.rz = 0;
     st->unit_of_sums = 1;
 }
 
@@ -1406,10 +1433,34 @@ static PGI_HD inline void pgi_set_rhs(pgi_state *st)
     }
 }
 
+// The scalars of conjugate gradients, from the last inner product: <r, z>, or <p, A p>. One that is not positive is
+// round-off; the next direction is the preconditioned residual then. NaN goes on to u, and is found there.
+static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
+{
+    const double product = st->sums[0] / st->unit_of_sums;
+    if (step == PGI_SET_DIRECTION) {
+        st->krylov.beta = st->krylov.rz > 0 ? product / st->krylov.rz : 0;
+        st->krylov.rz = product;
+    } else {
+        st->krylov.alpha = product <= 0 ? 0 : st->krylov.rz / product;
+        if (product <= 0) st->krylov.rz = 0;
+    }
+}
+
+// The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u.
+static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
+{
+    const double norm = pgi_measured_norm(st, st->sums);
+    const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
+    st->verify = good || st->iterations >= st->stop.max_iter;
+    if (!st->verify) pgi_judge(st, norm);
+}
+
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
-    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK) st->end_ns = now;    // for a monitor
+    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK || step == PGI_CHECK_RECURRENCE)
+        st->end_ns = now;    // for a monitor
     switch (step) {
     case PGI_BEGIN: pgi_begin(st, argument, now); break;
     case PGI_SET_MEAN:
@@ -1429,6 +1480,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
     case PGI_CHECK:
+        st->verify = 0;
         pgi_judge(st, pgi_measured_norm(st, st->sums));
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
         break;
@@ -1455,6 +1507,10 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (!argument && st->own_alpha != 0) st->mean = 0;
         break;
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
+    case PGI_RESTART: st->krylov.rz = 0; break;
+    case PGI_SET_DIRECTION:
+    case PGI_SET_STEP: pgi_set_krylov(st, step); break;
+    case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     default: st->end_ns = now;
     }
 }
@@ -2644,6 +2700,46 @@ template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_le
     });
 }
 
+template <class T> static void pgi_cpu_direction(pg_solver *s, const pgi_level *l, pgi_grid z, pgi_grid p)
+{
+    const T beta = (T)s->state->krylov.beta;
+    pgi_cpu_rows(l, [&](int j, int k) {
+        const T *const from = pgi_data<T>(z) + j * z.sj + k * z.sk;
+        T *const to = pgi_data<T>(p) + j * p.sj + k * p.sk;
+        if (beta == 0)
+            memcpy(to, from, (size_t)l->n[0] * sizeof(T));
+        else
+            for (int i = 0; i < l->n[0]; i++) to[i] = from[i] + beta * to[i];
+    });
+}
+
+template <class T>
+static void pgi_cpu_descent(pg_solver *s, const pgi_level *l, pgi_grid gp, pgi_grid gq, pgi_grid gu, pgi_grid gr)
+{
+    const T alpha = (T)s->state->krylov.alpha;
+    pgi_cpu_rows(l, [&](int j, int k) {
+        const T *const p = pgi_data<T>(gp) + j * gp.sj + k * gp.sk, *const q = pgi_data<T>(gq) + j * gq.sj + k * gq.sk;
+        T *const u = pgi_data<T>(gu) + j * gu.sj + k * gu.sk, *const r = pgi_data<T>(gr) + j * gr.sj + k * gr.sk;
+        for (int i = 0; i < l->n[0]; i++) u[i] += alpha * p[i], r[i] -= alpha * q[i];
+    });
+    pgi_cpu_reduce<T>(s, l, PGI_FIELD, PGI_SELF, gr, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+}
+
+template <class T> static void pgi_cpu_divide_by_diagonal(pg_solver *, const pgi_level *l, pgi_grid r, pgi_grid z)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const T alpha = (T)b.state->alpha;
+    pgi_cpu_rows(l, [&](int j, int k) {
+        const T *const from = pgi_data<T>(r) + j * r.sj + k * r.sk;
+        T *const to = pgi_data<T>(z) + j * z.sj + k * z.sk;
+        const pgi_row<T> y = pgi_row_of(b.axis[1], j), zr = pgi_row_of(b.axis[2], k);
+        for (int i = 0; i < l->n[0]; i++) {
+            const pgi_row<T> x = pgi_row_of(b.axis[0], i);
+            to[i] = from[i] * (1 / pgi_diagonal(pgi_reaction(alpha, x, y, zr), x, y, zr));
+        }
+    });
+}
+
 // sum over a window of windows: one coarse value
 template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk,
                                                                            const int n[3], const Window &x,
@@ -3540,6 +3636,88 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
                                                         : (TT)a[e];
             if (k + e < t.k1) q[(k + e) * to.sk] = value;
         }
+    }
+}
+
+// Computes p = z + beta p. Moves 3 words a point. Anything may overlap.
+template <class T> static __global__ void pgi_direction_kernel(pgi_grid gz, pgi_grid gp, int nx, int ny, int nz,
+                                                               const pgi_state *state, pgi_shape h)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    if (t.i >= nx || t.j >= ny) return;
+    const T beta = (T)state->krylov.beta;
+    const T *const z = pgi_data<T>(gz) + t.i + t.j * gz.sj;
+    T *const p = pgi_data<T>(gp) + t.i + t.j * gp.sj;
+    enum { TOGETHER = 4 };    // planes that are on their way
+    for (int k = t.k0; k < t.k1; k += TOGETHER) {
+        T fresh[TOGETHER], old[TOGETHER];
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++) {
+            const int some = k + e < t.k1;
+            fresh[e] = some ? pgi_load(z + (k + e) * gz.sk) : (T)0;
+            old[e] = some && beta != 0 ? p[(k + e) * gp.sk] : (T)0;
+        }
+#pragma unroll
+        for (int e = 0; e < TOGETHER; e++)
+            if (k + e < t.k1) p[(k + e) * gp.sk] = fresh[e] + beta * old[e];
+    }
+}
+
+// Computes u += alpha p, r -= alpha q, and state.sums of r. Moves 6 words a point. Anything may overlap.
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_descent_kernel(pgi_box<T> b, pgi_grid gp, pgi_grid gq, pgi_grid gu, pgi_grid gr, double *partials,
+                       pgi_state *state, pgi_shape h)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    const T alpha = (T)state->krylov.alpha;
+    double sums[4] = {0, 0, 0, 0}, unit;
+    pgi_begin_sums(state, 0, &unit);
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
+        const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        const T *const p = pgi_data<T>(gp) + t.i + t.j * gp.sj, *const q = pgi_data<T>(gq) + t.i + t.j * gq.sj;
+        T *const u = pgi_data<T>(gu) + t.i + t.j * gu.sj, *const r = pgi_data<T>(gr) + t.i + t.j * gr.sj;
+        enum { TOGETHER = 4 };    // planes that are on their way
+        for (int k = t.k0; k < t.k1; k += TOGETHER) {
+            T x[TOGETHER], residual[TOGETHER];
+#pragma unroll
+            for (int e = 0; e < TOGETHER; e++) {
+                if (k + e >= t.k1) continue;
+                x[e] = u[(k + e) * gu.sk] + alpha * pgi_load(p + (k + e) * gp.sk);
+                residual[e] = r[(k + e) * gr.sk] - alpha * pgi_load(q + (k + e) * gq.sk);
+            }
+#pragma unroll
+            for (int e = 0; e < TOGETHER; e++) {
+                if (k + e >= t.k1) continue;
+                u[(k + e) * gu.sk] = x[e];
+                r[(k + e) * gr.sk] = residual[e];
+                const double v = unit * (double)residual[e];
+                pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k + e), v, v);
+            }
+        }
+    }
+    pgi_end_sums(sums, partials, state, unit);
+}
+
+// Computes z = D^-1 r, D the diagonal of A. Moves 2 words a point. Anything may overlap.
+template <class T>
+static __global__ void pgi_divide_by_diagonal_kernel(pgi_box<T> b, pgi_grid gr, pgi_grid gz, pgi_shape h)
+{
+    PGI_UNLESS_DONE(b.state);
+    pgi_await();
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const T alpha = (T)b.state->alpha;
+    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+    const T *const r = pgi_data<T>(gr) + t.i + t.j * gr.sj;
+    T *const to = pgi_data<T>(gz) + t.i + t.j * gz.sj;
+    for (int k = t.k0; k < t.k1; k++) {
+        const pgi_row<T> z = pgi_row_of(b.axis[2], k);
+        to[k * gz.sk] = pgi_load(r + k * gr.sk) * (1 / pgi_diagonal(pgi_reaction(alpha, x, y, z), x, y, z));
     }
 }
 
@@ -7176,6 +7354,27 @@ static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, 
                      l->n[2], s->state, h);
 }
 
+template <class T> static void pgi_cuda_direction(pg_solver *s, const pgi_level *l, pgi_grid z, pgi_grid p)
+{
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_direction_kernel<T>, z, p, l->n[0], l->n[1], l->n[2], s->state,
+                     h);
+}
+
+template <class T>
+static void pgi_cuda_descent(pg_solver *s, const pgi_level *l, pgi_grid p, pgi_grid q, pgi_grid u, pgi_grid r)
+{
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, 0), pgi_threads(h), 0, pgi_descent_kernel<T>, pgi_box_of(l, T()), p,
+                     q, u, r, s->partials, s->state, h);
+}
+
+template <class T> static void pgi_cuda_divide_by_diagonal(pg_solver *s, const pgi_level *l, pgi_grid r, pgi_grid z)
+{
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_divide_by_diagonal_kernel<T>, pgi_box_of(l, T()), r, z, h);
+}
+
 template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
     pgi_cuda_pointwise<T, T>(s, l, pgi_no_grid(), u, PGI_FILL_ZERO);
@@ -7760,6 +7959,7 @@ static inline void pgi_foresee(pgi_state *st, int step, int argument)
     case PGI_ZERO_GUESS:
     case PGI_CHECK_FIRST:
     case PGI_CHECK:
+    case PGI_CHECK_RECURRENCE:
         st->history_count = 1;
         pgi_schedule(st);
         st->go = st->iterations < st->stop.max_iter;
@@ -12983,7 +13183,7 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
-        const int own = l > 0 || s->mixed;
+        const int own = l > 0 || s->mixed || (s->krylov && s->multigrid);
         if (own) level->u = pgi_take_grid(arena, level->n, element);
         if (own) level->f = pgi_take_grid(arena, level->n, element);
         level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
@@ -13036,6 +13236,16 @@ static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *
     }
 }
 
+// What PG_CG keeps of the outer problem. A preconditioner of the same precision has the residual as its right-hand
+// side.
+static void pgi_layout_krylov(pg_solver *s, pgi_arena *arena)
+{
+    const size_t element = pgi_element(s->work.flags);
+    s->r = s->multigrid && !s->mixed ? s->level[0].f : pgi_take_grid(arena, s->outer.n, element);
+    s->p = pgi_take_grid(arena, s->outer.n, element);
+    s->q = pgi_take_grid(arena, s->outer.n, element);
+}
+
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
 // Returns the bytes of the tables; arena->used is all.
 static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
@@ -13057,7 +13267,8 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
             pgi_layout_faces(host_faces[l], level, h->line[outer ? 0 : l], s->work.beta, s->mixed && !outer);
     }
     if (s->staged) pgi_layout_staging(s, h, arena);
-    if (!s->mixed) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
+    if (s->krylov) pgi_layout_krylov(s, arena);
+    if (!s->mixed && !(s->krylov && s->multigrid)) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     return table_bytes;
 }
 
@@ -13089,6 +13300,9 @@ template <class T> static constexpr pgi_ops pgi_cpu_ops()
     o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cpu_restrict_residual<T>;
     o.relax_lines = pgi_cpu_relax_lines<T>;
+    o.direction = pgi_cpu_direction<T>;
+    o.descent = pgi_cpu_descent<T>;
+    o.divide_by_diagonal = pgi_cpu_divide_by_diagonal<T>;
 #if PGI_DIRECT
     o.transform = pgi_cpu_transform<T>;
     o.eliminate = pgi_cpu_eliminate<T>;
@@ -13127,6 +13341,9 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
     o.relax_lines = pgi_cuda_relax_lines<T>;
+    o.direction = pgi_cuda_direction<T>;
+    o.descent = pgi_cuda_descent<T>;
+    o.divide_by_diagonal = pgi_cuda_divide_by_diagonal<T>;
 #if PGI_DIRECT
     o.transform = pgi_cuda_transform<T>;
     o.eliminate = pgi_cuda_eliminate<T>;
@@ -13406,7 +13623,7 @@ static void pgi_add_correction(pg_solver *s)
 // Cycles are in two halves: down to the residual that others are given to solve for, which costs nothing more to know
 // the norm of, and up again. A solve with checks begins with the first half; each iteration is up and down, and the
 // check comes at its end. u has been smoothed once more then, which is no loss.
-static int pgi_in_halves(const pg_solver *s) { return s->multigrid || (s->is_direct && s->mixed); }
+static int pgi_in_halves(const pg_solver *s) { return !s->krylov && (s->multigrid || (s->is_direct && s->mixed)); }
 
 static void pgi_step_down(pg_solver *s)
 {
@@ -13446,9 +13663,66 @@ static void pgi_step_cycle(pg_solver *s)
 
 static void pgi_step_home(pg_solver *s) { s->iterate = pgi_home(s, &s->level[0], s->iterate); }
 
+// Conjugate gradients (M. R. Hestenes, E. Stiefel 1952) in the inner product in which A is self-adjoint, that of
+// pg_dot.
+
+// The residual of u, to begin with or to begin again with.
+static void pgi_step_restart(pg_solver *s)
+{
+    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->r);
+    s->ops->control(s, PGI_RESTART, 0);
+}
+
+static void pgi_step_verify(pg_solver *s)
+{
+    pgi_step_restart(s);
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, s->r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    s->ops->control(s, PGI_CHECK, 0);
+}
+
+// About A^-1 r. Returns where it is; q is free for it.
+static pgi_grid pgi_precondition(pg_solver *s)
+{
+    const pgi_level *l = &s->level[0];
+    if (s->desc.flags & PG_PRECOND_NONE) return s->r;
+    if (s->desc.flags & PG_PRECOND_DIAGONAL) {
+        s->outer_ops->divide_by_diagonal(s, &s->outer, s->r, s->q);
+        return s->q;
+    }
+    if (!s->mixed) return pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
+    s->ops->narrow_rhs(s, &s->outer, s->r, l);
+    pgi_set_inner(s, 1);
+    const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
+    pgi_set_inner(s, 0);
+    s->outer_ops->fill_zero(s, &s->outer, s->q);
+    s->ops->widen_add(s, &s->outer, z, s->q);
+    return s->q;
+}
+
+static void pgi_step_cg(pg_solver *s)
+{
+    const pgi_level *l = &s->outer;
+    const pgi_rhs none = pgi_rhs_of(pgi_no_grid());
+    const pgi_grid z = pgi_precondition(s);
+    s->outer_ops->reduce(s, l, PGI_FIELD, PGI_OTHER, s->r, z, none, 0);
+    s->ops->control(s, PGI_SET_DIRECTION, 0);
+    s->outer_ops->direction(s, l, z, s->p);
+    s->outer_ops->apply(s, l, s->p, s->q);
+    s->outer_ops->reduce(s, l, PGI_FIELD, PGI_OTHER, s->p, s->q, none, 0);
+    s->ops->control(s, PGI_SET_STEP, 0);
+    s->outer_ops->descent(s, l, s->p, s->q, l->u, s->r);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
 static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
+    if (s->krylov) {
+        if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
+        s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
+        s->ops->loop(s, PGI_VERIFY, 0, pgi_step_verify);
+        return;
+    }
     if (!pgi_in_halves(s))
         s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
     if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->mixed || !s->multigrid ? s->outer.u : s->iterate);
@@ -13514,7 +13788,9 @@ static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
 
 static void pgi_step_iterate(pg_solver *s)
 {
-    if (pgi_in_halves(s)) {
+    if (s->krylov) {
+        s->ops->loop(s, PGI_INNER, 1, pgi_step_cg);
+    } else if (pgi_in_halves(s)) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
         if (s->desc.flags & PG_JACOBI) s->ops->loop(s, PGI_EIGHT, 1, pgi_step_eight);
@@ -13575,6 +13851,7 @@ static void pgi_program(pg_solver *s)
         if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
     } else {
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
+        if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_step_restart);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
@@ -13592,6 +13869,7 @@ static const char *pgi_method_name(unsigned flags)
            : flags & PG_WCYCLE  ? "PG_WCYCLE"
            : flags & PG_DIRECT  ? "PG_DIRECT"
            : flags & PG_FASTEST ? "PG_FASTEST"
+           : flags & PG_CG      ? "PG_CG"
                                 : "PG_FMG";
 }
 
@@ -13727,12 +14005,13 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 
 static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
                       pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
-                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST,
+                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST | PG_CG,
+                      pgi_preconditioners = PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE,
                       pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
-    const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC;
+    const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners;
     if (d->flags & ~known)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
@@ -13745,11 +14024,24 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
         return PG_OK;
     }
     const char *method = pgi_method_name(d->flags);
+    if (d->flags & PG_CG) {
+        PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners, PG_PRECOND_CYCLE));
+        if (d->flags & PG_PRECOND_CYCLE) {
+            d->flags |= PG_SYMMETRIC;
+            return pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0);
+        }
+        if (d->flags & PG_MIXED)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "PG_MIXED with PG_CG means a preconditioner in f32, which needs PG_PRECOND_CYCLE");
+    } else if (d->flags & pgi_preconditioners) {
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no preconditioner (flags 0x%x); give PG_CG", method,
+                          d->flags & pgi_preconditioners);
+    }
     if (d->flags & pgi_smoothers)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
                           d->flags & pgi_smoothers);
-    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST)))
+    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST | PG_CG)))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE, PG_FMG or PG_DIRECT", method);
     if (d->flags & PG_SYMMETRIC)
@@ -14188,7 +14480,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
                           stop->max_iter);
-    if (stop->check == 0) stop->check = s->multigrid || s->is_direct ? 1 : 10;
+    if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     if (stop->max_iter > limit) stop->max_iter = limit;
     if (stop->min_iter > limit) stop->min_iter = limit;
@@ -14550,7 +14842,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
-    s->multigrid = flags & pgi_cycle_methods ? 1 : 0;
+    s->krylov = flags & PG_CG ? 1 : 0;
+    s->multigrid = flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->observe = pgi_monitor;
     s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0);
@@ -14861,7 +15154,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.
     c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
-    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR) ? 1 : 0;
+    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR | PG_CG) ? 1 : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
@@ -15110,9 +15403,10 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
-    if (s->is_direct)
+    if (s->is_direct || s->krylov)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_smooth does not go with PG_DIRECT, which has no sweeps; use pg_solve");
+                          "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
+                          pgi_method_name(s->desc.flags));
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
     if (pgi_is_unheld(s)) sweeps = 0;
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
@@ -15149,10 +15443,10 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
-    if (!s->multigrid)
+    if (!s->multigrid || s->krylov)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
-                          pgi_method_name(s->desc.flags), s->is_direct ? "pg_solve" : "pg_smooth");
+                          pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int problem = 0; problem < s->desc.batch; problem++) {

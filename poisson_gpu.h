@@ -274,11 +274,15 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_FMG = 0x200,
     PG_DIRECT = 0x400,
     PG_FASTEST = 0x800,             /*            PG_DIRECT or PG_FMG, the one that is estimated to be faster (default) */
+    PG_CG = 0x1000,                 /*            conjugate gradients, preconditioned */
     PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
     PG_SMOOTH_LINES = 0x80000,      /*            zebra lines along the axis that varies most (default where one varies much) */
-    PG_SYMMETRIC = 0x100000         /* option: the cycle is symmetric, to precondition CG */
+    PG_SYMMETRIC = 0x100000,        /* option: the cycle is symmetric, to precondition CG */
+    PG_PRECOND_CYCLE = 0x200000,    /* preconditioner of PG_CG: a symmetric V-cycle from 0 (default) */
+    PG_PRECOND_DIAGONAL = 0x400000, /*            the inverse diagonal */
+    PG_PRECOND_NONE = 0x800000      /*            none */
 };
 
 #define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
