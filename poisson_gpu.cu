@@ -14019,24 +14019,19 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
     const unsigned options = pgi_smoothers | PG_SYMMETRIC;    // of multigrid, which is what is meant then
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods,
                             d->flags & options || d->omega != 0 ? PG_FMG : PG_FASTEST));
-    if (d->flags & pgi_cycle_methods) {
-        PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
-        return PG_OK;
-    }
     const char *method = pgi_method_name(d->flags);
-    if (d->flags & PG_CG) {
+    if (d->flags & PG_CG)
         PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners, PG_PRECOND_CYCLE));
-        if (d->flags & PG_PRECOND_CYCLE) {
-            d->flags |= PG_SYMMETRIC;
-            return pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0);
-        }
-        if (d->flags & PG_MIXED)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "PG_MIXED with PG_CG means a preconditioner in f32, which needs PG_PRECOND_CYCLE");
-    } else if (d->flags & pgi_preconditioners) {
+    else if (d->flags & pgi_preconditioners)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no preconditioner (flags 0x%x); give PG_CG", method,
                           d->flags & pgi_preconditioners);
-    }
+    if (d->flags & PG_PRECOND_CYCLE) d->flags |= PG_SYMMETRIC;
+    if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE))
+        return pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0);    // see pgi_choose_line_axis
+    if (d->flags & PG_CG && d->flags & PG_MIXED)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_MIXED with PG_CG is a preconditioner in f32, and needs PG_PRECOND_CYCLE (flags 0x%x)",
+                          d->flags);
     if (d->flags & pgi_smoothers)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
