@@ -13177,7 +13177,7 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
     if (s->is_direct) pgi_layout_direct(s, arena);
     if (s->by_lines) pgi_layout_line_work(s, h, arena);
-    if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct))
+    if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct && !s->krylov))
         scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
     const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
     for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);

@@ -125,6 +125,11 @@ int main(void)
                   axis has coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u
                   lacks that eigenfunction. pg_solve is one solve, whatever the guess; a tolerance asks for the residual of
                   u. Without one (rtol = PG_NONE) u and f may be the same array, with the same strides.
+       PG_CG      conjugate gradients from the guess in u (Hestenes, Stiefel 1952), in the inner product of pg_dot, in which A is
+                  self-adjoint. PG_PRECOND_CYCLE (default): a symmetric V(2,2) cycle from 0; 7 iterations to 1e-8 on a cube.
+                  PG_PRECOND_DIAGONAL, PG_PRECOND_NONE: iterations grow like n, for comparison and for teaching. The residual
+                  of every check is that of the recurrence; before a solve ends it is worked out from u, and the method begins
+                  again from it where it is too large. Needs three grids beyond u and f (with a cycle 5.5 in 3D).
        PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
                   PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|, see TOLERANCES.
