@@ -147,6 +147,8 @@ enum {
     PGI_RADIX = 7,              // the largest prime factor of a length that blocks transform,
     PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
     PGI_SMALL2D = 128,          // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
+    PGI_DOTS = 5,               // inner products of a pass of a Krylov method: at most
+    PGI_REPLACE = 50,           // iterations of pipelined CG from one residual that is worked out from u to the next
     PGI_ALIGN = 256             // bytes
 };
 
@@ -247,6 +249,17 @@ struct pgi_rhs {
 };
 
 // What the device knows of a solve. Host memory on the CPU back end.
+struct pgi_krylov_state {
+    double rho;                   // the inner product that begins a direction; 0: there is none
+    double alpha, beta, omega;    // steps along p, of p, and of BiCGStab's second half
+    double before[2];             // rho and alpha of the iteration before
+    double shadow;                // BiCGStab: <r0, r0>
+    double unit;                  // of sums, that of rho and shadow
+    int last_verified;            // the iteration in which the residual was last worked out from u
+    int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
+    double broken_at;             // the residual at the last one
+};
+
 struct pgi_state {
     void *u, *f;            // the caller's arrays, or their copies
     double alpha, omega;    // omega: of the sweeps, where it can change between solves
@@ -274,11 +287,9 @@ struct pgi_state {
     double scale;            // PG_MIXED
     int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
     int done;                // bit d: the loop at depth d has ended; see pgi_repeat
-    int verify;              // PG_CG: the residual must be worked out anew before the solve may end
-    struct {
-        double rz, alpha, beta;    // <r, z> of the last direction, 0: none; the next steps along p, and of p
-    } krylov;
-    int problem;    // of a batch
+    int verify;              // Krylov: the residual must be worked out from u before the solve may go on
+    int problem;             // of a batch
+    pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
     double floor;    // what round-off leaves of the residual: an estimate from u, before that a bound from f
@@ -289,12 +300,12 @@ struct pgi_state {
     struct {
         double norm;
         int iterations;
-    } recent[PGI_RECENT];    // checks, the last one first
-    int resonant;            // PG_DIRECT met an eigenvalue that is 0 to round-off
-    double unit_of_sums;     // a power of two: reductions take each value times it, so that squares are numbers
-    double sums[4];          // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|
-    double magnitude[4];     // the same of D u
-    unsigned ticket;         // blocks of a reduction that are done
+    } recent[PGI_RECENT];         // checks, the last one first
+    int resonant;                 // PG_DIRECT met an eigenvalue that is 0 to round-off
+    double unit_of_sums;          // a power of two: reductions take each value times it, so that squares are numbers
+    double sums[4 + PGI_DOTS];    // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|; inner products
+    double magnitude[4];          // the same of D u
+    unsigned ticket;              // blocks of a reduction that are done
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
@@ -353,6 +364,66 @@ struct pgi_level {
     pgi_elimination lines;    // of line relaxation; lambda: the diagonals of the other axes' rows
 };
 
+// Vectors of Krylov methods. B = A M, M the preconditioner; in pipelined methods also what follows them from product to
+// product. u and what is made of it are in the outer precision.
+enum pgi_krylov_vector {
+    PGI_R,         // residual
+    PGI_P,         // direction
+    PGI_S,         // A p, or B p
+    PGI_W,         // A M r, or B r
+    PGI_N,         // of pipelined CG: A m; of BiCGStab v = B p, of pipelined BiCGStab B z
+    PGI_Z,         // of pipelined CG: A q; of pipelined BiCGStab: B s
+    PGI_T,         // of BiCGStab: B s; of pipelined BiCGStab: B w
+    PGI_SHADOW,    // r0
+    PGI_U,         // M r
+    PGI_Q,         // M s
+    PGI_Y,         // u = the guess + M y
+    PGI_M,         // what a preconditioner makes of a vector
+    PGI_H,         // D^-1 of it, on the way there
+    PGI_KRYLOV_ALL
+};
+// The passes of Krylov methods, see pgi_uses
+#define PGI_RECURRENCES(X)                                                                                             \
+    X(PGI_PRODUCT, pgi_of_product)                                                                                     \
+    X(PGI_TWO_PRODUCTS, pgi_of_two_products)                                                                           \
+    X(PGI_ADD, pgi_of_addition)                                                                                        \
+    X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
+    X(PGI_INVERSE, pgi_of_inverse)                                                                                     \
+    X(PGI_DEFECT, pgi_of_defect)                                                                                       \
+    X(PGI_INVERSE_AGAIN, pgi_of_inverse_again)                                                                         \
+    X(PGI_CG_DIRECTION, pgi_of_cg_direction)                                                                           \
+    X(PGI_CG_DESCENT, pgi_of_cg_descent)                                                                               \
+    X(PGI_PIPECG, pgi_of_pipecg)                                                                                       \
+    X(PGI_PIPECG_DIAGONAL, pgi_of_pipecg_diagonal)                                                                     \
+    X(PGI_PIPECG_ANY, pgi_of_pipecg_any)                                                                               \
+    X(PGI_BICG_PRODUCT, pgi_of_bicg_product)                                                                           \
+    X(PGI_BICG_HALF, pgi_of_bicg_half)                                                                                 \
+    X(PGI_BICG_SECOND, pgi_of_bicg_second)                                                                             \
+    X(PGI_BICG_UPDATE, pgi_of_bicg_update)                                                                             \
+    X(PGI_PIPEBICG_FIRST, pgi_of_pipebicg_first)                                                                       \
+    X(PGI_PIPEBICG_SECOND, pgi_of_pipebicg_second)
+#define PGI_ENUM_(NAME, TYPE) NAME,
+enum pgi_recurrence { PGI_RECURRENCES(PGI_ENUM_) PGI_RECURRENCE_COUNT };
+#undef PGI_ENUM_
+struct pgi_vectors {
+    pgi_grid v[10];
+};
+enum pgi_krylov_step {
+    PGI_KRYLOV_START,
+    PGI_KRYLOV_VERIFIED,
+    PGI_CG_BETA,
+    PGI_CG_ALPHA,
+    PGI_PIPECG_STEPS,
+    PGI_PIPECG_REPLACED,
+    PGI_BICG_SHADOW,
+    PGI_BICG_ALPHA,
+    PGI_BICG_OMEGA,
+    PGI_BICG_RHO,
+    PGI_PIPEBICG_FIRST_STEP,
+    PGI_PIPEBICG_OMEGA,
+    PGI_PIPEBICG_STEPS
+};
+
 enum pgi_gate_kind {
     PGI_GO,
     PGI_VALID,
@@ -380,9 +451,7 @@ enum pgi_control_step {
     PGI_SET_LIFT,
     PGI_SET_ALPHA,
     PGI_CANCEL,
-    PGI_RESTART,    // PG_CG: the next direction is the preconditioned residual
-    PGI_SET_DIRECTION,
-    PGI_SET_STEP,
+    PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
     PGI_LAST,    // count and end
     PGI_END
@@ -498,9 +567,10 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
-    int krylov;          // PG_CG: a cycle on level[0], whose grids are its own, is the preconditioner
-    pgi_grid r, p, q;    // of PG_CG: residual, direction and A p, in the precision of u and f
-    int by_lines;        // the smoother is line relaxation
+    int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
+    pgi_grid vector[PGI_KRYLOV_ALL];    // in the precision of u and f
+    pgi_grid pipelined;                 // of pipelined CG: M w
+    int by_lines;                       // the smoother is line relaxation
     int together_in[PGI_PASS_CLUSTER + 1];    // blocks that run at once in clusters of so many, one to a processor
     int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
 
@@ -605,10 +675,8 @@ struct pgi_ops {
     void (*small2d)(pg_solver *, const pgi_level *, pgi_rhs from, pgi_grid to, int controlled);
     // Whether so many red-black sweeps leave the iterate in the level's other grid
     int (*relax_turns)(const pgi_level *, int sweeps);
-    // PG_CG. p = z + beta p; u += alpha p and r -= alpha q, with state.sums of r; z = D^-1 r
-    void (*direction)(pg_solver *, const pgi_level *, pgi_grid z, pgi_grid p);
-    void (*descent)(pg_solver *, const pgi_level *, pgi_grid p, pgi_grid q, pgi_grid u, pgi_grid r);
-    void (*divide_by_diagonal)(pg_solver *, const pgi_level *, pgi_grid r, pgi_grid z);
+    // Krylov: one pass of a method over its vectors, see pgi_recurrence
+    void (*recur)(pg_solver *, const pgi_level *, int recurrence, const pgi_vectors &);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32, int with_norm);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -822,13 +890,174 @@ static PGI_HD inline void pgi_accumulate(double sums[4], double w, double x, dou
     sums[3] = pgi_max_nan(sums[3], fabs(x));
 }
 
-static PGI_HD inline void pgi_combine(double sums[4], const double other[4])
+// The sums that pgi_accumulate makes, and MORE inner products after them.
+template <int MORE = 0> static PGI_HD inline void pgi_combine(double *sums, const double *other)
 {
     sums[0] += other[0];
     sums[1] += other[1];
     sums[2] += other[2];
     sums[3] = pgi_max_nan(sums[3], other[3]);
+    for (int q = 4; q < 4 + MORE; q++) sums[q] += other[q];
 }
+
+// ---- Krylov methods at a point ----
+
+// A recurrence is what a Krylov method does in one pass over its vectors v, between two global sums: at each point it
+// makes new values of the vectors WRITTEN (bits) from those READ and, where the pass has a product, from av, which is
+// A v[0]; and pairs of numbers for the inner products that the next steps depend on. NORM: the vector whose norm is the
+// residual's, or -1. inverse: 1 / diagonal of A.
+template <int VECTORS_, unsigned READ_, unsigned WRITTEN_, int DOTS_, int NORM_, int PRODUCT_ = 0, int DIAGONAL_ = 0>
+struct pgi_uses {
+    enum {
+        VECTORS = VECTORS_,
+        READ = READ_,
+        WRITTEN = WRITTEN_,
+        DOTS = DOTS_,
+        NORM = NORM_,
+        PRODUCT = PRODUCT_,
+        DIAGONAL = DIAGONAL_
+    };
+};
+
+template <class T> struct pgi_krylov_steps {
+    T alpha, beta, omega;
+    PGI_HD explicit pgi_krylov_steps(const pgi_krylov_state &c) : alpha((T)c.alpha), beta((T)c.beta), omega((T)c.omega)
+    {
+    }
+    // a + beta b. A vector that a method begins with may have any bits.
+    PGI_HD T plus_beta(T a, T b) const { return beta == 0 ? a : a + beta * b; }
+};
+
+template <class T> struct pgi_term {
+    T x, y;
+};
+
+// A point of a recurrence: template <class T> struct NAME with the vectors in the order of their names.
+#define PGI_POINT(c, v, av, inverse, dot)                                                                              \
+    static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
+
+// r, z: <r, z>
+template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
+    PGI_POINT(, v, , , dot) { dot[0] = {v[0], v[1]}; }
+};
+// z, u: u += z
+template <class T> struct pgi_of_addition : pgi_uses<2, 3, 2, 0, -1> {
+    PGI_POINT(, v, , , ) { v[1] += v[0]; }
+};
+// r, u, w: <r, u>, <w, u>
+template <class T> struct pgi_of_two_products : pgi_uses<3, 7, 0, 2, 0> {
+    PGI_POINT(, v, , , dot) { dot[0] = {v[0], v[1]}, dot[1] = {v[2], v[1]}; }
+};
+// r, z: z = D^-1 r
+template <class T> struct pgi_of_diagonal : pgi_uses<2, 1, 2, 1, -1, 0, 1> {
+    PGI_POINT(, v, , inverse, dot) { v[1] = inverse * v[0], dot[0] = {v[0], v[1]}; }
+};
+// An approximate inverse with the stencil's sparsity: M = D^-1 (9/4 - A D^-1). The spectrum of A D^-1 is in (0, 2], and
+// at 2, the checkerboard of a periodic box, M must not vanish.
+// h = D^-1 r, z, r: z = 9/4 h - D^-1 A h
+template <class T> struct pgi_of_inverse : pgi_uses<3, 5, 2, 1, -1, 1, 1> {
+    PGI_POINT(, v, av, inverse, dot) { v[1] = (T)2.25 * v[0] - inverse * av, dot[0] = {v[2], v[1]}; }
+};
+// z, r, h: h = D^-1 (r - A z)
+template <class T> struct pgi_of_defect : pgi_uses<3, 3, 4, 0, -1, 1, 1> {
+    PGI_POINT(, v, av, inverse, ) { v[2] = inverse * (v[1] - av); }
+};
+// h, z, r: z += 9/4 h - D^-1 A h
+template <class T> struct pgi_of_inverse_again : pgi_uses<3, 7, 2, 1, -1, 1, 1> {
+    PGI_POINT(, v, av, inverse, dot) { v[1] += (T)2.25 * v[0] - inverse * av, dot[0] = {v[2], v[1]}; }
+};
+
+// Conjugate gradients. z, p: p = z + beta p; <A z, p>, which is <A p, p>, for p is conjugate to the one before
+template <class T> struct pgi_of_cg_direction : pgi_uses<2, 3, 2, 1, -1, 1> {
+    PGI_POINT(c, v, av, , dot) { v[1] = c.plus_beta(v[0], v[1]), dot[0] = {av, v[1]}; }
+};
+// p, u, r: u += alpha p, r -= alpha A p; <r, r>
+template <class T> struct pgi_of_cg_descent : pgi_uses<3, 7, 6, 1, 2, 1> {
+    PGI_POINT(c, v, av, , dot) { v[1] += c.alpha * v[0], v[2] -= c.alpha * av, dot[0] = {v[2], v[2]}; }
+};
+
+// Pipelined conjugate gradients: all that an iteration does but for its product, n = A m.
+// x, r, w = A r, n = A w, z = A s, s = A p, p
+template <class T> struct pgi_of_pipecg : pgi_uses<7, 127, 118 + 1, 2, 1> {
+    PGI_POINT(c, v, , , dot)
+    {
+        v[4] = c.plus_beta(v[3], v[4]), v[5] = c.plus_beta(v[2], v[5]), v[6] = c.plus_beta(v[1], v[6]);
+        v[0] += c.alpha * v[6], v[1] -= c.alpha * v[5], v[2] -= c.alpha * v[4];
+        dot[0] = {v[1], v[1]}, dot[1] = {v[2], v[1]};
+    }
+};
+// With the diagonal as preconditioner, which makes m = D^-1 w and the vectors u and q of the next one on the way
+template <class T> struct pgi_of_pipecg_diagonal : pgi_uses<8, 127, 128 + 118 + 1, 2, 1, 0, 1> {
+    PGI_POINT(c, v, , inverse, dot)
+    {
+        v[4] = c.plus_beta(v[3], v[4]), v[5] = c.plus_beta(v[2], v[5]), v[6] = c.plus_beta(inverse * v[1], v[6]);
+        v[0] += c.alpha * v[6], v[1] -= c.alpha * v[5], v[2] -= c.alpha * v[4];
+        v[7] = inverse * v[2];
+        const T u = inverse * v[1];
+        dot[0] = {v[1], u}, dot[1] = {v[2], u};
+    }
+};
+// With any M: x, r, w = A u, n = A m, z = A q, s = A p, p, u = M r, m = M w, q = M s
+template <class T> struct pgi_of_pipecg_any : pgi_uses<10, 1023, 512 + 128 + 118 + 1, 2, 1> {
+    PGI_POINT(c, v, , , dot)
+    {
+        v[4] = c.plus_beta(v[3], v[4]), v[9] = c.plus_beta(v[8], v[9]);
+        v[5] = c.plus_beta(v[2], v[5]), v[6] = c.plus_beta(v[7], v[6]);
+        v[0] += c.alpha * v[6], v[1] -= c.alpha * v[5], v[7] -= c.alpha * v[9], v[2] -= c.alpha * v[4];
+        dot[0] = {v[1], v[7]}, dot[1] = {v[2], v[7]};
+    }
+};
+
+// BiCGStab for A M y = r. h = M p, r0, v: v = A h; <r0, v>
+template <class T> struct pgi_of_bicg_product : pgi_uses<3, 2, 4, 1, -1, 1> {
+    PGI_POINT(, v, av, , dot) { v[2] = av, dot[0] = {v[1], av}; }
+};
+// r, v: r -= alpha v, which is called s from now on
+template <class T> struct pgi_of_bicg_half : pgi_uses<2, 3, 1, 0, -1> {
+    PGI_POINT(c, v, , , ) { v[0] -= c.alpha * v[1]; }
+};
+// h = M s, s, r0, t: t = A h; <t, s>, <t, t>, <r0, s>, <r0, t>
+template <class T> struct pgi_of_bicg_second : pgi_uses<4, 6, 8, 4, -1, 1> {
+    PGI_POINT(, v, av, , dot)
+    {
+        v[3] = av;
+        dot[0] = {av, v[1]}, dot[1] = {av, av}, dot[2] = {v[2], v[1]}, dot[3] = {v[2], av};
+    }
+};
+// y, p, s, t, v, r0: y += alpha p + omega s, r = s - omega t, p = r + beta (p - omega v); <r0, r>, <r, r>
+template <class T> struct pgi_of_bicg_update : pgi_uses<6, 63, 7, 2, 2> {
+    PGI_POINT(c, v, , , dot)
+    {
+        v[0] += c.alpha * v[1] + c.omega * v[2];
+        v[2] -= c.omega * v[3];
+        v[1] = v[2] + c.beta * (v[1] - c.omega * v[4]);
+        dot[0] = {v[5], v[2]}, dot[1] = {v[2], v[2]};
+    }
+};
+
+// Pipelined BiCGStab. p, s = B p, z = B s, r, w = B r, t = B w, v = B z, B = A M: the directions; r becomes r - alpha
+// s, w becomes w - alpha z; <r, w>, <w, w>
+template <class T> struct pgi_of_pipebicg_first : pgi_uses<7, 127, 31, 2, -1> {
+    PGI_POINT(c, v, , , dot)
+    {
+        v[0] = c.plus_beta(v[3], v[0] - c.omega * v[1]);
+        v[1] = c.plus_beta(v[4], v[1] - c.omega * v[2]);
+        v[2] = c.plus_beta(v[5], v[2] - c.omega * v[6]);
+        v[3] -= c.alpha * v[1], v[4] -= c.alpha * v[2];
+        dot[0] = {v[3], v[4]}, dot[1] = {v[4], v[4]};
+    }
+};
+// y, p, r, w, t, v, r0, s, z: y, r and w of the next iteration; <r0, r>, <r0, w>, <r0, s>, <r0, z>, <r, r>
+template <class T> struct pgi_of_pipebicg_second : pgi_uses<9, 511, 13, 5, 2> {
+    PGI_POINT(c, v, , , dot)
+    {
+        v[0] += c.alpha * v[1] + c.omega * v[2];
+        v[2] -= c.omega * v[3];
+        v[3] -= c.omega * (v[4] - c.alpha * v[5]);
+        dot[0] = {v[6], v[2]}, dot[1] = {v[6], v[3]}, dot[2] = {v[6], v[7]}, dot[3] = {v[6], v[8]};
+        dot[4] = {v[2], v[2]};
+    }
+};
 
 // ---- transfers ----
 
@@ -1417,8 +1646,8 @@ static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
     st->since_best = 0;
     st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
     st->seek = st->measured = st->settled = st->verify = 0;
-    st->krylov.rz = 0;
-    st->unit_of_sums = 1;
+    memset(&st->krylov, 0, sizeof st->krylov);
+    st->krylov.unit = st->unit_of_sums = 1;
 }
 
 static PGI_HD inline void pgi_set_rhs(pgi_state *st)
@@ -1433,26 +1662,105 @@ static PGI_HD inline void pgi_set_rhs(pgi_state *st)
     }
 }
 
-// The scalars of conjugate gradients, from the last inner product: <r, z>, or <p, A p>. One that is not positive is
-// round-off; the next direction is the preconditioned residual then. NaN goes on to u, and is found there.
+// What BiCGStab divides by may be 0: a breakdown, and the step is 0 then. NaN goes on to the residual, and is found
+// there.
+static PGI_HD inline double pgi_ratio_or_break(pgi_krylov_state *c, double a, double b)
+{
+    if (!pgi_finite(a) || !pgi_finite(b)) return NAN;
+    if (b == 0) c->broken = 1;
+    return b == 0 ? 0 : a / b;
+}
+
+// Begins a method, or begins again: the next direction is the residual.
+static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
+{
+    st->krylov.rho = st->krylov.beta = st->krylov.omega = 0;
+    st->krylov.last_verified = st->iterations;
+}
+
+// Conjugate gradients, pipelined (P. Ghysels, W. Vanroose 2014), from <r, u> and <A u, u>.
+static PGI_HD inline void pgi_set_pipelined_cg(pgi_krylov_state *c, double ru, double wu)
+{
+    c->before[0] = c->rho, c->before[1] = c->alpha;
+    c->beta = c->rho > 0 ? ru / c->rho : 0;
+    const double curvature = c->beta != 0 ? wu - c->beta * ru / c->alpha : wu;
+    c->rho = curvature <= 0 ? 0 : ru;
+    c->alpha = curvature <= 0 ? 0 : ru / curvature;
+}
+
+// The scalars of Krylov methods, from the inner products of the last recurrence. Conjugate gradients: a product that is
+// not positive is round-off; the next direction is the preconditioned residual then. NaN goes on to u, and is found
+// there.
 static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
 {
-    const double product = st->sums[0] / st->unit_of_sums;
-    if (step == PGI_SET_DIRECTION) {
-        st->krylov.beta = st->krylov.rz > 0 ? product / st->krylov.rz : 0;
-        st->krylov.rz = product;
-    } else {
-        st->krylov.alpha = product <= 0 ? 0 : st->krylov.rz / product;
-        if (product <= 0) st->krylov.rz = 0;
+    pgi_krylov_state *const c = &st->krylov;
+    const double *const dot = st->sums + 4, ratio = st->unit_of_sums / c->unit;
+    if (ratio != 1) {    // products are in the square of it
+        c->unit = st->unit_of_sums;
+        c->rho = c->rho * ratio * ratio, c->before[0] = c->before[0] * ratio * ratio;
+        c->shadow = c->shadow * ratio * ratio;
+    }
+    switch (step) {
+    case PGI_KRYLOV_START: pgi_restart_krylov(st); break;
+    case PGI_KRYLOV_VERIFIED: c->last_verified = st->iterations; break;
+    case PGI_CG_BETA:
+        c->beta = c->rho > 0 ? dot[0] / c->rho : 0;
+        c->rho = dot[0];
+        break;
+    case PGI_CG_ALPHA:
+        c->alpha = dot[0] <= 0 ? 0 : c->rho / dot[0];
+        if (dot[0] <= 0) c->rho = 0;
+        break;
+    case PGI_PIPECG_REPLACED:    // in place of the last step's
+        c->rho = c->before[0], c->alpha = c->before[1];
+        pgi_set_pipelined_cg(c, dot[0], dot[1]);
+        break;
+    case PGI_PIPECG_STEPS: pgi_set_pipelined_cg(c, dot[0], dot[1]); break;
+    case PGI_BICG_SHADOW: c->rho = c->shadow = dot[0]; break;
+    case PGI_BICG_ALPHA: c->alpha = pgi_ratio_or_break(c, c->rho, dot[0]); break;
+    case PGI_BICG_OMEGA: {    // <t, s>, <t, t>, <r0, s>, <r0, t>: <r0, r> follows from them
+        c->omega = pgi_ratio_or_break(c, dot[0], dot[1]);
+        const double next = dot[2] - c->omega * dot[3];
+        c->beta = c->omega != 0 ? pgi_ratio_or_break(c, next, c->rho) * (c->alpha / c->omega) : 0;
+        break;
+    }
+    case PGI_BICG_RHO:    // <r0, r>, <r, r>
+        c->rho = dot[0];
+        if (fabs(dot[0]) <= st->epsilon * sqrt(dot[1]) * sqrt(c->shadow)) c->broken = dot[1] > 0;
+        break;
+    case PGI_PIPEBICG_FIRST_STEP:    // <r0, r>, <r0, A r>
+        c->rho = c->shadow = dot[0];
+        c->alpha = pgi_ratio_or_break(c, dot[0], dot[1]);
+        break;
+    case PGI_PIPEBICG_OMEGA: c->omega = pgi_ratio_or_break(c, dot[0], dot[1]); break;
+    case PGI_PIPEBICG_STEPS:    // <r0, r>, <r0, w>, <r0, s>, <r0, z>, <r, r>
+        c->beta = c->omega != 0 ? pgi_ratio_or_break(c, dot[0], c->rho) * (c->alpha / c->omega) : 0;
+        c->rho = dot[0];
+        c->alpha = pgi_ratio_or_break(c, dot[0], dot[1] + c->beta * dot[2] - c->beta * c->omega * dot[3]);
+        if (fabs(dot[0]) <= st->epsilon * sqrt(dot[4]) * sqrt(c->shadow)) c->broken = dot[4] > 0;
+        break;
     }
 }
 
-// The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u.
-static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
+// After a breakdown the method has begun again. If the residual has not fallen since the last one, it ends.
+static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
+{
+    pgi_krylov_state *const c = &st->krylov;
+    st->verify = 0;
+    if (!c->broken) return;
+    c->broken = 0;
+    if (st->outcome == PG_COMPLETED && c->breakdowns++ > 0 && !(st->last < c->broken_at)) pgi_finish(st, PG_BREAKDOWN);
+    c->broken_at = st->last;
+}
+
+// The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u; and
+// from time to time where the recurrence strays from it.
+static PGI_HD inline void pgi_check_recurrence(pgi_state *st, int replaces)
 {
     const double norm = pgi_measured_norm(st, st->sums);
     const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
-    st->verify = good || st->iterations >= st->stop.max_iter;
+    const int due = replaces && st->iterations - st->krylov.last_verified >= PGI_REPLACE;
+    st->verify = good || due || st->krylov.broken || st->iterations >= st->stop.max_iter;
     if (!st->verify) pgi_judge(st, norm);
 }
 
@@ -1480,8 +1788,8 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
     case PGI_CHECK:
-        st->verify = 0;
         pgi_judge(st, pgi_measured_norm(st, st->sums));
+        pgi_settle_breakdown(st);
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_COUNT:
@@ -1507,10 +1815,8 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (!argument && st->own_alpha != 0) st->mean = 0;
         break;
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
-    case PGI_RESTART: st->krylov.rz = 0; break;
-    case PGI_SET_DIRECTION:
-    case PGI_SET_STEP: pgi_set_krylov(st, step); break;
-    case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
+    case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
+    case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st, argument); break;
     default: st->end_ns = now;
     }
 }
@@ -1518,9 +1824,10 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
 // How a problem of a batch fared: the larger the worse.
 static PGI_HD inline int pgi_gravity(int outcome)
 {
-    return outcome == PG_CANCELLED      ? 7
-           : outcome == PG_NOT_A_NUMBER ? 6
-           : outcome == PG_DIVERGED     ? 5
+    return outcome == PG_CANCELLED      ? 8
+           : outcome == PG_NOT_A_NUMBER ? 7
+           : outcome == PG_DIVERGED     ? 6
+           : outcome == PG_BREAKDOWN    ? 5
            : outcome == PG_RESONANCE    ? 4
            : outcome == PG_MAX_ITER     ? 3
            : outcome == PG_STAGNATED    ? 2
@@ -2700,44 +3007,69 @@ template <class T> static void pgi_cpu_subtract_shift(pg_solver *s, const pgi_le
     });
 }
 
-template <class T> static void pgi_cpu_direction(pg_solver *s, const pgi_level *l, pgi_grid z, pgi_grid p)
+// A recurrence in one pass. A row's values go through registers one point after the other: sums have a fixed order.
+template <class T, template <class> class RECURRENCE>
+static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
 {
-    const T beta = (T)s->state->krylov.beta;
-    pgi_cpu_rows(l, [&](int j, int k) {
-        const T *const from = pgi_data<T>(z) + j * z.sj + k * z.sk;
-        T *const to = pgi_data<T>(p) + j * p.sj + k * p.sk;
-        if (beta == 0)
-            memcpy(to, from, (size_t)l->n[0] * sizeof(T));
-        else
-            for (int i = 0; i < l->n[0]; i++) to[i] = from[i] + beta * to[i];
-    });
-}
-
-template <class T>
-static void pgi_cpu_descent(pg_solver *s, const pgi_level *l, pgi_grid gp, pgi_grid gq, pgi_grid gu, pgi_grid gr)
-{
-    const T alpha = (T)s->state->krylov.alpha;
-    pgi_cpu_rows(l, [&](int j, int k) {
-        const T *const p = pgi_data<T>(gp) + j * gp.sj + k * gp.sk, *const q = pgi_data<T>(gq) + j * gq.sj + k * gq.sk;
-        T *const u = pgi_data<T>(gu) + j * gu.sj + k * gu.sk, *const r = pgi_data<T>(gr) + j * gr.sj + k * gr.sk;
-        for (int i = 0; i < l->n[0]; i++) u[i] += alpha * p[i], r[i] -= alpha * q[i];
-    });
-    pgi_cpu_reduce<T>(s, l, PGI_FIELD, PGI_SELF, gr, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
-}
-
-template <class T> static void pgi_cpu_divide_by_diagonal(pg_solver *, const pgi_level *l, pgi_grid r, pgi_grid z)
-{
+    typedef RECURRENCE<T> point;
     const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_krylov_steps<T> c(s->state->krylov);
+    const int nx = l->n[0], ny = l->n[1];
+    const int64_t rows = (int64_t)ny * l->n[2];
+    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const double unit = s->state->unit_of_sums;
     const T alpha = (T)b.state->alpha;
-    pgi_cpu_rows(l, [&](int j, int k) {
-        const T *const from = pgi_data<T>(r) + j * r.sj + k * r.sk;
-        T *const to = pgi_data<T>(z) + j * z.sj + k * z.sk;
-        const pgi_row<T> y = pgi_row_of(b.axis[1], j), zr = pgi_row_of(b.axis[2], k);
-        for (int i = 0; i < l->n[0]; i++) {
-            const pgi_row<T> x = pgi_row_of(b.axis[0], i);
-            to[i] = from[i] * (1 / pgi_diagonal(pgi_reaction(alpha, x, y, zr), x, y, zr));
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        double sums[4 + PGI_DOTS] = {0};
+        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
+            const int j = (int)(row % ny), k = (int)(row / ny);
+            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+            const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+            T *vector[point::VECTORS];
+            for (int q = 0; q < point::VECTORS; q++) vector[q] = pgi_data<T>(g.v[q]) + j * g.v[q].sj + k * g.v[q].sk;
+            const auto at = [&](int i, T av, T inverse) PGI_INLINE {
+                T v[point::VECTORS] = {};
+                pgi_term<T> dot[point::DOTS + 1];
+                for (int q = 0; q < point::VECTORS; q++)
+                    if ((point::READ | point::PRODUCT) >> q & 1) v[q] = vector[q][i];
+                point::at(c, v, av, inverse, dot);
+                for (int q = 0; q < point::VECTORS; q++)
+                    if (point::WRITTEN >> q & 1) vector[q][i] = v[q];
+                const double w = wyz * pgi_weight_of(b.axis[0], i);
+                if (point::NORM >= 0) {
+                    const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+                    pgi_accumulate(sums, w, e, e);
+                }
+                for (int q = 0; q < point::DOTS; q++)
+                    sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+            };
+            if (point::PRODUCT)
+                pgi_cpu_row<PGI_IN_ORDER>(b, (const T *)pgi_data<T>(g.v[0]), g.v[0].sj, g.v[0].sk, j, k, 0, nx, 0,
+                                          [&](int i, T av, T inverse, bool) PGI_INLINE { at(i, av, inverse); });
+            else
+                for (int i = 0; i < nx; i++) {
+                    const pgi_row<T> x = pgi_row_of(b.axis[0], i);
+                    at(i, 0, point::DIAGONAL ? 1 / pgi_diagonal(pgi_reaction(alpha, x, y, z), x, y, z) : (T)0);
+                }
         }
-    });
+        memcpy(s->partials + (4 + PGI_DOTS) * chunk, sums, sizeof sums);
+    }
+    if (point::DOTS == 0 && point::NORM < 0) return;
+    double sums[4 + PGI_DOTS] = {0};
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<PGI_DOTS>(sums, s->partials + (4 + PGI_DOTS) * chunk);
+    const int first = point::NORM >= 0 ? 0 : 4;
+    memcpy(s->state->sums + first, sums + first, sizeof sums - (size_t)first * sizeof *sums);
+}
+
+template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+{
+    switch (recurrence) {
+#define PGI_CASE_(NAME, TYPE)                                                                                          \
+    case NAME: pgi_cpu_recurrence<T, TYPE>(s, l, g); break;
+        PGI_RECURRENCES(PGI_CASE_)
+#undef PGI_CASE_
+    }
 }
 
 // sum over a window of windows: one coarse value
@@ -3352,51 +3684,54 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     }
 }
 
-// Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread
-// 0's. Two barriers.
-static __device__ inline void pgi_block_sums(double sums[4])
+// Adds up the sums of a block in a fixed order: lanes, then warps. The result is thread 0's. MORE: inner products
+// beside the sums that norms need. Two barriers.
+template <int MORE> static __device__ inline void pgi_block_sums(double *sums)
 {
-    __shared__ double warp_sums[32][4];
+    enum { COUNT = 4 + MORE };
+    __shared__ double warp_sums[32][COUNT];
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y), lane = thread % 32, warp = thread / 32;
     PGI_ROLLED
     for (int step = 16; step > 0; step /= 2) {
-        double other[4];
-        for (int q = 0; q < 4; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
-        pgi_combine(sums, other);
+        double other[COUNT];
+        for (int q = 0; q < COUNT; q++) other[q] = __shfl_down_sync(0xffffffffu, sums[q], (unsigned)step);
+        pgi_combine<MORE>(sums, other);
     }
     __syncthreads();
     if (lane == 0)
-        for (int q = 0; q < 4; q++) warp_sums[warp][q] = sums[q];
+        for (int q = 0; q < COUNT; q++) warp_sums[warp][q] = sums[q];
     __syncthreads();
     if (thread != 0) return;
     PGI_ROLLED
-    for (int w = 1; w < (int)(blockDim.x * blockDim.y) / 32; w++) pgi_combine(sums, warp_sums[w]);
+    for (int w = 1; w < (int)(blockDim.x * blockDim.y) / 32; w++) pgi_combine<MORE>(sums, warp_sums[w]);
 }
 
 // The end of a reduction: the sums of a block become partial sums, and the block that comes last adds up those of all
-// in a fixed order. True for the thread that has written them.
-static __device__ inline bool pgi_finish_sums(double sums[4], double *partials, pgi_state *state, double result[4])
+// in a fixed order, and writes them from number FIRST on. True for the thread that has written them.
+template <int MORE = 0, int FIRST = 0>
+static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pgi_state *state, double *result)
 {
+    enum { COUNT = 4 + MORE };
     __shared__ int last;
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
-    pgi_block_sums(sums);
+    pgi_block_sums<MORE>(sums);
     if (thread == 0) {
-        for (int q = 0; q < 4; q++) partials[4 * (size_t)blockIdx.x + q] = sums[q];
+        for (int q = 0; q < COUNT; q++) partials[COUNT * (size_t)blockIdx.x + q] = sums[q];
         __threadfence();
         last = atomicInc(&state->ticket, gridDim.x - 1) == gridDim.x - 1;    // wraps to 0 for the next reduction
     }
     __syncthreads();
     if (!last) return false;
     __threadfence();
-    for (int q = 0; q < 4; q++) sums[q] = 0;
+    for (int q = 0; q < COUNT; q++) sums[q] = 0;
     for (int p = thread; p < (int)gridDim.x; p += (int)(blockDim.x * blockDim.y)) {
-        double other[4];
-        for (int q = 0; q < 4; q++) other[q] = __ldcg(partials + 4 * (size_t)p + q);
-        pgi_combine(sums, other);
+        double other[COUNT];
+        for (int q = 0; q < COUNT; q++) other[q] = __ldcg(partials + COUNT * (size_t)p + q);
+        pgi_combine<MORE>(sums, other);
     }
-    pgi_block_sums(sums);
+    pgi_block_sums<MORE>(sums);
     if (thread != 0) return false;
-    for (int q = 0; q < 4; q++) result[q] = sums[q];
+    for (int q = FIRST; q < COUNT; q++) result[q] = sums[q];
     return true;
 }
 
@@ -3408,9 +3743,10 @@ static __device__ inline bool pgi_begin_sums(const pgi_state *state, int again, 
     return !again || factor != 1;
 }
 
-static __device__ inline void pgi_end_sums(double sums[4], double *partials, pgi_state *state, double unit)
+template <int MORE = 0, int FIRST = 0>
+static __device__ inline void pgi_end_sums(double *sums, double *partials, pgi_state *state, double unit)
 {
-    if (pgi_finish_sums(sums, partials, state, state->sums)) state->unit_of_sums = unit;
+    if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, state->sums)) state->unit_of_sums = unit;
 }
 
 // Computes state.sums of the residual   Moves 2 words a point   Covers columns   Overlap: any
@@ -3639,86 +3975,67 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
     }
 }
 
-// Computes p = z + beta p. Moves 3 words a point. Anything may overlap.
-template <class T> static __global__ void pgi_direction_kernel(pgi_grid gz, pgi_grid gp, int nx, int ny, int nz,
-                                                               const pgi_state *state, pgi_shape h)
+// A recurrence of a Krylov method, its inner products and the norm of the residual. Moves a word a point for each
+// vector that is read and for each that is written, and covers columns. v[0] of a product is not written.
+template <class T, template <class> class RECURRENCE> static __global__ void PGI_BOUNDS(2)
+    pgi_recurrence_kernel(pgi_box<T> b, const pgi_vectors g, double *partials, pgi_state *state, pgi_shape h)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
-    if (t.i >= nx || t.j >= ny) return;
-    const T beta = (T)state->krylov.beta;
-    const T *const z = pgi_data<T>(gz) + t.i + t.j * gz.sj;
-    T *const p = pgi_data<T>(gp) + t.i + t.j * gp.sj;
-    enum { TOGETHER = 4 };    // planes that are on their way
-    for (int k = t.k0; k < t.k1; k += TOGETHER) {
-        T fresh[TOGETHER], old[TOGETHER];
-#pragma unroll
-        for (int e = 0; e < TOGETHER; e++) {
-            const int some = k + e < t.k1;
-            fresh[e] = some ? pgi_load(z + (k + e) * gz.sk) : (T)0;
-            old[e] = some && beta != 0 ? p[(k + e) * gp.sk] : (T)0;
-        }
-#pragma unroll
-        for (int e = 0; e < TOGETHER; e++)
-            if (k + e < t.k1) p[(k + e) * gp.sk] = fresh[e] + beta * old[e];
-    }
-}
-
-// Computes u += alpha p, r -= alpha q, and state.sums of r. Moves 6 words a point. Anything may overlap.
-template <class T> static __global__ void PGI_BOUNDS(4)
-    pgi_descent_kernel(pgi_box<T> b, pgi_grid gp, pgi_grid gq, pgi_grid gu, pgi_grid gr, double *partials,
-                       pgi_state *state, pgi_shape h)
-{
-    PGI_UNLESS_DONE(state);
-    pgi_await();
-    const T alpha = (T)state->krylov.alpha;
-    double sums[4] = {0, 0, 0, 0}, unit;
+    typedef RECURRENCE<T> point;
+    enum { VECTORS = point::VECTORS, DOTS = point::DOTS, TOGETHER = point::PRODUCT ? 1 : VECTORS > 4 ? 2 : 4 };
+    const pgi_krylov_steps<T> c(state->krylov);
+    double sums[4 + DOTS] = {0}, unit;
     pgi_begin_sums(state, 0, &unit);
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
-        const T *const p = pgi_data<T>(gp) + t.i + t.j * gp.sj, *const q = pgi_data<T>(gq) + t.i + t.j * gq.sj;
-        T *const u = pgi_data<T>(gu) + t.i + t.j * gu.sj, *const r = pgi_data<T>(gr) + t.i + t.j * gr.sj;
-        enum { TOGETHER = 4 };    // planes that are on their way
-        for (int k = t.k0; k < t.k1; k += TOGETHER) {
-            T x[TOGETHER], residual[TOGETHER];
+        const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
+        T *column[VECTORS];
 #pragma unroll
-            for (int e = 0; e < TOGETHER; e++) {
-                if (k + e >= t.k1) continue;
-                x[e] = u[(k + e) * gu.sk] + alpha * pgi_load(p + (k + e) * gp.sk);
-                residual[e] = r[(k + e) * gr.sk] - alpha * pgi_load(q + (k + e) * gq.sk);
-            }
+        for (int q = 0; q < VECTORS; q++) column[q] = pgi_data<T>(g.v[q]) + t.i + t.j * g.v[q].sj;
+        const auto load = [&](int k, T *v) {
 #pragma unroll
-            for (int e = 0; e < TOGETHER; e++) {
-                if (k + e >= t.k1) continue;
-                u[(k + e) * gu.sk] = x[e];
-                r[(k + e) * gr.sk] = residual[e];
-                const double v = unit * (double)residual[e];
-                pgi_accumulate(sums, wxy * pgi_weight_of(b.axis[2], k + e), v, v);
+            for (int q = 0; q < VECTORS; q++)
+                v[q] = point::READ >> q & 1 && !(point::PRODUCT && q == 0) ? column[q][k * g.v[q].sk] : (T)0;
+        };
+        const auto finish = [&](int k, T *v, T av, T inverse) {
+            pgi_term<T> dot[DOTS + 1];
+            point::at(c, v, av, inverse, dot);
+#pragma unroll
+            for (int q = 0; q < VECTORS; q++)
+                if (point::WRITTEN >> q & 1) column[q][k * g.v[q].sk] = v[q];
+            const double w = wxy * pgi_weight_of(b.axis[2], k);
+            const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+            if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
+#pragma unroll
+            for (int q = 0; q < DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+        };
+        if constexpr (point::PRODUCT) {
+            pgi_march<T, false>(b, g.v[0], pgi_rhs(), t, [&](int k, T first, T, T av, T inverse) {
+                T v[VECTORS];
+                load(k, v);
+                v[0] = first;
+                finish(k, v, av, inverse);
+            });
+        } else {
+            for (int k = t.k0; k < t.k1; k += TOGETHER) {
+                T v[TOGETHER][VECTORS];
+#pragma unroll
+                for (int e = 0; e < TOGETHER; e++)
+                    if (k + e < t.k1) load(k + e, v[e]);
+#pragma unroll
+                for (int e = 0; e < TOGETHER; e++) {
+                    if (k + e >= t.k1) continue;
+                    const pgi_row<T> z = pgi_row_of(b.axis[2], k + e);
+                    const T reaction = point::DIAGONAL ? pgi_reaction((T)state->alpha, x, y, z) : (T)0;
+                    finish(k + e, v[e], 0, point::DIAGONAL ? 1 / pgi_diagonal(reaction, x, y, z) : (T)0);
+                }
             }
         }
     }
-    pgi_end_sums(sums, partials, state, unit);
-}
-
-// Computes z = D^-1 r, D the diagonal of A. Moves 2 words a point. Anything may overlap.
-template <class T>
-static __global__ void pgi_divide_by_diagonal_kernel(pgi_box<T> b, pgi_grid gr, pgi_grid gz, pgi_shape h)
-{
-    PGI_UNLESS_DONE(b.state);
-    pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
-    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
-    const T alpha = (T)b.state->alpha;
-    const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-    const T *const r = pgi_data<T>(gr) + t.i + t.j * gr.sj;
-    T *const to = pgi_data<T>(gz) + t.i + t.j * gz.sj;
-    for (int k = t.k0; k < t.k1; k++) {
-        const pgi_row<T> z = pgi_row_of(b.axis[2], k);
-        to[k * gz.sk] = pgi_load(r + k * gr.sk) * (1 / pgi_diagonal(pgi_reaction(alpha, x, y, z), x, y, z));
-    }
+    if (DOTS > 0 || point::NORM >= 0) pgi_end_sums<DOTS, (point::NORM >= 0 ? 0 : 4)>(sums, partials, state, unit);
 }
 
 // Computes f = R r. Moves 1 1/8 words a fine point, and covers one coarse column a thread. f and r do not overlap. The
@@ -7354,25 +7671,24 @@ static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, 
                      l->n[2], s->state, h);
 }
 
-template <class T> static void pgi_cuda_direction(pg_solver *s, const pgi_level *l, pgi_grid z, pgi_grid p)
+template <class T, template <class> class RECURRENCE>
+static void pgi_cuda_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
 {
+    typedef RECURRENCE<T> point;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_direction_kernel<T>, z, p, l->n[0], l->n[1], l->n[2], s->state,
-                     h);
+    const int64_t blocks = point::DOTS > 0 || point::NORM >= 0 ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
+    PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_recurrence_kernel<T, RECURRENCE>), pgi_box_of(l, T()), g,
+                     s->partials, s->state, h);
 }
 
-template <class T>
-static void pgi_cuda_descent(pg_solver *s, const pgi_level *l, pgi_grid p, pgi_grid q, pgi_grid u, pgi_grid r)
+template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
 {
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, 0), pgi_threads(h), 0, pgi_descent_kernel<T>, pgi_box_of(l, T()), p,
-                     q, u, r, s->partials, s->state, h);
-}
-
-template <class T> static void pgi_cuda_divide_by_diagonal(pg_solver *s, const pgi_level *l, pgi_grid r, pgi_grid z)
-{
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_divide_by_diagonal_kernel<T>, pgi_box_of(l, T()), r, z, h);
+    switch (recurrence) {
+#define PGI_CASE_(NAME, TYPE)                                                                                          \
+    case NAME: pgi_cuda_recurrence<T, TYPE>(s, l, g); break;
+        PGI_RECURRENCES(PGI_CASE_)
+#undef PGI_CASE_
+    }
 }
 
 template <class T> static void pgi_cuda_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
@@ -13165,7 +13481,8 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
     s->partials_capacity = !s->cuda                                        ? (int64_t)PGI_CHUNKS
                            : s->level[0].points / 2048 > PGI_REDUCE_BLOCKS ? s->level[0].points / 2048
                                                                            : (int64_t)PGI_REDUCE_BLOCKS;
-    s->partials = (double *)pgi_take_block(arena, 4 * sizeof(double) * (size_t)s->partials_capacity);
+    const size_t sums = s->krylov ? 4 + PGI_DOTS : 4;
+    s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
 }
 
 // The grids of all levels. u and f of the finest one are the caller's, but with PG_MIXED.
@@ -13236,14 +13553,36 @@ static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *
     }
 }
 
-// What PG_CG keeps of the outer problem. A preconditioner of the same precision has the residual as its right-hand
-// side.
+// The vectors that a Krylov method keeps, as bits.
+static unsigned pgi_krylov_vectors(const pg_solver *s)
+{
+    const unsigned flags = s->work.flags;
+    const int none = flags & PG_PRECOND_NONE ? 1 : 0, diagonal = flags & PG_PRECOND_DIAGONAL ? 1 : 0;
+    const int own_result = !none && (!s->multigrid || s->mixed),
+              inverse = flags & (PG_PRECOND_AINV | PG_PRECOND_AINV2) ? 1 : 0;
+    unsigned all = 1u << PGI_R | 1u << PGI_P | (unsigned)own_result << PGI_M | (unsigned)inverse << PGI_H;
+    if (flags & PG_PIPECG) {
+        all |= 1u << PGI_S | 1u << PGI_W | 1u << PGI_N | 1u << PGI_Z;
+        if (!none && !diagonal) all |= 1u << PGI_U | 1u << PGI_Q;
+    }
+    if (flags & (PG_BICGSTAB | PG_PIPEBICGSTAB))
+        all |= 1u << PGI_SHADOW | 1u << PGI_N | 1u << PGI_T | (unsigned)!none << PGI_Y;
+    if (flags & PG_PIPEBICGSTAB) all |= 1u << PGI_S | 1u << PGI_W | 1u << PGI_Z;
+    return all;
+}
+
+// A cycle of the same precision has the residual as its right-hand side. Without a preconditioner y is u.
 static void pgi_layout_krylov(pg_solver *s, pgi_arena *arena)
 {
     const size_t element = pgi_element(s->work.flags);
-    s->r = s->multigrid && !s->mixed ? s->level[0].f : pgi_take_grid(arena, s->outer.n, element);
-    s->p = pgi_take_grid(arena, s->outer.n, element);
-    s->q = pgi_take_grid(arena, s->outer.n, element);
+    const unsigned all = pgi_krylov_vectors(s);
+    for (int q = 0; q < PGI_KRYLOV_ALL; q++) {
+        const int shared = q == PGI_R && s->multigrid && !s->mixed;
+        s->vector[q] = shared         ? s->level[0].f
+                       : all >> q & 1 ? pgi_take_grid(arena, s->outer.n, element)
+                       : q == PGI_Y   ? s->outer.u
+                                      : pgi_no_grid();
+    }
 }
 
 // Lays out the workspace from its begin: tables, then state and sums, then grids. Run twice: to measure, and to make.
@@ -13300,9 +13639,7 @@ template <class T> static constexpr pgi_ops pgi_cpu_ops()
     o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cpu_restrict_residual<T>;
     o.relax_lines = pgi_cpu_relax_lines<T>;
-    o.direction = pgi_cpu_direction<T>;
-    o.descent = pgi_cpu_descent<T>;
-    o.divide_by_diagonal = pgi_cpu_divide_by_diagonal<T>;
+    o.recur = pgi_cpu_recur<T>;
 #if PGI_DIRECT
     o.transform = pgi_cpu_transform<T>;
     o.eliminate = pgi_cpu_eliminate<T>;
@@ -13341,9 +13678,7 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
     o.relax_lines = pgi_cuda_relax_lines<T>;
-    o.direction = pgi_cuda_direction<T>;
-    o.descent = pgi_cuda_descent<T>;
-    o.divide_by_diagonal = pgi_cuda_divide_by_diagonal<T>;
+    o.recur = pgi_cuda_recur<T>;
 #if PGI_DIRECT
     o.transform = pgi_cuda_transform<T>;
     o.eliminate = pgi_cuda_eliminate<T>;
@@ -13663,55 +13998,234 @@ static void pgi_step_cycle(pg_solver *s)
 
 static void pgi_step_home(pg_solver *s) { s->iterate = pgi_home(s, &s->level[0], s->iterate); }
 
-// Conjugate gradients (M. R. Hestenes, E. Stiefel 1952) in the inner product in which A is self-adjoint, that of
-// pg_dot.
+// ---- Krylov methods ----
 
-// The residual of u, to begin with or to begin again with.
-static void pgi_step_restart(pg_solver *s)
+// Each has a start, an iteration, and what happens where its residual, which comes from a recurrence, has to be worked
+// out from u. Inner products are those of pg_dot, in which A and the symmetric cycle are self-adjoint.
+struct pgi_krylov_method {
+    void (*start)(pg_solver *);
+    void (*iterate)(pg_solver *);
+    void (*verify)(pg_solver *);
+};
+
+static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
 {
-    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->r);
-    s->ops->control(s, PGI_RESTART, 0);
+    s->outer_ops->recur(s, &s->outer, recurrence, v);
 }
+static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_KRYLOV, step); }
 
-static void pgi_step_verify(pg_solver *s)
-{
-    pgi_step_restart(s);
-    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, s->r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
-    s->ops->control(s, PGI_CHECK, 0);
-}
-
-// About A^-1 r. Returns where it is; q is free for it.
-static pgi_grid pgi_precondition(pg_solver *s)
+// M r: one symmetric cycle from 0.
+static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
 {
     const pgi_level *l = &s->level[0];
-    if (s->desc.flags & PG_PRECOND_NONE) return s->r;
-    if (s->desc.flags & PG_PRECOND_DIAGONAL) {
-        s->outer_ops->divide_by_diagonal(s, &s->outer, s->r, s->q);
-        return s->q;
-    }
-    if (!s->mixed) return pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
-    s->ops->narrow_rhs(s, &s->outer, s->r, l);
+    if (!s->mixed) return pgi_cycle(s, 0, l->u, pgi_rhs_of(r), 1, 1);
+    s->ops->narrow_rhs(s, &s->outer, r, l);
     pgi_set_inner(s, 1);
     const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
     pgi_set_inner(s, 0);
-    s->outer_ops->fill_zero(s, &s->outer, s->q);
-    s->ops->widen_add(s, &s->outer, z, s->q);
-    return s->q;
+    s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_M]);
+    s->ops->widen_add(s, &s->outer, z, s->vector[PGI_M]);
+    return s->vector[PGI_M];
 }
 
-static void pgi_step_cg(pg_solver *s)
+// Returns where M r is: in a grid that the next call uses again. But for cycles it leaves <r, M r>.
+static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 {
-    const pgi_level *l = &s->outer;
-    const pgi_rhs none = pgi_rhs_of(pgi_no_grid());
-    const pgi_grid z = pgi_precondition(s);
-    s->outer_ops->reduce(s, l, PGI_FIELD, PGI_OTHER, s->r, z, none, 0);
-    s->ops->control(s, PGI_SET_DIRECTION, 0);
-    s->outer_ops->direction(s, l, z, s->p);
-    s->outer_ops->apply(s, l, s->p, s->q);
-    s->outer_ops->reduce(s, l, PGI_FIELD, PGI_OTHER, s->p, s->q, none, 0);
-    s->ops->control(s, PGI_SET_STEP, 0);
-    s->outer_ops->descent(s, l, s->p, s->q, l->u, s->r);
+    const unsigned flags = s->desc.flags;
+    const pgi_grid z = s->vector[PGI_M], h = s->vector[PGI_H];
+    if (flags & PG_PRECOND_NONE) return r;
+    if (flags & PG_PRECOND_CYCLE) return pgi_precondition_by_cycle(s, r);
+    pgi_recur(s, PGI_DIAGONAL, {{r, flags & PG_PRECOND_DIAGONAL ? z : h}});
+    if (flags & PG_PRECOND_DIAGONAL) return z;
+    pgi_recur(s, PGI_INVERSE, {{h, z, r}});
+    if (flags & PG_PRECOND_AINV) return z;
+    pgi_recur(s, PGI_DEFECT, {{z, r, h}});
+    pgi_recur(s, PGI_INVERSE_AGAIN, {{h, z, r}});
+    return z;
+}
+
+// The residual of u, its norm and its square.
+static void pgi_step_residual(pg_solver *s)
+{
+    s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
+    pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
+}
+
+// Conjugate gradients (M. R. Hestenes, E. Stiefel 1952).
+static void pgi_cg_start(pg_solver *s)
+{
+    pgi_step_residual(s);
+    pgi_set_steps(s, PGI_KRYLOV_START);
+    if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
+}
+static void pgi_cg_verify(pg_solver *s)
+{
+    pgi_cg_start(s);
+    s->ops->control(s, PGI_CHECK, 0);
+}
+static void pgi_cg_iterate(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector, z = pgi_precondition(s, v[PGI_R]);
+    if (s->desc.flags & PG_PRECOND_CYCLE) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
+    if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
+    pgi_recur(s, PGI_CG_DIRECTION, {{z, v[PGI_P]}});
+    pgi_set_steps(s, PGI_CG_ALPHA);
+    pgi_recur(s, PGI_CG_DESCENT, {{v[PGI_P], s->outer.u, v[PGI_R]}});
+    if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
     s->ops->control(s, PGI_COUNT, 1);
+}
+
+// Pipelined conjugate gradients (P. Ghysels, W. Vanroose 2014). One pass has all updates and sums, the next the product
+// (and the preconditioner), which needs none of these sums: they may be on their way meanwhile. What the recurrences
+// lose is made good by working out r, and all that follows from r and p, from u now and then.
+static int pgi_is_pipecg_any(const pg_solver *s) { return !(s->desc.flags & (PG_PRECOND_NONE | PG_PRECOND_DIAGONAL)); }
+static void pgi_copy_outer(pg_solver *s, pgi_grid from, pgi_grid to) { s->outer_ops->copy(s, &s->outer, from, to); }
+
+// n = A M w
+static void pgi_pipecg_product(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector;
+    s->pipelined = pgi_precondition(s, v[PGI_W]);
+    s->outer_ops->apply(s, &s->outer, s->pipelined, v[PGI_N]);
+}
+static void pgi_pipecg_sums(pg_solver *s, int step)
+{
+    const pgi_grid *const v = s->vector;
+    const int any = pgi_is_pipecg_any(s);
+    const pgi_grid u = pgi_precondition(s, v[PGI_R]);
+    if (any) pgi_copy_outer(s, u, v[PGI_U]);
+    s->outer_ops->apply(s, &s->outer, u, v[PGI_W]);
+    pgi_recur(s, PGI_TWO_PRODUCTS, {{v[PGI_R], u, v[PGI_W]}});
+    pgi_set_steps(s, step);
+    pgi_pipecg_product(s);
+}
+static void pgi_pipecg_start(pg_solver *s)
+{
+    pgi_step_residual(s);
+    pgi_set_steps(s, PGI_KRYLOV_START);
+    pgi_pipecg_sums(s, PGI_PIPECG_STEPS);
+}
+static void pgi_pipecg_verify(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector;
+    pgi_step_residual(s);
+    s->ops->control(s, PGI_CHECK, 0);
+    pgi_set_steps(s, PGI_KRYLOV_VERIFIED);
+    s->outer_ops->apply(s, &s->outer, v[PGI_P], v[PGI_S]);
+    const pgi_grid q = pgi_precondition(s, v[PGI_S]);
+    if (pgi_is_pipecg_any(s)) pgi_copy_outer(s, q, v[PGI_Q]);
+    s->outer_ops->apply(s, &s->outer, q, v[PGI_Z]);
+    pgi_pipecg_sums(s, PGI_PIPECG_REPLACED);
+}
+static void pgi_pipecg_iterate(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector, x = s->outer.u, m = s->pipelined;
+    if (s->desc.flags & PG_PRECOND_NONE)
+        pgi_recur(s, PGI_PIPECG, {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P]}});
+    else if (s->desc.flags & PG_PRECOND_DIAGONAL)
+        pgi_recur(s, PGI_PIPECG_DIAGONAL, {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P], m}});
+    else
+        pgi_recur(s, PGI_PIPECG_ANY,
+                  {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P], v[PGI_U], m, v[PGI_Q]}});
+    pgi_set_steps(s, PGI_PIPECG_STEPS);
+    if (s->desc.flags & PG_PRECOND_DIAGONAL)
+        s->outer_ops->apply(s, &s->outer, m, v[PGI_N]);
+    else
+        pgi_pipecg_product(s);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
+// BiCGStab (H. A. van der Vorst 1992) for A M y = r, with the sums for beta taken along with those for omega (B.
+// Krasnopolsky 2010): so r and p are made in one pass. u = guess + M y is worked out where the residual is.
+static void pgi_add_preconditioned(pg_solver *s)
+{
+    const pgi_grid y = s->vector[PGI_Y];
+    if (s->desc.flags & PG_PRECOND_NONE) return;
+    pgi_recur(s, PGI_ADD, {{pgi_precondition(s, y), s->outer.u}});
+    s->outer_ops->fill_zero(s, &s->outer, y);
+}
+static void pgi_bicg_begin(pg_solver *s, int verify)
+{
+    const pgi_grid *const v = s->vector;
+    pgi_step_residual(s);
+    pgi_set_steps(s, PGI_KRYLOV_START);
+    pgi_set_steps(s, PGI_BICG_SHADOW);
+    if (verify) s->ops->control(s, PGI_CHECK, 0);
+    pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
+    pgi_copy_outer(s, v[PGI_R], v[PGI_P]);
+}
+static void pgi_bicg_start(pg_solver *s)
+{
+    if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
+    pgi_bicg_begin(s, 0);
+}
+static void pgi_bicg_verify(pg_solver *s)
+{
+    pgi_add_preconditioned(s);
+    pgi_bicg_begin(s, 1);
+}
+static void pgi_bicg_iterate(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector;
+    pgi_recur(s, PGI_BICG_PRODUCT, {{pgi_precondition(s, v[PGI_P]), v[PGI_SHADOW], v[PGI_N]}});
+    pgi_set_steps(s, PGI_BICG_ALPHA);
+    pgi_recur(s, PGI_BICG_HALF, {{v[PGI_R], v[PGI_N]}});
+    pgi_recur(s, PGI_BICG_SECOND, {{pgi_precondition(s, v[PGI_R]), v[PGI_R], v[PGI_SHADOW], v[PGI_T]}});
+    pgi_set_steps(s, PGI_BICG_OMEGA);
+    pgi_recur(s, PGI_BICG_UPDATE, {{v[PGI_Y], v[PGI_P], v[PGI_R], v[PGI_T], v[PGI_N], v[PGI_SHADOW]}});
+    pgi_set_steps(s, PGI_BICG_RHO);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
+// Pipelined BiCGStab (S. Cools, W. Vanroose 2017) for A M y = r: none of the two products of an iteration needs the
+// sums of the pass before it.
+static void pgi_product(pg_solver *s, int from, int to)
+{
+    s->outer_ops->apply(s, &s->outer, pgi_precondition(s, s->vector[from]), s->vector[to]);
+}
+static void pgi_pipebicg_begin(pg_solver *s, int verify)
+{
+    const pgi_grid *const v = s->vector;
+    pgi_step_residual(s);
+    if (verify) s->ops->control(s, PGI_CHECK, 0);
+    pgi_set_steps(s, PGI_KRYLOV_START);
+    pgi_copy_outer(s, v[PGI_R], v[PGI_SHADOW]);
+    pgi_product(s, PGI_R, PGI_W);
+    pgi_recur(s, PGI_TWO_PRODUCTS, {{v[PGI_R], v[PGI_R], v[PGI_W]}});
+    pgi_set_steps(s, PGI_PIPEBICG_FIRST_STEP);
+    pgi_product(s, PGI_W, PGI_T);
+}
+static void pgi_pipebicg_start(pg_solver *s)
+{
+    if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
+    pgi_pipebicg_begin(s, 0);
+}
+static void pgi_pipebicg_verify(pg_solver *s)
+{
+    pgi_add_preconditioned(s);
+    pgi_pipebicg_begin(s, 1);
+}
+static void pgi_pipebicg_iterate(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector;
+    pgi_recur(s, PGI_PIPEBICG_FIRST, {{v[PGI_P], v[PGI_S], v[PGI_Z], v[PGI_R], v[PGI_W], v[PGI_T], v[PGI_N]}});
+    pgi_set_steps(s, PGI_PIPEBICG_OMEGA);
+    pgi_product(s, PGI_Z, PGI_N);
+    pgi_recur(s, PGI_PIPEBICG_SECOND,
+              {{v[PGI_Y], v[PGI_P], v[PGI_R], v[PGI_W], v[PGI_T], v[PGI_N], v[PGI_SHADOW], v[PGI_S], v[PGI_Z]}});
+    pgi_set_steps(s, PGI_PIPEBICG_STEPS);
+    pgi_product(s, PGI_W, PGI_T);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
+static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
+{
+    static const pgi_krylov_method cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify},
+                                   pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify},
+                                   bicg = {pgi_bicg_start, pgi_bicg_iterate, pgi_bicg_verify},
+                                   pipebicg = {pgi_pipebicg_start, pgi_pipebicg_iterate, pgi_pipebicg_verify};
+    const unsigned flags = s->desc.flags;
+    return flags & PG_CG ? &cg : flags & PG_PIPECG ? &pipecg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
 }
 
 static void pgi_step_check(pg_solver *s)
@@ -13719,8 +14233,8 @@ static void pgi_step_check(pg_solver *s)
     if (!s->checked) return;
     if (s->krylov) {
         if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
-        s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
-        s->ops->loop(s, PGI_VERIFY, 0, pgi_step_verify);
+        s->ops->control(s, PGI_CHECK_RECURRENCE, s->desc.flags & PG_PIPECG ? 1 : 0);
+        s->ops->loop(s, PGI_VERIFY, 0, pgi_krylov_of(s)->verify);
         return;
     }
     if (!pgi_in_halves(s))
@@ -13789,7 +14303,7 @@ static void pgi_step_one(pg_solver *s) { pgi_step_sweeps(s, 1); }
 static void pgi_step_iterate(pg_solver *s)
 {
     if (s->krylov) {
-        s->ops->loop(s, PGI_INNER, 1, pgi_step_cg);
+        s->ops->loop(s, PGI_INNER, 1, pgi_krylov_of(s)->iterate);
     } else if (pgi_in_halves(s)) {
         s->ops->loop(s, PGI_INNER, 1, pgi_step_cycle);
     } else {
@@ -13851,7 +14365,7 @@ static void pgi_program(pg_solver *s)
         if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
     } else {
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
-        if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_step_restart);
+        if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
@@ -13862,15 +14376,18 @@ static void pgi_program(pg_solver *s)
 
 static const char *pgi_method_name(unsigned flags)
 {
-    return flags & PG_JACOBI    ? "PG_JACOBI"
-           : flags & PG_RBGS    ? "PG_RBGS"
-           : flags & PG_SOR     ? "PG_SOR"
-           : flags & PG_VCYCLE  ? "PG_VCYCLE"
-           : flags & PG_WCYCLE  ? "PG_WCYCLE"
-           : flags & PG_DIRECT  ? "PG_DIRECT"
-           : flags & PG_FASTEST ? "PG_FASTEST"
-           : flags & PG_CG      ? "PG_CG"
-                                : "PG_FMG";
+    return flags & PG_JACOBI         ? "PG_JACOBI"
+           : flags & PG_RBGS         ? "PG_RBGS"
+           : flags & PG_SOR          ? "PG_SOR"
+           : flags & PG_VCYCLE       ? "PG_VCYCLE"
+           : flags & PG_WCYCLE       ? "PG_WCYCLE"
+           : flags & PG_DIRECT       ? "PG_DIRECT"
+           : flags & PG_FASTEST      ? "PG_FASTEST"
+           : flags & PG_CG           ? "PG_CG"
+           : flags & PG_PIPECG       ? "PG_PIPECG"
+           : flags & PG_BICGSTAB     ? "PG_BICGSTAB"
+           : flags & PG_PIPEBICGSTAB ? "PG_PIPEBICGSTAB"
+                                     : "PG_FMG";
 }
 
 // The average factor of the last iterations, from the last checks.
@@ -13905,6 +14422,12 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                  s->multigrid                ? "try PG_DIRECT, or PG_SMOOTH_LINES"
                  : s->desc.flags & PG_JACOBI ? "give a smaller omega"
                                              : "try PG_FASTEST");
+        break;
+    case PG_BREAKDOWN:
+        snprintf(r->message, sizeof r->message,
+                 "%s after %d iterations: %s divided by 0 twice; residual %.3g, rhs %.3g; try another preconditioner "
+                 "or guess",
+                 name, r->iterations, pgi_method_name(s->desc.flags), r->residual, r->rhs_norm);
         break;
     case PG_RESONANCE:
         snprintf(r->message, sizeof r->message,
@@ -14004,9 +14527,11 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 }
 
 static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_methods = PG_JACOBI | PG_RBGS | PG_SOR,
-                      pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG,
-                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST | PG_CG,
-                      pgi_preconditioners = PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE,
+                      pgi_cycle_methods = PG_VCYCLE | PG_WCYCLE | PG_FMG, pgi_cg_methods = PG_CG | PG_PIPECG,
+                      pgi_krylov_methods = pgi_cg_methods | PG_BICGSTAB | PG_PIPEBICGSTAB,
+                      pgi_methods = pgi_sweep_methods | pgi_cycle_methods | PG_DIRECT | PG_FASTEST | pgi_krylov_methods,
+                      pgi_preconditioners =
+                          PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE | PG_PRECOND_AINV | PG_PRECOND_AINV2,
                       pgi_smoothers = PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
@@ -14020,23 +14545,24 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods,
                             d->flags & options || d->omega != 0 ? PG_FMG : PG_FASTEST));
     const char *method = pgi_method_name(d->flags);
-    if (d->flags & PG_CG)
+    if (d->flags & pgi_krylov_methods)
         PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners, PG_PRECOND_CYCLE));
     else if (d->flags & pgi_preconditioners)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no preconditioner (flags 0x%x); give PG_CG", method,
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%s takes no preconditioner (flags 0x%x); give PG_CG or PG_BICGSTAB", method,
                           d->flags & pgi_preconditioners);
-    if (d->flags & PG_PRECOND_CYCLE) d->flags |= PG_SYMMETRIC;
+    if (d->flags & PG_PRECOND_CYCLE && d->flags & pgi_cg_methods) d->flags |= PG_SYMMETRIC;
     if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE))
         return pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0);    // see pgi_choose_line_axis
-    if (d->flags & PG_CG && d->flags & PG_MIXED)
+    if (d->flags & pgi_krylov_methods && d->flags & PG_MIXED)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_MIXED with PG_CG is a preconditioner in f32, and needs PG_PRECOND_CYCLE (flags 0x%x)",
-                          d->flags);
+                          "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE (flags 0x%x)",
+                          method, d->flags);
     if (d->flags & pgi_smoothers)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
                           d->flags & pgi_smoothers);
-    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST | PG_CG)))
+    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST | pgi_krylov_methods)))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE, PG_FMG or PG_DIRECT", method);
     if (d->flags & PG_SYMMETRIC)
@@ -14837,7 +15363,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
-    s->krylov = flags & PG_CG ? 1 : 0;
+    s->krylov = flags & pgi_krylov_methods ? 1 : 0;
     s->multigrid = flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->observe = pgi_monitor;
@@ -15149,7 +15675,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.
     c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
-    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR | PG_CG) ? 1 : 0;
+    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));

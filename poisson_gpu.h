@@ -250,6 +250,7 @@ extern "C" {
     X(PG_NOT_A_NUMBER, "not a number")     /* NaN or Inf in f, u or face data (u is untouched), or met on the way */ \
     X(PG_CANCELLED, "cancelled")           /* the monitor said so                                                 */ \
     X(PG_RESONANCE, "resonance")           /* PG_DIRECT: -alpha is an eigenvalue, to round-off                    */ \
+    X(PG_BREAKDOWN, "breakdown")           /* BiCGStab divided by 0, began again, and did so once more            */ \
     X(PG_RUNNING, "running")               /* only in what the monitor sees                                       */
 
 #define PG_ENUM_(name, text) name,
@@ -280,14 +281,19 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_DIRECT = 0x400,
     PG_FASTEST = 0x800,             /*            PG_DIRECT or PG_FMG, the one that is estimated to be faster (default) */
     PG_CG = 0x1000,                 /*            conjugate gradients, preconditioned */
+    PG_PIPECG = 0x2000,             /*            ... pipelined */
+    PG_BICGSTAB = 0x4000,           /*            BiCGStab, preconditioned */
+    PG_PIPEBICGSTAB = 0x8000,       /*            ... pipelined */
     PG_SMOOTH_RBGS = 0x10000,       /* smoother of multigrid (default, but see PG_SMOOTH_LINES) */
     PG_SMOOTH_JACOBI = 0x20000,
     PG_SMOOTH_CHEBYSHEV = 0x40000,  /*            Chebyshev over the upper part of the spectrum of D^-1 A (Adams et al. 2003) */
     PG_SMOOTH_LINES = 0x80000,      /*            zebra lines along the axis that varies most (default where one varies much) */
     PG_SYMMETRIC = 0x100000,        /* option: the cycle is symmetric, to precondition CG */
-    PG_PRECOND_CYCLE = 0x200000,    /* preconditioner of PG_CG: a symmetric V-cycle from 0 (default) */
+    PG_PRECOND_CYCLE = 0x200000,    /* preconditioner of Krylov methods: a V-cycle from 0 (default); of CG a symmetric one */
     PG_PRECOND_DIAGONAL = 0x400000, /*            the inverse diagonal */
-    PG_PRECOND_NONE = 0x800000      /*            none */
+    PG_PRECOND_NONE = 0x800000,     /*            none */
+    PG_PRECOND_AINV = 0x1000000,    /*            an approximate inverse with the stencil's sparsity */
+    PG_PRECOND_AINV2 = 0x2000000    /*            ... and one more step with it: three products */
 };
 
 #define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
