@@ -148,7 +148,6 @@ enum {
     PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
     PGI_SMALL2D = 128,          // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_DOTS = 5,               // inner products of a pass of a Krylov method: at most
-    PGI_REPLACE = 50,           // iterations of pipelined CG from one residual that is worked out from u to the next
     PGI_ALIGN = 256             // bytes
 };
 
@@ -256,6 +255,8 @@ struct pgi_krylov_state {
     double shadow;                // BiCGStab: <r0, r0>
     double unit;                  // of sums, that of rho and shadow
     int last_verified;            // the iteration in which the residual was last worked out from u
+    double verified;              // its norm
+    double believed;              // what the recurrence had for it
     int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
     double broken_at;             // the residual at the last one
 };
@@ -280,6 +281,8 @@ struct pgi_state {
     double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
     double underflow;        // what is left of the residual where u has no smaller numbers
     double volume;           // sum of the weights
+    int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
+    double trusted;    // and the fall of the residual after which it is
 
     double mean;             // to be removed from f
     double removed;          // mean, as the report has it
@@ -410,9 +413,9 @@ struct pgi_vectors {
 };
 enum pgi_krylov_step {
     PGI_KRYLOV_START,
-    PGI_KRYLOV_VERIFIED,
     PGI_CG_BETA,
     PGI_CG_ALPHA,
+    PGI_PIPECG_PREDICTED,
     PGI_PIPECG_STEPS,
     PGI_PIPECG_REPLACED,
     PGI_BICG_SHADOW,
@@ -429,6 +432,7 @@ enum pgi_gate_kind {
     PGI_VALID,
     PGI_UNWRITTEN,
     PGI_VERIFY,
+    PGI_AHEAD,
     PGI_BEGUN,
     PGI_LOOSE,
     PGI_INNER,
@@ -677,6 +681,7 @@ struct pgi_ops {
     int (*relax_turns)(const pgi_level *, int sweeps);
     // Krylov: one pass of a method over its vectors, see pgi_recurrence
     void (*recur)(pg_solver *, const pgi_level *, int recurrence, const pgi_vectors &);
+    void (*apply_two)(pg_solver *, const pgi_level *, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay);
     // PG_MIXED: f64 to f32 and back; only in the f32 table
     void (*residual_narrow)(pg_solver *, const pgi_level *outer, pgi_grid u, pgi_rhs, pgi_grid r32, int with_norm);
     void (*narrow_rhs)(pg_solver *, const pgi_level *outer, pgi_grid f, const pgi_level *level);
@@ -976,28 +981,29 @@ template <class T> struct pgi_of_cg_descent : pgi_uses<3, 7, 6, 1, 2, 1> {
     PGI_POINT(c, v, av, , dot) { v[1] += c.alpha * v[0], v[2] -= c.alpha * av, dot[0] = {v[2], v[2]}; }
 };
 
-// Pipelined conjugate gradients: all that an iteration does but for its product, n = A m.
-// x, r, w = A r, n = A w, z = A s, s = A p, p
-template <class T> struct pgi_of_pipecg : pgi_uses<7, 127, 118 + 1, 2, 1> {
+// Pipelined conjugate gradients: all that an iteration does but for its products, u = A s and w = A r. The updates use
+// a w that is predicted, the next ones that of the product.
+// x, r, p, s, w, u: <p, s>, <r, s>, <s, s>, <r, r>
+template <class T> struct pgi_of_pipecg : pgi_uses<6, 63, 15, 4, 1> {
     PGI_POINT(c, v, , , dot)
     {
-        v[4] = c.plus_beta(v[3], v[4]), v[5] = c.plus_beta(v[2], v[5]), v[6] = c.plus_beta(v[1], v[6]);
-        v[0] += c.alpha * v[6], v[1] -= c.alpha * v[5], v[2] -= c.alpha * v[4];
-        dot[0] = {v[1], v[1]}, dot[1] = {v[2], v[1]};
+        v[0] += c.alpha * v[2], v[1] -= c.alpha * v[3];
+        v[2] = c.plus_beta(v[1], v[2]), v[3] = c.plus_beta(v[4] - c.alpha * v[5], v[3]);
+        dot[0] = {v[2], v[3]}, dot[1] = {v[1], v[3]}, dot[2] = {v[3], v[3]}, dot[3] = {v[1], v[1]};
     }
 };
-// With the diagonal as preconditioner, which makes m = D^-1 w and the vectors u and q of the next one on the way
-template <class T> struct pgi_of_pipecg_diagonal : pgi_uses<8, 127, 128 + 118 + 1, 2, 1, 0, 1> {
+// With the diagonal as preconditioner, and m = D^-1 r, h = D^-1 s in place of r and s in products
+template <class T> struct pgi_of_pipecg_diagonal : pgi_uses<8, 63, 192 + 15, 4, 1, 0, 1> {
     PGI_POINT(c, v, , inverse, dot)
     {
-        v[4] = c.plus_beta(v[3], v[4]), v[5] = c.plus_beta(v[2], v[5]), v[6] = c.plus_beta(inverse * v[1], v[6]);
-        v[0] += c.alpha * v[6], v[1] -= c.alpha * v[5], v[2] -= c.alpha * v[4];
-        v[7] = inverse * v[2];
-        const T u = inverse * v[1];
-        dot[0] = {v[1], u}, dot[1] = {v[2], u};
+        v[0] += c.alpha * v[2], v[1] -= c.alpha * v[3];
+        v[6] = inverse * v[1];
+        v[2] = c.plus_beta(v[6], v[2]), v[3] = c.plus_beta(v[4] - c.alpha * v[5], v[3]);
+        v[7] = inverse * v[3];
+        dot[0] = {v[2], v[3]}, dot[1] = {v[6], v[3]}, dot[2] = {v[7], v[3]}, dot[3] = {v[6], v[1]};
     }
 };
-// With any M: x, r, w = A u, n = A m, z = A q, s = A p, p, u = M r, m = M w, q = M s
+// With any M, applied once an iteration: x, r, w = A u, n = A m, z = A q, s = A p, p, u = M r, m = M w, q = M s
 template <class T> struct pgi_of_pipecg_any : pgi_uses<10, 1023, 512 + 128 + 118 + 1, 2, 1> {
     PGI_POINT(c, v, , , dot)
     {
@@ -1375,6 +1381,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_BEGUN: return st->iterations > 0;
     case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
     case PGI_VERIFY: return st->verify;
+    case PGI_AHEAD: return st->iterations > st->krylov.last_verified;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
     case PGI_FOUR: return st->inner > 3;
@@ -1597,8 +1604,8 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window, to_round_off, may_grow, with_floor, at_once, problem;
-    double progress, epsilon, unit, gain, spread, underflow;
+    int window, to_round_off, may_grow, with_floor, at_once, problem, renewal;
+    double progress, epsilon, unit, gain, spread, underflow, trusted;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -1627,6 +1634,8 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->gain = c.gain;
     st->spread = c.spread;
     st->underflow = c.underflow;
+    st->renewal = c.renewal;
+    st->trusted = c.trusted;
     st->problem = c.problem;
     st->done = 0;
     st->mean = 0;
@@ -1674,11 +1683,20 @@ static PGI_HD inline double pgi_ratio_or_break(pgi_krylov_state *c, double a, do
 // Begins a method, or begins again: the next direction is the residual.
 static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
 {
-    st->krylov.rho = st->krylov.beta = st->krylov.omega = 0;
+    st->krylov.rho = st->krylov.alpha = st->krylov.beta = st->krylov.omega = 0;
     st->krylov.last_verified = st->iterations;
+    st->krylov.verified = st->last;
 }
 
-// Conjugate gradients, pipelined (P. Ghysels, W. Vanroose 2014), from <r, u> and <A u, u>.
+// Pipelined conjugate gradients, from <p, s>, <M r, s>, <M s, s> and <M r, r>, which is predicted for the next step.
+static PGI_HD inline void pgi_set_predicted_cg(pgi_krylov_state *c, const double dot[4])
+{
+    c->alpha = dot[0] <= 0 ? 0 : dot[3] / dot[0];
+    const double next = dot[3] - c->alpha * (2 * dot[1] - c->alpha * dot[2]);
+    c->beta = dot[0] <= 0 || next <= 0 ? 0 : next / dot[3];
+}
+
+// The same with one preconditioner an iteration, from <r, u> and <A u, u>.
 static PGI_HD inline void pgi_set_pipelined_cg(pgi_krylov_state *c, double ru, double wu)
 {
     c->before[0] = c->rho, c->before[1] = c->alpha;
@@ -1702,7 +1720,6 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     }
     switch (step) {
     case PGI_KRYLOV_START: pgi_restart_krylov(st); break;
-    case PGI_KRYLOV_VERIFIED: c->last_verified = st->iterations; break;
     case PGI_CG_BETA:
         c->beta = c->rho > 0 ? dot[0] / c->rho : 0;
         c->rho = dot[0];
@@ -1711,8 +1728,9 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
         c->alpha = dot[0] <= 0 ? 0 : c->rho / dot[0];
         if (dot[0] <= 0) c->rho = 0;
         break;
+    case PGI_PIPECG_PREDICTED: pgi_set_predicted_cg(c, dot); break;
     case PGI_PIPECG_REPLACED:    // in place of the last step's
-        c->rho = c->before[0], c->alpha = c->before[1];
+        c->rho = c->verified > 1.2 * c->believed ? 0 : c->before[0], c->alpha = c->before[1];
         pgi_set_pipelined_cg(c, dot[0], dot[1]);
         break;
     case PGI_PIPECG_STEPS: pgi_set_pipelined_cg(c, dot[0], dot[1]); break;
@@ -1747,6 +1765,8 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
 {
     pgi_krylov_state *const c = &st->krylov;
     st->verify = 0;
+    c->verified = st->last;
+    c->last_verified = st->iterations;
     if (!c->broken) return;
     c->broken = 0;
     if (st->outcome == PG_COMPLETED && c->breakdowns++ > 0 && !(st->last < c->broken_at)) pgi_finish(st, PG_BREAKDOWN);
@@ -1755,11 +1775,13 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
 
 // The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u; and
 // from time to time where the recurrence strays from it.
-static PGI_HD inline void pgi_check_recurrence(pgi_state *st, int replaces)
+static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
 {
     const double norm = pgi_measured_norm(st, st->sums);
     const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
-    const int due = replaces && st->iterations - st->krylov.last_verified >= PGI_REPLACE;
+    st->krylov.believed = norm;
+    const int due = (st->renewal > 0 && st->iterations - st->krylov.last_verified >= st->renewal) ||
+                    norm < st->trusted * st->krylov.verified;
     st->verify = good || due || st->krylov.broken || st->iterations >= st->stop.max_iter;
     if (!st->verify) pgi_judge(st, norm);
 }
@@ -1816,7 +1838,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         break;
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
-    case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st, argument); break;
+    case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     default: st->end_ns = now;
     }
 }
@@ -3072,6 +3094,13 @@ template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, i
     }
 }
 
+template <class T>
+static void pgi_cpu_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
+{
+    pgi_cpu_apply<T>(s, l, x, ax);
+    pgi_cpu_apply<T>(s, l, y, ay);
+}
+
 // sum over a window of windows: one coarse value
 template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk,
                                                                            const int n[3], const Window &x,
@@ -4036,6 +4065,20 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
         }
     }
     if (DOTS > 0 || point::NORM >= 0) pgi_end_sums<DOTS, (point::NORM >= 0 ? 0 : 4)>(sums, partials, state, unit);
+}
+
+// Computes ax = A x and ay = A y. Moves 4 words a point. x and y overlap neither result.
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_apply_two_kernel(pgi_box<T> b, pgi_grid gx, pgi_grid gax, pgi_grid gy, pgi_grid gay, pgi_shape h)
+{
+    PGI_UNLESS_DONE(b.state);
+    pgi_await();
+    const bool second = blockIdx.x >= (unsigned)h.blocks;
+    const pgi_tile t = pgi_tile_of(h, second ? blockIdx.x - (unsigned)h.blocks : blockIdx.x, b.axis[2].n);
+    if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
+    const pgi_grid to = second ? gay : gax;
+    T *const out = pgi_data<T>(to) + t.i + t.j * to.sj;
+    pgi_march<T, false>(b, second ? gy : gx, pgi_rhs(), t, [&](int k, T, T, T av, T) { out[k * to.sk] = av; });
 }
 
 // Computes f = R r. Moves 1 1/8 words a fine point, and covers one coarse column a thread. f and r do not overlap. The
@@ -7602,6 +7645,19 @@ template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *
 template <class T> static void pgi_cuda_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
 {
     pgi_cuda_residual<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
+}
+
+// In one kernel where levels are small: there it is its launch that takes the time.
+template <class T>
+static void pgi_cuda_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
+{
+    const pgi_rhs none = pgi_rhs_of(pgi_no_grid());
+    if (pgi_cuda_residual_in_tiles<T, T>(s, l, x, none, 0, ax, 0)) {
+        pgi_cuda_residual<T>(s, l, y, none, ay);
+        return;
+    }
+    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    PGI_LAUNCH_EARLY(s, 2 * h.blocks, pgi_threads(h), 0, pgi_apply_two_kernel<T>, pgi_box_of(l, T()), x, ax, y, ay, h);
 }
 
 // Blocks of a reduction; few of one that is nearly always over at once.
@@ -13562,8 +13618,9 @@ static unsigned pgi_krylov_vectors(const pg_solver *s)
               inverse = flags & (PG_PRECOND_AINV | PG_PRECOND_AINV2) ? 1 : 0;
     unsigned all = 1u << PGI_R | 1u << PGI_P | (unsigned)own_result << PGI_M | (unsigned)inverse << PGI_H;
     if (flags & PG_PIPECG) {
-        all |= 1u << PGI_S | 1u << PGI_W | 1u << PGI_N | 1u << PGI_Z;
-        if (!none && !diagonal) all |= 1u << PGI_U | 1u << PGI_Q;
+        all |= 1u << PGI_S | 1u << PGI_W | 1u << PGI_U;
+        if (diagonal) all |= 1u << PGI_H;
+        if (!none && !diagonal) all |= 1u << PGI_N | 1u << PGI_Z | 1u << PGI_Q;
     }
     if (flags & (PG_BICGSTAB | PG_PIPEBICGSTAB))
         all |= 1u << PGI_SHADOW | 1u << PGI_N | 1u << PGI_T | (unsigned)!none << PGI_Y;
@@ -13640,6 +13697,7 @@ template <class T> static constexpr pgi_ops pgi_cpu_ops()
     o.restrict_residual = pgi_cpu_restrict_residual<T>;
     o.relax_lines = pgi_cpu_relax_lines<T>;
     o.recur = pgi_cpu_recur<T>;
+    o.apply_two = pgi_cpu_apply_two<T>;
 #if PGI_DIRECT
     o.transform = pgi_cpu_transform<T>;
     o.eliminate = pgi_cpu_eliminate<T>;
@@ -13679,6 +13737,7 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
     o.relax_lines = pgi_cuda_relax_lines<T>;
     o.recur = pgi_cuda_recur<T>;
+    o.apply_two = pgi_cuda_apply_two<T>;
 #if PGI_DIRECT
     o.transform = pgi_cuda_transform<T>;
     o.eliminate = pgi_cuda_eliminate<T>;
@@ -14006,6 +14065,7 @@ struct pgi_krylov_method {
     void (*start)(pg_solver *);
     void (*iterate)(pg_solver *);
     void (*verify)(pg_solver *);
+    void (*finish)(pg_solver *);    // or NULL: makes u where it has not been since
 };
 
 static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
@@ -14075,27 +14135,74 @@ static void pgi_cg_iterate(pg_solver *s)
     s->ops->control(s, PGI_COUNT, 1);
 }
 
-// Pipelined conjugate gradients (P. Ghysels, W. Vanroose 2014). One pass has all updates and sums, the next the product
-// (and the preconditioner), which needs none of these sums: they may be on their way meanwhile. What the recurrences
-// lose is made good by working out r, and all that follows from r and p, from u now and then.
-static int pgi_is_pipecg_any(const pg_solver *s) { return !(s->desc.flags & (PG_PRECOND_NONE | PG_PRECOND_DIAGONAL)); }
+// Pipelined conjugate gradients. One pass has all updates and sums; the products after it need none of these sums,
+// which may be on their way meanwhile. Without a preconditioner or with the diagonal: predict and recompute (T. Chen,
+// E. Carson 2020), as accurate as the classic form. r~ and s~ are M r and M s.
+static int pgi_is_predicted(const pg_solver *s)
+{
+    return (s->desc.flags & (PG_PRECOND_NONE | PG_PRECOND_DIAGONAL)) != 0;
+}
 static void pgi_copy_outer(pg_solver *s, pgi_grid from, pgi_grid to) { s->outer_ops->copy(s, &s->outer, from, to); }
+static void pgi_apply_outer(pg_solver *s, pgi_grid x, pgi_grid to) { s->outer_ops->apply(s, &s->outer, x, to); }
 
+static void pgi_predicted_products(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector;
+    const int none = s->desc.flags & PG_PRECOND_NONE ? 1 : 0;
+    s->outer_ops->apply_two(s, &s->outer, none ? v[PGI_S] : v[PGI_H], v[PGI_U], none ? v[PGI_R] : v[PGI_M], v[PGI_W]);
+}
+static void pgi_predicted_pass(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector, x = s->outer.u;
+    if (s->desc.flags & PG_PRECOND_NONE)
+        pgi_recur(s, PGI_PIPECG, {{x, v[PGI_R], v[PGI_P], v[PGI_S], v[PGI_W], v[PGI_U]}});
+    else
+        pgi_recur(s, PGI_PIPECG_DIAGONAL, {{x, v[PGI_R], v[PGI_P], v[PGI_S], v[PGI_W], v[PGI_U], v[PGI_M], v[PGI_H]}});
+    pgi_set_steps(s, PGI_PIPECG_PREDICTED);
+    pgi_predicted_products(s);
+}
+// The first pass has alpha = beta = 0: p = r~ and s = w, which is A r~.
+static void pgi_predicted_begin(pg_solver *s)
+{
+    const pgi_grid *const v = s->vector;
+    pgi_set_steps(s, PGI_KRYLOV_START);
+    pgi_apply_outer(s, pgi_precondition(s, v[PGI_R]), v[PGI_W]);
+    pgi_predicted_pass(s);
+}
+static void pgi_predicted_start(pg_solver *s)
+{
+    const int vectors[] = {PGI_P, PGI_S, PGI_U};    // 0 times what is there must be 0
+    for (int q = 0; q < 3; q++) s->outer_ops->fill_zero(s, &s->outer, s->vector[vectors[q]]);
+    pgi_step_residual(s);
+    pgi_predicted_begin(s);
+}
+static void pgi_predicted_verify(pg_solver *s)
+{
+    pgi_step_residual(s);
+    s->ops->control(s, PGI_CHECK, 0);
+    pgi_predicted_begin(s);
+}
+static void pgi_predicted_iterate(pg_solver *s)
+{
+    pgi_predicted_pass(s);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
+// With other preconditioners one of them an iteration (P. Ghysels, W. Vanroose 2014). What the recurrences lose is made
+// good by working out r, and all that follows from r and p, from u now and then.
 // n = A M w
 static void pgi_pipecg_product(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
     s->pipelined = pgi_precondition(s, v[PGI_W]);
-    s->outer_ops->apply(s, &s->outer, s->pipelined, v[PGI_N]);
+    pgi_apply_outer(s, s->pipelined, v[PGI_N]);
 }
 static void pgi_pipecg_sums(pg_solver *s, int step)
 {
     const pgi_grid *const v = s->vector;
-    const int any = pgi_is_pipecg_any(s);
-    const pgi_grid u = pgi_precondition(s, v[PGI_R]);
-    if (any) pgi_copy_outer(s, u, v[PGI_U]);
-    s->outer_ops->apply(s, &s->outer, u, v[PGI_W]);
-    pgi_recur(s, PGI_TWO_PRODUCTS, {{v[PGI_R], u, v[PGI_W]}});
+    pgi_copy_outer(s, pgi_precondition(s, v[PGI_R]), v[PGI_U]);
+    pgi_apply_outer(s, v[PGI_U], v[PGI_W]);
+    pgi_recur(s, PGI_TWO_PRODUCTS, {{v[PGI_R], v[PGI_U], v[PGI_W]}});
     pgi_set_steps(s, step);
     pgi_pipecg_product(s);
 }
@@ -14110,28 +14217,18 @@ static void pgi_pipecg_verify(pg_solver *s)
     const pgi_grid *const v = s->vector;
     pgi_step_residual(s);
     s->ops->control(s, PGI_CHECK, 0);
-    pgi_set_steps(s, PGI_KRYLOV_VERIFIED);
-    s->outer_ops->apply(s, &s->outer, v[PGI_P], v[PGI_S]);
-    const pgi_grid q = pgi_precondition(s, v[PGI_S]);
-    if (pgi_is_pipecg_any(s)) pgi_copy_outer(s, q, v[PGI_Q]);
-    s->outer_ops->apply(s, &s->outer, q, v[PGI_Z]);
+    pgi_apply_outer(s, v[PGI_P], v[PGI_S]);
+    pgi_copy_outer(s, pgi_precondition(s, v[PGI_S]), v[PGI_Q]);
+    pgi_apply_outer(s, v[PGI_Q], v[PGI_Z]);
     pgi_pipecg_sums(s, PGI_PIPECG_REPLACED);
 }
 static void pgi_pipecg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector, x = s->outer.u, m = s->pipelined;
-    if (s->desc.flags & PG_PRECOND_NONE)
-        pgi_recur(s, PGI_PIPECG, {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P]}});
-    else if (s->desc.flags & PG_PRECOND_DIAGONAL)
-        pgi_recur(s, PGI_PIPECG_DIAGONAL, {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P], m}});
-    else
-        pgi_recur(s, PGI_PIPECG_ANY,
-                  {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P], v[PGI_U], m, v[PGI_Q]}});
+    pgi_recur(s, PGI_PIPECG_ANY,
+              {{x, v[PGI_R], v[PGI_W], v[PGI_N], v[PGI_Z], v[PGI_S], v[PGI_P], v[PGI_U], m, v[PGI_Q]}});
     pgi_set_steps(s, PGI_PIPECG_STEPS);
-    if (s->desc.flags & PG_PRECOND_DIAGONAL)
-        s->outer_ops->apply(s, &s->outer, m, v[PGI_N]);
-    else
-        pgi_pipecg_product(s);
+    pgi_pipecg_product(s);
     s->ops->control(s, PGI_COUNT, 1);
 }
 
@@ -14220,12 +14317,15 @@ static void pgi_pipebicg_iterate(pg_solver *s)
 
 static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
 {
-    static const pgi_krylov_method cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify},
-                                   pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify},
-                                   bicg = {pgi_bicg_start, pgi_bicg_iterate, pgi_bicg_verify},
-                                   pipebicg = {pgi_pipebicg_start, pgi_pipebicg_iterate, pgi_pipebicg_verify};
+    static const pgi_krylov_method cg = {pgi_cg_start, pgi_cg_iterate, pgi_cg_verify, NULL},
+                                   predicted = {pgi_predicted_start, pgi_predicted_iterate, pgi_predicted_verify, NULL},
+                                   pipecg = {pgi_pipecg_start, pgi_pipecg_iterate, pgi_pipecg_verify, NULL},
+                                   bicg = {pgi_bicg_start, pgi_bicg_iterate, pgi_bicg_verify, pgi_add_preconditioned},
+                                   pipebicg = {pgi_pipebicg_start, pgi_pipebicg_iterate, pgi_pipebicg_verify,
+                                               pgi_add_preconditioned};
     const unsigned flags = s->desc.flags;
-    return flags & PG_CG ? &cg : flags & PG_PIPECG ? &pipecg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
+    if (flags & PG_PIPECG) return pgi_is_predicted(s) ? &predicted : &pipecg;
+    return flags & PG_CG ? &cg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
 }
 
 static void pgi_step_check(pg_solver *s)
@@ -14233,7 +14333,7 @@ static void pgi_step_check(pg_solver *s)
     if (!s->checked) return;
     if (s->krylov) {
         if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
-        s->ops->control(s, PGI_CHECK_RECURRENCE, s->desc.flags & PG_PIPECG ? 1 : 0);
+        s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
         s->ops->loop(s, PGI_VERIFY, 0, pgi_krylov_of(s)->verify);
         return;
     }
@@ -14369,6 +14469,7 @@ static void pgi_program(pg_solver *s)
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
+        if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
         if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
     }
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
@@ -15676,6 +15777,9 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
     c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
+    const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (single ? 25 : 50) : 0;
+    c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (single ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
