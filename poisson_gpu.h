@@ -52,7 +52,7 @@ int main(void)
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       variable beta, obstacles inside the box, free-space boundaries; Krylov solvers; several GPUs; alpha < 0 but with
+       variable beta, obstacles inside the box, free-space boundaries; several GPUs; alpha < 0 but with
        PG_DIRECT; multigrid where the spacing or metric of two or three axes varies, each along itself, by more than about 3
        converges slowly (one such axis, and spacings that differ between axes, do not matter). At any time: irregular
        meshes, complex numbers.
@@ -126,12 +126,25 @@ int main(void)
                   lacks that eigenfunction. pg_solve is one solve, whatever the guess; a tolerance asks for the residual of
                   u. Without one (rtol = PG_NONE) u and f may be the same array, with the same strides.
        PG_CG      conjugate gradients from the guess in u (Hestenes, Stiefel 1952), in the inner product of pg_dot, in which A is
-                  self-adjoint. PG_PRECOND_CYCLE (default): a symmetric V(2,2) cycle from 0; 7 iterations to 1e-8 on a cube.
-                  PG_PRECOND_DIAGONAL, PG_PRECOND_NONE: iterations grow like n, for comparison and for teaching. The residual
-                  of every check is that of the recurrence; before a solve ends it is worked out from u, and the method begins
-                  again from it where it is too large. Needs three grids beyond u and f (with a cycle 5.5 in 3D).
+                  self-adjoint. Of use where multigrid alone is slow; elsewhere PG_DIRECT and PG_FMG are faster.
+       PG_PIPECG  the same iterates, with sums that need not be awaited before the products that follow them: of use where sums
+                  are slow, on many processors with few points each. Without a preconditioner or with the diagonal by predict
+                  and recompute (Chen, Carson 2020), else Ghysels, Vanroose 2014, whose residual is renewed every 50 iterations.
+       PG_BICGSTAB  van der Vorst 1992, preconditioned from the right, two products an iteration; the sums of both halves taken
+                  together (Krasnopolsky 2010). PG_PIPEBICGSTAB: pipelined (Cools, Vanroose 2017). Where it divides by 0 it
+                  begins again, once without progress: then PG_BREAKDOWN. With PG_F32 that can happen near the floor.
+       Krylov methods take one preconditioner:
+                  PG_PRECOND_CYCLE (default) a V-cycle from 0: CG a symmetric V(2,2) (7 iterations to 1e-8 on a cube), BiCGStab V(2,1)
+                  PG_PRECOND_DIAGONAL, PG_PRECOND_NONE   iterations grow like n
+                  PG_PRECOND_AINV    M = D^-1 (9/4 - A D^-1), the Neumann series cut so that M has the stencil's sparsity (Dubois,
+                                     Greenbaum, Rodrigue 1979): about half the iterations of the diagonal for one product more
+                  PG_PRECOND_AINV2   2 M - M A M: a third, for three
+                  The residual of a check is that of the recurrence; before a solve ends it is worked out from u, and the method
+                  begins again from it where it is too large. Words moved an iteration and point, without a preconditioner: CG
+                  8, PIPECG 14, BiCGStab 18, PIPEBICGSTAB 28. Grids beyond u and f in 3D (diagonal, AINV, cycle): CG 2 (3, 4, 4.4),
+                  PIPECG 5 (7, 10, 10.4), BiCGStab 5 (7, 8, 8.4), PIPEBICGSTAB 8 (10, 11, 11.4); PG_MIXED 0.3 more.
        PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
-                  PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST.
+                  PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST; Krylov methods keep f64 vectors, and the cycle is f32.
        PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|, see TOLERANCES.
        PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
                   colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own

@@ -307,6 +307,60 @@ static void nothing_to_do_is_done(void **state)
         }
 }
 
+/* Each problem of a batch to its own tolerance: as alone. */
+static void batches_are_solved_one_by_one(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 10, BATCH = 3, POINTS = N * N };
+    for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
+        pg_desc desc = {0};
+        desc.n[0] = desc.n[1] = N, desc.backend = backend, desc.coarsest = 8;
+        desc.flags = methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS];
+        double u[BATCH][POINTS] = {0}, alone[BATCH][POINTS] = {0}, f[BATCH][POINTS];
+        rng r = {3};
+        for (int q = 0; q < BATCH; q++)
+            for (int i = 0; i < POINTS; i++) f[q][i] = q == 1 ? 0 : rng_uniform(&r, -1, 1) + q;
+        for (int q = 0; q < BATCH; q++) assert_int_equal(pg_solve_once(&desc, alone[q], f[q], NULL), PG_OK);
+        desc.batch = BATCH;
+        pg_report report;
+        assert_int_equal(pg_solve_once(&desc, u[0], f[0], &report), PG_OK);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+        if (memcmp(u, alone, sizeof u)) fail_msg("%s: a batch has other values", describe(&desc));
+    }
+}
+
+/* A NaN in f is found before u is touched; a solve that is cancelled leaves what it has. */
+static void outcomes_are_told(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
+        pg_desc desc = {0};
+        desc.n[0] = 20, desc.n[1] = 17, desc.backend = backend, desc.coarsest = 8;
+        desc.flags = methods[method / PRECONDITIONERS] | preconditioners[method % PRECONDITIONERS];
+        double u[340], f[340];
+        for (int i = 0; i < 340; i++) u[i] = 5, f[i] = i % 7;
+        f[11] = NAN;
+        pg_solver *solver = create(&desc);
+        pg_report report;
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_int_equal(report.outcome, PG_NOT_A_NUMBER);
+        for (int i = 0; i < 340; i++) assert_true(u[i] == 5);
+        f[11] = 1;
+        const pg_stop few = {.rtol = 1e-12, .max_iter = 1};
+        OK(pg_solve(solver, u, f, &few), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_int_equal(report.iterations, 1);
+        assert_true(report.outcome == PG_MAX_ITER || report.outcome == PG_CONVERGED);
+        double residual;
+        OK(pg_residual(solver, u, f, f), solver);
+        OK(pg_norm(solver, f, PG_NORM_L2, &residual), solver);
+        if (!(fabs(residual - report.residual) <= 1e-6 * report.residual + report.floor))
+            fail_msg("%s: reports a residual of %g, has %g", describe(&desc), report.residual, residual);
+        pg_destroy(solver);
+    }
+}
+
 static void what_cannot_be_is_refused_by_name(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -317,7 +371,8 @@ static void what_cannot_be_is_refused_by_name(void **state)
         {PG_VCYCLE | PG_PRECOND_DIAGONAL, "preconditioner"}, {PG_DIRECT | PG_PRECOND_CYCLE, "preconditioner"},
         {PG_CG | PG_PRECOND_CYCLE | PG_PRECOND_NONE, "preconditioner"}, {PG_CG | PG_MIXED | PG_PRECOND_DIAGONAL, "PG_MIXED"},
         {PG_CG | PG_PRECOND_NONE | PG_SMOOTH_JACOBI, "smoother"}, {PG_CG | PG_PRECOND_DIAGONAL | PG_SYMMETRIC, "PG_SYMMETRIC"},
-        {PG_CG | PG_VCYCLE, "method"},
+        {PG_CG | PG_VCYCLE, "method"}, {PG_CG | PG_BICGSTAB, "method"}, {PG_JACOBI | PG_PRECOND_AINV, "preconditioner"},
+        {PG_BICGSTAB | PG_MIXED | PG_PRECOND_AINV, "PG_BICGSTAB"}, {PG_PIPECG | PG_PRECOND_AINV | PG_PRECOND_AINV2, "preconditioner"},
     };
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
         pg_desc desc = {0};
@@ -347,6 +402,8 @@ int main(void)
         ON_BOTH(pipelined_forms_do_as_well),
         ON_BOTH(it_ends_after_as_many_steps_as_there_are_eigenvalues),
         ON_BOTH(nothing_to_do_is_done),
+        ON_BOTH(batches_are_solved_one_by_one),
+        ON_BOTH(outcomes_are_told),
         ON_BOTH(what_cannot_be_is_refused_by_name),
     };
     return cmocka_run_group_tests_name("Krylov methods", tests, NULL, NULL);
