@@ -6574,9 +6574,10 @@ template <class T, int FLAT> struct pgi_tile_stencil {
 };
 
 // Marches through `count` planes of a tile, while planes to come are on their way to shared memory; a thread has two
-// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual) with what the
-// thread's points have of rhs - A u in plane q; rhs.f may be NULL. One barrier a plane.
-template <class T, int FLAT, class Begin, class Body>
+// columns of some rows. Calls begin(q) when all threads are done with plane q - 1, and body(q, residual, u) with what
+// the thread's points have of rhs - A u in plane q, and of u. Without RHS the right-hand side is 0; else rhs.f may be
+// NULL. One barrier a plane.
+template <class T, int FLAT, bool RHS, class Begin, class Body>
 static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi_tile_place<T, FLAT> &p, T *shared,
                                              int count, Begin begin, Body body)
 {
@@ -6584,18 +6585,18 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
     enum { ROWS = tuned::ROWS, AHEAD = tuned::AHEAD };
     __shared__ pgi_row<T> z_rows[tuned::PLANES + PGI_TAPS];
     const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1], &az = a.b.axis[2];
-    const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
+    const int z0 = p.begin[2], with_f = RHS && a.rhs.f.base;
     pgi_tile_streams<T, FLAT> streams(a, p, shared);
     pgi_tile_stencil<T, FLAT> stencil(streams);
     streams.fetch_u(0, z0);
     for (int q = 0; q < AHEAD; q++) {
         streams.fetch_u(q + 1, z0 + q + 1);
-        streams.fetch_f(q, z0 + q);
+        if (RHS) streams.fetch_f(q, z0 + q);
         pgi_copy_commit();
     }
     for (int q = p.thread; q < count; q += p.threads) z_rows[q] = pgi_row_of(az, streams.plane_of(z0 + q));
     stencil.find_rows(streams);
-    const T mean = pgi_mean_of<T>(a.rhs, a.b.state);
+    const T mean = RHS ? pgi_mean_of<T>(a.rhs, a.b.state) : (T)0;
     const unsigned mask = with_f ? pgi_face_mask(a.rhs, a.b.state) : 0u;
     const bool touched = mask & ((p.begin[0] == 0 || p.begin[0] + tuned::WIDE >= ax.n ? 3u : 0u) |
                                  (p.begin[1] == 0 || p.begin[1] + p.high >= ay.n ? 12u : 0u) |
@@ -6607,9 +6608,11 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
         const int next_slot = slot < AHEAD + 1 ? slot + 1 : 0;
         begin(q);
         streams.fetch_u(slot > 0 ? slot - 1 : AHEAD + 1, z0 + q + AHEAD + 1);
-        streams.fetch_f(f_slot > 0 ? f_slot - 1 : (int)AHEAD, z0 + q + AHEAD);
+        if (RHS) streams.fetch_f(f_slot > 0 ? f_slot - 1 : (int)AHEAD, z0 + q + AHEAD);
         pgi_copy_commit();
-        T residual[ROWS][2];
+        T residual[ROWS][2], centre[ROWS][2];
+#pragma unroll
+        for (int e = 0; e < 2 * ROWS; e++) centre[e / 2][e & 1] = stencil.here[e / 2][e & 1];
         stencil.residual(streams.u_slots + slot * streams.size.plane + streams.at(),
                          streams.u_slots + next_slot * streams.size.plane + streams.at(),
                          with_f ? streams.f_slots + f_slot * streams.size.f_plane + streams.f_at() : NULL, z_rows[q],
@@ -6624,7 +6627,7 @@ static __device__ inline void pgi_march_tile(const pgi_tile_job<T> &a, const pgi
                 residual[e / 2][e & 1] = pgi_rhs_point(a.b, a.rhs, residual[e / 2][e & 1], (T)0,
                                                        streams.column_of(p.x(e)), streams.row_of(p.y(e)), k);
         }
-        body(q, residual);
+        body(q, residual, centre);
         slot = next_slot;
         f_slot = f_slot < AHEAD ? f_slot + 1 : 0;
     }
@@ -6664,9 +6667,9 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         TO *to = stores ? pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk : NULL;
         pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, sums, p.live, sum);
         if (tile != blockIdx.x) __syncthreads();    // the tile before is done
-        pgi_march_tile(
+        pgi_march_tile<T, FLAT, true>(
             a, p, shared, left < a.tiling.own[2] ? left : a.tiling.own[2], [](int) {},
-            [&](int q, const T(&residual)[tuned::ROWS][2]) {
+            [&](int q, const T(&residual)[tuned::ROWS][2], const T(&)[tuned::ROWS][2]) {
                 if (sums) p.add_to(norm, a.b, p.begin[2] + q, residual);
                 if constexpr (stores) {
 #pragma unroll
@@ -6687,6 +6690,170 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
         sum = norm.sum;
     }
     if (sums) pgi_finish_norm(sum, sinks.partials, sinks.state);
+}
+
+// What a tile has of the vectors of a recurrence, but for v[0], which marches: the next plane is under way while one is
+// at work.
+template <class T, int FLAT, class POINT> struct pgi_tile_vectors {
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    typedef typename pgi_two<T>::type T2;
+    enum { ROWS = tuned::ROWS, VECTORS = POINT::VECTORS };
+    const pgi_vectors &g;
+    T *at[VECTORS];    // the thread's first point in the plane that is loaded next, or stored
+    T next[VECTORS][ROWS][2];
+    unsigned live;
+    bool pairs;
+
+    __device__ pgi_tile_vectors(const pgi_vectors &all, const pgi_tile_place<T, FLAT> &p)
+        : g(all), live(p.live), pairs(!p.cut)
+    {
+#pragma unroll
+        for (int q = 1; q < VECTORS; q++) {
+            pairs = pairs && pgi_pairs_aligned<T>(g.v[q]);
+            at[q] = pgi_data<T>(g.v[q]) + p.x(0) + p.y(0) * g.v[q].sj + p.begin[2] * g.v[q].sk;
+        }
+        load();
+    }
+    __device__ int64_t row(int q, int r) const { return FLAT ? r * (int64_t)tuned::APART : r * g.v[q].sj; }
+    __device__ void load()
+    {
+#pragma unroll
+        for (int q = 1; q < VECTORS; q++)
+#pragma unroll
+            for (int r = 0; r < ROWS && (POINT::READ >> q & 1); r++) {
+                const T *const from = at[q] + row(q, r);
+                T2 v;
+                v.x = v.y = 0;
+                if (pairs) {
+                    v = *(const T2 *)from;
+                } else {
+                    if (live >> 2 * r & 1) v.x = from[0];
+                    if (live >> (2 * r + 1) & 1) v.y = from[1];
+                }
+                next[q][r][0] = v.x, next[q][r][1] = v.y;
+            }
+    }
+    // Stores a plane, from which `next` has moved on by a plane if there is one.
+    __device__ void store(const T (&v)[VECTORS][ROWS][2], int64_t behind) const
+    {
+#pragma unroll
+        for (int q = 1; q < VECTORS; q++)
+#pragma unroll
+            for (int r = 0; r < ROWS && (POINT::WRITTEN >> q & 1); r++) {
+                T *const to = at[q] + row(q, r) - behind * g.v[q].sk;
+                T2 value;
+                value.x = v[q][r][0], value.y = v[q][r][1];
+                if (pairs) {
+                    *(T2 *)to = value;
+                } else {
+                    if (live >> 2 * r & 1) to[0] = value.x;
+                    if (live >> (2 * r + 1) & 1) to[1] = value.y;
+                }
+            }
+    }
+    __device__ void turn()
+    {
+#pragma unroll
+        for (int q = 1; q < VECTORS; q++) at[q] += g.v[q].sk;
+    }
+};
+
+// Sums over the thread's points of a tile. Weights of points that are not live are 0. A factor of an inner product
+// comes in the unit of sums by way of the weight of the columns, the other by way of that of the rows.
+template <class T, int FLAT> struct pgi_tile_sums {
+    enum { ROWS = pgi_tuned_tile<T, FLAT>::ROWS, COLUMNS = FLAT ? 2 * ROWS : 2, LINES = FLAT ? 1 : ROWS };
+    double column[COLUMNS], line[LINES], unit;
+    unsigned live;
+    int kind;    // of norm
+
+    __device__ pgi_tile_sums(const pgi_box<T> &b, const pgi_tile_place<T, FLAT> &p)
+        : unit(b.state->unit_of_sums), live(p.live), kind(b.state->stop.norm)
+    {
+        const pgi_axis<T> &ax = b.axis[0], &ay = b.axis[1];
+#pragma unroll
+        for (int e = 0; e < COLUMNS; e++) column[e] = p.x(e) < ax.n ? unit * pgi_weight_of(ax, p.x(e)) : 0.0;
+#pragma unroll
+        for (int r = 0; r < LINES; r++) line[r] = p.y(2 * r) < ay.n ? unit * pgi_weight_of(ay, p.y(2 * r)) : 0.0;
+    }
+    // Adds w times the sum of weighted terms(e, column's weight) to *sum, w the weight of the plane.
+    template <class Terms> __device__ void add(double w, double *sum, Terms terms) const
+    {
+        double part = 0;
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const double both = terms(2 * r, column[FLAT ? 2 * r : 0]) + terms(2 * r + 1, column[FLAT ? 2 * r + 1 : 1]);
+            part += line[FLAT ? 0 : r] * both;
+        }
+        *sum += w * part;
+    }
+    __device__ void add_norm(double w, const T (&x)[ROWS][2], double *sum) const
+    {
+        if (kind == PG_NORM_L2 || kind == PG_NORM_L1) {
+            const double scale = kind == PG_NORM_L2 ? 1.0 : 1 / unit;
+            add(w, sum, [&](int e, double weight) {
+                const double v = (double)x[e / 2][e & 1];
+                return weight * v * (kind == PG_NORM_L2 ? v : v < 0 ? -scale : scale);
+            });
+            return;
+        }
+#pragma unroll
+        for (int e = 0; e < 2 * ROWS; e++) {
+            const double v = live >> e & 1 ? fabs(unit * (double)x[e / 2][e & 1]) : 0.0;
+            *sum = kind == PG_NORM_MAX ? pgi_max_nan(*sum, v) : *sum + v * v;
+        }
+    }
+};
+
+// A recurrence with a product on a large level. Moves a word a point for each vector that is read and for each that is
+// written.
+template <class T, int FLAT, template <class> class RECURRENCE>
+static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
+    pgi_recurrence_tile_kernel(const pgi_tile_job<T> a, const pgi_vectors g, double *partials, pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    typedef RECURRENCE<T> point;
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    enum { ROWS = tuned::ROWS, VECTORS = point::VECTORS, DOTS = point::DOTS, NORM = point::NORM };
+    PGI_DYNAMIC_SHARED(T, shared);
+    const pgi_krylov_steps<T> c(state->krylov);
+    const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
+    const int left = a.b.axis[2].n - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
+    const pgi_tile_sums<T, FLAT> weighted(a.b, p);
+    double norm = 0;
+    pgi_tile_vectors<T, FLAT, point> vectors(g, p);
+    double sums[4 + DOTS] = {0};
+    pgi_march_tile<T, FLAT, false>(
+        a, p, shared, count, [](int) {},
+        [&](int q, const T(&residual)[ROWS][2], const T(&first)[ROWS][2]) {
+            T v[VECTORS][ROWS][2];
+            pgi_term<T> dot[2 * ROWS][DOTS];
+#pragma unroll
+            for (int e = 0; e < (VECTORS - 1) * 2 * ROWS; e++) {
+                const int m = e / (2 * ROWS) + 1, r = e / 2 % ROWS;
+                v[m][r][e & 1] = vectors.next[m][r][e & 1];
+            }
+            const bool more = q + 1 < count;
+            if (more) vectors.turn(), vectors.load();
+#pragma unroll
+            for (int e = 0; e < 2 * ROWS; e++) {
+                T values[VECTORS];
+#pragma unroll
+                for (int m = 1; m < VECTORS; m++) values[m] = v[m][e / 2][e & 1];
+                values[0] = first[e / 2][e & 1];
+                point::at(c, values, -residual[e / 2][e & 1], (T)0, dot[e]);
+#pragma unroll
+                for (int m = 1; m < VECTORS; m++) v[m][e / 2][e & 1] = values[m];
+            }
+            vectors.store(v, more);
+            const double w = pgi_weight_of(a.b.axis[2], p.begin[2] + q);
+#pragma unroll
+            for (int d = 0; d < DOTS; d++)
+                weighted.add(w, &sums[4 + d],
+                             [&](int e, double weight) { return weight * (double)dot[e][d].x * (double)dot[e][d].y; });
+            if constexpr (NORM >= 0) weighted.add_norm(w, v[NORM], &norm);
+        });
+    for (int q = 0; q < 4; q++) sums[q] = norm;    // pgi_norm_of finds it, whichever it is
+    pgi_end_sums<DOTS, (NORM >= 0 ? 0 : 4)>(sums, partials, state, weighted.unit);
 }
 
 // Row `slot` of those whose windows begin in [lo, hi): a tile restricts to these. Beyond them: coarse -1.
@@ -6925,9 +7092,9 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const int most = tr.axis[0].most_taps > tr.axis[1].most_taps ? tr.axis[0].most_taps : tr.axis[1].most_taps;
     pgi_plane_restriction<T, FLAT> restriction(p, tables, coarse_f, shared + size.sums, size.sum, job.wide, most);
     pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, NORM, p.before(end[0], end[1]));
-    pgi_march_tile(
+    pgi_march_tile<T, FLAT, true>(
         a, p, shared, count, [&](int) { restriction.restrict_ready(); },
-        [&](int q, const T(&residual)[tuned::ROWS][2]) {
+        [&](int q, const T(&residual)[tuned::ROWS][2], const T(&)[tuned::ROWS][2]) {
             if (NORM && q < own) p.add_to(norm, a.b, p.begin[2] + q, residual);
             restriction.add(q, residual);
         });
@@ -7625,12 +7792,18 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     return 1;
 }
 
+// Not where the level is small, or where the planes on their way would wrap around a periodic axis twice.
+template <class T> static int pgi_fits_tiles(const pgi_level *l)
+{
+    return l->points >= PGI_PASS_POINTS && l->n[2] >= (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2);
+}
+
 // The residual of a large level, stored where r is a grid, and its norm where that is wanted. Returns 0 where the level
-// is small or its planes are too large, or where the planes on their way would wrap around a periodic axis twice.
+// is small or its planes are too large.
 template <class T, class TO> static int pgi_cuda_residual_in_tiles(pg_solver *s, const pgi_level *l, pgi_grid u,
                                                                    pgi_rhs rhs, int scaled, pgi_grid r, int with_norm)
 {
-    if (l->points < PGI_PASS_POINTS || l->n[2] < (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2)) return 0;
+    if (!pgi_fits_tiles<T>(l)) return 0;
     const pgi_residual_sinks sinks = {r, scaled, with_norm ? s->partials : NULL, s->state};
     return (l->n[1] == 1 ? pgi_launch_residual<T, TO, 1> : pgi_launch_residual<T, TO, 0>)(s, l, u, rhs, sinks);
 }
@@ -7727,10 +7900,31 @@ static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, 
                      l->n[2], s->state, h);
 }
 
+template <class T, int FLAT, template <class> class RECURRENCE>
+static int pgi_launch_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
+{
+    typedef pgi_tuned_tile<T, FLAT> tuned;
+    pgi_tile_job<T> a;
+    const int reach[3] = {0, 0, 0};
+    int high;
+    const int bytes = pgi_plan_residual<T, FLAT>(s, l, g.v[0], pgi_rhs_of(pgi_no_grid()), reach, 0, &a, &high);
+    const int64_t blocks = bytes ? pgi_tiles_in(a.tiling) : 0;
+    if (!bytes || blocks > s->partials_capacity) return 0;
+    const auto kernel = pgi_recurrence_tile_kernel<T, FLAT, RECURRENCE>;
+    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, g,
+                      s->partials, s->state);
+    return 1;
+}
+
 template <class T, template <class> class RECURRENCE>
 static void pgi_cuda_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
 {
     typedef RECURRENCE<T> point;
+    if constexpr (point::PRODUCT && !point::DIAGONAL)
+        if (pgi_fits_tiles<T>(l) &&
+            (l->n[1] == 1 ? pgi_launch_recurrence<T, 1, RECURRENCE> : pgi_launch_recurrence<T, 0, RECURRENCE>)(s, l, g))
+            return;
     const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
     const int64_t blocks = point::DOTS > 0 || point::NORM >= 0 ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
     PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_recurrence_kernel<T, RECURRENCE>), pgi_box_of(l, T()), g,
