@@ -287,7 +287,8 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_SYMMETRIC = 0x100000,        /* option: the cycle is symmetric, to precondition CG */
     PG_PRECOND_CYCLE = 0x200000,    /* preconditioner of PG_CG: a symmetric V-cycle from 0 (default) */
     PG_PRECOND_DIAGONAL = 0x400000, /*            the inverse diagonal */
-    PG_PRECOND_NONE = 0x800000      /*            none */
+    PG_PRECOND_NONE = 0x800000,     /*            none */
+    PG_KEEP_CYCLES = 0x10000000     /* option: cycles also where the tables of two or three axes vary much */
 };
 
 #define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
