@@ -15084,9 +15084,8 @@ static void pgi_describe_exact(pg_solver *s, pgi_line *const line[3])
     double variation[2];
     pgi_is_wild(&s->work, line, axis, variation);
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
-    snprintf(s->chosen, sizeof s->chosen,
-             "%s, solved exactly: the spacing or metric of %s and %s varies by %.3g and %.3g",
-             pgi_method_name(s->desc.flags), name(axis[0]), name(axis[1]), variation[0], variation[1]);
+    snprintf(s->chosen, sizeof s->chosen, "%s, solved exactly: spacing or metric vary by %.3g along %s, %.3g along %s",
+             pgi_method_name(s->desc.flags), variation[0], name(axis[0]), variation[1], name(axis[1]));
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
