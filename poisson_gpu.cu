@@ -15120,7 +15120,10 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
                           s->desc.n[1], s->desc.n[2]);
     s->by_lines = (*lines)->along >= 0;
-    if ((*lines)->exact) pgi_describe_exact(s, (*lines)->line[0]);
+    if ((*lines)->exact) {
+        pgi_describe_exact(s, (*lines)->line[0]);
+        s->desc.inner_cycles = s->work.inner_cycles = 1;    // a second one would find what the first one has found
+    }
     if (s->multigrid && !(flags & pgi_smoothers) && !(*lines)->exact) {
         s->desc.flags |= s->by_lines ? PG_SMOOTH_LINES : PG_SMOOTH_RBGS;
         s->work.flags = s->desc.flags;
