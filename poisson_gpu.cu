@@ -4213,95 +4213,118 @@ template <class T> struct alignas(16) pgi_sixteen_bytes {
     T v[16 / sizeof(T)];
 };
 
-// Computes to = (to +) the product, then divides where told   Moves 2 words a point, `from` again for each 64 outs
-// Covers 64 outs of 64 lines a block, 8 x 4 a thread   Overlap: none   One barrier each DEEP terms of the sums, which
-// are in shared memory while the next ones are on their way to registers
-enum { PGI_LONG_SIZE = 64, PGI_LONG_DEEP = 16, PGI_LONG_THREADS = 128 };
-template <class T> static __global__ void __launch_bounds__(PGI_LONG_THREADS, 3)
-    pgi_long_product_kernel(pgi_long_product<T> p, pgi_modes<T> m, pgi_state *state)
-{
-    PGI_UNLESS_DONE(state);
-    pgi_await();
+enum { PGI_LONG_SIZE = 64, PGI_LONG_THREADS = 128 };
+// A block has SIZE outs of SIZE lines, a thread ROWS outs of PGI_COLUMNS lines. DEEP terms of the sums are in shared
+// memory, while the next ones are on their way to registers.
+template <class T> struct pgi_long {
     enum {
         SIZE = PGI_LONG_SIZE,
-        DEEP = PGI_LONG_DEEP,
+        DEEP = 16,
         PITCH = SIZE + 16 / sizeof(T),
-        EACH = SIZE * DEEP / PGI_LONG_THREADS,    // numbers of either tile that a thread brings
-        STEP = PGI_LONG_THREADS / SIZE,           // terms between two of them
-        APART = PGI_LONG_THREADS / DEEP,          // or, along x, lines
         HALF = DEEP * PITCH,
-        WIDE = 16,    // threads side by side: lines
-        ROWS = 8      // outs of a thread
+        NUMBERS = 4 * HALF,                       // of shared memory: two halves of outs, two of lines; then results
+        EACH = SIZE * DEEP / PGI_LONG_THREADS,    // numbers that a thread brings of outs, and of lines
+        STEP = PGI_LONG_THREADS / SIZE,           // terms between two of them
+        APART = PGI_LONG_THREADS / DEEP,          // or, along x, lines: there the terms of a line lie together
+        WIDE = 16,                                // threads side by side
+        ROWS = 8
     };
-    __shared__ pgi_sixteen_bytes<T> shared[4 * HALF * sizeof(T) / 16];    // two halves of outs, two of lines; results
-    T *const outs = shared[0].v, *const values = outs + 2 * HALF;
-    const int along_x = p.axis == 0, n = p.n, thread = (int)threadIdx.x, own = thread % SIZE;
-    const int tiles = (n + SIZE - 1) / SIZE;
-    const int first_line = (int)blockIdx.x / tiles * SIZE, first_out = (int)blockIdx.x % tiles * SIZE;
+};
+
+// One term of a thread's sums: the weights of its outs times the values of its lines, which are WIDE apart.
+template <class T>
+static __device__ inline void pgi_add_products(const T *outs, const T *values, T (&sum)[pgi_long<T>::ROWS][PGI_COLUMNS])
+{
+    const pgi_abreast<T> *const weight = (const pgi_abreast<T> *)outs;
+    const pgi_abreast<T> low = weight[0], high = weight[1];
+    PGI_UNROLLED
+    for (int q = 0; q < PGI_COLUMNS; q++) {
+        const T value = values[q * pgi_long<T>::WIDE];
+        PGI_UNROLLED
+        for (int r = 0; r < pgi_long<T>::ROWS; r++) sum[r][q] += value * (r < 4 ? low.v[r & 3] : high.v[r & 3]);
+    }
+}
+
+// The sums of a thread. Ends with a barrier.
+template <class T> static __device__ inline void pgi_long_sums(const pgi_long_product<T> &p, int first_out,
+                                                               int first_line, T *outs,
+                                                               T (&sum)[pgi_long<T>::ROWS][PGI_COLUMNS])
+{
+    typedef pgi_long<T> c;
+    T *const values = outs + 2 * c::HALF;
+    const int along_x = p.axis == 0, n = p.n, thread = (int)threadIdx.x, own = thread % c::SIZE;
+    const int row = thread / c::SIZE, x_row = thread % c::DEEP, x_line = thread / c::DEEP;
     const int64_t step = along_x ? 1 : p.axis == 1 ? p.from.sj : p.from.sk;
     const T *const from = pgi_data<T>(p.from);
-    const int row = thread / SIZE, x_row = thread % DEEP, x_line = thread / DEEP;
-    int64_t at[EACH];
+    int64_t at[c::EACH];
     PGI_UNROLLED
-    for (int e = 0; e < EACH; e++) {
-        const int line = first_line + (along_x ? x_line + e * APART : own);
+    for (int e = 0; e < c::EACH; e++) {
+        const int line = first_line + (along_x ? x_line + e * c::APART : own);
         const pgi_place begin = pgi_place_of(p, line < p.lines ? line : p.lines - 1, 0);
         at[e] = begin.i + begin.j * p.from.sj + begin.k * p.from.sk;
     }
-    // Along x a line's terms lie together, else lines do.
-    T next_out[EACH], next_value[EACH];
+    T next_out[c::EACH], next_value[c::EACH];
     const auto bring = [&](int begin) {
         PGI_UNROLLED
-        for (int e = 0; e < EACH; e++) {
-            const int term = begin + row + e * STEP, of_line = along_x ? begin + x_row : term;
+        for (int e = 0; e < c::EACH; e++) {
+            const int term = begin + row + e * c::STEP, of_line = along_x ? begin + x_row : term;
             const int there = term < n && first_out + own < n;
             next_out[e] = there ? pgi_load(p.matrix + (int64_t)term * n + first_out + own) : (T)0;
             next_value[e] = of_line < n ? from[at[e] + of_line * step] : (T)0;
         }
     };
     const auto put = [&](int half) {
-        T *const o = outs + half + row * PITCH + own, *const v = values + half +
-                                                                 (along_x ? x_row * PITCH + x_line : row * PITCH + own);
+        T *const o = outs + half + row * c::PITCH + own, *const v = values + half +
+                                                                    (along_x ? x_row * c::PITCH + x_line
+                                                                             : row * c::PITCH + own);
         PGI_UNROLLED
-        for (int e = 0; e < EACH; e++) {
-            o[e * STEP * PITCH] = next_out[e];
-            v[e * (along_x ? APART : STEP * PITCH)] = next_value[e];
+        for (int e = 0; e < c::EACH; e++) {
+            o[e * c::STEP * c::PITCH] = next_out[e];
+            v[e * (along_x ? c::APART : c::STEP * c::PITCH)] = next_value[e];
         }
     };
-    const int column = thread % WIDE, out = thread / WIDE * ROWS;
-    T sum[ROWS][PGI_COLUMNS] = {};
     bring(0);
     put(0);
     __syncthreads();
     PGI_ROLLED
-    for (int begin = 0, half = 0; begin < n; begin += DEEP, half = HALF - half) {
-        const int more = begin + DEEP < n;
-        if (more) bring(begin + DEEP);
+    for (int begin = 0, half = 0; begin < n; begin += c::DEEP, half = c::HALF - half) {
+        const int more = begin + c::DEEP < n;
+        if (more) bring(begin + c::DEEP);
         PGI_UNROLLED
-        for (int q = 0; q < DEEP; q++) {
-            const pgi_abreast<T> *const weight = (const pgi_abreast<T> *)(outs + half + q * PITCH + out);
-            const pgi_abreast<T> low = weight[0], high = weight[1];
-            PGI_UNROLLED
-            for (int c = 0; c < PGI_COLUMNS; c++) {
-                const T value = values[half + q * PITCH + column + c * WIDE];
-                PGI_UNROLLED
-                for (int r = 0; r < ROWS; r++) sum[r][c] += value * (r < 4 ? low.v[r & 3] : high.v[r & 3]);
-            }
-        }
-        if (more) put(HALF - half);
+        for (int q = 0; q < c::DEEP; q++)
+            pgi_add_products(outs + half + q * c::PITCH + thread / c::WIDE * c::ROWS,
+                             values + half + q * c::PITCH + thread % c::WIDE, sum);
+        if (more) put(c::HALF - half);
         __syncthreads();
     }
+}
+
+// Computes to = (to +) the product, then divides where told   Moves 2 words a point, `from` again for each 64 outs
+// Covers 64 outs of 64 lines a block   Overlap: none
+template <class T> static __global__ void __launch_bounds__(PGI_LONG_THREADS, 3)
+    pgi_long_product_kernel(pgi_long_product<T> p, pgi_modes<T> m, pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    typedef pgi_long<T> c;
+    __shared__ pgi_sixteen_bytes<T> shared[c::NUMBERS * sizeof(T) / 16];
+    T *const results = shared[0].v, *const to = pgi_data<T>(p.to);
+    const int along_x = p.axis == 0, thread = (int)threadIdx.x, own = thread % c::SIZE;
+    const int tiles = (p.n + c::SIZE - 1) / c::SIZE;
+    const int first_line = (int)blockIdx.x / tiles * c::SIZE, first_out = (int)blockIdx.x % tiles * c::SIZE;
+    T sum[c::ROWS][PGI_COLUMNS] = {};
+    pgi_long_sums(p, first_out, first_line, results, sum);
     PGI_UNROLLED
-    for (int r = 0; r < ROWS; r++) PGI_UNROLLED
-    for (int c = 0; c < PGI_COLUMNS; c++) outs[(out + r) * PITCH + column + c * WIDE] = sum[r][c];
+    for (int r = 0; r < c::ROWS; r++) PGI_UNROLLED
+    for (int q = 0; q < PGI_COLUMNS; q++)
+        results[(thread / c::WIDE * c::ROWS + r) * c::PITCH + thread % c::WIDE + q * c::WIDE] = sum[r][q];
     __syncthreads();
-    T *const to = pgi_data<T>(p.to);
     PGI_ROLLED
-    for (int q = row; q < SIZE; q += STEP) {    // neighbouring threads write what lies together
-        const int o = along_x ? own : q, line = along_x ? q : own;
-        if (first_out + o >= n || first_line + line >= p.lines) continue;
-        const pgi_place x = pgi_place_of(p, first_line + line, first_out + o);
-        T *const here = to + x.i + x.j * p.to.sj + x.k * p.to.sk, value = outs[o * PITCH + line];
+    for (int q = thread / c::SIZE; q < c::SIZE; q += c::STEP) {    // neighbouring threads write what lies together
+        const int out = along_x ? own : q, line = along_x ? q : own;
+        if (first_out + out >= p.n || first_line + line >= p.lines) continue;
+        const pgi_place x = pgi_place_of(p, first_line + line, first_out + out);
+        T *const here = to + x.i + x.j * p.to.sj + x.k * p.to.sk, value = results[out * c::PITCH + line];
         const T v = p.divide ? pgi_mode_divide(m, state->alpha, value, x.i, x.j, x.k, &state->resonant) : value;
         *here = p.add ? *here + v : v;
     }
