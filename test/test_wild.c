@@ -299,7 +299,8 @@ static void exact_where_cycles_would_be_slow(void **state)
     const pg_backend backend = backend_or_skip(state);
     static const unsigned methods[] = {PG_FMG, PG_VCYCLE, PG_WCYCLE, PG_CG, PG_FASTEST, PG_FMG | PG_MIXED,
                                        PG_VCYCLE | PG_SYMMETRIC, PG_CG | PG_MIXED};
-    static const unsigned cycles[] = {PG_KEEP_CYCLES, PG_SMOOTH_RBGS, PG_SMOOTH_LINES};
+    static const unsigned cycles[] = {PG_KEEP_CYCLES, PG_WCYCLE | PG_KEEP_CYCLES, PG_SMOOTH_RBGS,
+                                      PG_VCYCLE | PG_SMOOTH_LINES};
     pg_desc desc = noisy_box(backend, 133, 65, 1, 0);
     double *u = allocate(133 * 65 * sizeof *u), *f = allocate(133 * 65 * sizeof *f);
     rng r = {3};
@@ -320,8 +321,8 @@ static void exact_where_cycles_would_be_slow(void **state)
         if (report.iterations > 4 || !strstr(report.method, "solved exactly"))
             fail_msg("flags 0x%x: %s (%s)", methods[q], report.message, report.method);
     }
-    for (int q = 0; q < 3; q++) {
-        desc.flags = PG_FMG | cycles[q];
+    for (int q = 0; q < 4; q++) {
+        desc.flags = cycles[q];
         const pg_report report = solve_to(&desc, u, f, &(pg_stop){.rtol = PG_NONE, .max_iter = 1});
         assert_null(strstr(report.method, "exactly"));
     }
@@ -401,7 +402,7 @@ static void exact_in_batches_with_gaps(void **state)
         desc.stride_u[2] = desc.stride_u[1] * n[2] + 7;
         const size_t points = (size_t)n[0] * n[1] * n[2], extent = (size_t)desc.stride_u[2] * 3;
         double *u = allocate(extent * sizeof *u), *f = allocate(3 * points * sizeof *f);
-        double *one = allocate(points * sizeof *one), *again = allocate(extent * sizeof *again);
+        double *one = calloc(points, sizeof *one), *again = allocate(extent * sizeof *again);
         rng r = {(uint64_t)q};
         for (size_t i = 0; i < extent; i++) u[i] = 0.25;
         for (size_t i = 0; i < 3 * points; i++) f[i] = rng_uniform(&r, -1, 1);
@@ -416,18 +417,21 @@ static void exact_in_batches_with_gaps(void **state)
             if (turn && zero) assert_memory_equal(u, again, extent * sizeof *u);
         }
         for (int problem = 0; problem < 3 && zero; problem++) {
-            void *on_u = place(&desc, points * sizeof *one, one), *on_f = place(&desc, points * sizeof *f, f + problem * points);
+            const size_t bytes = points * sizeof *one;
+            void *on_u = place(&desc, bytes, one), *on_f = place(&desc, bytes, f + problem * points);
             solve_to(&alone, on_u, on_f, &stop);
-            fetch(&desc, one, on_u, points * sizeof *one), fetch(&desc, f + problem * points, on_f, points * sizeof *f);
+            fetch(&desc, one, on_u, bytes), fetch(&desc, f + problem * points, on_f, bytes);
             for (size_t i = 0; i < points; i++) {
                 const size_t at = i % n[0] + i / n[0] % n[1] * desc.stride_u[0] + i / n[0] / n[1] * desc.stride_u[1];
                 const double value = u[problem * desc.stride_u[2] + at];
-                if (value != one[i]) fail_msg("%s, problem %d, point %zu: %g, alone %g", describe(&desc), problem, i, value, one[i]);
+                if (value != one[i])
+                    fail_msg("%s, problem %d, point %zu: %g, alone %g", describe(&desc), problem, i, value, one[i]);
             }
         }
         for (size_t i = 0; i < extent; i++) {
             const int64_t at = (int64_t)i % desc.stride_u[2], row = at % desc.stride_u[1];
-            const int gap = at / desc.stride_u[1] >= n[2] || row / desc.stride_u[0] >= n[1] || row % desc.stride_u[0] >= n[0];
+            const int gap = at / desc.stride_u[1] >= n[2] || row / desc.stride_u[0] >= n[1] ||
+                            row % desc.stride_u[0] >= n[0];
             if (gap && u[i] != 0.25) fail_msg("%s: element %zu is no unknown, but %g", describe(&desc), i, u[i]);
         }
         free(u), free(f), free(one), free(again);
