@@ -146,10 +146,10 @@ int main(void)
    up to about 33^3 or 129^2 points, in one cycle of any kind. And so is one where cycles would be slow: where a second axis
    varies too, each along itself, by more than 2 in 3D or 8 in 2D (the same measure: the spacing by so much, or the root of the
    coupling), and no axis has more than 1024 points. The tables are separable all the same, and one cycle of any kind, and the
-   preconditioner of PG_CG, is exact to round-off: 1 to 6 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
+   preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
    4 (nx + ny + nz) flops a point, at pg_create up to some tenths of a second for an axis of 1024, and memory for two matrices of
    n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond u and f. report.method says so.
-   PG_KEEP_CYCLES, a smoother or an omega of your own forbid it; V(2,1) falls by 2 a cycle then, or may diverge.
+   PG_KEEP_CYCLES, a smoother or an omega of your own forbid it; V(2,1) may fall by less than 2 a cycle then, or diverge.
 
    ===================================================================================================================
    TOLERANCES AND VERDICTS
