@@ -125,6 +125,9 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_MODES_WORK
 #define PGI_MODES_WORK 4500000    // points times the sum of the sizes of a level that is solved exactly: 34^3, 131^2
 #endif
+#ifndef PGI_EXACT
+#define PGI_EXACT 1024    // points per axis of a whole problem that is solved so because cycles would be slow, at most
+#endif
 #define PGI_OVERLAP PGI_CONDITIONAL    // kernels of small levels start early
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
@@ -138,7 +141,6 @@ enum {
     PGI_MODES = 132,           // points per axis of a level that is solved exactly: at most,
     PGI_MODES_LEAST = 8,       // and so many always can be
     PGI_MODES_PLANE = 2048,    // and of its (x, y) planes, which lie in shared memory
-    PGI_EXACT = 1024,          // points per axis of a whole problem that is solved so because cycles would be slow
     PGI_WINDOW = 10,           // fine points a coarse one can depend on along an axis: 2.5 : 1 both ways, and a margin
     PGI_CUBIC_END = 4,         // rows at each end of a uniform axis whose cubic weights are stored
     PGI_MAX_SWEEPS = 16,
@@ -2945,9 +2947,11 @@ template <class T> static PGI_HD inline T pgi_residual_point(const pgi_box<T> &b
                                p[pgi_above(b.axis[2], k) * sk]);
 }
 
-// Products of some lines, side by side, with `outs` columns of a matrix [in][out]: sums stay in registers.
+// Products of some lines, which lie side by side, with `outs` columns of a matrix [in][out]: sums stay in registers.
+// What becomes of `count` of the lines goes to `to`.
 enum { PGI_LINES = 4, PGI_OUTS = 16 };
-template <class T> PGI_WIDE static void pgi_cpu_modes_tile(const T *lines, int n, const T *matrix, int outs, T *out)
+template <class T> PGI_WIDE static void pgi_cpu_modes_tile(const T *lines, int n, const T *matrix, int outs, T *to,
+                                                           int count, int64_t step, int64_t line_step)
 {
     T sum[PGI_LINES][PGI_OUTS] = {};
     if (outs == PGI_OUTS) {
@@ -2963,7 +2967,7 @@ template <class T> PGI_WIDE static void pgi_cpu_modes_tile(const T *lines, int n
                 for (int o = 0; o < outs; o++) sum[c][o] += lines[q * PGI_LINES + c] * matrix[(int64_t)q * n + o];
     }
     for (int o = 0; o < outs; o++)
-        for (int c = 0; c < PGI_LINES; c++) out[o * PGI_LINES + c] = sum[c][o];
+        for (int c = 0; c < count; c++) to[o * step + c * line_step] = sum[c][o];
 }
 
 // Lines along an axis become their products with a matrix [in][out], in place, some lines at a time.
@@ -2971,7 +2975,7 @@ template <class T> static void pgi_cpu_modes_product(const pgi_level *l, pgi_gri
 {
     const int across = axis == 0,
               over = axis == 2 ? 1 : 2;    // lines lie side by side along one axis, and over the other
-    const int64_t step[3] = {1, t.sj, t.sk};
+    const int64_t steps[3] = {1, t.sj, t.sk}, step = steps[axis], line_step = steps[across];
     const int n = l->n[axis], width = l->n[across], groups = (width + PGI_TILE - 1) / PGI_TILE;
     const int64_t total = (int64_t)groups * l->n[over];
     if (n == 1) return;
@@ -2979,19 +2983,17 @@ template <class T> static void pgi_cpu_modes_product(const pgi_level *l, pgi_gri
     for (int64_t group = 0; group < total; group++) {
         const int first = (int)(group % groups) * PGI_TILE,
                   count = width - first < PGI_TILE ? width - first : (int)PGI_TILE;
-        T *const base = pgi_data<T>(t) + group / groups * step[over] + first * step[across];
-        T in[PGI_TILE * PGI_EXACT], out[PGI_TILE * PGI_EXACT];    // [line / PGI_LINES][place][line]
+        T *const base = pgi_data<T>(t) + group / groups * steps[over] + first * line_step;
+        T lines[PGI_TILE * PGI_EXACT];    // [line / PGI_LINES][place][line]
         for (int q = 0; q < n; q++)
             for (int c = 0; c < PGI_TILE; c++)
-                in[(c / PGI_LINES * n + q) * PGI_LINES + c % PGI_LINES] =
-                    c < count ? base[c * step[across] + q * step[axis]] : (T)0;
+                lines[(c / PGI_LINES * n + q) * PGI_LINES + c % PGI_LINES] =
+                    c < count ? base[c * line_step + q * step] : (T)0;
         for (int o = 0; o < n; o += PGI_OUTS)
             for (int c = 0; c < count; c += PGI_LINES)
-                pgi_cpu_modes_tile(in + c * n, n, matrix + o, n - o < PGI_OUTS ? n - o : (int)PGI_OUTS,
-                                   out + (c / PGI_LINES * n + o) * PGI_LINES);
-        for (int q = 0; q < n; q++)
-            for (int c = 0; c < count; c++)
-                base[c * step[across] + q * step[axis]] = out[(c / PGI_LINES * n + q) * PGI_LINES + c % PGI_LINES];
+                pgi_cpu_modes_tile(lines + c * n, n, matrix + o, n - o < PGI_OUTS ? n - o : (int)PGI_OUTS,
+                                   base + c * line_step + o * step, count - c < PGI_LINES ? count - c : (int)PGI_LINES,
+                                   step, line_step);
     }
 }
 

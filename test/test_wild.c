@@ -410,7 +410,7 @@ static void exact_in_batches_with_gaps(void **state)
         for (int turn = 0; turn < 2; turn++) {
             void *on_u = place(&desc, extent * sizeof *u, u), *on_f = place(&desc, 3 * points * sizeof *f, f);
             const pg_report report = solve_to(&desc, on_u, on_f, &stop);
-            if (zero) assert_int_equal(report.outcome, PG_CONVERGED);
+            if (zero && (report.outcome != PG_CONVERGED || report.iterations > 2)) fail_msg("%s", report.message);
             assert_non_null(strstr(report.method, "exactly"));
             fetch(&desc, turn ? again : u, on_u, extent * sizeof *u), fetch(&desc, f, on_f, 3 * points * sizeof *f);
             for (size_t i = 0; turn == 0 && i < extent; i++) again[i] = u[i];
