@@ -2973,8 +2973,8 @@ template <class T> PGI_WIDE static void pgi_cpu_modes_tile(const T *lines, int n
 // Lines along an axis become their products with a matrix [in][out], in place, some lines at a time.
 template <class T> static void pgi_cpu_modes_product(const pgi_level *l, pgi_grid t, int axis, const T *matrix)
 {
-    const int across = axis == 0,
-              over = axis == 2 ? 1 : 2;    // lines lie side by side along one axis, and over the other
+    const int first_other = axis == 0, last_other = axis == 2 ? 1 : 2, turn = l->n[first_other] == 1;
+    const int across = turn ? last_other : first_other, over = turn ? first_other : last_other;    // lines side by side
     const int64_t steps[3] = {1, t.sj, t.sk}, step = steps[axis], line_step = steps[across];
     const int n = l->n[axis], width = l->n[across], groups = (width + PGI_TILE - 1) / PGI_TILE;
     const int64_t total = (int64_t)groups * l->n[over];
