@@ -53,9 +53,9 @@ int main(void)
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
        variable beta, obstacles inside the box, free-space boundaries; several GPUs; alpha < 0 but with
-       PG_DIRECT; multigrid where the spacing or metric of two or three axes varies, each along itself, by more than about 3
-       converges slowly (one such axis, and spacings that differ between axes, do not matter). At any time: irregular
-       meshes, complex numbers.
+       PG_DIRECT; multigrid where the spacing or metric of two or three axes varies much, each along itself, and one axis has
+       more than 1024 points converges slowly or not at all (up to 1024 such problems are solved exactly, see below). At any
+       time: irregular meshes, complex numbers.
 
    ===================================================================================================================
    CONVENTIONS
@@ -156,7 +156,13 @@ int main(void)
    the coupling k/(w d) of its rows varies by more than 4 (equal k and w: the spacing by more than 2), or k or w of
    neighbours differ by more than 10. V(2,1) falls by 5 or more a cycle, mostly by 10 to 30. The coarsest
    level is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a whole problem of
-   up to about 33^3 or 129^2 points, in one cycle of any kind.
+   up to about 33^3 or 129^2 points, in one cycle of any kind. And so is one where cycles would be slow: where a second axis
+   varies too, each along itself, by more than 2 in 3D or 8 in 2D (the same measure: the spacing by so much, or the root of the
+   coupling), and no axis has more than 1024 points. The tables are separable all the same, and one cycle of any kind, and the
+   preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
+   4 (nx + ny + nz) flops a point, at pg_create up to some tenths of a second for an axis of 1024, and memory for two matrices of
+   n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond u and f. report.method says so.
+   PG_KEEP_CYCLES, a smoother or an omega of your own forbid it; V(2,1) may fall by less than 2 a cycle then, or diverge.
 
    ===================================================================================================================
    TOLERANCES AND VERDICTS
@@ -187,7 +193,7 @@ int main(void)
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
-   and odd sizes a little more; eigenvectors at most 0.6 MB), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add
+   and odd sizes a little more; eigenvectors at most 0.6 MB, but where two or three axes vary much, see above), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add
    2 grids (times batch) and the faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go
    from grid to grid, else none. PG_DIRECT works in u: in 3D 0.4 grids of the whole batch (up to 1.2 for small ones, and
    on the GPU where rows of u are no multiples of 32 bytes), in 2D 1.2 (up to 2.1 below 100^2), in 1D 3 to 8, tables as long
@@ -306,7 +312,8 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_PRECOND_DIAGONAL = 0x400000, /*            the inverse diagonal */
     PG_PRECOND_NONE = 0x800000,     /*            none */
     PG_PRECOND_AINV = 0x1000000,    /*            an approximate inverse with the stencil's sparsity */
-    PG_PRECOND_AINV2 = 0x2000000    /*            ... and one more step with it: three products */
+    PG_PRECOND_AINV2 = 0x2000000,   /*            ... and one more step with it: three products */
+    PG_KEEP_CYCLES = 0x4000000      /* option: multigrid by levels also where two or three axes vary much, see CHOOSING A METHOD */
 };
 
 #define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
@@ -354,7 +361,7 @@ typedef struct pg_desc {
     int fmg_cycles;                 /* V-cycles a level in FMG, at most 16; 0: 1 */
     int coarsest;                   /* multigrid: levels of at most so many points per axis, 8 to 132, are solved exactly
                                        where that is cheap (33^3, 129^2); 0: 132 */
-    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 (PG_DIRECT: always 1) */
+    int inner_cycles;               /* PG_MIXED: f32 cycles per f64 residual, at most 16; 0: 2 (PG_DIRECT, and what is solved exactly because tables vary: always 1) */
     pg_backend backend;
     int device;                     /* PG_DEVICE(k): CUDA device k; 0: the calling thread's current device */
     pg_stream stream;               /* 0: the legacy default stream */
@@ -382,7 +389,7 @@ typedef struct pg_report {
     pg_backend backend;             /* PG_CUDA or PG_CPU */
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
-    char method[96];                /* the method; of PG_FASTEST, the default, which one it chose and why */
+    char method[96];                /* the method; of PG_FASTEST, the default, which one it chose and why; whether it is exact */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
                                        it can use, unless compiled without CUDA; else empty */
 } pg_report;

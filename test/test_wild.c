@@ -1,14 +1,17 @@
-/* Problems that nobody chose: random descriptors with one wild axis each (stretched, axisymmetric, layered, random
-   metric, closed ends), and some that were found by accident. Cycles must contract, the default options must solve, and
-   what a report says must hold when the residual is worked out in long double.
+/* Problems that nobody chose: random descriptors with wild axes (stretched, axisymmetric, layered, random metric, closed
+   ends), and some that were found by accident. Cycles must contract where one axis is wild, the default options must
+   solve all, and what a report says must hold when the residual is worked out in long double.
 
    PG_TEST_COUNT in the environment: so many random problems a test. */
+#ifdef PG_TEST_CUDA
+#include <cuda_runtime.h>
+#endif
 #include "ref.h"
 
 typedef struct wild {
     pg_desc desc;
-    double *coord, *weight, *conductance;
-    char kind[80];
+    double *coord[3], *weight[3], *conductance[3];      /* by axis */
+    char kind[120];
 } wild;
 
 static double power(rng *r, double low, double high) { return pow(10, rng_uniform(r, low, high)); }
@@ -32,18 +35,19 @@ static void random_faces(pg_desc *desc, int axis, rng *r)
     }
 }
 
-/* Interval ends whose distances vary by `spread`: at random, from one side to the other, or towards the middle. */
+/* Interval ends whose distances vary by `spread`: at random, from one side to the other, towards the middle, or by a
+   jump. */
 static void stretch(wild *p, int axis, double spread, rng *r)
 {
-    const int m = intervals(&p->desc, axis), how = rng_int(r, 0, 2);
-    p->coord = allocate(((size_t)m + 1) * sizeof(double));
-    double x = 0;
+    const int m = intervals(&p->desc, axis), how = rng_int(r, 0, 3);
+    const double jump = rng_uniform(r, 0, 1);
+    double *const coord = p->coord[axis] = allocate(((size_t)m + 1) * sizeof(double)), x = 0;
     for (int q = 0; q <= m; q++) {
         const double t = (double)q / m;
-        p->coord[q] = x;
-        x += pow(spread, how == 0 ? rng_uniform(r, 0, 1) : how == 1 ? t : fabs(2 * t - 1)) / m;
+        coord[q] = x;
+        x += pow(spread, how == 0 ? rng_uniform(r, 0, 1) : how == 1 ? t : how == 2 ? fabs(2 * t - 1) : t < jump) / m;
     }
-    p->desc.coord[axis] = p->coord;
+    p->desc.coord[axis] = coord;
     p->desc.h[axis] = 0;
 }
 
@@ -61,16 +65,16 @@ static void make_radial(wild *p, int axis, double inner, int exponent)
         const double below = d->coord[axis] ? d->coord[axis][edge > 0 ? edge - 1 : 0] : h * (edge > 0 ? edge - 1 : 0);
         const double centre = d->coord[axis] && edge < m ? (above + d->coord[axis][edge + 1]) / 2 : above + h / 2;
         const double at_k = from + (node ? (above + below) / 2 : above), at_w = from + (node ? above : centre);
-        p->conductance[i] = pow(exponent < 0 && at_k < h / 4 ? h / 4 : at_k, exponent);
-        if (i < n) p->weight[i] = pow(at_w < h / 4 ? h / 4 : at_w, exponent);
+        p->conductance[axis][i] = pow(exponent < 0 && at_k < h / 4 ? h / 4 : at_k, exponent);
+        if (i < n) p->weight[axis][i] = pow(at_w < h / 4 ? h / 4 : at_w, exponent);
     }
-    if (periodic) p->conductance[n] = p->conductance[0];
+    if (periodic) p->conductance[axis][n] = p->conductance[axis][0];
 }
 
 static void make_layered(wild *p, int axis, double eps, int begin, int end)
 {
     const int n = p->desc.n[axis];
-    double *w = p->weight, *k = p->conductance;
+    double *w = p->weight[axis], *k = p->conductance[axis];
     for (int i = 0; i < n; i++) w[i] = i >= begin && i < end ? eps : 1;
     for (int i = 1; i < n; i++) k[i] = 2 * w[i - 1] * w[i] / (w[i - 1] + w[i]);
     k[0] = w[0], k[n] = w[n - 1];
@@ -80,9 +84,9 @@ static void make_layered(wild *p, int axis, double eps, int begin, int end)
 static void random_metric(wild *p, int axis, double w, double k, rng *r)
 {
     const int n = p->desc.n[axis];
-    for (int i = 0; i < n; i++) p->weight[i] = pow(w, rng_uniform(r, 0, 1));
-    for (int i = 0; i <= n; i++) p->conductance[i] = pow(k, rng_uniform(r, 0, 1));
-    if (p->desc.face[2 * axis].kind == PG_PERIODIC) p->conductance[n] = p->conductance[0];
+    for (int i = 0; i < n; i++) p->weight[axis][i] = pow(w, rng_uniform(r, 0, 1));
+    for (int i = 0; i <= n; i++) p->conductance[axis][i] = pow(k, rng_uniform(r, 0, 1));
+    if (p->desc.face[2 * axis].kind == PG_PERIODIC) p->conductance[axis][n] = p->conductance[axis][0];
 }
 
 /* What makes an axis wild, and ends that are closed or conduct badly. */
@@ -91,10 +95,12 @@ static void make_wild(wild *p, int axis, rng *r)
     pg_desc *d = &p->desc;
     const int kind = intervals(d, axis) > 0 ? rng_int(r, 0, 6) : 0, n = d->n[axis];
     static const char *const names[] = {"plain", "stretched", "r", "1/R", "random metric", "stretched r", "layered"};
-    snprintf(p->kind, sizeof p->kind, "%s is %s", (const char *[]){"x", "y", "z"}[axis], names[kind]);
+    const size_t used = strlen(p->kind);
+    snprintf(p->kind + used, sizeof p->kind - used, "%s%c is %s", used ? ", " : "", "xyz"[axis], names[kind]);
     if (kind == 0) return;
     if (kind == 1 || kind == 5) stretch(p, axis, power(r, 0, 3), r);
-    p->weight = allocate((size_t)n * sizeof(double)), p->conductance = allocate(((size_t)n + 1) * sizeof(double));
+    p->weight[axis] = allocate((size_t)n * sizeof(double));
+    p->conductance[axis] = allocate(((size_t)n + 1) * sizeof(double));
     const double inner = chance(r, 0.3) ? 0 : power(r, -4, 1);
     switch (kind) {
     case 2: case 5: make_radial(p, axis, inner, 1); break;
@@ -103,15 +109,16 @@ static void make_wild(wild *p, int axis, rng *r)
     case 6: make_layered(p, axis, power(r, 0, 4), rng_int(r, 0, n), rng_int(r, 0, n)); break;
     default: random_metric(p, axis, 1, 1, r);
     }
-    d->weight[axis] = p->weight, d->conductance[axis] = p->conductance;
+    d->weight[axis] = p->weight[axis], d->conductance[axis] = p->conductance[axis];
     for (int side = 0; side < 2 && d->face[2 * axis].kind != PG_PERIODIC; side++) {
-        double *end = &p->conductance[side ? n : 0];
+        double *end = &p->conductance[axis][side ? n : 0];
         if (chance(r, 0.15)) *end = 0;
         else if (chance(r, 0.1)) *end *= power(r, -4, 0);
     }
 }
 
-static void wild_create(wild *p, pg_backend backend, uint64_t seed, int most_2d, int most_3d)
+/* Axes are wild with probability `all`; 0: one of them may be. */
+static void wild_create_with(wild *p, pg_backend backend, uint64_t seed, int most_2d, int most_3d, double all)
 {
     rng r = {seed};
     memset(p, 0, sizeof *p);
@@ -125,12 +132,20 @@ static void wild_create(wild *p, pg_backend backend, uint64_t seed, int most_2d,
         d->centring[axis] = chance(&r, 0.5) ? PG_CELL : PG_NODE;
         random_faces(d, axis, &r);
         if (chance(&r, 0.5)) d->h[axis] = power(&r, -1, 1) / d->n[axis];
+        if (all > 0 && chance(&r, all)) make_wild(p, axis, &r);
     }
-    make_wild(p, rng_int(&r, 0, d->dim - 1), &r);
+    if (all == 0) make_wild(p, rng_int(&r, 0, d->dim - 1), &r);
     d->alpha = chance(&r, 0.5) ? 0 : power(&r, -4, 4);
 }
+static void wild_create(wild *p, pg_backend backend, uint64_t seed, int most_2d, int most_3d)
+{
+    wild_create_with(p, backend, seed, most_2d, most_3d, 0);
+}
 
-static void wild_destroy(wild *p) { free(p->coord), free(p->weight), free(p->conductance); }
+static void wild_destroy(wild *p)
+{
+    for (int axis = 0; axis < 3; axis++) free(p->coord[axis]), free(p->weight[axis]), free(p->conductance[axis]);
+}
 
 static const char *wild_text(const wild *p, uint64_t seed)
 {
@@ -226,6 +241,201 @@ static void default_options_solve_in_f32(void **state) { default_options_solve(s
 static void default_options_solve_in_mixed_precision(void **state)
 {
     default_options_solve(state, PG_MIXED | PG_FMG, 1e-8);
+}
+
+/* Full multigrid where every axis is wild: few iterations, however many axes vary. */
+static void several_axes_vary(void **state, unsigned flags, double rtol)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const int count = count_of(250, 40);
+    int exact = 0, many = 0;
+    for (int q = 0; q < count; q++) {
+        wild p;
+        void *u, *f;
+        wild_create_with(&p, backend, (uint64_t)q, full_or_small(300, 110), full_or_small(60, 24), 0.8);
+        p.desc.flags = flags;
+        make_fields(&p.desc, (uint64_t)q, &u, &f);
+        const pg_report report = solve_to(&p.desc, u, f, NULL);
+        const truth t = truth_of(&p.desc, u, f, report.removed_mean);
+        const int is_exact = strstr(report.method, "solved exactly") != NULL;
+        if (report.outcome != PG_CONVERGED || report.iterations > (is_exact ? 8 : 40))
+            fail_msg("%s: %s (%s)", wild_text(&p, (uint64_t)q), report.message, report.method);
+        if (!(t.residual <= 1.001 * rtol * t.rhs + 20 * t.floor))
+            fail_msg("%s: %s, but the residual is %g (rhs %g, round-off %g)", wild_text(&p, (uint64_t)q),
+                     report.message, t.residual, t.rhs, t.floor);
+        exact += is_exact;
+        many += report.iterations > 12;
+        free(u), free(f);
+        wild_destroy(&p);
+    }
+    if (20 * many > count) fail_msg("%d of %d take more than 12 iterations", many, count);
+    assert_true(exact > 0 || count < 40);
+}
+static void several_axes_vary_in_f64(void **state) { several_axes_vary(state, PG_FMG, 1e-8); }
+static void several_axes_vary_in_f32(void **state) { several_axes_vary(state, PG_FMG | PG_F32, 1e-5); }
+static void several_axes_vary_in_mixed_precision(void **state) { several_axes_vary(state, PG_FMG | PG_MIXED, 1e-8); }
+
+/* Cells whose widths along every axis are random, from 1 to 1000; Neumann ends, or mixed ones. */
+enum { NOISY = 140 };
+static double noise[3][NOISY + 1];
+static pg_desc noisy_box(pg_backend backend, int nx, int ny, int nz, int singular)
+{
+    static const char *const ends[] = {"NN", "PP", "NN", "DN", "PP", "RD"};
+    rng r = {99};
+    pg_desc desc = {0};
+    desc.backend = backend;
+    for (int axis = 0; axis < 3; axis++) {
+        desc.n[axis] = axis == 0 ? nx : axis == 1 ? ny : nz;
+        desc.centring[axis] = PG_CELL;
+        set_ends(&desc, axis, ends[axis + 3 * !singular]);
+        for (int i = 0; i < NOISY; i++) noise[axis][i + 1] = noise[axis][i] + power(&r, -3, 0);
+        desc.coord[axis] = noise[axis];
+    }
+    return desc;
+}
+
+static void exact_where_cycles_would_be_slow(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned methods[] = {PG_FMG, PG_VCYCLE, PG_WCYCLE, PG_CG, PG_FASTEST, PG_FMG | PG_MIXED,
+                                       PG_VCYCLE | PG_SYMMETRIC, PG_CG | PG_MIXED};
+    static const unsigned cycles[] = {PG_KEEP_CYCLES, PG_WCYCLE | PG_KEEP_CYCLES, PG_SMOOTH_RBGS,
+                                      PG_VCYCLE | PG_SMOOTH_LINES};
+    pg_desc desc = noisy_box(backend, 133, 65, 1, 0);
+    double *u = allocate(133 * 65 * sizeof *u), *f = allocate(133 * 65 * sizeof *f);
+    rng r = {3};
+    for (int i = 0; i < 133 * 65; i++) u[i] = 0, f[i] = rng_uniform(&r, -1, 1);
+    for (int q = 0; q < 8; q++) {
+        desc.flags = methods[q];
+        size_t bytes;
+        OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        pg_solver *solver = create(&desc);
+        pg_desc resolved;
+        pg_report report;
+        OK(pg_query_desc(solver, &resolved), solver);
+        assert_int_equal(resolved.workspace_bytes, bytes);
+        OK(pg_solve(solver, u, f, &(pg_stop){.guess = PG_GUESS_ZERO}), solver);
+        OK(pg_get_report(solver, &report), solver);
+        pg_destroy(solver);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+        if (report.iterations > 4 || !strstr(report.method, "solved exactly"))
+            fail_msg("flags 0x%x: %s (%s)", methods[q], report.message, report.method);
+    }
+    for (int q = 0; q < 4; q++) {
+        desc.flags = cycles[q];
+        const pg_report report = solve_to(&desc, u, f, &(pg_stop){.rtol = PG_NONE, .max_iter = 1});
+        assert_null(strstr(report.method, "exactly"));
+    }
+    static const unsigned without[] = {PG_DIRECT, PG_SOR, PG_CG | PG_PRECOND_NONE};
+    for (int q = 0; q < 3; q++) {
+        pg_solver *solver = NULL;
+        desc.flags = without[q] | PG_KEEP_CYCLES;
+        assert_int_equal(pg_create(&desc, &solver), PG_ERROR_UNSUPPORTED);
+        assert_null(solver);
+        assert_non_null(strstr(pg_last_error(NULL), "PG_KEEP_CYCLES"));
+    }
+    free(u), free(f);
+}
+
+/* One wild axis, or a size beyond the limit, is no reason. */
+static void not_exact_where_cycles_will_do(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static double far[1200];
+    pg_desc desc = noisy_box(backend, 133, 65, 1, 0);
+    double *u = allocate(1100 * 65 * sizeof *u), *f = allocate(1100 * 65 * sizeof *f);
+    rng r = {3};
+    for (int i = 0; i < 1100 * 65; i++) u[i] = 0, f[i] = rng_uniform(&r, -1, 1);
+    for (int i = 0; i < 1199; i++) far[i + 1] = far[i] + power(&r, -1, 0);
+    desc.coord[1] = NULL;
+    assert_null(strstr(solve_to(&desc, u, f, NULL).method, "exactly"));
+    desc = noisy_box(backend, 1100, 65, 1, 0), desc.coord[0] = far;
+    const pg_report report = solve_to(&desc, u, f, NULL);
+    assert_null(strstr(report.method, "exactly"));
+    assert_int_equal(report.outcome, PG_CONVERGED);
+    free(u), free(f);
+}
+
+static void *place(const pg_desc *desc, size_t bytes, const void *data)
+{
+    void *p = NULL;
+#ifdef PG_TEST_CUDA
+    if (desc->memory == PG_MEM_DEVICE) {
+        assert_int_equal(cudaMalloc(&p, bytes), cudaSuccess);
+        assert_int_equal(cudaMemcpy(p, data, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+        return p;
+    }
+#endif
+    p = allocate(bytes);
+    (void)desc;
+    return memcpy(p, data, bytes);
+}
+static void fetch(const pg_desc *desc, void *to, void *from, size_t bytes)
+{
+#ifdef PG_TEST_CUDA
+    if (desc->memory == PG_MEM_DEVICE) {
+        assert_int_equal(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+        cudaFree(from);
+        return;
+    }
+#endif
+    (void)desc;
+    memcpy(to, from, bytes);
+    free(from);
+}
+
+/* Batches and rows with gaps, from zero and from a guess, singular or not: every problem as if it were alone, twice the
+   same bits, and nothing between the rows is touched. */
+static void exact_in_batches_with_gaps(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const int sizes[][3] = {{133, 65, 1}, {17, 64, 66}, {70, 3, 137}, {1, 139, 140}, {33, 40, 35}};
+    for (int q = 0; q < 10; q++) {
+        const int *const n = sizes[q / 2], zero = q % 2;
+        pg_desc desc = noisy_box(backend, n[0], n[1], n[2], q % 4 < 2), alone;
+        desc.dim = n[2] > 1 ? 3 : 2;
+        desc.flags = q % 3 ? PG_FMG : PG_VCYCLE;
+        if (backend == PG_CUDA && q % 4) desc.memory = PG_MEM_DEVICE;
+        alone = desc;
+        desc.batch = 3;
+        desc.stride_u[0] = n[0] + 3, desc.stride_u[1] = desc.stride_u[0] * n[1] + 5;
+        desc.stride_u[2] = desc.stride_u[1] * n[2] + 7;
+        const size_t points = (size_t)n[0] * n[1] * n[2], extent = (size_t)desc.stride_u[2] * 3;
+        double *u = allocate(extent * sizeof *u), *f = allocate(3 * points * sizeof *f);
+        double *one = calloc(points, sizeof *one), *again = allocate(extent * sizeof *again);
+        rng r = {(uint64_t)q};
+        for (size_t i = 0; i < extent; i++) u[i] = 0.25;
+        for (size_t i = 0; i < 3 * points; i++) f[i] = rng_uniform(&r, -1, 1);
+        const pg_stop stop = {.guess = zero ? PG_GUESS_ZERO : PG_GUESS_U, .rtol = zero ? 0 : PG_NONE, .max_iter = 3};
+        for (int turn = 0; turn < 2; turn++) {
+            void *on_u = place(&desc, extent * sizeof *u, u), *on_f = place(&desc, 3 * points * sizeof *f, f);
+            const pg_report report = solve_to(&desc, on_u, on_f, &stop);
+            if (zero && (report.outcome != PG_CONVERGED || report.iterations > 2)) fail_msg("%s", report.message);
+            assert_non_null(strstr(report.method, "exactly"));
+            fetch(&desc, turn ? again : u, on_u, extent * sizeof *u), fetch(&desc, f, on_f, 3 * points * sizeof *f);
+            for (size_t i = 0; turn == 0 && i < extent; i++) again[i] = u[i];
+            if (turn && zero) assert_memory_equal(u, again, extent * sizeof *u);
+        }
+        for (int problem = 0; problem < 3 && zero; problem++) {
+            const size_t bytes = points * sizeof *one;
+            void *on_u = place(&desc, bytes, one), *on_f = place(&desc, bytes, f + problem * points);
+            solve_to(&alone, on_u, on_f, &stop);
+            fetch(&desc, one, on_u, bytes), fetch(&desc, f + problem * points, on_f, bytes);
+            for (size_t i = 0; i < points; i++) {
+                const size_t at = i % n[0] + i / n[0] % n[1] * desc.stride_u[0] + i / n[0] / n[1] * desc.stride_u[1];
+                const double value = u[problem * desc.stride_u[2] + at];
+                if (value != one[i])
+                    fail_msg("%s, problem %d, point %zu: %g, alone %g", describe(&desc), problem, i, value, one[i]);
+            }
+        }
+        for (size_t i = 0; i < extent; i++) {
+            const int64_t at = (int64_t)i % desc.stride_u[2], row = at % desc.stride_u[1];
+            const int gap = at / desc.stride_u[1] >= n[2] || row / desc.stride_u[0] >= n[1] ||
+                            row % desc.stride_u[0] >= n[0];
+            if (gap && u[i] != 0.25) fail_msg("%s: element %zu is no unknown, but %g", describe(&desc), i, u[i]);
+        }
+        free(u), free(f), free(one), free(again);
+    }
 }
 
 /* The factor of V(2,1) on A u = 0 from a random start, the average of cycles 5 to 10. */
@@ -373,13 +583,13 @@ static void jumps_at_any_cell(void **state)
     const pg_backend backend = backend_or_skip(state);
     const int n = full_or_small(128, 32);
     wild p = {0};
-    p.weight = allocate((size_t)n * sizeof(double)), p.conductance = allocate(((size_t)n + 1) * sizeof(double));
+    p.weight[0] = allocate((size_t)n * sizeof(double)), p.conductance[0] = allocate(((size_t)n + 1) * sizeof(double));
     for (double eps = 2; eps < 1e4; eps *= 9)
         for (int begin = n / 2; begin < n / 2 + 4; begin++)
             for (int ny = 1; ny <= n; ny += n - 1) {
                 p.desc = half_open(backend, n, ny, PG_CELL);
                 make_layered(&p, 0, eps, begin, n);
-                p.desc.weight[0] = p.weight, p.desc.conductance[0] = p.conductance;
+                p.desc.weight[0] = p.weight[0], p.desc.conductance[0] = p.conductance[0];
                 must_contract(&p.desc, 0.12, "jump to", eps);
                 p.desc.flags |= PG_SMOOTH_RBGS;         /* by points where the default is lines, too */
                 must_contract(&p.desc, 0.2, "by points, jump to", eps);
@@ -411,6 +621,12 @@ int main(void)
         ON_BOTH(default_options_solve_in_f64),
         ON_BOTH(default_options_solve_in_f32),
         ON_BOTH(default_options_solve_in_mixed_precision),
+        ON_BOTH(several_axes_vary_in_f64),
+        ON_BOTH(several_axes_vary_in_f32),
+        ON_BOTH(several_axes_vary_in_mixed_precision),
+        ON_BOTH(exact_where_cycles_would_be_slow),
+        ON_BOTH(not_exact_where_cycles_will_do),
+        ON_BOTH(exact_in_batches_with_gaps),
         ON_BOTH(verdicts_are_true),
     };
     return cmocka_run_group_tests_name("wild problems", tests, NULL, NULL);
