@@ -15149,7 +15149,7 @@ static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
 }
 
 // The floor of the residual over the round-off of D u, see pgi_floor_of.
-static double pgi_spread(const pg_solver *s)
+static double pgi_spread_of(const pg_solver *s)
 {
     return s->is_direct && !s->mixed ? 16 : s->dense || s->desc.flags & PG_SOR ? 3 : 1;
 }
@@ -15160,7 +15160,7 @@ static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? 
 static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
 {
     if (stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
-    const double bound = pgi_epsilon(s) * (pgi_spread(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
+    const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
     return !(bound < stop->rtol / 5);
 }
 
@@ -15184,7 +15184,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
-    c.spread = pgi_spread(s);
+    c.spread = pgi_spread_of(s);
     c.gain = pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
