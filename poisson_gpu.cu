@@ -56,6 +56,12 @@ enum { pgi_no_cuda = 0 };
 #define PGI_DIRECT 1
 #endif
 
+#ifdef PG_NO_DENSE
+#define PGI_DENSE 0
+#else
+#define PGI_DENSE 1
+#endif
+
 // What serves only what is left out has no user then.
 #if !PGI_F32 || !PGI_DIRECT
 #ifdef __CUDACC__
@@ -15685,8 +15691,8 @@ PG_API const char *pg_version(void)
 #else
     used += snprintf(text + used, sizeof text - (size_t)used, ", serial");
 #endif
-    snprintf(text + used, sizeof text - (size_t)used, "%s%s", PGI_F32 ? "" : ", without f32",
-             PGI_DIRECT ? "" : ", without PG_DIRECT");
+    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s", PGI_F32 ? "" : ", without f32",
+             PGI_DIRECT ? "" : ", without PG_DIRECT", PGI_DENSE ? "" : ", without dense systems");
     return text;
 }
 
@@ -15695,7 +15701,7 @@ PG_API const char *pg_version(void)
 // -------------------------------------------------------------------------------------------------------------------
 // >>dense  Dense systems: sweeps over the rows of a matrix. Loops, checks, verdicts and reports are those of pg_solve.
 // -------------------------------------------------------------------------------------------------------------------
-#ifndef PG_NO_DENSE
+#if PGI_DENSE
 
 enum {
     PGI_DENSE_ROWS = 4,      // that a warp has side by side: it reads x once for all of them
@@ -15873,6 +15879,13 @@ template <class T> static void pgi_cpu_gauss_seidel(pg_dense *d)
             x[i] = pgi_dense_solved(x[i], rest[i] - own, m.inverse[i], omega);
         }
     }
+}
+
+// Blocks of the GPU that a pass over all rows takes.
+static int pgi_dense_blocks(int n, int parts)
+{
+    const int rows = PGI_BLOCK / 32 / parts * PGI_DENSE_ROWS;
+    return (n + rows - 1) / rows;
 }
 
 #if PGI_GPU
@@ -16393,12 +16406,6 @@ template <class T> static pgi_dense_job<T> pgi_dense_job_of(const pg_dense *d, i
     return job;
 }
 
-static int pgi_dense_blocks(int n, int parts)
-{
-    const int rows = PGI_BLOCK / 32 / parts * PGI_DENSE_ROWS;
-    return (n + rows - 1) / rows;
-}
-
 template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
 {
     pg_solver *s = &d->s;
@@ -16575,8 +16582,9 @@ static size_t pgi_dense_layout(pg_dense *d, pgi_arena *arena)
     d->turns = (unsigned *)pgi_take_table(arena, (PGI_DENSE_FLAGS + panels) * sizeof(unsigned), &mirror);
     const size_t table_bytes = arena->used;
     s->state = s->reported = (pgi_state *)pgi_take_block(arena, sizeof *s->state);
-    const int blocks = s->cuda ? (int)((n + PGI_DENSE_ROWS - 1) / PGI_DENSE_ROWS) + PGI_REDUCE_BLOCKS : 0;
-    d->partials = (double *)pgi_take_block(arena, (size_t)blocks * 4 * sizeof(double));
+    const int blocks = pgi_dense_blocks(d->desc.n, d->parts);
+    const size_t partials = (size_t)(blocks > PGI_REDUCE_BLOCKS ? blocks : PGI_REDUCE_BLOCKS) * 4 * sizeof(double);
+    d->partials = (double *)pgi_take_block(arena, s->cuda ? partials : 0);
     for (int q = 0; q < 2; q++) d->x[q] = pgi_take_block(arena, (vector + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN);
     d->inverse = pgi_take_block(arena, vector);
     d->sum = pgi_take_block(arena, vector);
@@ -16736,7 +16744,7 @@ template <class T> static double pgi_dense_radius(pg_dense *d, T *start)
     for (int step = 0; step < PGI_DENSE_STEPS && d->s.failed == PG_OK; step++) {
         d->ops->rows(d, PGI_DENSE_POWER, 0, step & 1, factor);
         const double norm = pgi_dense_read_norm(d);    // of `factor` times what a vector of norm 1 becomes
-        if (!(norm > 0) || !pgi_finite(norm)) return norm > 0 ? INFINITY : 0;
+        if (!(norm > 0) || !pgi_finite(norm)) return norm == 0 ? 0 : DBL_MAX;
         if (step >= PGI_DENSE_STEPS - PGI_DENSE_MEASURED) growth *= norm;
         factor = 1 / norm;
     }

@@ -192,7 +192,7 @@ int main(void)
    solves may be captured, and a monitor may look on, as in pg_solve. PG_DIVERGED: the residual grew by 1e8; with PG_RESTORE u
    is then as it was before the call, and so it is if it became NaN on the way. NaN or Inf in A, f or u is found before u is
    written, wherever there is a tolerance.
-   Memory: 4 n elements and less than 1 MB, 8 n with host arrays on a GPU, where A too has a copy there, of n^2 and its padding.
+   Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS
