@@ -16609,11 +16609,11 @@ static void pgi_dense_describe(pg_dense *d)
     p->n[0] = from->n;
     p->n[1] = p->n[2] = p->dim = p->batch = 1;
     for (int q = 0; q < 3; q++) p->stride_u[q] = p->stride_f[q] = from->n;
-    p->memory = from->memory;
+    memcpy(&p->memory, &from->memory, sizeof p->memory);    // enums as the caller filled them: see pgi_number
+    memcpy(&p->backend, &from->backend, sizeof p->backend);
     p->flags = from->flags;
     p->omega = from->omega > 0 ? from->omega : 1;
     p->beta = 1;
-    p->backend = from->backend;
     p->device = from->device;
     p->stream = from->stream;
     p->workspace = from->workspace;

@@ -191,7 +191,7 @@ int main(void)
    otherwise). No check is made without a tolerance. Iterations to the tolerance stay on the device, host arrays are copied,
    solves may be captured, and a monitor may look on, as in pg_solve. PG_DIVERGED: the residual grew by 1e8; with PG_RESTORE u
    is then as it was before the call, and so it is if it became NaN on the way. NaN or Inf in A, f or u is found before u is
-   written, wherever there is a tolerance.
+   written, wherever there is a tolerance. report.floor is 3 eps ||D u||, and the default tolerance as in TOLERANCES.
    Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
@@ -504,7 +504,7 @@ PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *byt
 /* The descriptor with every default resolved; omega too. */
 PG_API pg_status pg_dense_query_desc(const pg_dense *solver, pg_dense_desc *desc);
 /* The values of A have changed, where they are: reads the diagonal again, copies a host A to the GPU, chooses omega anew if it
-   was chosen. Waits. If it refuses, no solve is possible until an A that will do has been read. */
+   was chosen. Waits; has n elements of host memory meanwhile. If it refuses, no solve is possible until an A that will do has been read. */
 PG_API pg_status pg_dense_update(pg_dense *solver);
 /* Solve A u = f. u: start (unless PG_GUESS_ZERO) and result; f: only read. u must overlap neither f nor A. */
 PG_API pg_status pg_dense_solve(pg_dense *solver, void *u, const void *f, const pg_stop *stop);

@@ -190,11 +190,12 @@ static void counts_are_those_of_the_plain_loop(void **state)
         for (int q = 0; q < METHODS; q++)
             for (int kind = 0; kind < 2; kind++) {
                 if (kind == 1 && methods[q].flags & PG_JACOBI) continue;    /* diverges */
-                if (sizes[z] > (small_run() ? 33 : 600) && kind == 1) continue;    /* too slow */
-                if (sizes[z] > 64 && small_run() && q != 2 && q != 5) continue;
+                if (sizes[z] > 600 && kind == 1) continue;                   /* the plain loop takes too long */
+                if (small_run() && kind == 1 && sizes[z] != 33) continue;
+                if (small_run() && sizes[z] > 33 && q != 2 && q != 5) continue;
                 system_of s = make_system(sizes[z], sizes[z] + (z + q) % 4, kind, (uint64_t)(10 * z + q));
                 const pg_dense_desc desc = with_method(backend, q);
-                const pg_stop stop = {.rtol = kind ? 1e-6 : 1e-10, .check = 1};
+                const pg_stop stop = {.rtol = kind ? 1e-4 : 1e-10, .check = 1};
                 double *u = allocate((size_t)s.n * sizeof *u), *v = allocate((size_t)s.n * sizeof *v);
                 memcpy(v, s.u, (size_t)s.n * sizeof *v);
                 const int count = plain_solve(&s, methods[q].flags, methods[q].omega, stop.rtol, 1, 10000, v);
@@ -423,15 +424,17 @@ static void nothing_to_do_is_done(void **state)
 static void a_workspace_handed_in_is_enough(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
-    if (backend == PG_CUDA) skip();    /* device memory is tested with pg_create, which takes it in the same place */
     for (int n = 1; n < 200; n += 37) {
         system_of s = make_system(n, n, 0, 8);
         pg_dense_desc desc = on(backend, 0);
         desc.n = n, desc.A = s.a;
         size_t bytes = 0;
         DENSE(pg_dense_workspace_bytes(&desc, &bytes), NULL);
-        char *block = allocate(bytes + 512);
-        memset(block, 0x5a, bytes + 512);
+        char *block = NULL;
+#ifdef PG_TEST_CUDA
+        if (backend == PG_CUDA) assert_int_equal(cudaMalloc((void **)&block, bytes + 512), cudaSuccess);
+#endif
+        if (backend == PG_CPU) memset(block = allocate(bytes + 512), 0x5a, bytes + 512);
         desc.workspace = block + (256 - (uintptr_t)block % 256) % 256, desc.workspace_bytes = bytes - 1;
         pg_dense *solver = NULL;
         assert_int_equal(pg_dense_create(&desc, &solver), PG_ERROR_MEMORY);
@@ -440,8 +443,12 @@ static void a_workspace_handed_in_is_enough(void **state)
         solver = create_dense(&desc);
         DENSE(pg_dense_solve(solver, s.u, s.f, NULL), solver);
         pg_dense_destroy(solver);
-        for (char *p = (char *)desc.workspace + bytes; p < block + bytes + 512; p++) assert_int_equal(*p, 0x5a);
-        free(block);
+        for (char *p = (char *)desc.workspace + bytes; backend == PG_CPU && p < block + bytes + 512; p++)
+            assert_int_equal(*p, 0x5a);
+#ifdef PG_TEST_CUDA
+        if (backend == PG_CUDA) cudaFree(block);
+#endif
+        if (backend == PG_CPU) free(block);
         free_system(&s);
     }
 }
@@ -477,12 +484,10 @@ static void new_values_are_read_again(void **state)
 
 static void refuse_create(const pg_dense_desc *desc, const char *word)
 {
-    pg_dense *solver = (pg_dense *)desc;
-    size_t bytes = 7;
+    pg_dense *solver = (pg_dense *)desc;    /* not NULL */
     const pg_status status = pg_dense_create(desc, &solver);
     if (status == PG_OK || solver || !strstr(pg_dense_last_error(NULL), word))
         fail_msg("status %d, \"%s\" has no \"%s\"", (int)status, pg_dense_last_error(NULL), word);
-    (void)bytes;
 }
 
 static void what_cannot_be_is_refused_by_name(void **state)
@@ -490,6 +495,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
     const pg_backend backend = backend_or_skip(state);
     system_of s = make_system(4, 4, 0, 8);
     pg_dense_desc good = on(backend, PG_SOR), bad;
+    pg_dense *never = NULL;
     good.n = 4, good.A = s.a, good.omega = 1.5;
 #define BAD(change, word) bad = good, (void)(change), refuse_create(&bad, word)
     BAD(bad.struct_size = 3, "struct_size is 3");
@@ -510,7 +516,15 @@ static void what_cannot_be_is_refused_by_name(void **state)
     BAD((bad.flags = PG_JACOBI | PG_BACKWARD), "PG_BACKWARD");
     BAD(bad.memory = (pg_memory)7, "memory is 7");
     BAD(bad.backend = (pg_backend)9, "backend is 9");
-    refuse_create(NULL, "desc is NULL");
+    BAD(bad.memory = PG_MEM_DEVICE, backend == PG_CPU ? "PG_MEM_HOST" : "A is a host pointer");
+    BAD(bad.allocator.alloc = (void *(*)(void *, size_t, pg_memory, pg_stream))0x1, "allocator");
+    BAD(bad.device = -1, "device is -1");
+    assert_int_equal(pg_dense_create(NULL, &never), PG_ERROR_ARGUMENT);
+    assert_non_null(strstr(pg_dense_last_error(NULL), "desc is NULL"));
+    size_t bytes = 7;
+    bad = good, bad.n = 0;
+    assert_int_equal(pg_dense_workspace_bytes(&bad, &bytes), PG_ERROR_ARGUMENT);
+    assert_int_equal(bytes, 0);
     assert_int_equal(pg_dense_create(&good, NULL), PG_ERROR_ARGUMENT);
     s.a[2 * 5] = 0;
     BAD(0, "A[2][2] is 0");
