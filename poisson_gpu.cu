@@ -16564,9 +16564,6 @@ static pg_status pgi_dense_check_matrix(pg_dense_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
                           (long long)d->lda, d->n);
-    if (!d->A) return pgi_refuse(text, PG_ERROR_ARGUMENT, "A is NULL; pass the address of the matrix");
-    if ((uintptr_t)d->A % element)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "A (%p) is not aligned to its %zu-byte elements", d->A, element);
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     return PG_OK;
@@ -16644,7 +16641,6 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
     s->dense = 1;
     s->cuda = s->desc.backend == PG_CUDA;
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
-    PGI_TRY(pgi_check_kind(&s->desc, "A", d->desc.A, text));
     s->observe = pgi_monitor;
     s->program = pgi_dense_program;
     s->volume = s->host.volume = d->desc.n;
@@ -16813,6 +16809,7 @@ static pg_status pgi_dense_build(pg_dense *d, char text[512])
         s->clusters = pgi_cuda_clusters(s);
     }
 #endif
+    PGI_TRY(pgi_check_array(s, "A", d->desc.A, text));
     PGI_TRY(pgi_take_workspace(s, text));
     pgi_arena measure = {NULL, NULL, 0};
     const size_t table_bytes = pgi_dense_layout(d, &measure);

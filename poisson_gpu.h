@@ -500,6 +500,7 @@ PG_API pg_status pg_dot(pg_solver *solver, const void *x, const void *y, double 
    diagonal, with PG_SOR and omega = 0 also 50 reads of A. Not under capture. */
 PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver);
 PG_API void pg_dense_destroy(pg_dense *solver);
+/* A may be NULL. */
 PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *bytes);
 /* The descriptor with every default resolved; omega too. */
 PG_API pg_status pg_dense_query_desc(const pg_dense *solver, pg_dense_desc *desc);

@@ -11,12 +11,12 @@
             solution. matrix.h reads both.
    -v, -x   files with b and with x: n numbers, or a Matrix Market file. Without b, b = A x; x is 1, 1, ... without x.
    --make   spd: symmetric and positive definite, not dominated by its diagonal: exp(-10 distance) of N random points,
-            and 1 more on the diagonal. dominant: random, not symmetric; each diagonal value is 1.1 times the others of its
-            row together, of either sign. x is random.
+            and 1 more on the diagonal. dominant: random, not symmetric; each diagonal value is 1.1 times the others
+            of its row together, of either sign. x is random.
    -o, -w   write the solution, one number a line (default solution.txt), and the whole system as such a file of numbers
 
-   The last line has iterations, time in milliseconds and the error: the largest difference from x over the largest x; of
-   a b that came without x the residual over b. Known answer: x, where the system was made. */
+   The last line has iterations, time in milliseconds and the error: the largest difference from x over the largest
+   x; of a b that came without x the residual over b. Known answer: x, where the system was made. */
 #include "matrix.h"
 #include "sample.h"
 

@@ -1,4 +1,5 @@
-/* Dense systems: that iterates are those of the plain loop, verdicts, refusals, and that u is written when it should be. */
+/* Dense systems: that iterates are those of the plain loop, verdicts, refusals, and that u is written when it should
+   be. */
 #include "common.h"
 #ifdef PG_TEST_CUDA
 #include <cuda_runtime.h>
@@ -138,7 +139,8 @@ static pg_report solve_dense(const pg_dense_desc *wanted, const system_of *s, co
 {
     pg_dense_desc desc = *wanted;
     desc.n = s->n, desc.lda = s->lda;
-    void *a = place(s->a, elements(s), &desc), *u = place(s->u, (size_t)s->n, &desc), *f = place(s->f, (size_t)s->n, &desc);
+    const size_t n = (size_t)s->n;
+    void *a = place(s->a, elements(s), &desc), *u = place(s->u, n, &desc), *f = place(s->f, n, &desc);
     desc.A = a;
     pg_dense *solver = create_dense(&desc);
     pg_report report;
@@ -201,19 +203,22 @@ static void counts_are_those_of_the_plain_loop(void **state)
                 const int count = plain_solve(&s, methods[q].flags, methods[q].omega, stop.rtol, 1, 10000, v);
                 const pg_report report = solve_dense(&desc, &s, &stop, u);
                 if (report.outcome != PG_CONVERGED || report.iterations != count)
-                    fail_msg("n %d, flags 0x%x, kind %d: %d sweeps, the plain loop takes %d (%s)", s.n, desc.flags, kind,
-                             report.iterations, count, report.message);
+                    fail_msg("n %d, flags 0x%x, kind %d: %d sweeps, the plain loop takes %d (%s)", s.n, desc.flags,
+                             kind, report.iterations, count, report.message);
                 if (!(difference(v, u, s.n) <= 1e-11))
-                    fail_msg("n %d, flags 0x%x, kind %d: u differs by %g", s.n, desc.flags, kind, difference(v, u, s.n));
+                    fail_msg("n %d, flags 0x%x, kind %d: u differs by %g", s.n, desc.flags, kind,
+                             difference(v, u, s.n));
                 const double residual = plain_residual(&s, u);
                 if (!(fabs(report.residual - residual) <= 1e-4 * residual + 1e-14 * report.rhs_norm))
-                    fail_msg("n %d, flags 0x%x: reports a residual of %g, has %g", s.n, desc.flags, report.residual, residual);
+                    fail_msg("n %d, flags 0x%x: reports a residual of %g, has %g", s.n, desc.flags, report.residual,
+                             residual);
                 free(u), free(v);
                 free_system(&s);
             }
 }
 
-/* So many sweeps, no more: without a tolerance, and with checks that are rare. f32 too; device arrays where there are. */
+/* So many sweeps, no more: without a tolerance, and with checks that are rare. f32 too; device arrays where there
+   are. */
 static void sweeps_are_those_of_the_plain_loop(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -229,7 +234,8 @@ static void sweeps_are_those_of_the_plain_loop(void **state)
                 if (backend == PG_CUDA && variant & 2) desc.memory = PG_MEM_DEVICE;
 #endif
                 const int sweeps = 1 + (z + q) % 5;
-                const pg_stop stop = {.rtol = PG_NONE, .max_iter = sweeps}, late = {.atol = 1e-300, .max_iter = sweeps, .check = 3};
+                const pg_stop stop = {.rtol = PG_NONE, .max_iter = sweeps},
+                              late = {.atol = 1e-300, .max_iter = sweeps, .check = 3};
                 double *u = allocate((size_t)s.n * sizeof *u), *v = allocate((size_t)s.n * sizeof *v);
                 memcpy(v, s.u, (size_t)s.n * sizeof *v);
                 for (int k = 0; k < sweeps; k++) plain_sweep(&s, methods[q].flags, methods[q].omega, v);
@@ -346,7 +352,10 @@ static void not_a_number_is_found(void **state)
             }
 }
 
-static int cancel_at(void *user, const pg_report *so_far) { return ++*(int *)user >= 3 || so_far->outcome != PG_RUNNING; }
+static int cancel_at(void *user, const pg_report *so_far)
+{
+    return ++*(int *)user >= 3 || so_far->outcome != PG_RUNNING;
+}
 
 static void a_monitor_sees_every_check_and_can_cancel(void **state)
 {
@@ -427,9 +436,10 @@ static void a_workspace_handed_in_is_enough(void **state)
     for (int n = 1; n < 200; n += 37) {
         system_of s = make_system(n, n, 0, 8);
         pg_dense_desc desc = on(backend, 0);
-        desc.n = n, desc.A = s.a;
+        desc.n = n;
         size_t bytes = 0;
         DENSE(pg_dense_workspace_bytes(&desc, &bytes), NULL);
+        desc.A = s.a;
         char *block = NULL;
 #ifdef PG_TEST_CUDA
         if (backend == PG_CUDA) assert_int_equal(cudaMalloc((void **)&block, bytes + 512), cudaSuccess);
