@@ -1,6 +1,6 @@
 /* Reads square matrices and vectors from text: Matrix Market files (coordinate or array, real or integer, general or
-   symmetric: R. F. Boisvert, R. Pozo, K. A. Remington, NISTIR 5935, 1996), and plain numbers between blanks. What stands
-   behind % or # is a comment. A file that is something else ends the program, with line and column. */
+   symmetric: R. F. Boisvert, R. Pozo, K. A. Remington, NISTIR 5935, 1996), and plain numbers between blanks. What
+   stands behind % or # is a comment. A file that is something else ends the program, with line and column. */
 #ifndef MATRIX_H
 #define MATRIX_H
 
