@@ -17,6 +17,7 @@
 //     >>solve       the whole solve as one program, written once for all methods and back ends
 //     >>validation  every default and every check of a descriptor
 //     >>public      the functions of the header
+//     >>dense       dense systems: sweeps over a matrix, in the same loops, with the same verdicts
 //
 // Names: pg_ is public, pgi_ internal. i, j, k index unknowns along x, y, z; u solution, f right-hand side, r residual,
 // e correction. Level 0 is the finest.
@@ -53,6 +54,12 @@ enum { pgi_no_cuda = 0 };
 #undef PG_USE_FFTW
 #else
 #define PGI_DIRECT 1
+#endif
+
+#ifdef PG_NO_DENSE
+#define PGI_DENSE 0
+#else
+#define PGI_DENSE 1
 #endif
 
 // What serves only what is left out has no user then.
@@ -444,6 +451,7 @@ enum pgi_gate_kind {
     PGI_GO,
     PGI_VALID,
     PGI_UNWRITTEN,
+    PGI_SOUND,
     PGI_VERIFY,
     PGI_AHEAD,
     PGI_BEGUN,
@@ -470,7 +478,8 @@ enum pgi_control_step {
     PGI_CANCEL,
     PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
-    PGI_LAST,    // count and end
+    PGI_SWEPT,    // see pgi_swept
+    PGI_LAST,     // count and end
     PGI_END
 };
 
@@ -584,6 +593,8 @@ struct pg_solver {
     const pgi_ops *ops;          // in the precision of the cycles
     const pgi_ops *outer_ops;    // in the precision of u and f
     int mixed, cuda, device, may_be_singular, staged, multigrid;
+    int dense;    // part of a pg_dense
+    void (*program)(pg_solver *);
     int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
     pgi_grid vector[PGI_KRYLOV_ALL];    // in the precision of u and f
     pgi_grid pipelined;                 // of pipelined CG: M w
@@ -1391,6 +1402,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_GO: return st->go;
     case PGI_VALID: return st->valid;
     case PGI_UNWRITTEN: return st->valid && st->iterations == 0;
+    case PGI_SOUND: return st->valid && st->outcome != PG_DIVERGED && st->outcome != PG_NOT_A_NUMBER;
     case PGI_BEGUN: return st->iterations > 0;
     case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
     case PGI_VERIFY: return st->verify;
@@ -1607,6 +1619,14 @@ static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
         pgi_finish(st, PG_MAX_ITER);
 }
 
+// A sweep has made the next iterate, and measured the residual of the one before it on the way: that one is judged
+// where a check is due, and where it ends the solve the sweep does not count.
+static PGI_HD inline void pgi_swept(pgi_state *st, int may_be_due)
+{
+    if (may_be_due && st->go && st->inner == 0) pgi_judge(st, pgi_measured_norm(st, st->sums));
+    if (st->go) pgi_advance(st, 1);
+}
+
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
 struct pgi_call {
     void *u, *f;
@@ -1802,7 +1822,8 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
-    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK || step == PGI_CHECK_RECURRENCE)
+    if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK || step == PGI_CHECK_RECURRENCE ||
+        step == PGI_SWEPT)
         st->end_ns = now;    // for a monitor
     switch (step) {
     case PGI_BEGIN: pgi_begin(st, argument, now); break;
@@ -1852,6 +1873,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
+    case PGI_SWEPT: pgi_swept(st, argument); break;
     default: st->end_ns = now;
     }
 }
@@ -8776,6 +8798,13 @@ static inline void pgi_foresee(pgi_state *st, int step, int argument)
         pgi_schedule(st);
         st->go = st->iterations < st->stop.max_iter;
         break;
+    case PGI_SWEPT:
+        if (argument && st->inner == 0) {
+            pgi_schedule(st);
+            st->go = st->iterations < st->stop.max_iter;
+        }
+        if (st->go) pgi_advance(st, 1);
+        break;
     default: break;
     }
 }
@@ -14963,6 +14992,7 @@ static const char *pgi_method_name(unsigned flags)
            : flags & PG_PIPECG       ? "PG_PIPECG"
            : flags & PG_BICGSTAB     ? "PG_BICGSTAB"
            : flags & PG_PIPEBICGSTAB ? "PG_PIPEBICGSTAB"
+           : flags & PG_GAUSS_SEIDEL ? "PG_GAUSS_SEIDEL"
                                      : "PG_FMG";
 }
 
@@ -14995,7 +15025,9 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
         snprintf(r->message, sizeof r->message,
                  "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
                  r->iterations == 1 ? "" : "s", pgi_method_name(s->desc.flags), st->best, r->residual,
-                 s->multigrid                ? "try PG_DIRECT, or PG_SMOOTH_LINES"
+                 s->dense && !(s->desc.flags & PG_GAUSS_SEIDEL) ? "give a smaller omega, or try PG_GAUSS_SEIDEL"
+                 : s->dense                  ? "A is neither positive definite nor dominated by its diagonal"
+                 : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
                  : s->desc.flags & PG_JACOBI ? "give a smaller omega"
                                              : "try PG_FASTEST");
         break;
@@ -15012,8 +15044,9 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
         break;
     case PG_NOT_A_NUMBER:
         snprintf(r->message, sizeof r->message,
-                 st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
-                 : st->iterations                    ? "%s: NaN or Inf in u after iteration %d, the last one"
+                 s->dense && !st->valid ? "%s: NaN, Inf or an overflowing norm in A, f or u; u was not touched"
+                 : st->iterations && st->history_count ? "%s: no finite residual after iteration %d"
+                 : st->iterations                      ? "%s: NaN or Inf in u after iteration %d, the last one"
                  : s->is_direct && !s->mixed && s->desc.batch > 1
                      ? "%s: NaN, Inf or an overflowing norm in f or the boundary data"
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
@@ -15725,7 +15758,7 @@ static void pgi_record_graphs(pg_solver *s)
         s->stream = s->side[0];
         s->depth = 1;
         PGI_CUDA(s, cudaStreamBeginCapture(s->stream, cudaStreamCaptureModeRelaxed));
-        pgi_program(s);
+        s->program(s);
         const cudaError_t e = cudaStreamEndCapture(s->side[0], &graph);
         PGI_CUDA(s, e);
         PGI_CUDA(s, cudaGraphInstantiateWithFlags(&s->graph[variant], graph, 0));
@@ -15957,6 +15990,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->multigrid = flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->observe = pgi_monitor;
+    s->program = pgi_program;
     s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0);
     pgi_turn(&s->desc, &s->work);
@@ -16241,7 +16275,10 @@ static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
 }
 
 // The floor of the residual over the round-off of D u, see pgi_floor_of.
-static double pgi_spread(const pg_solver *s) { return s->is_direct && !s->mixed ? 16 : s->desc.flags & PG_SOR ? 3 : 1; }
+static double pgi_spread_of(const pg_solver *s)
+{
+    return s->is_direct && !s->mixed ? 16 : s->dense || s->desc.flags & PG_SOR ? 3 : 1;
+}
 
 static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON; }
 
@@ -16249,7 +16286,7 @@ static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? 
 static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
 {
     if (stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
-    const double bound = pgi_epsilon(s) * (pgi_spread(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
+    const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
     return !(bound < stop->rtol / 5);
 }
 
@@ -16269,14 +16306,14 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.
     c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
-    c.may_grow = s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
+    c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (single ? 25 : 50) : 0;
     c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (single ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
-    c.spread = pgi_spread(s);
+    c.spread = pgi_spread_of(s);
     c.gain = pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
@@ -16396,7 +16433,7 @@ static void pgi_run_program(pg_solver *s, int first)
     if (s->cuda) {
         cudaGraphExec_t graph = s->graph[s->guess_zero + 2 * s->checked + 2 * (s->checked && s->with_floor)];
         if (s->recording || s->monitor || !graph)
-            pgi_program(s);
+            s->program(s);
         else
             PGI_CUDA(s, cudaGraphLaunch(graph, s->stream));
         if (s->desc.batch > 1)
@@ -16404,7 +16441,7 @@ static void pgi_run_program(pg_solver *s, int first)
         return;
     }
 #endif
-    pgi_program(s);
+    s->program(s);
     if (s->desc.batch > 1) pgi_keep_worst(s->reported, s->state, first);
 }
 
@@ -16777,9 +16814,1312 @@ PG_API const char *pg_version(void)
 #else
     used += snprintf(text + used, sizeof text - (size_t)used, ", serial");
 #endif
-    snprintf(text + used, sizeof text - (size_t)used, "%s%s", PGI_F32 ? "" : ", without f32",
-             PGI_DIRECT ? "" : ", without PG_DIRECT");
+    snprintf(text + used, sizeof text - (size_t)used, "%s%s%s", PGI_F32 ? "" : ", without f32",
+             PGI_DIRECT ? "" : ", without PG_DIRECT", PGI_DENSE ? "" : ", without dense systems");
     return text;
 }
 
 }    // extern "C"
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>dense  Dense systems: sweeps over the rows of a matrix. Loops, checks, verdicts and reports are those of pg_solve.
+// -------------------------------------------------------------------------------------------------------------------
+#if PGI_DENSE
+
+enum {
+    PGI_DENSE_ROWS = 4,      // that a warp has side by side: it reads x once for all of them
+    PGI_DENSE_PANEL = 32,    // rows that are solved together, a lane each
+    PGI_DENSE_TASK = 16,     // rows of a panel that are multiplied ahead by one block
+    PGI_DENSE_PARTS = 4,     // warps that share four rows of those
+    PGI_DENSE_BAND = 6,      // panels before the newest one that its own block multiplies: what others wait for takes
+                             // about so many steps to get there and back
+    PGI_DENSE_AHEAD = 8,     // panels from those that are fetched into the second cache to those that are read
+    PGI_DENSE_THREADS = 512,    // of a block of a Gauss-Seidel sweep: 16 warps, see pgi_dense_chain
+    PGI_DENSE_BLOCK = 64,       // CPU: rows that are solved one after the other, the other columns multiplied before
+    PGI_DENSE_STEPS = 50,       // power steps
+    PGI_DENSE_MEASURED = 10,    // of which so many, the last ones, tell the spectral radius
+    PGI_DENSE_FLAGS = 4         // counters before those of the panels, see pgi_dense_turns
+};
+
+struct pgi_dense_ops;
+
+// A pg_solver for what all solvers have, and the matrix. Handles are destroyed as the pg_solver that comes first.
+struct pg_dense {
+    pg_solver s;
+    pg_dense_desc desc;    // every default resolved
+    const pgi_dense_ops *ops;
+    const void *a;    // as the operations read it: the caller's, or the copy of it on the device
+    int64_t lda;
+    void *copy;             // NULL: none
+    void *x[2];             // the iterate; of Jacobi's the odd ones are in the second
+    void *inverse, *sum;    // of the diagonal; what a row finds: its residual, or f without what is known
+    double *partials;
+    unsigned *turns;    // see pgi_dense_turns
+    int parts, team;    // warps that share four rows; CPU: threads
+    int choose_omega;
+    int readable;    // A has been read and will do
+};
+
+// A pass over all rows. r = f - A x.
+enum pgi_dense_pass {
+    PGI_DENSE_RESIDUAL,    // sums of r
+    PGI_DENSE_JACOBI,      // also y = x + omega D^-1 r
+    PGI_DENSE_POWER        // y = factor (1 - D^-1 A) x, and sums of y
+};
+enum pgi_dense_vector { PGI_DENSE_RHS, PGI_DENSE_ITERATE };
+
+// What a back end can do, in one precision.
+struct pgi_dense_ops {
+    void (*load)(pg_dense *);     // x = u, or 0
+    void (*store)(pg_dense *);    // u = x
+    // state.sums of f, or state.magnitude of D x where state.seek asks for it
+    void (*measure)(pg_dense *, int vector, int again);
+    // turn: of PGI_DENSE_POWER, which x is the first one
+    void (*rows)(pg_dense *, int pass, int again, int turn, double factor);
+    void (*gauss_seidel)(pg_dense *);
+};
+
+// The matrix as functions of a precision see it.
+template <class T> struct pgi_matrix {
+    const T *a, *inverse;
+    int64_t lda;
+    int n, backward;
+    int aligned;    // rows begin on 16 bytes, as x does
+};
+
+template <class T> static pgi_matrix<T> pgi_matrix_of(const pg_dense *d)
+{
+    pgi_matrix<T> m;
+    m.a = (const T *)d->a;
+    m.inverse = (const T *)d->inverse;
+    m.lda = d->lda;
+    m.n = d->desc.n;
+    m.backward = d->desc.flags & PG_BACKWARD ? 1 : 0;
+    m.aligned = (uintptr_t)m.a % 16 == 0 && d->lda * (int64_t)sizeof(T) % 16 == 0;
+    return m;
+}
+
+// Which of its two arrays holds the iterate.
+static PGI_HD inline int pgi_dense_turn(const pgi_state *st, int jacobi) { return jacobi ? st->iterations & 1 : 0; }
+
+// ---- on the CPU ----
+
+// Sums side by side, of which there are so many that they make vectors; the same on any machine.
+template <class T> PGI_WIDE static T pgi_cpu_product(const T *a, const T *x, int64_t count)
+{
+    enum { LANES = 128 / sizeof(T) };
+    T part[LANES] = {}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int q = 0; q < LANES; q++) part[q] += a[i + q] * x[i + q];
+    for (; i < count; i++) sum += a[i] * x[i];
+    for (int q = 0; q < LANES; q++) sum += part[q];
+    return sum;
+}
+
+template <class T> static void pgi_cpu_dense_load(pg_dense *d)
+{
+    T *x = (T *)d->x[0];
+    const T *u = (const T *)d->s.state->u;
+    for (int i = 0; i < d->desc.n; i++) x[i] = d->s.guess_zero ? (T)0 : u[i];
+}
+
+template <class T> static void pgi_cpu_dense_store(pg_dense *d)
+{
+    const pgi_state *st = d->s.state;
+    memcpy(st->u, d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)], (size_t)d->desc.n * sizeof(T));
+}
+
+template <class T> static void pgi_cpu_dense_sums(const T *v, const T *over, int n, double unit, double sums[4])
+{
+    for (int q = 0; q < 4; q++) sums[q] = 0;
+    for (int i = 0; i < n; i++) {
+        const double value = unit * (double)(over ? v[i] / over[i] : v[i]);
+        pgi_accumulate(sums, 1, value, value);
+    }
+}
+
+template <class T> static void pgi_cpu_dense_measure(pg_dense *d, int vector, int again)
+{
+    pgi_state *st = d->s.state;
+    const double factor = again ? pgi_rescale(st) : 1;
+    if (vector == PGI_DENSE_ITERATE) {
+        const T *x = (const T *)d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)];
+        if (st->seek) pgi_cpu_dense_sums(x, (const T *)d->inverse, d->desc.n, st->unit_of_sums, st->magnitude);
+        return;
+    }
+    if (again && factor == 1) return;
+    st->unit_of_sums *= factor;
+    pgi_cpu_dense_sums((const T *)st->f, (const T *)NULL, d->desc.n, st->unit_of_sums, st->sums);
+}
+
+template <class T> static void pgi_cpu_dense_rows(pg_dense *d, int pass, int again, int turn, double scale)
+{
+    const pgi_matrix<T> m = pgi_matrix_of<T>(d);
+    pgi_state *st = d->s.state;
+    const double factor = again ? pgi_rescale(st) : 1;
+    if (again && factor == 1) return;
+    if (pass == PGI_DENSE_JACOBI) turn = pgi_dense_turn(st, 1);
+    const T *x = (const T *)d->x[turn], *f = (const T *)st->f;
+    T *y = (T *)d->x[1 - turn], *r = (T *)d->sum;
+    const T omega = (T)st->omega;
+    PGI_OMP(omp parallel for num_threads(d->team))
+    for (int i = 0; i < m.n; i++) {
+        const T product = pgi_cpu_product(m.a + i * m.lda, x, m.n);
+        r[i] = pass == PGI_DENSE_POWER ? (T)scale * (x[i] - product * m.inverse[i]) : f[i] - product;
+        if (pass == PGI_DENSE_JACOBI) y[i] = pgi_relaxed(x[i], r[i], m.inverse[i], omega);
+        if (pass == PGI_DENSE_POWER) y[i] = r[i];
+    }
+    st->unit_of_sums *= factor;
+    pgi_cpu_dense_sums(r, (const T *)NULL, m.n, st->unit_of_sums, st->sums);
+}
+
+// The new value of a row: rest is f without the products of all other columns.
+template <class T> static PGI_HD inline T pgi_dense_solved(T x, T rest, T inverse, T omega)
+{
+    return ((T)1 - omega) * x + omega * inverse * rest;
+}
+
+template <class T> static void pgi_cpu_gauss_seidel(pg_dense *d)
+{
+    const pgi_matrix<T> m = pgi_matrix_of<T>(d);
+    T *x = (T *)d->x[0], *rest = (T *)d->sum;
+    const T *f = (const T *)d->s.state->f, omega = (T)d->s.state->omega;
+    const int blocks = (m.n + PGI_DENSE_BLOCK - 1) / PGI_DENSE_BLOCK;
+    for (int b = 0; b < blocks; b++) {
+        const int lo = (m.backward ? blocks - 1 - b : b) * PGI_DENSE_BLOCK;
+        const int hi = lo + PGI_DENSE_BLOCK < m.n ? lo + PGI_DENSE_BLOCK : m.n;
+        PGI_OMP(omp parallel for num_threads(d->team))
+        for (int i = lo; i < hi; i++) {
+            const T *row = m.a + i * m.lda;
+            rest[i] = f[i] - pgi_cpu_product(row, x, lo) - pgi_cpu_product(row + hi, x + hi, m.n - hi);
+        }
+        for (int q = lo; q < hi; q++) {
+            const int i = m.backward ? lo + hi - 1 - q : q;
+            const T *row = m.a + i * m.lda;
+            const T own =
+                pgi_cpu_product(row + lo, x + lo, i - lo) + pgi_cpu_product(row + i + 1, x + i + 1, hi - i - 1);
+            x[i] = pgi_dense_solved(x[i], rest[i] - own, m.inverse[i], omega);
+        }
+    }
+}
+
+// Blocks of the GPU that a pass over all rows takes.
+static int pgi_dense_blocks(int n, int parts)
+{
+    const int rows = PGI_BLOCK / 32 / parts * PGI_DENSE_ROWS;
+    return (n + rows - 1) / rows;
+}
+
+#if PGI_GPU
+// ---- on the GPU: products of rows ----
+
+static __device__ inline void pgi_unpack(double2 w, double v[2]) { v[0] = w.x, v[1] = w.y; }
+static __device__ inline void pgi_unpack(float4 w, float v[4]) { v[0] = w.x, v[1] = w.y, v[2] = w.z, v[3] = w.w; }
+template <class T> struct pgi_sixteen_bytes {
+    typedef double2 type;
+};
+template <> struct pgi_sixteen_bytes<float> {
+    typedef float4 type;
+};
+
+// A value of x. CHANGING: other blocks write to x while the kernel runs, and the first cache does not hear of it.
+template <bool CHANGING, class T> static __device__ inline T pgi_dense_x(const T *p)
+{
+    return CHANGING ? __ldcg(p) : __ldg(p);
+}
+
+// Four rows, and the columns of every stretch that a lane has: `width` columns make a stretch, of which `at` is the
+// lane's first. The number of the stretch in the row decides who multiplies what, so that sums do not depend on when
+// columns became known.
+template <class T> struct pgi_dense_lane {
+    enum { PIECE = 16 / sizeof(T) };
+    const T *row[PGI_DENSE_ROWS], *x;
+    int width, at;
+    T sum[PGI_DENSE_ROWS];
+};
+
+template <class T> static __device__ inline void pgi_dense_begin(pgi_dense_lane<T> *l, const pgi_matrix<T> &m,
+                                                                 const T *x, int first_row, int part, int parts)
+{
+    l->x = x;
+    l->width = 32 * pgi_dense_lane<T>::PIECE * parts;
+    l->at = (32 * part + (int)threadIdx.x % 32) * pgi_dense_lane<T>::PIECE;
+    for (int r = 0; r < PGI_DENSE_ROWS; r++) {
+        const int row = first_row + r < m.n ? first_row + r : m.n - 1;
+        l->row[r] = m.a + row * m.lda;
+        l->sum[r] = 0;
+    }
+}
+
+// `count` whole stretches from `first` on, up or down.
+template <bool CHANGING, class T>
+static __device__ inline void pgi_dense_whole(pgi_dense_lane<T> *l, int first, int count, int step)
+{
+    enum { PIECE = pgi_dense_lane<T>::PIECE };
+    typedef typename pgi_sixteen_bytes<T>::type wide;
+    int c = first * l->width + l->at;
+    const int next = step * l->width;
+#pragma unroll 2
+    for (int q = 0; q < count; q++, c += next) {
+        T a[PGI_DENSE_ROWS][PIECE], x[PIECE];
+        PGI_UNROLLED
+        for (int r = 0; r < PGI_DENSE_ROWS; r++) pgi_unpack(__ldcs((const wide *)(l->row[r] + c)), a[r]);
+        pgi_unpack(pgi_dense_x<CHANGING>((const wide *)(l->x + c)), x);
+        PGI_UNROLLED
+        for (int v = 0; v < PIECE; v++) PGI_UNROLLED
+        for (int r = 0; r < PGI_DENSE_ROWS; r++) l->sum[r] += a[r][v] * x[v];
+    }
+}
+
+// The columns of one stretch that lie in [lo, hi), value by value.
+template <bool CHANGING, class T>
+static __device__ inline void pgi_dense_careful(pgi_dense_lane<T> *l, int stretch, int lo, int hi)
+{
+    PGI_ROLLED
+    for (int v = 0; v < pgi_dense_lane<T>::PIECE; v++) {
+        const int c = stretch * l->width + l->at + v;
+        if (c < lo || c >= hi) continue;
+        const T x = pgi_dense_x<CHANGING>(l->x + c);
+        for (int r = 0; r < PGI_DENSE_ROWS; r++) l->sum[r] += __ldcs(l->row[r] + c) * x;
+    }
+}
+
+// `count` stretches from `first` on, up or down, as far as they lie in [lo, hi).
+template <bool CHANGING, class T> static __device__ inline void pgi_dense_stretches(pgi_dense_lane<T> *l, int aligned,
+                                                                                    int first, int count, int step,
+                                                                                    int lo, int hi)
+{
+    const int low = (lo + l->width - 1) / l->width, high = hi / l->width;    // whole ones
+    while (count > 0) {
+        int whole = step > 0 ? high - first : first - low + 1;
+        if (whole > count) whole = count;
+        if (aligned && whole > 0 && first >= low && first < high)
+            pgi_dense_whole<CHANGING>(l, first, whole, step);
+        else
+            pgi_dense_careful<CHANGING>(l, first, lo, hi), whole = 1;
+        first += whole * step;
+        count -= whole;
+    }
+}
+
+// All stretches that [lo, hi) has a part in.
+template <bool CHANGING, class T>
+static __device__ inline void pgi_dense_range(pgi_dense_lane<T> *l, int aligned, int lo, int hi)
+{
+    if (lo >= hi) return;
+    const int first = lo / l->width, last = (hi - 1) / l->width;
+    pgi_dense_stretches<CHANGING>(l, aligned, first, last - first + 1, 1, lo, hi);
+}
+
+// Every lane gets the sums of its warp.
+template <class T> static __device__ inline void pgi_dense_add_lanes(T sum[PGI_DENSE_ROWS])
+{
+    PGI_ROLLED
+    for (int step = 16; step > 0; step /= 2)
+        for (int r = 0; r < PGI_DENSE_ROWS; r++) sum[r] += __shfl_xor_sync(0xffffffffu, sum[r], step);
+}
+
+template <class T> struct pgi_dense_job {
+    T *x, *y;    // of Jacobi's sweep these take turns
+    int pass, parts, again;
+    double factor;
+    double *partials;
+    pgi_state *state;
+};
+
+// Computes r = f - A x and what the pass makes of it   Moves n words a row   Covers four rows `parts` warps
+// Needs nothing beyond the arrays   Overlap: none
+template <class T> static __global__ void PGI_BOUNDS(4) pgi_dense_rows_kernel(pgi_matrix<T> m, pgi_dense_job<T> job)
+{
+    __shared__ T product[PGI_BLOCK / 32][PGI_DENSE_ROWS];
+    pgi_state *const st = job.state;
+    PGI_UNLESS_DONE(st);
+    pgi_await();
+    double sums[4] = {0, 0, 0, 0}, unit;
+    if (!pgi_begin_sums(st, job.again, &unit)) return;
+    const int turn = job.pass == PGI_DENSE_JACOBI && pgi_dense_turn(st, 1);
+    const T *x = turn ? job.y : job.x;
+    T *y = turn ? job.x : job.y;
+    const int warp = (int)threadIdx.x / 32, rows = PGI_BLOCK / 32 / job.parts * PGI_DENSE_ROWS;
+    const int first = (int)blockIdx.x * rows;
+    pgi_dense_lane<T> lane;
+    pgi_dense_begin(&lane, m, x, first + warp / job.parts * PGI_DENSE_ROWS, warp % job.parts, job.parts);
+    pgi_dense_range<false>(&lane, m.aligned, 0, m.n);
+    pgi_dense_add_lanes(lane.sum);
+    if (threadIdx.x % 32 == 0)
+        for (int r = 0; r < PGI_DENSE_ROWS; r++) product[warp][r] = lane.sum[r];
+    __syncthreads();
+    const int own = (int)threadIdx.x, i = first + own;
+    if (own < rows && i < m.n) {
+        T sum = 0;
+        for (int p = 0; p < job.parts; p++) sum += product[own / PGI_DENSE_ROWS * job.parts + p][own % PGI_DENSE_ROWS];
+        const T r =
+            job.pass == PGI_DENSE_POWER ? (T)job.factor * (x[i] - sum * m.inverse[i]) : ((const T *)st->f)[i] - sum;
+        if (job.pass == PGI_DENSE_JACOBI) y[i] = pgi_relaxed(x[i], r, m.inverse[i], (T)st->omega);
+        if (job.pass == PGI_DENSE_POWER) y[i] = r;
+        pgi_accumulate(sums, 1, unit * (double)r, unit * (double)r);
+    }
+    pgi_end_sums(sums, job.partials, st, unit);
+}
+
+// Computes the sums of f, or of D x   Moves 1 (2) words a row   Covers a row a thread, and again
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_dense_measure_kernel(pgi_matrix<T> m, pgi_dense_job<T> job, int vector, int jacobi)
+{
+    pgi_state *const st = job.state;
+    PGI_UNLESS_DONE(st);
+    pgi_await();
+    double sums[4] = {0, 0, 0, 0}, unit;
+    if (!pgi_begin_sums(st, job.again, &unit)) return;
+    if (vector == PGI_DENSE_ITERATE && !st->seek) return;
+    const T *v = vector == PGI_DENSE_RHS ? (const T *)st->f : pgi_dense_turn(st, jacobi) ? job.y : job.x;
+    for (int i = (int)(blockIdx.x * PGI_BLOCK + threadIdx.x); i < m.n; i += (int)(gridDim.x * PGI_BLOCK)) {
+        const double value = unit * (double)(vector == PGI_DENSE_RHS ? v[i] : v[i] / m.inverse[i]);
+        pgi_accumulate(sums, 1, value, value);
+    }
+    if (vector == PGI_DENSE_RHS)
+        pgi_end_sums(sums, job.partials, st, unit);
+    else
+        pgi_finish_sums(sums, job.partials, st, st->magnitude);
+}
+
+// Computes x = u or 0, or u = x   Moves 2 words a row   Covers a row a thread
+template <class T> static __global__ void PGI_BOUNDS(4)
+    pgi_dense_copy_kernel(pgi_state *st, T *x, const T *y, int n, int store, int jacobi, int zero)
+{
+    PGI_UNLESS_DONE(st);
+    pgi_await();
+    const int i = (int)(blockIdx.x * PGI_BLOCK + threadIdx.x);
+    if (i >= n) return;
+    if (store)
+        ((T *)st->u)[i] = pgi_dense_turn(st, jacobi) ? y[i] : x[i];
+    else
+        x[i] = zero ? (T)0 : ((const T *)st->u)[i];
+}
+
+// ---- on the GPU: a Gauss-Seidel sweep ----
+// Blocks take tickets. The first one is the chain: it solves panel after panel, and multiplies what is newest, the
+// band. The others are tasks, half a panel each, in the order of the panels: all other columns. A task waits for
+// columns of panels that come long before its own, and whoever has an earlier ticket is at work. Where the chain waits
+// for a task that nobody has taken it does that one itself, so that a sweep ends however few blocks are resident.
+struct pgi_dense_turns {
+    unsigned *ticket;    // the next one
+    unsigned *left;      // blocks that are done; the last one sets all counters to 0 again
+    unsigned *solved;    // panels that are known to all
+    unsigned *ready;     // of each panel the tasks that are done
+};
+
+template <class T> struct pgi_dense_sweep {
+    T *x, *rest;    // rest: f without the products that tasks have added up
+    pgi_dense_turns turns;
+    const pgi_state *state;
+    int panels;
+};
+
+// What the block of a sweep has in shared memory. The order of rows and columns in a panel is that of the sweep. Of
+// two copies one is read while the other is filled.
+template <class T> struct pgi_dense_memory {
+    T tile[2][2][PGI_DENSE_PANEL][PGI_DENSE_PANEL + 1];    // [copy][own panel, next one][row][column]
+    T known[2][3][PGI_DENSE_PANEL];                        // rest, inverse diagonal, old x
+    T x[2][PGI_DENSE_PANEL];
+    T band[PGI_DENSE_BAND][PGI_DENSE_PANEL];    // sums for panels to come
+    T product[PGI_DENSE_THREADS / 32][PGI_DENSE_ROWS];
+    int ticket;
+};
+
+static __device__ inline unsigned pgi_peek(const unsigned *p) { return *(const volatile unsigned *)p; }
+
+static __device__ inline void pgi_prefetch(const void *p)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+#else
+    (void)p;
+#endif
+}
+
+// Row (or column) `at` of the panel at a place in the sweep, in the order of the sweep, as a row of A; n: there is
+// none.
+template <class T> static __device__ inline int pgi_dense_at(const pgi_matrix<T> &m, int panels, int place, int at)
+{
+    if (place < 0 || place >= panels) return m.n;
+    const int row =
+        m.backward ? (panels - 1 - place) * PGI_DENSE_PANEL + PGI_DENSE_PANEL - 1 - at : place * PGI_DENSE_PANEL + at;
+    return row < m.n ? row : m.n;
+}
+
+// Waits until so many panels are solved and what was written is there; how many are.
+static __device__ inline int pgi_dense_wait(const unsigned *solved, int wanted)
+{
+    unsigned seen = 0;
+    if (threadIdx.x % 32 == 0) {
+        while ((int)(seen = pgi_peek(solved)) < wanted) {
+        }
+        __threadfence();
+    }
+    return (int)__shfl_sync(0xffffffffu, seen, 0);
+}
+
+// The products with new values, stretch by stretch as they become known.
+template <class T> static __device__ inline void pgi_dense_new(pgi_dense_lane<T> *l, const pgi_matrix<T> &m,
+                                                               const pgi_dense_sweep<T> &w, int part, int lo, int hi)
+{
+    if (lo >= hi) return;
+    const int step = m.backward ? -1 : 1, share = 32 * pgi_dense_lane<T>::PIECE;
+    int at = m.backward ? (hi - 1) / l->width : lo / l->width, known = 0;
+    int count = (hi - 1) / l->width - lo / l->width + 1;
+    while (count > 0) {
+        // The columns of this stretch that the warp has, and panels that hold them
+        int first = at * l->width + part * share, end = first + share;
+        if (first < lo) first = lo;
+        if (end > hi) end = hi;
+        const int wanted =
+            m.backward ? w.panels - first / PGI_DENSE_PANEL : (end + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL;
+        if (first < end && wanted > known) {
+            for (int r = 0; r < PGI_DENSE_ROWS; r++)
+                if (at * l->width + l->at < hi) pgi_prefetch(l->row[r] + at * l->width + l->at);
+            known = pgi_dense_wait(w.turns.solved, wanted);
+        }
+        const int border = PGI_DENSE_PANEL * (m.backward ? w.panels - known : known);    // between known and unknown
+        int run = m.backward ? at - (border + l->width - 1) / l->width + 1 : border / l->width - at;
+        run = run < 1 ? 1 : run < count ? run : count;
+        pgi_dense_stretches<true>(l, m.aligned, at, run, step, lo, hi);
+        at += run * step;
+        count -= run;
+    }
+}
+
+// A task: rest = f less the products with all columns but those of the band, and of the panel what is new in it.
+template <class T> static __device__ inline void pgi_dense_task(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                int task, pgi_dense_memory<T> *memory)
+{
+    const int place = task / 2, panel = m.backward ? w.panels - 1 - place : place, thread = (int)threadIdx.x;
+    const int begin = panel * PGI_DENSE_PANEL, first = begin + task % 2 * PGI_DENSE_TASK;
+    if (first < m.n) {
+        const int warp = thread / 32, part = warp % PGI_DENSE_PARTS;
+        const int row = first + warp / PGI_DENSE_PARTS * PGI_DENSE_ROWS, column = begin + thread % 32;
+        const int end = begin + PGI_DENSE_PANEL < m.n ? begin + PGI_DENSE_PANEL : m.n;
+        const int band = PGI_DENSE_BAND * PGI_DENSE_PANEL;
+        pgi_dense_lane<T> lane;
+        pgi_dense_begin(&lane, m, (const T *)w.x, row, part, PGI_DENSE_PARTS);
+        pgi_dense_range<true>(&lane, m.aligned, m.backward ? 0 : end, m.backward ? begin : m.n);
+        if (part == 0 && column < m.n) {
+            const T x = __ldcg(w.x + column);
+            for (int r = 0; r < PGI_DENSE_ROWS; r++)
+                if (m.backward ? column < row + r : column > row + r) lane.sum[r] += lane.row[r][column] * x;
+        }
+        pgi_dense_new(&lane, m, w, part, m.backward ? end + band : 0, m.backward ? m.n : begin - band);
+        pgi_dense_add_lanes(lane.sum);
+        if (thread % 32 == 0)
+            for (int r = 0; r < PGI_DENSE_ROWS; r++) memory->product[warp][r] = lane.sum[r];
+    }
+    __syncthreads();
+    if (thread < PGI_DENSE_TASK && first + thread < m.n) {
+        T sum = 0;
+        for (int p = 0; p < PGI_DENSE_PARTS; p++)
+            sum += memory->product[thread / PGI_DENSE_ROWS * PGI_DENSE_PARTS + p][thread % PGI_DENSE_ROWS];
+        __stcg(w.rest + first + thread, ((const T *)w.state->f)[first + thread] - sum);
+    }
+    __syncthreads();
+    if (thread == 0) {
+        __threadfence();
+        atomicAdd(w.turns.ready + place, 1u);
+    }
+}
+
+// Solves a panel: substitution, a row a lane. Each value is passed on to all rows of the panel after it and of the next
+// panel at once; `next` is what that one has got. One warp.
+template <class T>
+static __device__ inline void pgi_dense_solve_panel(pgi_dense_memory<T> *memory, int place, T omega, T *next)
+{
+    const int lane = (int)threadIdx.x % 32, copy = place & 1;
+    T *const band = &memory->band[place % PGI_DENSE_BAND][lane];
+    const T(*const known)[PGI_DENSE_PANEL] = memory->known[copy];
+    const T *const own = memory->tile[copy][0][lane], *const below = memory->tile[copy][1][lane];
+    const T factor = omega * known[1][lane];
+    T x = pgi_dense_solved(known[2][lane], known[0][lane] - *band - *next, known[1][lane], omega), sum = 0;
+    *band = 0;
+    PGI_UNROLLED
+    for (int j = 0; j < PGI_DENSE_PANEL; j++) {
+        const T newest = __shfl_sync(0xffffffffu, x, j);
+        if (lane > j) x -= factor * own[j] * newest;
+        sum += below[j] * newest;
+    }
+    *next = sum;
+    memory->x[copy][lane] = x;
+}
+
+// The products of half a panel's rows with a panel that is solved, a column a lane. In each step of the sum half of the
+// lanes take half of the rows, so that in the end each has a row. One warp.
+template <class T> static __device__ inline void pgi_dense_band(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                pgi_dense_memory<T> *memory, int solved, int place,
+                                                                int half)
+{
+    if (solved < 0 || place >= w.panels) return;
+    const int lane = (int)threadIdx.x % 32, column = pgi_dense_at(m, w.panels, solved, lane);
+    const T x = memory->x[solved & 1][lane];
+    T v[PGI_DENSE_TASK];
+    PGI_UNROLLED
+    for (int i = 0; i < PGI_DENSE_TASK; i++) {
+        const int row = pgi_dense_at(m, w.panels, place, half * PGI_DENSE_TASK + i);
+        v[i] = row < m.n && column < m.n ? __ldcs(m.a + row * m.lda + column) * x : (T)0;
+    }
+    PGI_UNROLLED
+    for (int step = PGI_DENSE_TASK / 2; step > 0; step /= 2) {
+        PGI_UNROLLED
+        for (int i = 0; i < PGI_DENSE_TASK / 2; i++) {
+            if (i >= step) continue;
+            const T mine = lane & step ? v[i + step] : v[i], other = lane & step ? v[i] : v[i + step];
+            v[i] = mine + __shfl_xor_sync(0xffffffffu, other, step);
+        }
+    }
+    v[0] += __shfl_xor_sync(0xffffffffu, v[0], PGI_DENSE_TASK);
+    if (lane < PGI_DENSE_TASK) memory->band[place % PGI_DENSE_BAND][half * PGI_DENSE_TASK + lane] += v[0];
+}
+
+// Half of a panel's own tile, or of the one below it, for the next step. One warp, quarter: 0 to 3.
+template <class T> static __device__ inline void pgi_dense_stage(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                 pgi_dense_memory<T> *memory, int place, int quarter)
+{
+    if (place >= w.panels) return;
+    const int lane = (int)threadIdx.x % 32, column = pgi_dense_at(m, w.panels, place, lane);
+    const int tile = quarter / 2, first = quarter % 2 * PGI_DENSE_TASK;
+    T v[PGI_DENSE_TASK];
+    PGI_UNROLLED
+    for (int i = 0; i < PGI_DENSE_TASK; i++) {
+        const int row = pgi_dense_at(m, w.panels, place + tile, first + i);
+        v[i] = row < m.n && column < m.n ? __ldcs(m.a + row * m.lda + column) : (T)0;
+    }
+    PGI_UNROLLED
+    for (int i = 0; i < PGI_DENSE_TASK; i++) memory->tile[place & 1][tile][first + i][lane] = v[i];
+}
+
+// Half a tile on its way to the second cache: a lane has half a row.
+template <class T> static __device__ inline void pgi_dense_prefetch(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                    int place, int row_place, int half)
+{
+    const int lane = (int)threadIdx.x % 32;
+    const int row = pgi_dense_at(m, w.panels, row_place, half * PGI_DENSE_TASK + lane % PGI_DENSE_TASK);
+    const int column = pgi_dense_at(m, w.panels, place, lane / PGI_DENSE_TASK * PGI_DENSE_TASK);
+    if (row < m.n && column < m.n) pgi_prefetch(m.a + row * m.lda + column);
+}
+
+// Tells all blocks the values of a panel. One warp.
+template <class T> static __device__ inline void pgi_dense_publish(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                   pgi_dense_memory<T> *memory, int place)
+{
+    if (place < 0) return;
+    const int lane = (int)threadIdx.x % 32, row = pgi_dense_at(m, w.panels, place, lane);
+    if (row < m.n) __stcg(w.x + row, memory->x[place & 1][lane]);
+    __syncwarp();
+    if (lane != 0) return;
+    __threadfence();
+    *(volatile unsigned *)w.turns.solved = (unsigned)place + 1;
+}
+
+// Takes over what the tasks have for a panel, once they are done. 1: there is one that nobody has taken. One warp.
+template <class T> static __device__ inline int pgi_dense_fetch(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                pgi_dense_memory<T> *memory, int place)
+{
+    if (place >= w.panels) return 0;
+    const int lane = (int)threadIdx.x % 32, row = pgi_dense_at(m, w.panels, place, lane);
+    int untaken = 0;
+    if (lane == 0) {
+        while (pgi_peek(w.turns.ready + place) < 2 && !untaken) untaken = pgi_peek(w.turns.ticket) <= 2u * place + 2;
+        __threadfence();
+    }
+    if (__shfl_sync(0xffffffffu, untaken, 0)) return 1;
+    memory->known[place & 1][0][lane] = row < m.n ? __ldcg(w.rest + row) : (T)0;
+    memory->known[place & 1][1][lane] = row < m.n ? m.inverse[row] : (T)0;
+    memory->known[place & 1][2][lane] = row < m.n ? __ldcg(w.x + row) : (T)0;
+    return 0;
+}
+
+// The chain does a task for the panel at `place` itself, if that has not been taken meanwhile. (A later one could wait
+// for the chain.)
+template <class T> static __device__ inline void pgi_dense_help(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                pgi_dense_memory<T> *memory, int place)
+{
+    if (threadIdx.x == 0) {
+        const unsigned seen = pgi_peek(w.turns.ticket);
+        const int mine = seen <= 2u * place + 2 && atomicCAS(w.turns.ticket, seen, seen + 1) == seen;
+        memory->ticket = mine ? (int)seen : 0;
+    }
+    __syncthreads();
+    const int ticket = memory->ticket;
+    __syncthreads();
+    if (ticket > 0) pgi_dense_task(m, w, ticket - 1, memory);
+    __syncthreads();
+}
+
+// The chain. In the step of a panel one warp solves it, ten multiply the band's rows with the panel before, four fetch
+// the tiles of the next panel, and one passes values on to and from other blocks; a barrier a step.
+template <class T> static __device__ inline void pgi_dense_chain(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                 pgi_dense_memory<T> *memory)
+{
+    enum { BAND = 2 * (PGI_DENSE_BAND - 1), STAGE = BAND + 1, PASS = STAGE + 4 };
+    static_assert((PASS + 1) * 32 == PGI_DENSE_THREADS, "each warp has its work");
+    const int thread = (int)threadIdx.x, warp = thread / 32;
+    const T omega = (T)w.state->omega;
+    T next = 0;
+    for (int q = thread; q < PGI_DENSE_BAND * PGI_DENSE_PANEL; q += PGI_DENSE_THREADS)
+        memory->band[q / PGI_DENSE_PANEL][q % PGI_DENSE_PANEL] = 0;
+    __syncthreads();
+    for (int p = -1; p <= w.panels; p++) {
+        int untaken = 0;
+        if (warp == 0) {
+            if (p >= 0 && p < w.panels) pgi_dense_solve_panel(memory, p, omega, &next);
+        } else if (warp <= BAND) {
+            const int place = p + 1 + (warp - 1) / 2, half = (warp - 1) % 2;
+            pgi_dense_prefetch(m, w, p - 1 + PGI_DENSE_AHEAD, place + PGI_DENSE_AHEAD, half);
+            pgi_dense_band(m, w, memory, p - 1, place, half);
+        } else if (warp < PASS) {
+            const int quarter = warp - STAGE, place = p + 1 + PGI_DENSE_AHEAD;
+            pgi_dense_prefetch(m, w, place, place + quarter / 2, quarter % 2);
+            pgi_dense_stage(m, w, memory, p + 1, quarter);
+        } else {
+            pgi_dense_publish(m, w, memory, p - 1);
+            untaken = pgi_dense_fetch(m, w, memory, p + 1);
+        }
+        while (__syncthreads_or(untaken)) {
+            pgi_dense_help(m, w, memory, p + 1);
+            if (warp == PASS) untaken = pgi_dense_fetch(m, w, memory, p + 1);
+        }
+    }
+}
+
+// Computes a sweep   Moves n words a row   Covers: see above pgi_dense_turns   Overlap: x in place
+template <class T> static __global__ void __launch_bounds__(PGI_DENSE_THREADS, 1)
+    pgi_gauss_seidel_kernel(pgi_matrix<T> m, pgi_dense_sweep<T> w)
+{
+    PGI_UNLESS_DONE(w.state);
+    __shared__ pgi_dense_memory<T> memory;
+    const pgi_dense_turns &turns = w.turns;
+    for (;;) {
+        if (threadIdx.x == 0) memory.ticket = (int)atomicAdd(turns.ticket, 1u);
+        __syncthreads();
+        const int ticket = memory.ticket;
+        __syncthreads();
+        if (ticket > 2 * w.panels) break;
+        if (ticket == 0)
+            pgi_dense_chain(m, w, &memory);
+        else
+            pgi_dense_task(m, w, ticket - 1, &memory);
+    }
+    if (threadIdx.x == 0) {
+        __threadfence();
+        memory.ticket = atomicInc(turns.left, gridDim.x - 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!memory.ticket) return;
+    for (int q = (int)threadIdx.x; q < w.panels; q += PGI_DENSE_THREADS) turns.ready[q] = 0;
+    if (threadIdx.x == 0) *turns.ticket = *turns.solved = 0;
+}
+
+template <class T> static pgi_dense_job<T> pgi_dense_job_of(const pg_dense *d, int turn)
+{
+    pgi_dense_job<T> job;
+    memset(&job, 0, sizeof job);
+    job.x = (T *)d->x[turn];
+    job.y = (T *)d->x[1 - turn];
+    job.parts = d->parts;
+    job.partials = d->partials;
+    job.state = d->s.state;
+    return job;
+}
+
+template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
+{
+    pg_solver *s = &d->s;
+    PGI_LAUNCH_EARLY(s, (d->desc.n + PGI_BLOCK - 1) / PGI_BLOCK, dim3(PGI_BLOCK), 0, pgi_dense_copy_kernel<T>, s->state,
+                     (T *)d->x[0], (const T *)d->x[1], d->desc.n, store, d->desc.flags & PG_JACOBI ? 1 : 0,
+                     s->guess_zero);
+}
+template <class T> static void pgi_cuda_dense_load(pg_dense *d) { pgi_cuda_dense_copy<T>(d, 0); }
+template <class T> static void pgi_cuda_dense_store(pg_dense *d) { pgi_cuda_dense_copy<T>(d, 1); }
+
+template <class T> static void pgi_cuda_dense_measure(pg_dense *d, int vector, int again)
+{
+    pg_solver *s = &d->s;
+    pgi_dense_job<T> job = pgi_dense_job_of<T>(d, 0);
+    const int blocks = (d->desc.n + PGI_BLOCK - 1) / PGI_BLOCK;
+    job.again = again;
+    PGI_LAUNCH_EARLY(s, blocks < PGI_REDUCE_BLOCKS ? blocks : PGI_REDUCE_BLOCKS, dim3(PGI_BLOCK), 0,
+                     pgi_dense_measure_kernel<T>, pgi_matrix_of<T>(d), job, vector, d->desc.flags & PG_JACOBI ? 1 : 0);
+}
+
+template <class T> static void pgi_cuda_dense_rows(pg_dense *d, int pass, int again, int turn, double factor)
+{
+    pg_solver *s = &d->s;
+    pgi_dense_job<T> job = pgi_dense_job_of<T>(d, turn);
+    job.pass = pass;
+    job.again = again;
+    job.factor = factor;
+    PGI_LAUNCH_EARLY(s, pgi_dense_blocks(d->desc.n, d->parts), dim3(PGI_BLOCK), 0, pgi_dense_rows_kernel<T>,
+                     pgi_matrix_of<T>(d), job);
+}
+
+template <class T> static void pgi_cuda_gauss_seidel(pg_dense *d)
+{
+    pg_solver *s = &d->s;
+    pgi_dense_sweep<T> w;
+    memset(&w, 0, sizeof w);
+    w.x = (T *)d->x[0];
+    w.rest = (T *)d->sum;
+    w.turns.ticket = d->turns;
+    w.turns.left = d->turns + 1;
+    w.turns.solved = d->turns + 2;
+    w.turns.ready = d->turns + PGI_DENSE_FLAGS;
+    w.state = s->state;
+    w.panels = (d->desc.n + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL;
+    const int most = 2 * w.panels + 1;
+    PGI_LAUNCH(s, s->multiprocessors < most ? s->multiprocessors : most, dim3(PGI_DENSE_THREADS),
+               pgi_gauss_seidel_kernel<T>, pgi_matrix_of<T>(d), w);
+}
+#endif
+
+template <class T> static constexpr pgi_dense_ops pgi_cpu_dense_ops()
+{
+    return {pgi_cpu_dense_load<T>, pgi_cpu_dense_store<T>, pgi_cpu_dense_measure<T>, pgi_cpu_dense_rows<T>,
+            pgi_cpu_gauss_seidel<T>};
+}
+
+static const pgi_dense_ops *pgi_dense_ops_of(int cuda, int single)
+{
+    static constexpr pgi_dense_ops cpu[2] = {pgi_cpu_dense_ops<double>(), pgi_cpu_dense_ops<pgi_narrowest>()};
+#if PGI_GPU
+    static constexpr pgi_dense_ops gpu[2] = {
+        {pgi_cuda_dense_load<double>, pgi_cuda_dense_store<double>, pgi_cuda_dense_measure<double>,
+         pgi_cuda_dense_rows<double>, pgi_cuda_gauss_seidel<double>},
+        {pgi_cuda_dense_load<pgi_narrowest>, pgi_cuda_dense_store<pgi_narrowest>, pgi_cuda_dense_measure<pgi_narrowest>,
+         pgi_cuda_dense_rows<pgi_narrowest>, pgi_cuda_gauss_seidel<pgi_narrowest>}};
+    if (cuda) return &gpu[single];
+#endif
+    (void)cuda;
+    return &cpu[single];
+}
+
+// ---- the program of a solve; bodies of loops are given the pg_solver, which is the pg_dense ----
+
+static pg_dense *pgi_dense_of(pg_solver *s) { return (pg_dense *)s; }
+
+static void pgi_dense_step_jacobi(pg_solver *s)
+{
+    pg_dense *d = pgi_dense_of(s);
+    d->ops->rows(d, PGI_DENSE_JACOBI, 0, 0, 0);
+    if (s->with_floor) d->ops->measure(d, PGI_DENSE_ITERATE, 0);
+    s->ops->control(s, PGI_SWEPT, s->checked);
+}
+
+static void pgi_dense_step_sweep(pg_solver *s)
+{
+    pg_dense *d = pgi_dense_of(s);
+    d->ops->gauss_seidel(d);
+    s->ops->control(s, PGI_COUNT, 1);
+}
+
+static void pgi_dense_step_sweeps(pg_solver *s)
+{
+    pg_dense *d = pgi_dense_of(s);
+    s->ops->loop(s, PGI_INNER, 1, pgi_dense_step_sweep);
+    if (!s->checked) return;
+    d->ops->rows(d, PGI_DENSE_RESIDUAL, 0, 0, 0);
+    if (s->with_floor) d->ops->measure(d, PGI_DENSE_ITERATE, 0);
+    s->ops->control(s, PGI_CHECK, 0);
+}
+
+static void pgi_dense_step_store(pg_solver *s) { pgi_dense_of(s)->ops->store(pgi_dense_of(s)); }
+
+// The iterate lies in the workspace: u is written once, at the end. Jacobi's first sweep measures the first residual.
+static void pgi_dense_program(pg_solver *s)
+{
+    pg_dense *d = pgi_dense_of(s);
+    const int jacobi = d->desc.flags & PG_JACOBI ? 1 : 0;
+    s->ops->control(s, PGI_BEGIN, 0);
+    d->ops->load(d);
+    if (s->checked) {
+        for (int again = 0; again < 2; again++) d->ops->measure(d, PGI_DENSE_RHS, again);
+        s->ops->control(s, PGI_SET_RHS, 0);
+        for (int again = 0; again < 2; again++)
+            d->ops->rows(d, jacobi ? PGI_DENSE_JACOBI : PGI_DENSE_RESIDUAL, again, 0, 0);
+        s->ops->control(s, PGI_CHECK_FIRST, 0);
+        if (jacobi) s->ops->control(s, PGI_SWEPT, 0);
+    }
+    s->ops->loop(s, PGI_GO, 1, jacobi ? pgi_dense_step_jacobi : pgi_dense_step_sweeps);
+    s->ops->loop(s, d->desc.flags & PG_RESTORE ? PGI_SOUND : PGI_VALID, 0, pgi_dense_step_store);
+    s->ops->control(s, PGI_END, 0);
+}
+
+// ---- every default and every check ----
+
+static const unsigned pgi_dense_methods = PG_JACOBI | PG_GAUSS_SEIDEL | PG_SOR;
+
+static pg_status pgi_dense_check_flags(pg_dense_desc *d, char text[512])
+{
+    const unsigned known = PG_F64 | PG_F32 | pgi_dense_methods | PG_BACKWARD | PG_RESTORE;
+    if (d->flags & ~known)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "flags contain 0x%x, which dense systems do not know; see the list at PG_GAUSS_SEIDEL",
+                          d->flags & ~known);
+    PGI_TRY(pgi_check_group(text, &d->flags, "precision", PG_F64 | PG_F32, PG_F64));
+    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_dense_methods, PG_GAUSS_SEIDEL));
+    PGI_TRY(pgi_check_left_out(d->flags & PG_F32, text));
+    if (d->flags & PG_JACOBI && d->flags & PG_BACKWARD)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_BACKWARD does not go with PG_JACOBI, whose rows have no order; use PG_GAUSS_SEIDEL");
+    if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= 2)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must lie between 0 and 2, or be 0 for the default",
+                          d->omega);
+    if (d->flags & PG_GAUSS_SEIDEL && d->omega != 0 && d->omega != 1)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g with PG_GAUSS_SEIDEL, which has 1; use PG_SOR",
+                          d->omega);
+    return PG_OK;
+}
+
+static pg_status pgi_dense_check_matrix(pg_dense_desc *d, char text[512])
+{
+    const size_t element = pgi_element(d->flags);
+    const int most = 1 << 30;
+    if (d->n < 1 || d->n > most) return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d; it must be 1 to %d", d->n, most);
+    if (d->lda == 0) d->lda = d->n;
+    if (d->lda < d->n || d->lda > INT64_MAX / (int64_t)element / d->n)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
+                          (long long)d->lda, d->n);
+    if (!d->allocator.alloc != !d->allocator.free)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
+    return PG_OK;
+}
+
+// Lays out the workspace: counters, which begin as zeros, then state, sums and vectors. Returns the counters' bytes.
+static size_t pgi_dense_layout(pg_dense *d, pgi_arena *arena)
+{
+    pg_solver *s = &d->s;
+    const size_t element = pgi_element(d->desc.flags), n = (size_t)d->desc.n, vector = n * element;
+    void *mirror;
+    const size_t panels = (n + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL;
+    d->turns = (unsigned *)pgi_take_table(arena, (PGI_DENSE_FLAGS + panels) * sizeof(unsigned), &mirror);
+    const size_t table_bytes = arena->used;
+    s->state = s->reported = (pgi_state *)pgi_take_block(arena, sizeof *s->state);
+    const int blocks = pgi_dense_blocks(d->desc.n, d->parts);
+    const size_t partials = (size_t)(blocks > PGI_REDUCE_BLOCKS ? blocks : PGI_REDUCE_BLOCKS) * 4 * sizeof(double);
+    d->partials = (double *)pgi_take_block(arena, s->cuda ? partials : 0);
+    for (int q = 0; q < 2; q++) d->x[q] = pgi_take_block(arena, (vector + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN);
+    d->inverse = pgi_take_block(arena, vector);
+    d->sum = pgi_take_block(arena, vector);
+    if (!s->staged) return table_bytes;
+    pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f};
+    for (int q = 0; q < 2; q++) {
+        const pgi_grid g = {pgi_take_block(arena, vector), 0, d->desc.n, d->desc.n, d->desc.n};
+        *stage[q] = g;
+    }
+    d->lda = (d->desc.n + PGI_DENSE_PANEL - 1) / PGI_DENSE_PANEL * (int64_t)PGI_DENSE_PANEL;
+    d->a = d->copy = pgi_take_block(arena, n * (size_t)d->lda * element);
+    return table_bytes;
+}
+
+// The descriptor as the machinery of pg_solver reads it.
+static void pgi_dense_describe(pg_dense *d)
+{
+    pg_desc *p = &d->s.desc;
+    const pg_dense_desc *from = &d->desc;
+    memset(p, 0, sizeof *p);
+    p->struct_size = sizeof *p;
+    p->n[0] = from->n;
+    p->n[1] = p->n[2] = p->dim = p->batch = 1;
+    for (int q = 0; q < 3; q++) p->stride_u[q] = p->stride_f[q] = from->n;
+    memcpy(&p->memory, &from->memory, sizeof p->memory);    // enums as the caller filled them: see pgi_number
+    memcpy(&p->backend, &from->backend, sizeof p->backend);
+    p->flags = from->flags;
+    p->omega = from->omega > 0 ? from->omega : 1;
+    p->beta = 1;
+    p->device = from->device;
+    p->stream = from->stream;
+    p->workspace = from->workspace;
+    p->workspace_bytes = from->workspace_bytes;
+    p->allocator = from->allocator;
+}
+
+// Everything that needs no workspace.
+static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char text[512])
+{
+    pg_solver *s = &d->s;
+    if (!desc) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_dense_desc");
+    if (desc->struct_size != 0 && desc->struct_size != sizeof *desc)
+        return pgi_refuse(
+            text, PG_ERROR_ARGUMENT,
+            "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
+            desc->struct_size, sizeof *desc);
+    d->desc = *desc;
+    d->desc.struct_size = sizeof d->desc;
+    PGI_TRY(pgi_dense_check_flags(&d->desc, text));
+    PGI_TRY(pgi_dense_check_matrix(&d->desc, text));
+    d->choose_omega = d->desc.flags & PG_SOR && d->desc.omega == 0;
+    pgi_dense_describe(d);
+    PGI_TRY(pgi_check_backend(&s->desc, &s->device, s->warning, text));
+    d->desc.backend = s->desc.backend;
+    d->desc.device = s->desc.device;
+    d->desc.omega = s->desc.omega;
+    s->dense = 1;
+    s->cuda = s->desc.backend == PG_CUDA;
+    s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
+    s->observe = pgi_monitor;
+    s->program = pgi_dense_program;
+    s->volume = s->host.volume = d->desc.n;
+    s->outer.points = d->desc.n;
+    s->work = s->desc;
+    const int n = d->desc.n, single = d->desc.flags & PG_F32 ? 1 : 0;
+    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single);
+    d->ops = pgi_dense_ops_of(s->cuda, single);
+    d->a = d->desc.A;
+    d->lda = d->desc.lda;
+    d->parts = n >= 8192 ? 1 : n >= 4096 ? 2 : n >= 2048 ? 4 : 8;    // so that all processors have some
+    const int64_t work = (int64_t)n * (d->desc.flags & PG_JACOBI || n < PGI_DENSE_BLOCK ? n : PGI_DENSE_BLOCK);
+    d->team = 1;
+#ifdef _OPENMP
+    const int threads = omp_get_max_threads();
+    if (work > PGI_SERIAL) d->team = work / PGI_SERIAL < threads ? (int)(work / PGI_SERIAL) : threads;
+#endif
+    (void)work;
+    pgi_arena measure = {NULL, NULL, 0};
+    pgi_dense_layout(d, &measure);
+    s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
+    return PG_OK;
+}
+
+// ---- reading the matrix ----
+
+// Copies elements `stride` apart, or n rows, to the device or from it.
+static void pgi_dense_copy_strided(pg_dense *d, void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                                   size_t width, int to_device)
+{
+    pg_solver *s = &d->s;
+#if PGI_GPU
+    if (s->cuda) {
+        PGI_CUDA(s, cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, (size_t)d->desc.n,
+                                      to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, s->stream));
+        PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+        return;
+    }
+#endif
+    (void)s, (void)to_device;
+    for (int i = 0; i < d->desc.n; i++)
+        memcpy((char *)to + (size_t)i * to_pitch, (const char *)from + (size_t)i * from_pitch, width);
+}
+
+// The inverse diagonal. Refuses a row without one.
+template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal, char text[512])
+{
+    pg_solver *s = &d->s;
+    const int n = d->desc.n;
+    double largest = 0;
+    if (s->staged)
+        for (int i = 0; i < n; i++) diagonal[i] = ((const T *)d->desc.A)[i * (d->desc.lda + 1)];
+    else
+        pgi_dense_copy_strided(d, diagonal, sizeof(T), d->desc.A, ((size_t)d->desc.lda + 1) * sizeof(T), sizeof(T), 0);
+    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
+    for (int i = 0; i < n; i++) {
+        const double value = (double)diagonal[i], size = fabs(value);
+        diagonal[i] = (T)1 / diagonal[i];
+        if (pgi_finite(value) && (value == 0 || !pgi_finite((double)diagonal[i])))
+            return pgi_refuse(
+                text, PG_ERROR_ARGUMENT,
+                "A[%d][%d] is %g: row %d cannot be divided by its diagonal; exchange rows so that none is 0", i, i,
+                value, i);
+        if (pgi_finite(value) && size > largest) largest = size;
+    }
+    s->spectrum.largest_diagonal = largest;
+    pgi_dense_copy_strided(d, d->inverse, sizeof(T), diagonal, sizeof(T), sizeof(T), 1);
+    return s->failed ? pgi_refuse(text, s->failed, "%s", s->error) : PG_OK;
+}
+
+// What state.sums has after a pass of power steps: the norm of the vector.
+static double pgi_dense_read_norm(pg_dense *d)
+{
+    pg_solver *s = &d->s;
+#if PGI_GPU
+    if (s->cuda)
+        pgi_cuda_read_state(s, s->state);
+    else
+#endif
+        s->host = *s->state;
+    return sqrt(s->host.sums[1]);
+}
+
+// The spectral radius of Jacobi's iteration: what the last power steps multiply a random vector with, on average.
+// Eigenvalues come in pairs of both signs in many problems, and single steps would swing.
+template <class T> static double pgi_dense_radius(pg_dense *d, T *start)
+{
+    const int n = d->desc.n;
+    double growth = 1;
+    uint32_t random = 1;
+    for (int i = 0; i < n; i++) {
+        random = random * 1664525u + 1013904223u;    // Numerical Recipes, 1992, section 7.1
+        start[i] = (T)1 + (T)(random >> 8) / (T)(1 << 24);
+    }
+    pgi_dense_copy_strided(d, d->x[0], sizeof(T), start, sizeof(T), sizeof(T), 1);
+    double factor = 1;
+    for (int step = 0; step < PGI_DENSE_STEPS && d->s.failed == PG_OK; step++) {
+        d->ops->rows(d, PGI_DENSE_POWER, 0, step & 1, factor);
+        const double norm = pgi_dense_read_norm(d);    // of `factor` times what a vector of norm 1 becomes
+        if (!(norm > 0) || !pgi_finite(norm)) return norm == 0 ? 0 : DBL_MAX;
+        if (step >= PGI_DENSE_STEPS - PGI_DENSE_MEASURED) growth *= norm;
+        factor = 1 / norm;
+    }
+    return pow(growth, 1.0 / PGI_DENSE_MEASURED);
+}
+
+static void pgi_dense_choose(pg_dense *d, double radius)
+{
+    pg_solver *s = &d->s;
+    const int young = radius < 1;
+    const double omega = young ? 2 / (1 + sqrt(1 - radius * radius)) : 1;
+    s->desc.omega = d->desc.omega = omega < 1.999 ? omega : 1.999;
+    snprintf(s->chosen, sizeof s->chosen,
+             "PG_SOR, omega %.6g: Jacobi has, by %d power steps, a spectral radius of %.4g", s->desc.omega,
+             (int)PGI_DENSE_STEPS, radius);
+}
+
+template <class T> static pg_status pgi_dense_read_as(pg_dense *d, char text[512])
+{
+    pg_solver *s = &d->s;
+    const size_t row = (size_t)d->desc.n * sizeof(T);
+    T *vector = (T *)malloc(row);
+    if (!vector) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %d values", d->desc.n);
+    pg_status status = pgi_dense_invert(d, vector, text);
+    if (status == PG_OK && d->copy)
+        pgi_dense_copy_strided(d, d->copy, (size_t)d->lda * sizeof(T), d->desc.A, (size_t)d->desc.lda * sizeof(T), row,
+                               1);
+    if (status == PG_OK && d->choose_omega) pgi_dense_choose(d, pgi_dense_radius(d, vector));
+    free(vector);
+    if (status == PG_OK && s->failed) status = pgi_refuse(text, s->failed, "%s", s->error);
+    return status;
+}
+
+static pg_status pgi_dense_read(pg_dense *d, char text[512])
+{
+    pg_solver *s = &d->s;
+#if PGI_GPU
+    if (pgi_capturing(s))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "the matrix cannot be read while the stream is being captured; do it before");
+    s->stream = (cudaStream_t)s->desc.stream;
+    s->recording = 0;
+#endif
+    d->readable = 0;
+    const pgi_call none = {};
+#if PGI_GPU
+    if (s->cuda)
+        PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, none);
+    else
+#endif
+        pgi_enter(s->state, none);
+    PGI_TRY(d->desc.flags & PG_F32 ? pgi_dense_read_as<pgi_narrowest>(d, text) : pgi_dense_read_as<double>(d, text));
+    d->readable = 1;
+    return PG_OK;
+}
+
+static pg_status pgi_dense_build(pg_dense *d, char text[512])
+{
+    pg_solver *s = &d->s;
+#if PGI_GPU
+    if (pgi_capturing(s))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "a solver cannot be created while its stream is being captured; create it before");
+    if (s->cuda) {
+        PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
+        s->clusters = pgi_cuda_clusters(s);
+    }
+#endif
+    PGI_TRY(pgi_check_array(s, "A", d->desc.A, text));
+    PGI_TRY(pgi_take_workspace(s, text));
+    pgi_arena measure = {NULL, NULL, 0};
+    const size_t table_bytes = pgi_dense_layout(d, &measure);
+    char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
+    if (!mirror) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes", table_bytes);
+    pgi_arena arena = {s->workspace, mirror, 0};
+    pgi_dense_layout(d, &arena);
+    s->host.outcome = PG_NOT_RUN;
+    pgi_upload(s, mirror, table_bytes);
+    free(mirror);
+    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
+    d->desc.workspace_bytes = s->desc.workspace_bytes = s->bytes;
+    return pgi_dense_read(d, text);
+}
+
+// ---- calls ----
+
+static pg_status pgi_dense_check_apart(pg_dense *d, const void *u, const void *other, const char *name, int64_t count)
+{
+    const size_t element = pgi_element(d->desc.flags);
+    const char *a = (const char *)u, *b = (const char *)other;
+    if (a + (size_t)d->desc.n * element <= b || b + (size_t)count * element <= a) return PG_OK;
+    return pgi_refuse(d->s.error, PG_ERROR_ARGUMENT, "u (%p) and %s (%p) overlap; give them memory of their own", u,
+                      name, other);
+}
+
+static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *caller)
+{
+    pg_solver *s = &d->s;
+    pg_stop stop;
+    if (!d->readable)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "the matrix was refused by the last pg_dense_update; mend it and call that again");
+    PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
+    if (d->desc.flags & PG_JACOBI && (!caller || caller->check == 0)) stop.check = 1;    // it has the residual anyway
+    PGI_TRY(pgi_check_array(s, "u", u, s->error));
+    PGI_TRY(pgi_check_array(s, "f", f, s->error));
+    PGI_TRY(pgi_dense_check_apart(d, u, f, "f", d->desc.n));
+    PGI_TRY(pgi_dense_check_apart(d, u, d->desc.A, "A", (d->desc.n - 1) * d->desc.lda + d->desc.n));
+#if PGI_GPU
+    PGI_TRY(pgi_check_capture(s, &stop));
+#endif
+    s->guess_zero = stop.guess == PG_GUESS_ZERO;
+    s->checked = stop.rtol > 0 || stop.atol > 0;
+    s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
+    s->with_floor = s->checked && pgi_floor_can_matter(s, &stop);
+    PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));
+    s->monitor = stop.monitor;
+    s->monitor_user = stop.user;
+    s->monitored = 0;
+    pgi_enter_problem(s, u, f, &stop, 0);
+    pgi_run_program(s, 1);
+#if PGI_GPU
+    if (s->staged) {
+        pgi_cuda_read_state(s, s->state);
+        if (s->failed == PG_OK && pgi_gate(&s->host, d->desc.flags & PG_RESTORE ? PGI_SOUND : PGI_VALID))
+            pgi_stage(s, u, s->desc.stride_u, s->stage_u, 0);
+    }
+#endif
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
+static pg_status pgi_dense_get_report(pg_dense *d, pg_report *report)
+{
+    PGI_TRY(pgi_get_report(&d->s, report));
+    if (!d->s.host.measured) report->floor = NAN;
+    return PG_OK;
+}
+
+static pg_status pgi_dense_update(pg_dense *d)
+{
+    PGI_TRY(pgi_dense_read(d, d->s.error));
+    return PG_OK;
+}
+
+// The common begin of all calls on a handle.
+static pg_status pgi_dense_begin_call(pg_dense *d)
+{
+    if (!d) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "solver is NULL; create one with pg_dense_create");
+    return pgi_begin_call(&d->s);
+}
+
+extern "C" {
+
+PG_API void pg_dense_destroy(pg_dense *d)
+{
+    if (d) pg_destroy(&d->s);
+}
+
+PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver)
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!solver) return pgi_refuse(text, PG_ERROR_ARGUMENT, "solver is NULL; pass the address of a pg_dense pointer");
+    *solver = NULL;
+    pg_dense *d = (pg_dense *)calloc(1, sizeof *d);
+    if (!d) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *d);
+    pg_status status = pgi_dense_prepare(desc, d, text);
+    if (status == PG_OK) {
+        const int previous = pgi_make_current(&d->s);
+        status = pgi_dense_build(d, text);
+        pgi_restore_current(&d->s, previous);
+    }
+    if (status != PG_OK)
+        pg_dense_destroy(d);
+    else
+        *solver = d;
+    return status;
+}
+
+PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *bytes)
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!bytes) return pgi_refuse(text, PG_ERROR_ARGUMENT, "bytes is NULL; pass the address of a size_t");
+    *bytes = 0;
+    pg_dense *d = (pg_dense *)calloc(1, sizeof *d);
+    if (!d) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory (%zu bytes)", sizeof *d);
+    const pg_status status = pgi_dense_prepare(desc, d, text);
+    if (status == PG_OK) *bytes = d->s.bytes;
+    pg_dense_destroy(d);
+    return status;
+}
+
+PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
+{
+    pgi_thread_error[0] = 0;
+    if (!d || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", d ? "desc" : "solver");
+    *desc = d->desc;
+    return PG_OK;
+}
+
+#define PGI_DENSE_CALL(work)                                                                                           \
+    PGI_TRY(pgi_dense_begin_call(d));                                                                                  \
+    const int previous = pgi_make_current(&d->s);                                                                      \
+    const pg_status status = (work);                                                                                   \
+    pgi_restore_current(&d->s, previous);                                                                              \
+    return status
+
+PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_update(d)); }
+PG_API pg_status pg_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *stop)
+{
+    PGI_DENSE_CALL(pgi_dense_solve(d, u, f, stop));
+}
+PG_API pg_status pg_dense_get_report(pg_dense *d, pg_report *report)
+{
+    PGI_DENSE_CALL(pgi_dense_get_report(d, report));
+}
+
+PG_API pg_status pg_dense_set_stream(pg_dense *d, pg_stream stream)
+{
+    PGI_TRY(pgi_dense_begin_call(d));
+    d->s.desc.stream = d->desc.stream = stream;
+    return PG_OK;
+}
+
+PG_API const char *pg_dense_last_error(const pg_dense *d) { return pg_last_error(d ? &d->s : NULL); }
+
+}    // extern "C"
+
+#else
+
+static pg_status pgi_no_dense()
+{
+    return pgi_refuse(
+        pgi_thread_error, PG_ERROR_UNSUPPORTED,
+        "poisson_gpu.cu was compiled with PG_NO_DENSE, which leaves out dense systems; compile it without");
+}
+
+extern "C" {
+PG_API pg_status pg_dense_create(const pg_dense_desc *, pg_dense **solver)
+{
+    if (solver) *solver = NULL;
+    return pgi_no_dense();
+}
+PG_API void pg_dense_destroy(pg_dense *) {}
+PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *, size_t *bytes)
+{
+    if (bytes) *bytes = 0;
+    return pgi_no_dense();
+}
+PG_API pg_status pg_dense_query_desc(const pg_dense *, pg_dense_desc *) { return pgi_no_dense(); }
+PG_API pg_status pg_dense_update(pg_dense *) { return pgi_no_dense(); }
+PG_API pg_status pg_dense_solve(pg_dense *, void *, const void *, const pg_stop *) { return pgi_no_dense(); }
+PG_API pg_status pg_dense_get_report(pg_dense *, pg_report *) { return pgi_no_dense(); }
+PG_API pg_status pg_dense_set_stream(pg_dense *, pg_stream) { return pgi_no_dense(); }
+PG_API const char *pg_dense_last_error(const pg_dense *) { return pgi_thread_error; }
+}    // extern "C"
+
+#endif

@@ -48,6 +48,7 @@ int main(void)
        pg_solve  pg_get_report                                      as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
        pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
+       pg_dense_create  pg_dense_solve  ...                         dense systems A u = f, see DENSE SYSTEMS
        pg_last_error  pg_status_string  pg_outcome_string  pg_version
 
    ===================================================================================================================
@@ -190,6 +191,29 @@ int main(void)
               problem's u NaN and no other's. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
 
    ===================================================================================================================
+   DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
+              Linear Systems, 1971; Saad, Iterative Methods for Sparse Linear Systems, 2003, chapter 4): pg_dense_create, pg_dense_solve.
+   Layout.    A is row-major: A[i][j] at i*lda + j, lda >= n in elements (0: n); u and f are n values side by side. On a GPU rows
+              on 16-byte boundaries are read fastest (an even lda; in f32 a multiple of 4).
+   PG_JACOBI        u' = u + omega D^-1 (f - A u); omega = 1 unless given. Converges if A is strictly dominated by its diagonal.
+   PG_GAUSS_SEIDEL  the rows one after the other, each with the newest values: first to last, with PG_BACKWARD last to first
+                    (default). Also converges if A is symmetric and positive definite.
+   PG_SOR           the same with over-relaxation, 0 < omega < 2. omega = 0: 50 power steps at creation estimate the spectral radius
+                    rho of Jacobi's iteration, and omega = 2/(1 + sqrt(1 - rho^2)) (Young 1954); 1 where rho >= 1.
+                    report.method and pg_dense_query_desc tell it. Few steps find rho too small where it is near 1.
+   Iterates are those of the plain loop over rows and columns, to round-off, on either back end: on a GPU rows are solved in
+   blocks, the columns that are known long before are multiplied ahead by all processors, those of the last few blocks
+   by the one that solves. A sweep reads A once.
+   PG_CONVERGED: the residual f - A u, worked out anew, is within the tolerance; of the norms PG_NORM_L2 is sqrt(sum r^2). PG_JACOBI
+   finds the residual of an iterate while it makes the next one: it is checked after every sweep, and a solve of k sweeps
+   reads A k+1 times. Others read A once more for each check: every ten sweeps, and before the first (stop.check tells
+   otherwise). No check is made without a tolerance. Iterations to the tolerance stay on the device, host arrays are copied,
+   solves may be captured, and a monitor may look on, as in pg_solve. PG_DIVERGED: the residual grew by 1e8; with PG_RESTORE u
+   is then as it was before the call, and so it is if it became NaN on the way. NaN or Inf in A, f or u is found before u is
+   written, wherever there is a tolerance. report.floor is 3 eps ||D u||, and the default tolerance as in TOLERANCES.
+   Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
+
+   ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
@@ -218,6 +242,7 @@ int main(void)
    gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
+                           PG_NO_DENSE: leaves out dense systems
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, and -lcufft;
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
@@ -316,12 +341,19 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_KEEP_CYCLES = 0x4000000      /* option: multigrid by levels also where two or three axes vary much, see CHOOSING A METHOD */
 };
 
+enum {                              /* pg_dense_desc.flags: of those above PG_F64, PG_F32, PG_JACOBI, PG_SOR, and */
+    PG_GAUSS_SEIDEL = 0x10000000,   /* method (default) */
+    PG_BACKWARD = 0x20000000,       /* option of PG_GAUSS_SEIDEL and PG_SOR: from the last row to the first */
+    PG_RESTORE = 0x40000000         /* option: a solve that diverges, or meets NaN, leaves u as it was */
+};
+
 #define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
 #define PG_DEVICE(k) ((k) + 1)      /* for pg_desc.device */
 #define PG_HISTORY 128
 
 typedef struct CUstream_st *pg_stream;   /* the same type as cudaStream_t */
 typedef struct pg_solver pg_solver;
+typedef struct pg_dense pg_dense;
 
 typedef struct pg_face {
     pg_face_kind kind;
@@ -369,6 +401,23 @@ typedef struct pg_desc {
     size_t workspace_bytes;         /*    aligned to 256 bytes, at least pg_workspace_bytes long, untouched until pg_destroy */
     pg_allocator allocator;         /* 0: cudaMalloc, or malloc on the CPU */
 } pg_desc;
+
+/* A dense system. Copied by pg_dense_create, but A is the caller's: it must outlive the handle. */
+typedef struct pg_dense_desc {
+    size_t struct_size;             /* 0 or sizeof(pg_dense_desc) */
+    int n;                          /* unknowns */
+    int64_t lda;                    /* elements from row to row of A; 0: n */
+    const void *A;                  /* read at creation, by pg_dense_update and (but for host arrays on a GPU) by every solve */
+    pg_memory memory;               /* where A, u and f live */
+    unsigned flags;
+    double omega;                   /* 0 < omega < 2; 0: 1, with PG_SOR chosen. PG_GAUSS_SEIDEL has 1 */
+    pg_backend backend;             /* these as in pg_desc */
+    int device;
+    pg_stream stream;
+    void *workspace;
+    size_t workspace_bytes;
+    pg_allocator allocator;
+} pg_dense_desc;
 
 /* What pg_get_report tells. Residual: r = f + boundary terms - A u, recomputed from u at every check. */
 typedef struct pg_report {
@@ -470,6 +519,25 @@ PG_API pg_status pg_residual(pg_solver *solver, const void *u, const void *f, vo
 PG_API pg_status pg_norm(pg_solver *solver, const void *x, pg_norm_kind kind, double *result);
 PG_API pg_status pg_sum(pg_solver *solver, const void *x, double *result);
 PG_API pg_status pg_dot(pg_solver *solver, const void *x, const void *y, double *result);
+
+/* -------------------------------------------------------------------------------------------------------------------
+   Dense systems. What is said of pg_create, pg_solve and their like holds of these too.
+   Create: refuses a diagonal value that is 0, or that cannot be divided by, with its row; waits for the stream. Costs a copy of the
+   diagonal, with PG_SOR and omega = 0 also 50 reads of A. Not under capture. */
+PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver);
+PG_API void pg_dense_destroy(pg_dense *solver);
+/* A may be NULL. */
+PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *bytes);
+/* The descriptor with every default resolved; omega too. */
+PG_API pg_status pg_dense_query_desc(const pg_dense *solver, pg_dense_desc *desc);
+/* The values of A have changed, where they are: reads the diagonal again, copies a host A to the GPU, chooses omega anew if it
+   was chosen. Waits; has n elements of host memory meanwhile. If it refuses, no solve is possible until an A that will do has been read. */
+PG_API pg_status pg_dense_update(pg_dense *solver);
+/* Solve A u = f. u: start (unless PG_GUESS_ZERO) and result; f: only read. u must overlap neither f nor A. */
+PG_API pg_status pg_dense_solve(pg_dense *solver, void *u, const void *f, const pg_stop *stop);
+PG_API pg_status pg_dense_get_report(pg_dense *solver, pg_report *report);
+PG_API pg_status pg_dense_set_stream(pg_dense *solver, pg_stream stream);
+PG_API const char *pg_dense_last_error(const pg_dense *solver);
 
 /* -------------------------------------------------------------------------------------------------------------------
    Texts. Static; but pg_last_error's lasts until the next call with the same handle (or on the same thread), and pg_version's is

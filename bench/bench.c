@@ -216,6 +216,7 @@ typedef struct work {
     void *u, *f, *r;
     size_t bytes;                 /* of one of the arrays */
     pg_stop stop;
+    pg_dense *dense;              /* of run_dense */
     int kept, solves;             /* of run_stages */
 #ifdef PG_BENCH_CUDA
     cudaGraphExec_t graph;        /* of run_graph */
@@ -230,6 +231,8 @@ static pg_status run_residual(work *w) { return pg_residual(w->solver, w->u, w->
 static pg_status run_apply(work *w) { return pg_apply(w->solver, w->u, w->r); }
 static pg_status run_cycle(work *w) { return pg_cycle(w->solver, w->u, w->f, 1); }
 static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
+
+static pg_status run_dense(work *w) { return pg_dense_solve(w->dense, w->u, w->f, &w->stop); }
 
 /* The stages that are kept, or with kept = 0 whole solves. */
 static pg_status run_stages(work *w)
@@ -754,6 +757,138 @@ static void do_stages(const shape *s)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
+   Sweeps over a dense matrix, on a GPU: it is read once a sweep, and that is nearly all that moves. */
+
+typedef struct dense_row {
+    const char *name;
+    unsigned flags;
+    int n;
+    double bound;                 /* of the share, f64 */
+    timing time;
+    double share;                 /* of the copy bandwidth */
+    char why[160];                /* there is no time */
+} dense_row;
+
+static dense_row dense_rows[] = {
+    {.name = "jacobi", .flags = PG_F64 | PG_JACOBI, .n = 16384, .bound = 0.9},
+    {.name = "jacobi", .flags = PG_F32 | PG_JACOBI, .n = 16384, .bound = 0},
+    {.name = "gauss-seidel", .flags = PG_F64 | PG_GAUSS_SEIDEL, .n = 16384, .bound = 0.6},
+    {.name = "gauss-seidel", .flags = PG_F32 | PG_GAUSS_SEIDEL, .n = 16384, .bound = 0},
+    {.name = "gauss-seidel backward", .flags = PG_F64 | PG_GAUSS_SEIDEL | PG_BACKWARD, .n = 16384, .bound = 0},
+    {.name = "jacobi", .flags = PG_F64 | PG_JACOBI, .n = 2000, .bound = 0},
+    {.name = "gauss-seidel", .flags = PG_F64 | PG_GAUSS_SEIDEL, .n = 2000, .bound = 0},
+};
+enum { DENSE_ROWS = sizeof dense_rows / sizeof dense_rows[0] };
+
+static unsigned dense_precision(const dense_row *r) { return r->flags & PG_F32 ? PG_F32 : PG_F64; }
+
+static int dense_wanted(const dense_row *r)
+{
+    char label[96], words[200];
+    if (!here.cuda || (options.quick && r->bound == 0)) return 0;
+    if (!options.rows) return 1;
+    snprintf(label, sizeof label, "dense %s %d %s", r->name, r->n, r->flags & PG_F32 ? "f32" : "f64");
+    snprintf(words, sizeof words, "%s", options.rows);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        if (!strstr(label, word)) return 0;
+    return 1;
+}
+
+/* Random numbers, and so large a diagonal that sweeps converge. Returns why there is no time, or NULL. */
+static const char *time_dense(dense_row *r, work *w)
+{
+    const int64_t n = r->n;
+    const unsigned precision = dense_precision(r);
+    const size_t word = precision == PG_F32 ? sizeof(float) : sizeof(double);
+    pg_dense_desc desc = {0};
+    if (!w->u || !w->f || !w->r) return "out of memory";
+    array_fill(w->r, n * n, precision);
+    array_fill(w->u, n, precision);
+    array_fill(w->f, n, precision);
+#ifdef PG_BENCH_CUDA
+    void *diagonal = malloc((size_t)n * word);
+    if (!diagonal) return "out of host memory";
+    for (int64_t i = 0; i < n; i++) {
+        if (precision == PG_F32) ((float *)diagonal)[i] = (float)(2 * n);
+        else ((double *)diagonal)[i] = 2.0 * (double)n;
+    }
+    CUDA(cudaMemcpy2DAsync(w->r, (size_t)(n + 1) * word, diagonal, word, word, (size_t)n, cudaMemcpyHostToDevice,
+                           here.stream));
+    CUDA(cudaStreamSynchronize(here.stream));
+    free(diagonal);
+    desc.stream = here.stream;
+#endif
+    desc.n = r->n;
+    desc.A = w->r;
+    desc.memory = PG_MEM_DEVICE;
+    desc.backend = PG_CUDA;
+    desc.flags = r->flags;
+    if (pg_dense_create(&desc, &w->dense) != PG_OK) return pg_dense_last_error(NULL);
+    w->stop.rtol = PG_NONE;
+    w->stop.max_iter = SWEEPS_CUDA;
+    if (measure(run_dense, w, LEAST_REPEATS, &r->time) != PG_OK) return pg_dense_last_error(w->dense);
+    r->time.min /= SWEEPS_CUDA, r->time.median /= SWEEPS_CUDA, r->time.max /= SWEEPS_CUDA;
+    r->share = (double)n * (double)n * (double)word / r->time.median / here.bytes_per_second;
+    return NULL;
+}
+
+static void do_dense(void)
+{
+    int found = 0;
+    for (int q = 0; q < DENSE_ROWS; q++) {
+        dense_row *r = &dense_rows[q];
+        if (!dense_wanted(r)) continue;
+        if (!found++)
+            printf("\n%-32s%11s%11s%11s%9s%9s\n", "dense sweep", "median ms", "min", "max", "GB/s", "of copy");
+        const size_t word = r->flags & PG_F32 ? sizeof(float) : sizeof(double), vector = (size_t)r->n * word;
+        work w = {0};
+        w.u = array_new(vector);
+        w.f = array_new(vector);
+        w.r = array_new((size_t)r->n * vector);
+        const char *why = time_dense(r, &w);
+        if (why) snprintf(r->why, sizeof r->why, "%.150s", why);
+        pg_dense_destroy(w.dense);
+        array_free(w.u);
+        array_free(w.f);
+        array_free(w.r);
+        printf("  %-21s%5d %s", r->name, r->n, r->flags & PG_F32 ? "f32" : "f64");
+        if (why) printf("  skipped: %s\n", r->why);
+        else printf("%11.4g%11.4g%11.4g%9.1f%8.0f%%", 1e3 * r->time.median, 1e3 * r->time.min, 1e3 * r->time.max,
+                    1e-9 * (double)r->n * (double)vector / r->time.median, 100 * r->share);
+        if (!why && r->bound > 0)
+            printf("   bound %.0f%%: %s", 100 * r->bound, r->share >= r->bound ? "holds" : "MISSED");
+        if (!why) putchar('\n');
+        fflush(stdout);
+    }
+}
+
+static void json_dense(FILE *out)
+{
+    const char *comma = "";
+    fprintf(out, "  \"dense\": [");
+    for (int q = 0; q < DENSE_ROWS; q++) {
+        const dense_row *r = &dense_rows[q];
+        if (!r->time.repeats) continue;
+        fprintf(out, "%s\n    {\"sweep\": \"%s\", \"n\": %d, \"precision\": \"%s\", \"milliseconds\": {\"min\": %.6g, "
+                "\"median\": %.6g, \"max\": %.6g}, \"repeats\": %d, \"share_of_copy\": %.4g",
+                comma, r->name, r->n, r->flags & PG_F32 ? "f32" : "f64", 1e3 * r->time.min, 1e3 * r->time.median,
+                1e3 * r->time.max, r->time.repeats, r->share);
+        if (r->bound > 0)
+            fprintf(out, ", \"bound\": %.2f, \"holds\": %s", r->bound, r->share >= r->bound ? "true" : "false");
+        fprintf(out, "}");
+        comma = ",";
+    }
+    fprintf(out, "\n  ],\n");
+}
+
+static int dense_count(void)
+{
+    int count = 0;
+    for (int q = 0; q < DENSE_ROWS; q++) count += dense_wanted(&dense_rows[q]);
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
    The copy, the checks, the JSON file */
 
 static timing measure_copy(size_t *bytes_moved)
@@ -921,6 +1056,7 @@ static void write_json(const timing *copy, size_t copy_bytes)
         fprintf(out, i + 1 < row_count ? ",\n" : "\n");
     }
     fprintf(out, "  ],\n");
+    if (dense_count()) json_dense(out);
     if (stage_cpu.threads) {
         fprintf(out, "  ");
         json_string(out, "stages_cpu", stage_cpu.name);
@@ -1000,7 +1136,8 @@ int main(int argc, char **argv)
         do_shape(&shapes[s], PG_F32);
     }
     for (int s = 0; s < STAGE_SHAPES; s++) do_stages(&stage_shapes[s]);
-    if (!row_count && !stage_table_count) fail("--rows", "no row has all these words");
+    do_dense();
+    if (!row_count && !stage_table_count && !dense_count()) fail("--rows", "no row has all these words");
     print_checks();
     if (options.out) write_json(&copy, copy_bytes);
     return 0;

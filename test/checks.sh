@@ -92,7 +92,7 @@ for cxx in g++ clang++; do
         check "the first program, linked to that" hello $cxx "$cxx$threads.o $threads"
     done
     check "NaN and Inf are found: $cxx -O3 -ffast-math" fast_math $cxx
-    for switches in -DPG_NO_F32 -DPG_NO_DIRECT "-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CUDA"; do
+    for switches in -DPG_NO_F32 "-DPG_NO_DIRECT -DPG_NO_DENSE" "-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CUDA"; do
         check "what is left out is refused by name: $cxx $switches" switched $cxx "$switches"
     done
 done

@@ -64,6 +64,29 @@ static void refuse(double nan)
     }
 }
 
+/* A NaN in A (off its diagonal and on it), f or u of a dense system. */
+static void solve_dense(unsigned flags, double value, int where, const char *name)
+{
+    char text[80];
+    pg_dense_desc desc = {0};
+    pg_dense *solver = NULL;
+    pg_report report;
+    for (int i = 0; i < N * N; i++) u64[i] = i % (N + 1) ? i % 3 - 1 : 2 * N;
+    for (int i = 0; i < N; i++) f64[i] = 1, f64[N + i] = 0.25;
+    if (where < 2) u64[where ? 3 * (N + 1) : 3 * N] = value;
+    if (where > 1) f64[where == 2 ? 7 : N + 7] = value;
+    desc.n = N, desc.A = u64, desc.flags = flags;
+    snprintf(text, sizeof text, "dense, flags 0x%x, %s at place %d", flags, name, where);
+    const pg_status created = pg_dense_create(&desc, &solver);
+    expect(created == PG_OK, pg_dense_last_error(NULL), text);
+    if (created != PG_OK) return;
+    expect(pg_dense_solve(solver, f64 + N, f64, NULL) == PG_OK, pg_dense_last_error(solver), text);
+    pg_dense_get_report(solver, &report);
+    expect(report.outcome == PG_NOT_A_NUMBER, report.message, text);
+    expect(f64[N] == 0.25 && f64[2 * N - 1] == 0.25, "u was touched", text);
+    pg_dense_destroy(solver);
+}
+
 int main(void)
 {
     static const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_FMG, PG_DIRECT, PG_MIXED};
@@ -77,6 +100,11 @@ int main(void)
             solve(methods[m] | (single ? PG_F32 : 0), 1, 1, "1");
         }
     refuse(values[0]);
+    for (int where = 0; where < 4; where++)
+        for (int q = 0; q < 4; q++) {
+            solve_dense(PG_JACOBI, values[q], where, names[q]);
+            solve_dense(PG_GAUSS_SEIDEL, values[q], where, names[q]);
+        }
     if (!failures) puts("NaN and Inf are found");
     return failures != 0;
 }

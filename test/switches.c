@@ -16,6 +16,11 @@ enum { no_direct = 1 };
 #else
 enum { no_direct = 0 };
 #endif
+#ifdef PG_NO_DENSE
+enum { no_dense = 1 };
+#else
+enum { no_dense = 0 };
+#endif
 #ifdef PG_NO_CUDA
 enum { no_cuda = 1 };
 #else
@@ -75,9 +80,35 @@ static void solve(unsigned flags, int left_out, const char *by, const char *name
     pg_destroy(solver);
 }
 
+static void solve_dense(unsigned flags, int left_out, const char *name)
+{
+    static double a[4], u[2], f[2];
+    const float single[4] = {2, 1, 1, 2};
+    pg_dense_desc d;
+    pg_dense *solver = NULL;
+    memset(&d, 0, sizeof d);
+    a[0] = a[3] = 2, a[1] = a[2] = 1;
+    d.n = 2;
+    d.A = flags & PG_F32 ? (const void *)single : a;
+    d.flags = flags;
+    d.backend = PG_CPU;
+    const pg_status status = pg_dense_create(&d, &solver);
+    if (left_out) {
+        expect(status == PG_ERROR_UNSUPPORTED && !solver, "refused", name);
+        expect(strstr(pg_dense_last_error(NULL), name) != NULL, "the message names the switch", pg_dense_last_error(NULL));
+        pg_dense_destroy(solver);
+        return;
+    }
+    expect(status == PG_OK && pg_dense_solve(solver, u, f, NULL) == PG_OK, "solved", pg_dense_last_error(solver));
+    pg_dense_destroy(solver);
+}
+
 int main(void)
 {
     puts(pg_version());
+    solve_dense(PG_F64, no_dense, "PG_NO_DENSE");
+    solve_dense(PG_F32, no_dense || no_f32, no_dense ? "PG_NO_DENSE" : "PG_NO_F32");
+    expect(!strstr(pg_version(), "without dense") == !no_dense, "the version tells about dense systems", pg_version());
     solve(PG_F64 | PG_FMG, 0, "", "", "PG_FMG");
     solve(PG_F64 | PG_FMG | PG_SMOOTH_LINES, 0, "", "", "PG_FMG");
     solve(PG_F32 | PG_FMG, no_f32, "PG_NO_F32", "PG_F32", "PG_FMG");

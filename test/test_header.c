@@ -35,12 +35,23 @@ typedef struct functions {
     const char *(*status_string)(pg_status);
     const char *(*outcome_string)(pg_outcome);
     const char *(*version)(void);
+    pg_status (*dense_create)(const pg_dense_desc *, pg_dense **);
+    void (*dense_destroy)(pg_dense *);
+    pg_status (*dense_workspace_bytes)(const pg_dense_desc *, size_t *);
+    pg_status (*dense_query_desc)(const pg_dense *, pg_dense_desc *);
+    pg_status (*dense_update)(pg_dense *);
+    pg_status (*dense_solve)(pg_dense *, void *, const void *, const pg_stop *);
+    pg_status (*dense_get_report)(pg_dense *, pg_report *);
+    pg_status (*dense_set_stream)(pg_dense *, pg_stream);
+    const char *(*dense_last_error)(const pg_dense *);
 } functions;
 
 static const functions pg = {
     pg_solve_once, pg_create,    pg_destroy,    pg_workspace_bytes, pg_query_desc,    pg_solve,          pg_get_report,
     pg_set_faces,  pg_set_alpha, pg_set_stream, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
-    pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version};
+    pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version,
+    pg_dense_create, pg_dense_destroy, pg_dense_workspace_bytes, pg_dense_query_desc, pg_dense_update, pg_dense_solve,
+    pg_dense_get_report, pg_dense_set_stream, pg_dense_last_error};
 
 #include "common.h"
 
@@ -61,7 +72,8 @@ static void no_two_flags_share_a_bit(void **state)
 {
     (void)state;
     const unsigned flags[] = {PG_F64, PG_F32, PG_MIXED, PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_DIRECT,
-                              PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC};
+                              PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_GAUSS_SEIDEL,
+                              PG_BACKWARD, PG_RESTORE};
     unsigned seen = 0;
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         assert_true(flags[q] != 0 && (flags[q] & (flags[q] - 1)) == 0 && (seen & flags[q]) == 0);
@@ -122,6 +134,26 @@ static void every_function_can_be_called_from_c(void **state)
     assert_string_equal(pg.outcome_string(report.outcome), texts[PG_STATUS_COUNT + PG_CONVERGED]);
     assert_true(*pg.version());
     pg.destroy(solver);
+
+    const double a[4] = {4, 1, 1, 4}, right[2] = {6, 9};
+    double x[2] = {0, 0};
+    pg_dense *dense = NULL;
+    pg_dense_desc dense_desc = {0};
+    dense_desc.n = 2, dense_desc.A = a, dense_desc.backend = PG_CPU;
+    size_t dense_bytes = 0;
+    assert_int_equal(pg.dense_workspace_bytes(&dense_desc, &dense_bytes), PG_OK);
+    assert_true(dense_bytes > 0);
+    assert_int_equal(pg.dense_create(&dense_desc, &dense), PG_OK);
+    assert_int_equal(pg.dense_query_desc(dense, &dense_desc), PG_OK);
+    assert_true(dense_desc.lda == 2 && dense_desc.omega == 1 && dense_desc.flags == (PG_F64 | PG_GAUSS_SEIDEL));
+    assert_int_equal(pg.dense_update(dense), PG_OK);
+    assert_int_equal(pg.dense_set_stream(dense, NULL), PG_OK);
+    assert_int_equal(pg.dense_solve(dense, x, right, NULL), PG_OK);
+    assert_int_equal(pg.dense_get_report(dense, &report), PG_OK);
+    assert_int_equal(report.outcome, PG_CONVERGED);
+    assert_true(fabs(x[0] - 1) < 1e-7 && fabs(x[1] - 2) < 1e-7);
+    assert_string_equal(pg.dense_last_error(dense), "");
+    pg.dense_destroy(dense);
 }
 
 int main(void)
