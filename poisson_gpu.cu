@@ -1930,6 +1930,8 @@ struct pgi_line {
     double h;      // spacing of a uniform line
     double end;    // of it: the last interval's, from 0
     double end_a[2], end_b[2];
+    double velocity;    // of the first-order term
+    int upwind;
     pgi_line_tables own;    // NULL on uniform lines, which may be long: ask pgi_line_x and the like
 };
 
@@ -2074,6 +2076,8 @@ static int pgi_line_create(pgi_line *l, const pg_desc *d, int axis, int absent)
     l->absent = absent;
     l->node = absent || d->centring[axis] == PG_NODE;
     l->periodic = absent || d->face[2 * axis].kind == PG_PERIODIC;
+    l->velocity = absent ? 0 : d->velocity[axis];
+    l->upwind = d->flags & PG_UPWIND ? 1 : 0;
     int dirichlet = 0;
     for (int e = 0; e < 2; e++) {
         const pg_face *f = &d->face[2 * axis + e];
@@ -2324,9 +2328,37 @@ static void pgi_line_row(const pgi_line *l, int i, double row[4])
     row[3] = row[2] - row[0] - row[1];
 }
 
+// Row i of v du/dx: lower, upper, reaction, and what multiplies g at the low and the high end. du/dx is the mean of the
+// differences below and above, each weighted with the distance to the middle of the other one, so that it is of second
+// order; upwind, the one that the flow comes from. At an end the difference is what the boundary condition makes of
+// du/dn.
+static void pgi_line_convect(const pgi_line *l, int i, double row[5])
+{
+    memset(row, 0, 5 * sizeof *row);
+    if (l->velocity == 0 || (l->periodic && l->n == 1)) return;
+    double way[2], share[2];
+    for (int e = 0; e < 2; e++) {
+        const int at_end = !l->periodic && i == (e ? l->n - 1 : 0);
+        way[e] = pgi_line_gap(l, i + e) * (at_end && l->end_b[e] != 0 ? 1 : 0.5);
+    }
+    for (int e = 0; e < 2; e++) {
+        share[e] = way[0] + way[1] > 0 ? way[1 - e] / (way[0] + way[1]) : 0.5;
+        if (l->upwind) share[e] = (l->velocity > 0) == (e == 0);
+        const double v = (e ? l->velocity : -l->velocity) * share[e];    // times what is beside minus what is here
+        if (l->periodic || i != (e ? l->n - 1 : 0)) {
+            row[e] = v / pgi_line_gap(l, i + e);
+        } else if (pgi_line_k(l, i + e) != 0) {
+            const double slope = 1 / (l->end_a[e] * pgi_line_gap(l, i + e) + l->end_b[e]);    // of g - a u
+            row[2] -= v * slope * l->end_a[e];
+            row[3 + e] = -v * slope;
+        }
+    }
+}
+
 // Have two lines the same operator?
 static int pgi_line_equal(const pgi_line *a, const pgi_line *b)
 {
+    if (a->velocity != b->velocity || a->upwind != b->upwind) return 0;
     if (a->n != b->n || a->periodic != b->periodic || a->absent != b->absent) return 0;
     for (int e = 0; e < 2; e++)
         if (a->end_a[e] != b->end_a[e] || a->end_b[e] != b->end_b[e]) return 0;
@@ -2691,6 +2723,14 @@ static double pgi_line_eigenvalue(const pgi_line *l, int which)
     return hi;
 }
 
+template <class T> static pgi_row<T> pgi_filled_row(const pgi_line *l, double beta, int i)
+{
+    double row[4], flow[5];
+    pgi_line_row(l, i, row);
+    pgi_line_convect(l, i, flow);
+    return {(T)(beta * row[0] + flow[0]), (T)(beta * row[1] + flow[1]), (T)(beta * row[2] + flow[2])};
+}
+
 template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, double beta, pgi_row<T> *table,
                                              double *weight, void *table_at, void *weight_at)
 {
@@ -2700,22 +2740,14 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
     a->seam = l->periodic && l->n % 2 && l->n > 1;
     for (int q = 0; q < 3; q++) {
         const int i = q == 0 ? 0 : q == 1 ? (l->n > 2) : l->n - 1;
-        double row[4];
-        pgi_line_row(l, i, row);
-        a->row[q].lower = (T)(beta * row[0]);
-        a->row[q].upper = (T)(beta * row[1]);
-        a->row[q].reaction = (T)(beta * row[2]);
+        a->row[q] = pgi_filled_row<T>(l, beta, i);
         a->row_weight[q] = pgi_line_w(l, i);
     }
     if (l->uniform) return;
     a->table = (pgi_row<T> *)table_at;
     a->weight = (double *)weight_at;
     for (int i = 0; i < l->n && table; i++) {
-        double row[4];
-        pgi_line_row(l, i, row);
-        table[i].lower = (T)(beta * row[0]);
-        table[i].upper = (T)(beta * row[1]);
-        table[i].reaction = (T)(beta * row[2]);
+        table[i] = pgi_filled_row<T>(l, beta, i);
         weight[i] = pgi_line_w(l, i);
     }
 }
@@ -9059,6 +9091,7 @@ static void pgi_turn(const pg_desc *desc, pg_desc *work)
         work->coord[a] = desc->coord[other];
         work->weight[a] = desc->weight[other];
         work->conductance[a] = desc->conductance[other];
+        work->velocity[a] = desc->velocity[other];
         work->face[2 * a] = desc->face[2 * other];
         work->face[2 * a + 1] = desc->face[2 * other + 1];
         work->stride_u[a - 1] = desc->stride_u[other - 1];
@@ -9304,7 +9337,10 @@ static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *con
     memset(faces, 0, sizeof *faces);
     faces->scaled = scaled;
     for (int q = 0; q < 6; q++) {
-        faces->coefficient[q] = beta * pgi_end_coupling(line[q / 2], q & 1);
+        double flow[5];
+        pgi_line_convect(line[q / 2], q & 1 ? line[q / 2]->n - 1 : 0, flow);
+        faces->coefficient[q] =
+            beta * pgi_end_coupling(line[q / 2], q & 1) + (line[q / 2]->periodic ? 0 : flow[3 + (q & 1)]);
         if (faces->coefficient[q] != 0) faces->mask |= 1u << q;
         faces->plane[q] = l->plane[q];
         faces->n[q / 2] = l->n[q / 2];
@@ -15142,20 +15178,26 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
                       pgi_preconditioners =
                           PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE | PG_PRECOND_AINV | PG_PRECOND_AINV2;
 
+static int pgi_convects(const pg_desc *d) { return d->velocity[0] != 0 || d->velocity[1] != 0 || d->velocity[2] != 0; }
+
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
     const unsigned known =
-        pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners | PG_KEEP_CYCLES;
+        pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners | PG_KEEP_CYCLES | PG_UPWIND;
     if (d->flags & ~known)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
     const unsigned options = pgi_smoothers | PG_SYMMETRIC;    // of multigrid, which is what is meant then
+    const int convects = pgi_convects(d);
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods,
-                            d->flags & options || d->omega != 0 ? PG_FMG : PG_FASTEST));
+                            convects                              ? PG_BICGSTAB
+                            : d->flags & options || d->omega != 0 ? PG_FMG
+                                                                  : PG_FASTEST));
     const char *method = pgi_method_name(d->flags);
     if (d->flags & pgi_krylov_methods)
-        PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners, PG_PRECOND_CYCLE));
+        PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners,
+                                convects ? PG_PRECOND_AINV : PG_PRECOND_CYCLE));
     else if (d->flags & pgi_preconditioners)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no preconditioner (flags 0x%x); give PG_CG or PG_BICGSTAB", method,
@@ -15412,9 +15454,51 @@ static pg_status pgi_check_left_out(unsigned flags, char text[512])
                       without, name, instead, without);
 }
 
+// Has no face a coupling to what is outside?
+static int pgi_is_closed(const pg_desc *d)
+{
+    for (int q = 0; q < 2 * d->dim; q++)
+        if (d->face[q].kind == PG_DIRICHLET || (d->face[q].kind == PG_ROBIN && d->face[q].a != 0)) return 0;
+    return 1;
+}
+
+// The velocity of every axis, and that the method takes one.
+static pg_status pgi_check_velocity(pg_desc *d, char text[512])
+{
+    for (int a = 0; a < 3; a++) {
+        if (a >= d->dim) d->velocity[a] = 0;
+        if (!pgi_finite(d->velocity[a]) || fabs(d->velocity[a]) > pgi_largest(d->flags))
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "velocity[%d] is %g; it must be finite and at most %g", a,
+                              d->velocity[a], pgi_largest(d->flags));
+    }
+    if (!pgi_convects(d)) {
+        if (d->flags & PG_UPWIND)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_UPWIND needs a velocity, and velocity is 0");
+        return PG_OK;
+    }
+    const unsigned takes = PG_JACOBI | PG_RBGS | PG_SOR | PG_BICGSTAB | PG_PIPEBICGSTAB;
+    if (!(d->flags & takes))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric; use PG_BICGSTAB, "
+                          "PG_PIPEBICGSTAB, or PG_JACOBI, PG_RBGS, PG_SOR",
+                          pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
+    if (d->flags & PG_PRECOND_CYCLE)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g); use PG_PRECOND_AINV or "
+                          "PG_PRECOND_DIAGONAL",
+                          d->velocity[0], d->velocity[1], d->velocity[2]);
+    return PG_OK;
+}
+
 static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
     const double largest = pgi_largest(d->flags), size = fabs(alpha);
+    if (alpha == 0 && pgi_convects(d) && pgi_is_closed(d))
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "alpha is 0 and no face is Dirichlet or Robin: with a velocity (%g, %g, %g) that has no solution "
+            "that is known to be one; give alpha > 0 or such a face",
+            d->velocity[0], d->velocity[1], d->velocity[2]);
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT%s",
                           alpha, pgi_method_name(d->flags), PGI_DIRECT ? "" : ", which PG_NO_DIRECT has left out");
@@ -15556,6 +15640,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     PGI_TRY(pgi_check_size(d, text));
     PGI_TRY(pgi_check_flags(d, text));
     PGI_TRY(pgi_check_left_out(d->flags, text));
+    PGI_TRY(pgi_check_velocity(d, text));
     PGI_TRY(pgi_check_options(d, text));
     PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u, text));
     PGI_TRY(pgi_check_strides(d, "stride_f", d->stride_f, text));
@@ -16082,7 +16167,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     pgi_layout(s, lines, &arena);
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
 
-    s->may_be_singular = 1;
+    s->may_be_singular = !pgi_convects(&s->desc);    // else w is no left null vector, and alpha > 0
     s->volume = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *line = lines->line[0][a];

@@ -97,6 +97,10 @@ int main(void)
               Layers, beta(x): w = k = beta(x), f/beta(x) for f, alpha = 0 (of cells: w in the cell, k at its edges, the harmonic
               mean of both sides). Rows c_i (u_i - u_(i-1)) + a_i (u_i - u_(i+1)) of a scheme that does not conserve become
               such by w_0 = 1, k_(i+1) = a_i w_i h^2, w_(i+1) = k_(i+1)/(c_(i+1) h^2), if a and c are positive.
+   Velocity.  desc.velocity adds v_x du/dx + v_y du/dy + v_z du/dz to A u (no metric, not times beta): a step of advection and
+              diffusion. Central differences, of second order on any spacing; with PG_UPWIND the difference on the side that
+              the flow comes from, of first order and without wiggles where |v| h > 2 beta. A is not symmetric then: BiCGStab
+              (default, with PG_PRECOND_AINV) and sweeps solve it, others are refused; alpha > 0, or a Dirichlet or Robin face.
    Norms      (of all finite values): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths;
               PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner
               product sum w x y, which pg_dot is.
@@ -338,6 +342,7 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_PRECOND_NONE = 0x800000,     /*            none */
     PG_PRECOND_AINV = 0x1000000,    /*            an approximate inverse with the stencil's sparsity */
     PG_PRECOND_AINV2 = 0x2000000,   /*            ... and one more step with it: three products */
+    PG_UPWIND = 0x8000000,          /* option: velocity by upwind differences, not central ones */
     PG_KEEP_CYCLES = 0x4000000      /* option: multigrid by levels also where two or three axes vary much, see CHOOSING A METHOD */
 };
 
@@ -383,6 +388,7 @@ typedef struct pg_desc {
     pg_face face[6];
     double alpha;                   /* >= 0; with PG_DIRECT of either sign */
     double beta;                    /* > 0; 0 means 1 */
+    double velocity[3];             /* v of a term v du/dx along each axis, see VELOCITY; 0: none */
     int batch;                      /* problems of this shape, solved in one call, see BATCHES; 0: one */
     int64_t stride_u[3];            /* stride_j, stride_k and from problem to problem, in elements; 0: packed */
     int64_t stride_f[3];

@@ -127,6 +127,7 @@ static inline void manufactured_create(manufactured *m, const pg_desc *desc, con
             const double x = manufactured_origin(m, axis) + (double)t->x[i];
             manufactured_factor(m, axis, x, at[axis][i]);
             operator[axis][i] = axis < p->dim ? manufactured_operator(m, axis, x, at[axis][i]) : 0;
+            if (axis < p->dim) operator[axis][i] += desc->velocity[axis] * at[axis][i][1] / (double)p->beta;
         }
         for (int side = 0; side < 2; side++)
             manufactured_factor(m, axis, manufactured_origin(m, axis) + (double)t->face[side], end[2 * axis + side]);

@@ -1,0 +1,142 @@
+/* A first-order term: the error against smooth known solutions, the methods that solve it, what is refused. */
+#include "manufactured.h"
+
+static const char *const end_pairs[] = {"DD", "DN", "DR", "ND", "NN", "NR", "RD", "RN", "RR", "PP"};
+enum { PAIRS = sizeof end_pairs / sizeof *end_pairs };
+
+/* Pair number q along x, others along the other axes; velocities of either sign. */
+static pg_desc flow(pg_backend backend, int dim, int intervals, int q, int cell, unsigned flags)
+{
+    pg_desc desc = {0};
+    desc.backend = backend, desc.flags = flags, desc.alpha = 1.5, desc.beta = 0.7;
+    for (int axis = 0; axis < dim; axis++) {
+        const char *ends = end_pairs[(q + 3 * axis) % PAIRS];
+        desc.centring[axis] = (cell + axis) % 2 ? PG_CELL : PG_NODE;
+        desc.n[axis] = desc.centring[axis] == PG_CELL || *ends == 'P'
+                           ? intervals
+                           : intervals + 1 - (ends[0] == 'D') - (ends[1] == 'D');
+        desc.velocity[axis] = (axis + q) % 2 ? -4 - axis : 3 + axis;
+        set_ends(&desc, axis, ends);
+    }
+    return desc;
+}
+
+static double error_of(const pg_desc *desc, int stretched, const pg_stop *stop)
+{
+    const int shape[3] = {stretched ? STRETCHED : PLAIN, PLAIN, stretched ? STRETCHED : PLAIN};
+    manufactured m;
+    manufactured_create(&m, desc, shape);
+    const size_t points = ref_points(&m.p);
+    double *u = memset(allocate(points * sizeof *u), 0, points * sizeof *u);
+    pg_solver *solver = create(&m.desc);
+    OK(pg_solve(solver, u, m.f, stop), solver);
+    pg_report report;
+    OK(pg_get_report(solver, &report), solver);
+    if (report.outcome != PG_CONVERGED && report.outcome != PG_STAGNATED)
+        fail_msg("%s: %s", describe(&m.desc), report.message);
+    pg_destroy(solver);
+    const double error = manufactured_error(&m, u);
+    free(u);
+    manufactured_free(&m);
+    return error;
+}
+
+/* Central differences are of second order, upwind ones of first. */
+static void the_error_falls_as_promised(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const pg_stop stop = {.rtol = 1e-11, .max_iter = 4000};
+    for (int dim = 1; dim <= 3; dim++)
+        for (int q = 0; q < PAIRS; q++)
+            for (int kind = 0; kind < 8; kind++) {
+                if ((kind + q) % (dim == 1 ? full_or_small(1, 3) : dim == 2 ? full_or_small(3, 9) : full_or_small(7, 29))) continue;
+                const int upwind = kind >> 2, intervals = dim == 1 ? full_or_small(256, 96) : dim == 2 ? full_or_small(40, 24) : 14;
+                double error[2];
+                for (int fine = 0; fine < 2; fine++) {
+                    const pg_desc desc = flow(backend, dim, intervals << fine, q, kind & 1, upwind ? PG_UPWIND : 0);
+                    error[fine] = error_of(&desc, kind >> 1 & 1, &stop);
+                }
+                const double slope = log2(error[0] / error[1]);
+                if (!(slope >= (upwind ? 0.8 : 1.8) && slope <= (upwind ? 1.3 : 2.3)))
+                    fail_msg("%dD %s kind %d: order %.2f (%g, %g)", dim, end_pairs[q], kind, slope, error[0], error[1]);
+            }
+}
+
+/* All that take a velocity have the same solution. */
+static void methods_agree(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned flags[] = {0, PG_BICGSTAB | PG_PRECOND_NONE, PG_BICGSTAB | PG_PRECOND_DIAGONAL,
+                                     PG_BICGSTAB | PG_PRECOND_AINV2, PG_PIPEBICGSTAB, PG_PIPEBICGSTAB | PG_PRECOND_NONE,
+                                     PG_SOR, PG_RBGS, PG_JACOBI};
+    const pg_stop stop = {.rtol = 1e-10, .max_iter = 20000};
+    for (int dim = 2; dim <= 3; dim++) {
+        double first = 0;
+        for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
+            const pg_desc desc = flow(backend, dim, full_or_small(12, 8), 4, 0, flags[q]);
+            const double error = error_of(&desc, 1, &stop);
+            if (q == 0) first = error;
+            if (!(fabs(error - first) <= 1e-6 * first)) fail_msg("%s: %g, %g", describe(&desc), error, first);
+        }
+    }
+}
+
+/* The flow goes upwards where v > 0: a source spreads there, upwind to there alone without diffusion to speak of. */
+static void it_flows_the_right_way(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int axis = 0; axis < 3; axis++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            enum { N = 9 };
+            pg_desc desc = {.n = {N, N, N}, .backend = backend, .flags = PG_UPWIND, .alpha = 1, .beta = 1e-9};
+            desc.velocity[axis] = 10 * sign;
+            double u[N][N][N] = {0}, f[N][N][N] = {0};
+            f[4][4][4] = 1;
+            assert_int_equal(pg_solve_once(&desc, u, f, NULL), PG_OK);
+            const int step[3] = {axis == 2 ? sign : 0, axis == 1 ? sign : 0, axis == 0 ? sign : 0};
+            assert_true(u[4 + step[0]][4 + step[1]][4 + step[2]] > 1e-3);
+            assert_true(fabs(u[4 - step[0]][4 - step[1]][4 - step[2]]) < 1e-6);
+        }
+}
+
+static void what_cannot_be_is_refused_by_name(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const struct {
+        unsigned flags;
+        double velocity, alpha;
+        const char *word;
+    } refused[] = {
+        {PG_FMG, 1, 1, "PG_FMG"}, {PG_VCYCLE, 1, 1, "PG_VCYCLE"}, {PG_DIRECT, 1, 1, "PG_DIRECT"}, {PG_FASTEST, 1, 1, "PG_FASTEST"},
+        {PG_CG, 1, 1, "PG_CG"}, {PG_PIPECG, 1, 1, "PG_PIPECG"}, {PG_BICGSTAB | PG_PRECOND_CYCLE, 1, 1, "PG_PRECOND_CYCLE"},
+        {0, 1, 0, "alpha"}, {0, INFINITY, 1, "velocity[0]"}, {PG_JACOBI | PG_UPWIND, 0, 1, "PG_UPWIND"},
+    };
+    for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
+        pg_desc desc = {.n = {8, 8}, .backend = backend, .flags = refused[q].flags, .alpha = refused[q].alpha};
+        for (int face = 0; face < 4; face++) desc.face[face].kind = face < 2 ? PG_PERIODIC : PG_NEUMANN;
+        desc.velocity[0] = refused[q].velocity;
+        pg_solver *solver = NULL;
+        const pg_status status = pg_create(&desc, &solver);
+        if (status == PG_OK || solver || !strstr(pg_last_error(NULL), refused[q].word))
+            fail_msg("case %zu: status %d, \"%s\"", q, (int)status, pg_last_error(NULL));
+    }
+    pg_desc desc = {.n = {8, 8}, .backend = backend, .alpha = 1, .velocity = {1}};
+    for (int face = 0; face < 4; face++) desc.face[face].kind = PG_NEUMANN;
+    pg_solver *solver = create(&desc);
+    assert_int_equal(pg_set_alpha(solver, 0), PG_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(pg_last_error(solver), "velocity"));
+    double u[64] = {0}, f[64] = {1};
+    OK(pg_solve(solver, u, f, NULL), solver);
+    pg_destroy(solver);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_BOTH(the_error_falls_as_promised),
+        ON_BOTH(methods_agree),
+        ON_BOTH(it_flows_the_right_way),
+        ON_BOTH(what_cannot_be_is_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("velocity", tests, NULL, NULL);
+}
