@@ -30,6 +30,7 @@
 enum {
     SWEEPS_CUDA = 20,             /* in one pg_smooth: the launches of a call are queued while the last ones run */
     SWEEPS_CPU = 4,               /* a call costs nothing there */
+    ITERATIONS = 40,              /* of a Krylov method in one pg_solve, which begins with a residual */
     TRIAD_POINTS = 256 * 256 * 256,
     COPY_BYTES = 1 << 30,
     LEAST_REPEATS = 7, MOST_REPEATS = 31, REPEATS_PAST_LIMIT = 3,
@@ -230,6 +231,7 @@ static pg_status run_one_sweep(work *w) { return pg_smooth(w->solver, w->u, w->f
 static pg_status run_residual(work *w) { return pg_residual(w->solver, w->u, w->f, w->r); }
 static pg_status run_apply(work *w) { return pg_apply(w->solver, w->u, w->r); }
 static pg_status run_cycle(work *w) { return pg_cycle(w->solver, w->u, w->f, 1); }
+static pg_status run_iterations(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
 static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
 
 static pg_status run_dense(work *w) { return pg_dense_solve(w->dense, w->u, w->f, &w->stop); }
@@ -309,7 +311,7 @@ static double cycle_words(double c, int gamma)
    coarser solution (c) in place of u. */
 static double fmg_words(double c) { return (cycle_words(c, 1) - 1 + c + 1 + c) / (1 - c); }
 
-enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES, DIRECT_WORDS };
+enum { FIXED, V_WORDS, W_WORDS, FMG_WORDS, SOLVE_WORDS, MIXED_BYTES, CG_BYTES, DIRECT_WORDS };
 
 typedef struct operation {
     const char *name;
@@ -342,13 +344,21 @@ static const operation operations[] = {
     {"solve 1e-5", PG_FMG, PG_F32, D3, run_solve, SOLVE_WORDS, 0, 1e-5},
     {"mixed solve 1e-10", PG_FMG | PG_MIXED, PG_F64, D23, run_solve, MIXED_BYTES, 0, 1e-10},
     {"direct solve", PG_DIRECT, ANY, D23, run_solve, DIRECT_WORDS, 0, PG_NONE},
+    {"CG", PG_CG | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 8, PG_NONE},
+    {"CG, diagonal", PG_CG | PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 10, PG_NONE},
+    {"pipelined CG", PG_PIPECG | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 14, PG_NONE},
+    {"pipelined CG, diagonal", PG_PIPECG | PG_PRECOND_DIAGONAL, ANY, D23, run_iterations, FIXED, 16, PG_NONE},
+    {"BiCGStab", PG_BICGSTAB | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 18, PG_NONE},
+    {"pipelined BiCGStab", PG_PIPEBICGSTAB | PG_PRECOND_NONE, ANY, D23, run_iterations, FIXED, 28, PG_NONE},
+    {"CG, cycle, mixed 1e-10", PG_CG | PG_MIXED, PG_F64, D23, run_solve, CG_BYTES, 0, 1e-10},
 };
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
 
 /* Bytes that must move for a point. A check of the residual rides along in the next cycle, and takes a pass over u and
    f at the end. A direct solve passes the grid once for each transform there and back, and once for the lines between.
    A mixed solve starts with FMG in f32; a refinement, one for two cycles, reads u, e, f and writes u, r
-   (u and f in f64, e and r in f32). */
+   (u and f in f64, e and r in f32). An iteration of CG around an f32 cycle moves 8 words in f64, with z in f32 in place
+   of one of them, writes the cycle's r, and reads r and z once more for their product. */
 static double floor_bytes(const operation *op, unsigned precision, int dim, int iterations)
 {
     double word = precision == PG_F32 ? sizeof(float) : sizeof(double);
@@ -360,6 +370,7 @@ static double floor_bytes(const operation *op, unsigned precision, int dim, int 
     case SOLVE_WORDS: return word * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1) + 2);
     case MIXED_BYTES:
         return 4 * (fmg_words(c) + (iterations - 1) * cycle_words(c, 1)) + 32 * ((iterations + 1) / 2);
+    case CG_BYTES: return iterations * (4 * (cycle_words(c, 1) - 1) + 7 * 8 + 4 + 4 + 8 + 4);
     case DIRECT_WORDS: return word * 2 * (2 * dim - 1);
     default: return word * op->words;
     }
@@ -550,8 +561,8 @@ static void do_row(const operation *op, const shape *s, unsigned precision, work
     }
     memset(&w->stop, 0, sizeof w->stop);
     w->stop.rtol = op->rtol;
-    w->stop.max_iter = op->rtol == PG_NONE ? 1 : 0;
-    if (op->run == run_solve) w->stop.guess = PG_GUESS_ZERO;
+    w->stop.max_iter = op->run == run_iterations ? ITERATIONS : op->rtol == PG_NONE ? 1 : 0;
+    if (op->run == run_solve || op->run == run_iterations) w->stop.guess = PG_GUESS_ZERO;
     if (measure(op->run, w, r->bound > 0 ? LEAST_REPEATS : REPEATS_PAST_LIMIT, &r->time) != PG_OK) {
         r->time.repeats = 0;
         snprintf(r->remark, sizeof r->remark, "failed: %s", pg_last_error(w->solver));
@@ -563,11 +574,10 @@ static void do_row(const operation *op, const shape *s, unsigned precision, work
         if (r->report.outcome != (op->rtol > 0 ? PG_CONVERGED : PG_COMPLETED))
             snprintf(r->remark, sizeof r->remark, "%s", pg_outcome_string(r->report.outcome));
     }
-    if (op->run == run_smooth) {
-        r->time.min /= sweeps();
-        r->time.median /= sweeps();
-        r->time.max /= sweeps();
-    }
+    const int together = op->run == run_smooth ? sweeps() : op->run == run_iterations ? ITERATIONS : 1;
+    r->time.min /= together;
+    r->time.median /= together;
+    r->time.max /= together;
     r->bytes = floor_bytes(op, precision, s->dim, r->report.iterations) * (double)points_of(s);
     r->over_floor = r->time.median / (r->bytes / here.bytes_per_second);
     print_row(r);
