@@ -277,7 +277,7 @@ struct pgi_krylov_state {
     double verified;              // its norm
     double believed;              // what the recurrence had for it
     int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
-    double broken_at;             // the residual at the last one
+    int broken_at;                // the iteration of the last one
 };
 
 struct pgi_state {
@@ -1793,17 +1793,18 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     }
 }
 
-// After a breakdown the method has begun again. If the residual has not fallen since the last one, it ends.
+// After a breakdown the method begins again. If that leads to the next one at once, it ends.
 static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
 {
     pgi_krylov_state *const c = &st->krylov;
+    const int since = st->iterations - c->broken_at;
     st->verify = 0;
     c->verified = st->last;
     c->last_verified = st->iterations;
     if (!c->broken) return;
     c->broken = 0;
-    if (st->outcome == PG_COMPLETED && c->breakdowns++ > 0 && !(st->last < c->broken_at)) pgi_finish(st, PG_BREAKDOWN);
-    c->broken_at = st->last;
+    if (st->outcome == PG_COMPLETED && c->breakdowns++ > 0 && since <= 2) pgi_finish(st, PG_BREAKDOWN);
+    c->broken_at = st->iterations;
 }
 
 // The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u; and

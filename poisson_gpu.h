@@ -137,7 +137,7 @@ int main(void)
                   and recompute (Chen, Carson 2020), else Ghysels, Vanroose 2014, whose residual is renewed every 50 iterations.
        PG_BICGSTAB  van der Vorst 1992, preconditioned from the right, two products an iteration; the sums of both halves taken
                   together (Krasnopolsky 2010). PG_PIPEBICGSTAB: pipelined (Cools, Vanroose 2017). Where it divides by 0 it
-                  begins again, once without progress: then PG_BREAKDOWN. With PG_F32 that can happen near the floor.
+                  begins again; where that leads to the next such division at once: PG_BREAKDOWN.
        Krylov methods take one preconditioner:
                   PG_PRECOND_CYCLE (default) a V-cycle from 0: CG a symmetric V(2,2) (7 iterations to 1e-8 on a cube), BiCGStab V(2,1)
                   PG_PRECOND_DIAGONAL, PG_PRECOND_NONE   iterations grow like n
