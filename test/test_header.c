@@ -72,8 +72,10 @@ static void no_two_flags_share_a_bit(void **state)
 {
     (void)state;
     const unsigned flags[] = {PG_F64, PG_F32, PG_MIXED, PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_DIRECT,
-                              PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_GAUSS_SEIDEL,
-                              PG_BACKWARD, PG_RESTORE};
+                              PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SMOOTH_LINES, PG_SYMMETRIC,
+                              PG_FASTEST, PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB, PG_PRECOND_CYCLE,
+                              PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV, PG_PRECOND_AINV2,
+                              PG_UPWIND, PG_KEEP_CYCLES, PG_GAUSS_SEIDEL, PG_BACKWARD, PG_RESTORE};
     unsigned seen = 0;
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         assert_true(flags[q] != 0 && (flags[q] & (flags[q] - 1)) == 0 && (seen & flags[q]) == 0);
@@ -91,7 +93,7 @@ static void the_lists_are_the_enums(void **state)
     const pg_status first_last[] = {PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE,
                                     PG_ERROR_CUDA};
     const pg_outcome all[] = {PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED,
-                              PG_NOT_A_NUMBER, PG_CANCELLED, PG_RESONANCE, PG_RUNNING};
+                              PG_NOT_A_NUMBER, PG_CANCELLED, PG_RESONANCE, PG_BREAKDOWN, PG_RUNNING};
     assert_memory_equal(first_last, statuses, sizeof statuses);
     assert_memory_equal(all, outcomes, sizeof outcomes);
 }
