@@ -17102,10 +17102,10 @@ static int pgi_dense_blocks(int n, int parts)
 
 static __device__ inline void pgi_unpack(double2 w, double v[2]) { v[0] = w.x, v[1] = w.y; }
 static __device__ inline void pgi_unpack(float4 w, float v[4]) { v[0] = w.x, v[1] = w.y, v[2] = w.z, v[3] = w.w; }
-template <class T> struct pgi_sixteen_bytes {
+template <class T> struct pgi_vector_load {
     typedef double2 type;
 };
-template <> struct pgi_sixteen_bytes<float> {
+template <> struct pgi_vector_load<float> {
     typedef float4 type;
 };
 
@@ -17143,7 +17143,7 @@ template <bool CHANGING, class T>
 static __device__ inline void pgi_dense_whole(pgi_dense_lane<T> *l, int first, int count, int step)
 {
     enum { PIECE = pgi_dense_lane<T>::PIECE };
-    typedef typename pgi_sixteen_bytes<T>::type wide;
+    typedef typename pgi_vector_load<T>::type wide;
     int c = first * l->width + l->at;
     const int next = step * l->width;
 #pragma unroll 2
