@@ -17316,6 +17316,28 @@ template <class T> struct pgi_dense_memory {
 
 static __device__ inline unsigned pgi_peek(const unsigned *p) { return *(const volatile unsigned *)p; }
 
+// A counter of other blocks. What they wrote before they released it is there once it has been acquired.
+static __device__ inline unsigned pgi_acquire(const unsigned *p)
+{
+    unsigned value;
+#ifdef __CUDA_ARCH__
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(p) : "memory");
+#else
+    value = pgi_peek(p);
+    __threadfence();
+#endif
+    return value;
+}
+static __device__ inline void pgi_release(unsigned *p, unsigned value)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
+#else
+    __threadfence();
+    *(volatile unsigned *)p = value;
+#endif
+}
+
 static __device__ inline void pgi_prefetch(const void *p)
 {
 #ifdef __CUDA_ARCH__
@@ -17340,9 +17362,8 @@ static __device__ inline int pgi_dense_wait(const unsigned *solved, int wanted)
 {
     unsigned seen = 0;
     if (threadIdx.x % 32 == 0) {
-        while ((int)(seen = pgi_peek(solved)) < wanted) {
+        while ((int)(seen = pgi_acquire(solved)) < wanted) {
         }
-        __threadfence();
     }
     return (int)__shfl_sync(0xffffffffu, seen, 0);
 }
@@ -17414,43 +17435,64 @@ template <class T> static __device__ inline void pgi_dense_task(const pgi_matrix
     }
 }
 
-// Solves a panel: substitution, a row a lane. Each value is passed on to all rows of the panel after it and of the next
-// panel at once; `next` is what that one has got. One warp.
-template <class T>
-static __device__ inline void pgi_dense_solve_panel(pgi_dense_memory<T> *memory, int place, T omega, T *next)
+// Solves a panel: substitution, a row a lane. Values are passed on in pairs to all rows of the panel after them and of
+// the next panel at once: each lane makes the second of a pair itself, of what its row had before the first one was
+// known. `next` is what the next panel has got. One warp.
+template <class T> static __device__ inline void pgi_dense_solve_panel(const pgi_matrix<T> &m,
+                                                                       const pgi_dense_sweep<T> &w,
+                                                                       pgi_dense_memory<T> *memory, int place, T *next)
 {
-    const int lane = (int)threadIdx.x % 32, copy = place & 1;
+    const int lane = (int)threadIdx.x % 32, copy = place & 1, row = pgi_dense_at(m, w.panels, place, lane);
+    const T omega = (T)w.state->omega;
     T *const band = &memory->band[place % PGI_DENSE_BAND][lane];
     const T(*const known)[PGI_DENSE_PANEL] = memory->known[copy];
-    const T *const own = memory->tile[copy][0][lane], *const below = memory->tile[copy][1][lane];
+    const T(*const own)[PGI_DENSE_PANEL + 1] = memory->tile[copy][0];
+    const T *const below = memory->tile[copy][1][lane];
     const T factor = omega * known[1][lane];
     T x = pgi_dense_solved(known[2][lane], known[0][lane] - *band - *next, known[1][lane], omega), sum = 0;
     *band = 0;
     PGI_UNROLLED
-    for (int j = 0; j < PGI_DENSE_PANEL; j++) {
-        const T newest = __shfl_sync(0xffffffffu, x, j);
-        if (lane > j) x -= factor * own[j] * newest;
-        sum += below[j] * newest;
+    for (int j = 0; j < PGI_DENSE_PANEL; j += 2) {
+        const T link = omega * known[1][j + 1] * own[j + 1][j];
+        const T first = __shfl_sync(0xffffffffu, x, j), before = __shfl_sync(0xffffffffu, x, j + 1);
+        const T second = before - link * first;
+        x -= (lane > j ? factor * own[lane][j] : (T)0) * first;
+        x -= (lane > j + 1 ? factor * own[lane][j + 1] : (T)0) * second;
+        sum += below[j] * first + below[j + 1] * second;
     }
     *next = sum;
     memory->x[copy][lane] = x;
+    if (row < m.n) __stcg(w.x + row, x);
 }
 
-// The products of half a panel's rows with a panel that is solved, a column a lane. In each step of the sum half of the
-// lanes take half of the rows, so that in the end each has a row. One warp.
-template <class T> static __device__ inline void pgi_dense_band(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
-                                                                pgi_dense_memory<T> *memory, int solved, int place,
-                                                                int half)
+// Half a tile: a column a lane, all loads under way together. Where rows or columns lie beyond the matrix its last one
+// stands in.
+template <class T> static __device__ inline void pgi_dense_half_tile(const pgi_matrix<T> &m,
+                                                                     const pgi_dense_sweep<T> &w, int place,
+                                                                     int row_place, int half, T v[PGI_DENSE_TASK])
 {
-    if (solved < 0 || place >= w.panels) return;
-    const int lane = (int)threadIdx.x % 32, column = pgi_dense_at(m, w.panels, solved, lane);
-    const T x = memory->x[solved & 1][lane];
-    T v[PGI_DENSE_TASK];
+    if (place < 0 || place >= w.panels || row_place >= w.panels) return;
+    const int column = pgi_dense_at(m, w.panels, place, (int)threadIdx.x % 32), ahead = half * PGI_DENSE_TASK;
+    const int row =
+        m.backward ? (w.panels - row_place) * PGI_DENSE_PANEL - 1 - ahead : row_place * PGI_DENSE_PANEL + ahead;
+    const int beyond = row - (m.n - 1);
+    const T *a = m.a + (column < m.n ? column : m.n - 1) + (beyond < 0 ? row : m.n - 1) * m.lda;
+    const int64_t next = m.backward ? -m.lda : m.lda;
+    const int from = m.backward ? beyond : 0, to = m.backward ? PGI_DENSE_TASK : -beyond;    // where rows change
     PGI_UNROLLED
     for (int i = 0; i < PGI_DENSE_TASK; i++) {
-        const int row = pgi_dense_at(m, w.panels, place, half * PGI_DENSE_TASK + i);
-        v[i] = row < m.n && column < m.n ? __ldcs(m.a + row * m.lda + column) * x : (T)0;
+        v[i] = __ldcs(a);
+        if (i >= from && i < to) a += next;
     }
+}
+
+// The products v of half a panel's rows with x, a column a lane. In each step of the sum half of the lanes take half of
+// the rows, so that in the end each has a row. One warp.
+template <class T> static __device__ inline void pgi_dense_band(T *band, T x, int half, T v[PGI_DENSE_TASK])
+{
+    const int lane = (int)threadIdx.x % 32;
+    PGI_UNROLLED
+    for (int i = 0; i < PGI_DENSE_TASK; i++) v[i] *= x;
     PGI_UNROLLED
     for (int step = PGI_DENSE_TASK / 2; step > 0; step /= 2) {
         PGI_UNROLLED
@@ -17461,24 +17503,7 @@ template <class T> static __device__ inline void pgi_dense_band(const pgi_matrix
         }
     }
     v[0] += __shfl_xor_sync(0xffffffffu, v[0], PGI_DENSE_TASK);
-    if (lane < PGI_DENSE_TASK) memory->band[place % PGI_DENSE_BAND][half * PGI_DENSE_TASK + lane] += v[0];
-}
-
-// Half of a panel's own tile, or of the one below it, for the next step. One warp, quarter: 0 to 3.
-template <class T> static __device__ inline void pgi_dense_stage(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
-                                                                 pgi_dense_memory<T> *memory, int place, int quarter)
-{
-    if (place >= w.panels) return;
-    const int lane = (int)threadIdx.x % 32, column = pgi_dense_at(m, w.panels, place, lane);
-    const int tile = quarter / 2, first = quarter % 2 * PGI_DENSE_TASK;
-    T v[PGI_DENSE_TASK];
-    PGI_UNROLLED
-    for (int i = 0; i < PGI_DENSE_TASK; i++) {
-        const int row = pgi_dense_at(m, w.panels, place + tile, first + i);
-        v[i] = row < m.n && column < m.n ? __ldcs(m.a + row * m.lda + column) : (T)0;
-    }
-    PGI_UNROLLED
-    for (int i = 0; i < PGI_DENSE_TASK; i++) memory->tile[place & 1][tile][first + i][lane] = v[i];
+    if (lane < PGI_DENSE_TASK) band[half * PGI_DENSE_TASK + lane] += v[0];
 }
 
 // Half a tile on its way to the second cache: a lane has half a row.
@@ -17491,34 +17516,30 @@ template <class T> static __device__ inline void pgi_dense_prefetch(const pgi_ma
     if (row < m.n && column < m.n) pgi_prefetch(m.a + row * m.lda + column);
 }
 
-// Tells all blocks the values of a panel. One warp.
-template <class T> static __device__ inline void pgi_dense_publish(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
-                                                                   pgi_dense_memory<T> *memory, int place)
+// Tells all blocks that the panel `solved` is, and takes over what the tasks have for the panel `place`, once they are
+// done. 1: there is a task that nobody has taken. `ready`: how many are done, as far as the step before has seen. The
+// values of the panel were written before the last barrier. One warp.
+template <class T> static __device__ inline int pgi_dense_exchange(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
+                                                                   pgi_dense_memory<T> *memory, int solved, int place,
+                                                                   unsigned *ready)
 {
-    if (place < 0) return;
     const int lane = (int)threadIdx.x % 32, row = pgi_dense_at(m, w.panels, place, lane);
-    if (row < m.n) __stcg(w.x + row, memory->x[place & 1][lane]);
-    __syncwarp();
-    if (lane != 0) return;
-    __threadfence();
-    *(volatile unsigned *)w.turns.solved = (unsigned)place + 1;
-}
-
-// Takes over what the tasks have for a panel, once they are done. 1: there is one that nobody has taken. One warp.
-template <class T> static __device__ inline int pgi_dense_fetch(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
-                                                                pgi_dense_memory<T> *memory, int place)
-{
-    if (place >= w.panels) return 0;
-    const int lane = (int)threadIdx.x % 32, row = pgi_dense_at(m, w.panels, place, lane);
+    T rest = 0, inverse = 0, x = 0;
     int untaken = 0;
-    if (lane == 0) {
-        while (pgi_peek(w.turns.ready + place) < 2 && !untaken) untaken = pgi_peek(w.turns.ticket) <= 2u * place + 2;
-        __threadfence();
+    if (lane == 0 && place < w.panels) {
+        while (*ready < 2 && !untaken) {
+            untaken = pgi_peek(w.turns.ticket) <= 2u * (unsigned)place + 2;
+            *ready = pgi_acquire(w.turns.ready + place);
+        }
     }
-    if (__shfl_sync(0xffffffffu, untaken, 0)) return 1;
-    memory->known[place & 1][0][lane] = row < m.n ? __ldcg(w.rest + row) : (T)0;
-    memory->known[place & 1][1][lane] = row < m.n ? m.inverse[row] : (T)0;
-    memory->known[place & 1][2][lane] = row < m.n ? __ldcg(w.x + row) : (T)0;
+    const int done = place < w.panels && __shfl_sync(0xffffffffu, *ready, 0) >= 2;
+    if (done && row < m.n) rest = __ldcg(w.rest + row), inverse = m.inverse[row], x = __ldcg(w.x + row);
+    if (lane == 0 && solved >= 0) pgi_release(w.turns.solved, (unsigned)solved + 1);
+    if (!done) return place < w.panels;
+    memory->known[place & 1][0][lane] = rest;
+    memory->known[place & 1][1][lane] = inverse;
+    memory->known[place & 1][2][lane] = x;
+    *ready = lane == 0 && place + 1 < w.panels ? pgi_acquire(w.turns.ready + place + 1) : 0;
     return 0;
 }
 
@@ -17539,38 +17560,41 @@ template <class T> static __device__ inline void pgi_dense_help(const pgi_matrix
     __syncthreads();
 }
 
-// The chain. In the step of a panel one warp solves it, ten multiply the band's rows with the panel before, four fetch
-// the tiles of the next panel, and one passes values on to and from other blocks; a barrier a step.
+// The chain. In the step of a panel one warp solves it, ten multiply the band's rows with the panel before, four have
+// the tiles of the next panel, and one passes values on to and from other blocks; a barrier a step. What of A a warp
+// needs in a step it has asked for in the step before.
 template <class T> static __device__ inline void pgi_dense_chain(const pgi_matrix<T> &m, const pgi_dense_sweep<T> &w,
                                                                  pgi_dense_memory<T> *memory)
 {
     enum { BAND = 2 * (PGI_DENSE_BAND - 1), STAGE = BAND + 1, PASS = STAGE + 4 };
     static_assert((PASS + 1) * 32 == PGI_DENSE_THREADS, "each warp has its work");
-    const int thread = (int)threadIdx.x, warp = thread / 32;
-    const T omega = (T)w.state->omega;
-    T next = 0;
+    const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32, in_band = warp <= BAND;
+    const int half = (warp - 1) % 2, tile = (warp - STAGE) / 2;
+    const int column = in_band ? -1 : 1, row = in_band ? 1 + (warp - 1) / 2 : 1 + tile;    // panels from the step's one
+    unsigned ready = 0;
+    T next = 0, v[PGI_DENSE_TASK] = {};
     for (int q = thread; q < PGI_DENSE_BAND * PGI_DENSE_PANEL; q += PGI_DENSE_THREADS)
         memory->band[q / PGI_DENSE_PANEL][q % PGI_DENSE_PANEL] = 0;
+    if (warp > 0 && warp < PASS) pgi_dense_half_tile(m, w, column - 1, row - 1, half, v);
     __syncthreads();
     for (int p = -1; p <= w.panels; p++) {
         int untaken = 0;
         if (warp == 0) {
-            if (p >= 0 && p < w.panels) pgi_dense_solve_panel(memory, p, omega, &next);
-        } else if (warp <= BAND) {
-            const int place = p + 1 + (warp - 1) / 2, half = (warp - 1) % 2;
-            pgi_dense_prefetch(m, w, p - 1 + PGI_DENSE_AHEAD, place + PGI_DENSE_AHEAD, half);
-            pgi_dense_band(m, w, memory, p - 1, place, half);
+            if (p >= 0 && p < w.panels) pgi_dense_solve_panel(m, w, memory, p, &next);
         } else if (warp < PASS) {
-            const int quarter = warp - STAGE, place = p + 1 + PGI_DENSE_AHEAD;
-            pgi_dense_prefetch(m, w, place, place + quarter / 2, quarter % 2);
-            pgi_dense_stage(m, w, memory, p + 1, quarter);
+            if (!in_band) PGI_UNROLLED
+            for (int i = 0; i < PGI_DENSE_TASK; i++)
+                memory->tile[(p + 1) & 1][tile][half * PGI_DENSE_TASK + i][lane] = v[i];
+            else if (p > 0 && p + row < w.panels)
+                pgi_dense_band(memory->band[(p + row) % PGI_DENSE_BAND], memory->x[(p - 1) & 1][lane], half, v);
+            pgi_dense_half_tile(m, w, p + 1 + column, p + 1 + row, half, v);
+            pgi_dense_prefetch(m, w, p + column + PGI_DENSE_AHEAD, p + row + PGI_DENSE_AHEAD, half);
         } else {
-            pgi_dense_publish(m, w, memory, p - 1);
-            untaken = pgi_dense_fetch(m, w, memory, p + 1);
+            untaken = pgi_dense_exchange(m, w, memory, p - 1, p + 1, &ready);
         }
         while (__syncthreads_or(untaken)) {
             pgi_dense_help(m, w, memory, p + 1);
-            if (warp == PASS) untaken = pgi_dense_fetch(m, w, memory, p + 1);
+            if (warp == PASS) untaken = pgi_dense_exchange(m, w, memory, -1, p + 1, &ready);
         }
     }
 }

@@ -217,8 +217,8 @@ fi
 cd "$temp/alone" || exit 1
 if [ -n "$nvcc" ]; then
     check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" nvcc_ends_well
-    check "its object has at most 9 MB an architecture" \
-        sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 27000000 ]'
+    check "its object has at most 10 MB an architecture" \
+        sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 30000000 ]'
     check "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better" \
         env NVCC="$nvcc" python3 "$root/bench/kernels.py" "$temp/nvcc" "$temp/kernels"
     without_cufft() {
@@ -232,7 +232,7 @@ if [ -n "$nvcc" ]; then
     check "it defines the header's functions and, inline ones apart, no other name" exports nvcc.o TDBRCGS -g
 else
     skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
-    skip "its object has at most 9 MB an architecture"
+    skip "its object has at most 10 MB an architecture"
     skip "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better"
     skip "nvcc -DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL: no warning, no cuFFT to link, what is left out is refused"
     skip "it defines the header's functions and, inline ones apart, no other name"
