@@ -17,7 +17,7 @@ static inline double picture_clamp(double x, double low, double high)
 /* A picture of so many pixels, the first point of a field in its lower left corner. The caller frees rgb. */
 static inline struct picture picture_create(int width, int height)
 {
-    const struct picture p = {width, height, sample_alloc((size_t)3 * width * height, PG_MEM_HOST)};
+    const struct picture p = {width, height, (unsigned char *)sample_alloc((size_t)3 * width * height, PG_MEM_HOST)};
     memset(p.rgb, 255, (size_t)3 * width * height);
     return p;
 }
@@ -25,7 +25,7 @@ static inline struct picture picture_create(int width, int height)
 /* The nx x ny field at each pixel, by Catmull-Rom splines: smooth, exact on the grid. The caller frees it. */
 static inline double *picture_resample(const struct picture *p, const double *field, int nx, int ny)
 {
-    double *value = sample_alloc(sizeof *value * p->width * p->height, PG_MEM_HOST);
+    double *value = (double *)sample_alloc(sizeof *value * p->width * p->height, PG_MEM_HOST);
     for (int row = 0; row < p->height; row++)
         for (int column = 0; column < p->width; column++) {
             const double x = (column + 0.5) / p->width * (nx - 1);
@@ -91,7 +91,10 @@ static inline void picture_write(const struct picture *p, const char *path)
 {
     char name[512];
 #ifdef PG_SAMPLE_PNG
-    png_image image = {.version = PNG_IMAGE_VERSION, .format = PNG_FORMAT_RGB};
+    png_image image;
+    memset(&image, 0, sizeof image);
+    image.version = PNG_IMAGE_VERSION;
+    image.format = PNG_FORMAT_RGB;
     image.width = (png_uint_32)p->width;
     image.height = (png_uint_32)p->height;
     snprintf(name, sizeof name, "%s.png", path);
@@ -115,7 +118,7 @@ static inline void volume_write(const char *path, const char *what, const double
     const uint16_t one = 1;
     const size_t count = (size_t)n[0] * n[1] * n[2];
     const uint64_t bytes = count * sizeof(float);
-    float *value = sample_alloc(bytes, PG_MEM_HOST);
+    float *value = (float *)sample_alloc(bytes, PG_MEM_HOST);
     for (size_t m = 0; m < count; m++) value[m] = (float)field[m];
     char name[512], extent[64];
     snprintf(name, sizeof name, "%s.vti", path);

@@ -1,5 +1,6 @@
 /* What the samples share: command-line options, and arrays that live where the solver runs.
-   The build defines PG_SAMPLE_CUDA where it finds the CUDA toolkit; without it every array is host memory. */
+   The build defines PG_SAMPLE_CUDA where it finds the CUDA toolkit; without it every array is host memory. Valid C++
+   too, for samples with kernels of their own. */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
@@ -45,6 +46,17 @@ static inline const char *sample_option(int *argc, char **argv, const char *name
 {
     const char *value = sample_take(argc, argv, name, 2);
     return value ? value : otherwise;
+}
+
+/* A number from low to high; anything else ends the program with the option's name. */
+static inline double sample_number(int *argc, char **argv, const char *name, double otherwise, double low, double high)
+{
+    const char *text = sample_take(argc, argv, name, 2);
+    char *end = NULL;
+    const double value = text ? strtod(text, &end) : otherwise;
+    if (!text || (end != text && !*end && value >= low && value <= high)) return value;
+    fprintf(stderr, "%s takes a number from %g to %g, not '%s'\n", name, low, high, text);
+    exit(2);
 }
 
 /* A named value of a command-line option; a list of them ends with a NULL name. */
@@ -110,7 +122,7 @@ static inline void sample_copy(void *to, const void *from, size_t bytes, pg_memo
 static inline void sample_put(void *array, const double *value, size_t count, const pg_desc *desc)
 {
     const int f32 = (desc->flags & PG_F32) != 0;
-    float *single = sample_alloc(count * sizeof *single, PG_MEM_HOST);
+    float *single = (float *)sample_alloc(count * sizeof *single, PG_MEM_HOST);
     for (size_t m = 0; f32 && m < count; m++) single[m] = (float)value[m];
     sample_copy(array, f32 ? (const void *)single : value, count * (f32 ? 4 : 8), desc->memory);
     free(single);
@@ -119,10 +131,16 @@ static inline void sample_put(void *array, const double *value, size_t count, co
 static inline void sample_get(double *value, const void *array, size_t count, const pg_desc *desc)
 {
     const int f32 = (desc->flags & PG_F32) != 0;
-    float *single = sample_alloc(count * sizeof *single, PG_MEM_HOST);
+    float *single = (float *)sample_alloc(count * sizeof *single, PG_MEM_HOST);
     sample_copy(f32 ? (void *)single : value, array, count * (f32 ? 4 : 8), desc->memory);
     for (size_t m = 0; f32 && m < count; m++) value[m] = single[m];
     free(single);
+}
+
+/* A bar as long as the share that is done; what belongs beside it is the caller's to print. */
+static inline void sample_bar(double done)
+{
+    fprintf(stderr, "\r[%-40.*s] ", done > 0 ? (int)fmin(40, 40 * done) : 0, "########################################");
 }
 
 /* A monitor that draws how far the residual has fallen, in powers. user: the relative tolerance, a double. */
@@ -130,8 +148,8 @@ static inline int sample_progress(void *user, const pg_report *so_far)
 {
     const double target = *(double *)user * so_far->rhs_norm;
     const double done = log(so_far->first_residual / so_far->residual) / log(so_far->first_residual / target);
-    fprintf(stderr, "\r[%-40.*s] %d iterations, residual %.2e ", done > 0 ? (int)fmin(40, 40 * done) : 0,
-            "########################################", so_far->iterations, so_far->residual);
+    sample_bar(done);
+    fprintf(stderr, "%d iterations, residual %.2e ", so_far->iterations, so_far->residual);
     return 0;
 }
 
