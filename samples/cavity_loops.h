@@ -1,15 +1,14 @@
-/* The loops of cavity.c over the cells. Included once for each precision, with real and NAME(x), say x_f64, defined.
+/* The loops of cavity_flow.h over the cells. Included once a precision, with real and NAME(x), say x_f64, defined.
 
-   A body is a function of one cell (i, j, k), and LOOP makes of it a kernel (in a build with CUDA) and a loop of OpenMP;
-   NAME(each_body)(fields, memory, stream) runs the one that belongs to where the arrays are. Bodies return a number that
-   is not negative, or NaN; the largest of all cells stays in *fields.largest until somebody makes it 0. Its bits are
-   compared as a whole number: the same order, in which NaN is larger than anything.
+   A body is a function of one cell (i, j, k), of which LOOP makes NAME(each_body)(fields, memory): it runs where the
+   arrays are. Bodies return a number that is not negative, or NaN; the largest of all cells stays in *fields.largest
+   until it is set to 0. Numbers are compared by their bits: the same order, in which NaN is larger than anything.
 
    Every velocity has a ring of one cell around the n cells; component a of a cell is on the face towards its lower
-   neighbour along a, so it is known on the walls (index 0 and n along a: always 0), and values in the ring along the other
-   axes are such that the mean of both sides of a wall is the wall's speed. p and f have no ring. */
+   neighbour along a, so it is known on the walls (index 0 and n along a: always 0), and values in the ring along the
+   other axes are such that the mean of both sides of a wall is the wall's speed. p and f have no ring. */
 
-/* Adams-Bashforth: next = velocity + now * (rate of this step) + before * (rate of the last one), but for the pressure. */
+/* Adams-Bashforth, without the pressure: next = velocity + now * (rate of this step) + before * (rate of the last). */
 static ON_DEVICE double NAME(predict)(const struct fields *g, int i, int j, int k)
 {
     const int cell[3] = {i, j, k};
@@ -25,7 +24,7 @@ static ON_DEVICE double NAME(predict)(const struct fields *g, int i, int j, int 
             if (b >= g->dim) continue;
             const size_t sb = g->stride[b];
             const real *v = (const real *)g->velocity[b];
-            const real high = (u[m] + u[m + sb]) * (v[m + sb] + v[m + sb - sa]);        /* 4 times the flux of u along b */
+            const real high = (u[m] + u[m + sb]) * (v[m + sb] + v[m + sb - sa]);    /* 4 times the flux of u along b */
             const real low = (u[m] + u[m - sb]) * (v[m] + v[m - sa]);
             rate += advect * (low - high) + diffuse * (u[m + sb] - 2 * u[m] + u[m - sb]);
         }
@@ -52,7 +51,7 @@ static ON_DEVICE double NAME(divergence)(const struct fields *g, int i, int j, i
 }
 LOOP(divergence)
 
-/* velocity = next - dt grad p, and what follows from it in the ring. Largest: change of a velocity. */
+/* velocity = next - dt grad p, and what follows from it in the ring. Returns how much the cell's velocity changes. */
 static ON_DEVICE double NAME(correct)(const struct fields *g, int i, int j, int k)
 {
     const int cell[3] = {i, j, k};
@@ -64,12 +63,11 @@ static ON_DEVICE double NAME(correct)(const struct fields *g, int i, int j, int 
         if (a >= g->dim || cell[a] == 0) continue;
         real *u = (real *)g->velocity[a];
         const real value = ((const real *)g->next[a])[m] - slope * (p[c] - p[c - below[a]]);
-        const double off = fabs((double)(value - u[m]));
-        change = off <= change ? change : off;
+        change += fabs((double)(value - u[m]));
         u[m] = value;
         for (int b = 0; b < 3; b++) {
             if (b == a || b >= g->dim) continue;
-            const real lid = a == 0 && b == 1;
+            const real lid = a == 0 && b == 1;              /* speed of the wall above */
             if (cell[b] == 0) u[m - g->stride[b]] = -value;
             if (cell[b] == g->n[b] - 1) u[m + g->stride[b]] = 2 * lid - value;
         }
@@ -77,18 +75,3 @@ static ON_DEVICE double NAME(correct)(const struct fields *g, int i, int j, int 
     return change;
 }
 LOOP(correct)
-
-/* Largest: the Courant number, dt/h times the sum over the axes of the speed on the faster face. */
-static ON_DEVICE double NAME(courant)(const struct fields *g, int i, int j, int k)
-{
-    const size_t m = ring_index(g, i, j, k);
-    double sum = 0;
-    for (int a = 0; a < 3; a++) {
-        if (a >= g->dim) continue;
-        const real *u = (const real *)g->velocity[a];
-        const double low = fabs((double)u[m]), high = fabs((double)u[m + g->stride[a]]);
-        sum += low > high ? low : high;
-    }
-    return sum * g->dt / g->h;
-}
-LOOP(courant)

@@ -76,7 +76,8 @@ static inline unsigned sample_choose(const struct sample_choice *list, const cha
 /* Device memory if this back end turns out to be CUDA, found by asking for a solver with one unknown. */
 static inline pg_memory sample_memory(pg_backend wanted)
 {
-    pg_desc desc = {0};
+    pg_desc desc;
+    memset(&desc, 0, sizeof desc);
     desc.n[0] = 1;
     desc.backend = wanted;
     pg_solver *probe;
