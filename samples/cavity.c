@@ -299,11 +299,12 @@ int main(int argc, char **argv)
              "cavity --table [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-s STEPS]");
         return 2;
     }
+    const int runs = (with_table ? n : re) > 0 ? 1 : 2;
     int good = 1;
-    for (int run = 0; run < 2; run++)
-        if (with_table && (run == 0 || n == 0))
-            good = table(n ? n : 128 + 32 * run, re > 0 ? re : 1000, steps, precision, backend, rtol) && good;
-        else if (!with_table && (run == 0 || re == 0))
-            good = steady_flow(re > 0 ? re : run ? 1000 : 100, n ? n : 129, precision | method, backend, rtol, path) && good;
+    for (int run = 0; run < runs; run++) {
+        const double reynolds = re > 0 ? re : with_table || run ? 1000 : 100;
+        if (with_table) good = table(n ? n : run ? 160 : 128, reynolds, steps, precision, backend, rtol) && good;
+        else good = steady_flow(reynolds, n ? n : 129, precision | method, backend, rtol, path) && good;
+    }
     return !good;
 }
