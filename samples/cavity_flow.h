@@ -14,7 +14,7 @@
 struct fields {
     int dim, n[3];
     size_t stride[3];                       /* of arrays with a ring; 0 along an absent axis */
-    double h, re, dt, now, before;          /* now, before: dt times the weights of the rates of this step and the last */
+    double h, re, dt, now, before;          /* now, before: dt times the weights of this step's rate and the last */
     void *velocity[3], *rate[3], *next[3], *p, *f;
     unsigned long long *largest;
 };
