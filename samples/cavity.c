@@ -104,6 +104,7 @@ static void draw(const double *psi, int points, const char *path, double re)
     snprintf(name, sizeof name, "%s_re%.0f", path, re);
     picture_colours(&p, root, PIXELS, PIXELS, 1.4 * most);
     picture_lines(&p, root, PIXELS, PIXELS, most / 12, 1.2, 0.7);
+    picture_lines(&p, psi, points, points, 0, 1.2, 0.7);
     picture_write(&p, name);
     free(p.rgb);
     free(fine);
