@@ -639,7 +639,8 @@ struct pg_solver {
     int in_monitor;      // the caller's function runs: the handle is taken
     pg_status failed;    // first failure of an operation
     char warning[160];
-    char chosen[96];    // PG_FASTEST: the method and why
+    int accelerated;    // PG_FMG became PG_CG
+    char chosen[96];    // the method and why
 #if PGI_GPU
     cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
     int depth;                       // of nested loops
@@ -9022,8 +9023,8 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 // The lines of all levels; levels share the lines that they do not coarsen.
 struct pgi_hierarchy {
     int levels, count;
-    int along;    // the axis of line relaxation, which stays as it is; or -1
-    int exact;    // there is one level, because cycles would be slow
+    int along;          // the axis of line relaxation, which stays as it is; or -1
+    int exact, slow;    // cycles would be slow: there is one level; or there are many because it is too large
     pgi_line own[3 * PGI_MAX_LEVELS];
     pgi_line *line[PGI_MAX_LEVELS][3];
     int coarsened[PGI_MAX_LEVELS][3];
@@ -9110,18 +9111,17 @@ static int pgi_is_coarsest(pgi_line *const line[3], int along, int most)
 // axis: the two that vary most, and by how much.
 static int pgi_is_wild(const pg_desc *d, pgi_line *const line[3], int axis[2], double variation[2])
 {
-    int present = 0, largest = 1;
+    int present = 0;
     axis[0] = axis[1] = -1;
     variation[0] = variation[1] = 0;
     for (int a = 0; a < 3; a++) {
         const double v = pgi_line_variation(line[a]);
         present += line[a]->n > 1;
-        if (line[a]->n > largest) largest = line[a]->n;
         const int place = v > variation[0] ? 0 : v > variation[1] ? 1 : 2;
         if (place == 0) variation[1] = variation[0], axis[1] = axis[0];
         if (place < 2) variation[place] = v, axis[place] = a;
     }
-    if ((d->flags & (pgi_smoothers | PG_KEEP_CYCLES)) || d->omega != 0 || largest > PGI_EXACT) return 0;
+    if ((d->flags & (pgi_smoothers | PG_KEEP_CYCLES)) || d->omega != 0) return 0;
     return variation[1] > (present > 2 ? 2 : 8);
 }
 
@@ -9165,7 +9165,9 @@ static pgi_hierarchy *pgi_hierarchy_create(const pg_desc *d, int multigrid)
     int axis[2];
     double variation[2];
     const int small = !(d->flags & PG_SMOOTH_LINES) && pgi_is_coarsest(h->line[0], -1, d->coarsest);
-    h->exact = multigrid && !small && pgi_is_wild(d, h->line[0], axis, variation);
+    h->slow = multigrid && !small && pgi_is_wild(d, h->line[0], axis, variation);
+    h->exact = h->slow;
+    for (int a = 0; a < 3; a++) h->exact = h->exact && h->line[0][a]->n <= PGI_EXACT;
     if (multigrid && !small && !h->exact) h->along = pgi_choose_line_axis(d, h->line[0]);
     for (int l = 0;; l++) {
         pgi_choose_axes(h->line[l], h->along, h->coarsened[l]);
@@ -15174,6 +15176,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_name(s->desc.flags));
+    r->accelerated = s->accelerated;
     if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     if (r->outcome == PG_NOT_RUN) {
         r->history_count = 0;
@@ -15757,7 +15760,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->min_iter > limit) stop->min_iter = limit;
     if (stop->check > limit) stop->check = limit;
     if (stop->guess == PG_GUESS_DEFAULT)
-        stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) ? PG_GUESS_ZERO : PG_GUESS_U;
+        stop->guess = s->desc.flags & (PG_FMG | PG_DIRECT) || s->accelerated ? PG_GUESS_ZERO : PG_GUESS_U;
     if (s->is_direct && !s->mixed) {    // exactly one solve, whatever the guess; a second one would only repeat it
         stop->guess = PG_GUESS_ZERO;
         stop->min_iter = stop->check = 1;
@@ -16094,14 +16097,25 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     return pgi_check_alpha(d, d->alpha, text);
 }
 
-static void pgi_describe_exact(pg_solver *s, pgi_line *const line[3])
+// Where cycles would be slow they are exact or, on too many points for that, PG_FMG is conjugate gradients around the
+// cycle.
+static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
 {
     int axis[2];
     double variation[2];
-    pgi_is_wild(&s->work, line, axis, variation);
+    if (!h->exact && !(h->slow && s->desc.flags & PG_FMG)) return;
+    s->accelerated = !h->exact;
+    pgi_is_wild(&s->work, h->line[0], axis, variation);
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
-    snprintf(s->chosen, sizeof s->chosen, "%s, solved exactly: spacing or metric vary by %.3g along %s, %.3g along %s",
-             pgi_method_name(s->desc.flags), variation[0], name(axis[0]), variation[1], name(axis[1]));
+    snprintf(s->chosen, sizeof s->chosen, "%s%s: spacing or metric vary by %.3g along %s, %.3g along %s",
+             pgi_method_name(s->desc.flags), h->exact ? ", solved exactly" : " accelerated by PG_CG", variation[0],
+             name(axis[0]), variation[1], name(axis[1]));
+    if (h->exact) {
+        s->desc.inner_cycles = 1;    // a second one would find what the first one has found
+    } else {
+        s->desc.flags = (s->desc.flags & ~(unsigned)PG_FMG) | PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC;
+        s->desc.nu_pre = s->desc.nu_post = s->desc.nu_pre > s->desc.nu_post ? s->desc.nu_pre : s->desc.nu_post;
+    }
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
@@ -16109,8 +16123,6 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 {
     PGI_TRY(pgi_resolve(desc, &s->desc, &s->device, s->warning, text));
     PGI_TRY(pgi_choose_method(s, text));
-    const unsigned flags = s->desc.flags;
-    s->mixed = flags & PG_MIXED ? 1 : 0;
     s->cuda = s->desc.backend == PG_CUDA;
 #if PGI_GPU
     if (s->cuda) {
@@ -16123,13 +16135,9 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     }
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
-    s->krylov = flags & pgi_krylov_methods ? 1 : 0;
-    s->multigrid = flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
-    s->is_direct = flags & PG_DIRECT ? 1 : 0;
+    s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->observe = pgi_monitor;
     s->program = pgi_program;
-    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0);
-    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0);
     pgi_turn(&s->desc, &s->work);
     *lines = pgi_hierarchy_create(&s->work, s->multigrid);
     if (!*lines)
@@ -16137,14 +16145,16 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
                           s->desc.n[1], s->desc.n[2]);
     s->by_lines = (*lines)->along >= 0;
-    if ((*lines)->exact) {
-        pgi_describe_exact(s, (*lines)->line[0]);
-        s->desc.inner_cycles = s->work.inner_cycles = 1;    // a second one would find what the first one has found
-    }
-    if (s->multigrid && !(flags & pgi_smoothers) && !(*lines)->exact) {
+    pgi_replace_slow_cycles(s, *lines);
+    if (s->multigrid && !(s->desc.flags & pgi_smoothers) && !(*lines)->exact)
         s->desc.flags |= s->by_lines ? PG_SMOOTH_LINES : PG_SMOOTH_RBGS;
-        s->work.flags = s->desc.flags;
-    }
+    pgi_turn(&s->desc, &s->work);
+    const unsigned flags = s->desc.flags;
+    s->mixed = flags & PG_MIXED ? 1 : 0;
+    s->krylov = flags & pgi_krylov_methods ? 1 : 0;
+    s->is_direct = flags & PG_DIRECT ? 1 : 0;
+    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0);
+    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     if (s->is_direct) {
         const int previous = pgi_make_current(s);

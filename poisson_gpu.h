@@ -167,7 +167,9 @@ int main(void)
    preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
    4 (nx + ny + nz) flops a point, at pg_create up to some tenths of a second for an axis of 1024, and memory for two matrices of
    n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond u and f. report.method says so.
-   PG_KEEP_CYCLES, a smoother or an omega of your own forbid it; V(2,1) may fall by less than 2 a cycle then, or diverge.
+   With more points along an axis PG_FMG is PG_CG around the symmetric cycle instead (from 0 unless told, with its memory and
+   without pg_cycle): report.accelerated. Both follow from the tables, at pg_create; PG_KEEP_CYCLES, a smoother or an omega of
+   your own forbid them. V(2,1) may fall by less than 2 a cycle then, or diverge.
 
    ===================================================================================================================
    TOLERANCES AND VERDICTS
@@ -445,6 +447,7 @@ typedef struct pg_report {
     int problem;                    /* of a batch: which one this is about, the one that fared worst */
     char message[160];              /* the outcome in a sentence */
     char method[96];                /* the method; of PG_FASTEST, the default, which one it chose and why; whether it is exact */
+    int accelerated;                /* 1: PG_FMG was PG_CG around its cycle, see CHOOSING A METHOD */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
                                        it can use, unless compiled without CUDA; else empty */
 } pg_report;

@@ -350,10 +350,50 @@ static void not_exact_where_cycles_will_do(void **state)
     desc.coord[1] = NULL;
     assert_null(strstr(solve_to(&desc, u, f, NULL).method, "exactly"));
     desc = noisy_box(backend, 1100, 65, 1, 0), desc.coord[0] = far;
-    const pg_report report = solve_to(&desc, u, f, NULL);
-    assert_null(strstr(report.method, "exactly"));
-    assert_int_equal(report.outcome, PG_CONVERGED);
+    assert_null(strstr(solve_to(&desc, u, f, NULL).method, "exactly"));
     free(u), free(f);
+}
+
+/* PG_FMG is conjugate gradients then, from 0 unless told, and cycles are what was asked for. */
+static void accelerated_where_it_is_too_large_to_be_exact(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned methods[] = {0, PG_FMG, PG_FMG | PG_MIXED, PG_FMG | PG_F32};
+    static const unsigned cycles[] = {PG_KEEP_CYCLES, PG_VCYCLE, PG_FMG | PG_SMOOTH_LINES, PG_CG};
+    enum { LONG = 1030, POINTS = LONG * 12 * 10 };
+    static double far[LONG + 1];
+    rng r = {5};
+    double *u = allocate(POINTS * sizeof *u), *f = allocate(POINTS * sizeof *f);
+    float *u32 = allocate(POINTS * sizeof *u32), *f32 = allocate(POINTS * sizeof *f32);
+    for (int i = 0; i < POINTS; i++) f[i] = rng_uniform(&r, -1, 1), f32[i] = (float)f[i];
+    for (int i = 0; i < LONG; i++) far[i + 1] = far[i] + power(&r, -2, 0);
+    for (int q = 0; q < 16; q += full_or_small(1, 5)) {
+        const int singular = q / 4 % 2, single = methods[q % 4] & PG_F32 ? 1 : 0;
+        pg_desc desc = q < 8 ? noisy_box(backend, LONG, 12, 10, singular) : noisy_box(backend, LONG, 40, 1, singular);
+        desc.coord[0] = far;
+        desc.flags = methods[q % 4];
+        desc.dim = q < 8 ? 3 : 2;
+        size_t bytes;
+        OK(pg_workspace_bytes(&desc, &bytes), NULL);
+        pg_solver *solver = create(&desc);
+        pg_desc resolved;
+        pg_report report;
+        OK(pg_query_desc(solver, &resolved), solver);
+        assert_int_equal(resolved.workspace_bytes, bytes);
+        for (int i = 0; i < POINTS; i++) u[i] = NAN, u32[i] = NAN;
+        OK(pg_solve(solver, single ? (void *)u32 : u, single ? (void *)f32 : f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        pg_destroy(solver);
+        if (report.outcome != PG_CONVERGED || report.iterations > 40 || !report.accelerated ||
+            !strstr(report.method, "PG_CG"))
+            fail_msg("flags 0x%x, %d: %s (%s)", desc.flags, q, report.message, report.method);
+        if (single) continue;
+        const truth t = truth_of(&desc, u, f, report.removed_mean);
+        if (!(t.residual <= 1.001e-8 * t.rhs + 20 * t.floor)) fail_msg("residual %g of %g", t.residual, t.rhs);
+        desc.flags = cycles[q % 4];
+        assert_int_equal(solve_to(&desc, u, f, &(pg_stop){.rtol = PG_NONE, .max_iter = 1}).accelerated, 0);
+    }
+    free(u), free(f), free(u32), free(f32);
 }
 
 static void *place(const pg_desc *desc, size_t bytes, const void *data)
@@ -626,6 +666,7 @@ int main(void)
         ON_BOTH(several_axes_vary_in_mixed_precision),
         ON_BOTH(exact_where_cycles_would_be_slow),
         ON_BOTH(not_exact_where_cycles_will_do),
+        ON_BOTH(accelerated_where_it_is_too_large_to_be_exact),
         ON_BOTH(exact_in_batches_with_gaps),
         ON_BOTH(verdicts_are_true),
     };
