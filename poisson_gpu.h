@@ -320,6 +320,7 @@ enum {                              /* pg_desc.flags: at most one of each group 
     PG_F64 = 0x1,                   /* precision: u, f, face arrays are double (default) */
     PG_F32 = 0x2,                   /*            ... float */
     PG_MIXED = 0x4,                 /*            ... double; the cycles run in float */
+    PG_PRECOND_DIRECT = 0x8,        /* preconditioner of Krylov methods, see PG_PRECOND_CYCLE: PG_DIRECT of a nearby operator */
     PG_JACOBI = 0x10,               /* method */
     PG_RBGS = 0x20,
     PG_SOR = 0x40,

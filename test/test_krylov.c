@@ -2,7 +2,8 @@
 #include "manufactured.h"
 
 static const unsigned methods[] = {PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB};
-static const unsigned preconditioners[] = {PG_PRECOND_NONE, PG_PRECOND_DIAGONAL, PG_PRECOND_AINV, PG_PRECOND_AINV2, PG_PRECOND_CYCLE};
+static const unsigned preconditioners[] = {PG_PRECOND_NONE,  PG_PRECOND_DIAGONAL, PG_PRECOND_AINV,
+                                           PG_PRECOND_AINV2, PG_PRECOND_CYCLE,    PG_PRECOND_DIRECT};
 enum { METHODS = sizeof methods / sizeof *methods, PRECONDITIONERS = sizeof preconditioners / sizeof *preconditioners };
 static const char *const all_pairs[] = {"DD", "DN", "RD", "NR", "RR", "NN", "PP"};
 enum { PAIRS = sizeof all_pairs / sizeof *all_pairs };
@@ -68,7 +69,7 @@ static void they_reach_the_tolerance(void **state)
             for (int precision = 0; precision < 3; precision++)
                 for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
                     const unsigned precondition = preconditioners[method % PRECONDITIONERS];
-                    if (precisions[precision] == PG_MIXED && precondition != PG_PRECOND_CYCLE) continue;
+                    if (precisions[precision] == PG_MIXED && !(precondition & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT))) continue;
                     if (full_or_small(0, 1) && (method + pair + precision) % 13) continue;
                     pg_desc desc = mixed_box(backend, dim, dim == 3 ? full_or_small(12, 8) : full_or_small(24, 16), pair);
                     desc.flags = methods[method / PRECONDITIONERS] | precondition | precisions[precision];
