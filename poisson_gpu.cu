@@ -409,6 +409,7 @@ enum pgi_krylov_vector {
 #define PGI_RECURRENCES(X)                                                                                             \
     X(PGI_PRODUCT, pgi_of_product)                                                                                     \
     X(PGI_TWO_PRODUCTS, pgi_of_two_products)                                                                           \
+    X(PGI_WIDEN, pgi_of_widening)                                                                                      \
     X(PGI_ADD, pgi_of_addition)                                                                                        \
     X(PGI_DIAGONAL, pgi_of_diagonal)                                                                                   \
     X(PGI_WEIGH, pgi_of_weighing)                                                                                      \
@@ -417,6 +418,7 @@ enum pgi_krylov_vector {
     X(PGI_INVERSE_AGAIN, pgi_of_inverse_again)                                                                         \
     X(PGI_CG_DIRECTION, pgi_of_cg_direction)                                                                           \
     X(PGI_CG_DESCENT, pgi_of_cg_descent)                                                                               \
+    X(PGI_CG_DESCENT_MIXED, pgi_of_cg_descent_mixed)                                                                   \
     X(PGI_PIPECG, pgi_of_pipecg)                                                                                       \
     X(PGI_PIPECG_DIAGONAL, pgi_of_pipecg_diagonal)                                                                     \
     X(PGI_PIPECG_ANY, pgi_of_pipecg_any)                                                                               \
@@ -938,8 +940,10 @@ template <int MORE = 0> static PGI_HD inline void pgi_combine(double *sums, cons
 // A recurrence is what a Krylov method does in one pass over its vectors v, between two global sums: at each point it
 // makes new values of the vectors WRITTEN (bits) from those READ and, where the pass has a product, from av, which is
 // A v[0]; and pairs of numbers for the inner products that the next steps depend on. NORM: the vector whose norm is the
-// residual's, or -1. inverse: 1 / diagonal of A where FACTOR is 1, the point's weight where it is 2.
-template <int VECTORS_, unsigned READ_, unsigned WRITTEN_, int DOTS_, int NORM_, int PRODUCT_ = 0, int FACTOR_ = 0>
+// residual's, or -1. inverse: 1 / diagonal of A where FACTOR is 1, the point's weight where it is 2. NARROW: vectors in
+// f32, for PG_MIXED.
+template <int VECTORS_, unsigned READ_, unsigned WRITTEN_, int DOTS_, int NORM_, int PRODUCT_ = 0, int FACTOR_ = 0,
+          unsigned NARROW_ = 0>
 struct pgi_uses {
     enum {
         VECTORS = VECTORS_,
@@ -949,13 +953,16 @@ struct pgi_uses {
         NORM = NORM_,
         PRODUCT = PRODUCT_,
         DIAGONAL = FACTOR_ == 1,
-        WEIGHT = FACTOR_ == 2
+        WEIGHT = FACTOR_ == 2,
+        NARROW = NARROW_
     };
 };
 
 template <class T> struct pgi_krylov_steps {
-    T alpha, beta, omega;
-    PGI_HD explicit pgi_krylov_steps(const pgi_krylov_state &c) : alpha((T)c.alpha), beta((T)c.beta), omega((T)c.omega)
+    T alpha, beta, omega, scale, unscale;
+    PGI_HD explicit pgi_krylov_steps(const pgi_state *s)
+        : alpha((T)s->krylov.alpha), beta((T)s->krylov.beta), omega((T)s->krylov.omega), scale((T)s->scale),
+          unscale((T)(1 / s->scale))
     {
     }
     // a + beta b. A vector that a method begins with may have any bits.
@@ -966,6 +973,23 @@ template <class T> struct pgi_term {
     T x, y;
 };
 
+// A point of a vector, in T or in f32.
+template <class T> static PGI_HD inline void *pgi_vector_at(const pgi_grid &g, int narrow, int64_t at)
+{
+    return narrow ? (void *)(pgi_data<float>(g) + at) : (void *)(pgi_data<T>(g) + at);
+}
+template <class T> static PGI_HD inline T pgi_value_of(const void *p, int narrow, int64_t at)
+{
+    return narrow ? (T)((const float *)p)[at] : ((const T *)p)[at];
+}
+template <class T> static PGI_HD inline void pgi_set_value(void *p, int narrow, int64_t at, T value)
+{
+    if (narrow)
+        ((float *)p)[at] = (float)value;
+    else
+        ((T *)p)[at] = value;
+}
+
 // A point of a recurrence: template <class T> struct NAME with the vectors in the order of their names.
 #define PGI_POINT(c, v, av, inverse, dot)                                                                              \
     static PGI_HD inline void at(const pgi_krylov_steps<T> &c, T *v, T av, T inverse, pgi_term<T> *dot)
@@ -973,6 +997,10 @@ template <class T> struct pgi_term {
 // r, z: <r, z>
 template <class T> struct pgi_of_product : pgi_uses<2, 3, 0, 1, 0> {
     PGI_POINT(, v, , , dot) { dot[0] = {v[0], v[1]}; }
+};
+// z in f32 and scaled, r, m: m = z; <r, m>
+template <class T> struct pgi_of_widening : pgi_uses<3, 3, 4, 1, -1, 0, 0, 1> {
+    PGI_POINT(c, v, , , dot) { v[2] = c.unscale * v[0], dot[0] = {v[1], v[2]}; }
 };
 // z, u: u += z
 template <class T> struct pgi_of_addition : pgi_uses<2, 3, 2, 0, -1> {
@@ -1012,6 +1040,14 @@ template <class T> struct pgi_of_cg_direction : pgi_uses<2, 3, 2, 1, -1, 1> {
 // p, u, r: u += alpha p, r -= alpha A p; <r, r>
 template <class T> struct pgi_of_cg_descent : pgi_uses<3, 7, 6, 1, 2, 1> {
     PGI_POINT(c, v, av, , dot) { v[1] += c.alpha * v[0], v[2] -= c.alpha * av, dot[0] = {v[2], v[2]}; }
+};
+
+// p, u, r, and r in f32 and scaled, for the next cycle
+template <class T> struct pgi_of_cg_descent_mixed : pgi_uses<4, 7, 14, 1, 2, 1, 0, 8> {
+    PGI_POINT(c, v, av, , dot)
+    {
+        v[1] += c.alpha * v[0], v[2] -= c.alpha * av, v[3] = c.scale * v[2], dot[0] = {v[2], v[2]};
+    }
 };
 
 // Pipelined conjugate gradients: all that an iteration does but for its products, u = A s and w = A r. The updates use
@@ -3150,7 +3186,7 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
 {
     typedef RECURRENCE<T> point;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_krylov_steps<T> c(s->state->krylov);
+    const pgi_krylov_steps<T> c(s->state);
     const int nx = l->n[0], ny = l->n[1];
     const int64_t rows = (int64_t)ny * l->n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
@@ -3163,16 +3199,18 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
             const int j = (int)(row % ny), k = (int)(row / ny);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
-            T *vector[point::VECTORS];
-            for (int q = 0; q < point::VECTORS; q++) vector[q] = pgi_data<T>(g.v[q]) + j * g.v[q].sj + k * g.v[q].sk;
+            void *vector[point::VECTORS];
+            for (int q = 0; q < point::VECTORS; q++)
+                vector[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, j * g.v[q].sj + k * g.v[q].sk);
             const auto at = [&](int i, T av, T inverse) PGI_INLINE {
                 T v[point::VECTORS] = {};
                 pgi_term<T> dot[point::DOTS + 1];
                 for (int q = 0; q < point::VECTORS; q++)
-                    if ((point::READ | point::PRODUCT) >> q & 1) v[q] = vector[q][i];
+                    if ((point::READ | point::PRODUCT) >> q & 1)
+                        v[q] = pgi_value_of<T>(vector[q], point::NARROW >> q & 1, i);
                 point::at(c, v, av, inverse, dot);
                 for (int q = 0; q < point::VECTORS; q++)
-                    if (point::WRITTEN >> q & 1) vector[q][i] = v[q];
+                    if (point::WRITTEN >> q & 1) pgi_set_value(vector[q], point::NARROW >> q & 1, i, v[q]);
                 const double w = wyz * pgi_weight_of(b.axis[0], i);
                 if (point::NORM >= 0) {
                     const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
@@ -4154,7 +4192,7 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
     pgi_await();
     typedef RECURRENCE<T> point;
     enum { VECTORS = point::VECTORS, DOTS = point::DOTS, TOGETHER = point::PRODUCT ? 1 : VECTORS > 4 ? 2 : 4 };
-    const pgi_krylov_steps<T> c(state->krylov);
+    const pgi_krylov_steps<T> c(state);
     double sums[4 + DOTS] = {0}, unit;
     pgi_begin_sums(state, 0, &unit);
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
@@ -4162,20 +4200,23 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
-        T *column[VECTORS];
+        void *column[VECTORS];
 #pragma unroll
-        for (int q = 0; q < VECTORS; q++) column[q] = pgi_data<T>(g.v[q]) + t.i + t.j * g.v[q].sj;
+        for (int q = 0; q < VECTORS; q++)
+            column[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, t.i + t.j * g.v[q].sj);
         const auto load = [&](int k, T *v) {
 #pragma unroll
             for (int q = 0; q < VECTORS; q++)
-                v[q] = point::READ >> q & 1 && !(point::PRODUCT && q == 0) ? column[q][k * g.v[q].sk] : (T)0;
+                v[q] = point::READ >> q & 1 && !(point::PRODUCT && q == 0)
+                           ? pgi_value_of<T>(column[q], point::NARROW >> q & 1, k * g.v[q].sk)
+                           : (T)0;
         };
         const auto finish = [&](int k, T *v, T av, T inverse) {
             pgi_term<T> dot[DOTS + 1];
             point::at(c, v, av, inverse, dot);
 #pragma unroll
             for (int q = 0; q < VECTORS; q++)
-                if (point::WRITTEN >> q & 1) column[q][k * g.v[q].sk] = v[q];
+                if (point::WRITTEN >> q & 1) pgi_set_value(column[q], point::NARROW >> q & 1, k * g.v[q].sk, v[q]);
             const double w = wxy * pgi_weight_of(b.axis[2], k);
             const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
             if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
@@ -6991,7 +7032,7 @@ template <class T, int FLAT, class POINT> struct pgi_tile_vectors {
     typedef typename pgi_two<T>::type T2;
     enum { ROWS = tuned::ROWS, VECTORS = POINT::VECTORS };
     const pgi_vectors &g;
-    T *at[VECTORS];    // the thread's first point in the plane that is loaded next, or stored
+    void *at[VECTORS];    // the thread's first point in the plane that is loaded next, or stored
     T next[VECTORS][ROWS][2];
     unsigned live;
     bool pairs;
@@ -7001,8 +7042,9 @@ template <class T, int FLAT, class POINT> struct pgi_tile_vectors {
     {
 #pragma unroll
         for (int q = 1; q < VECTORS; q++) {
-            pairs = pairs && pgi_pairs_aligned<T>(g.v[q]);
-            at[q] = pgi_data<T>(g.v[q]) + p.x(0) + p.y(0) * g.v[q].sj + p.begin[2] * g.v[q].sk;
+            const int narrow = POINT::NARROW >> q & 1;
+            pairs = pairs && (narrow ? pgi_pairs_aligned<float>(g.v[q]) : pgi_pairs_aligned<T>(g.v[q]));
+            at[q] = pgi_vector_at<T>(g.v[q], narrow, p.x(0) + p.y(0) * g.v[q].sj + p.begin[2] * g.v[q].sk);
         }
         load();
     }
@@ -7013,7 +7055,7 @@ template <class T, int FLAT, class POINT> struct pgi_tile_vectors {
         for (int q = 1; q < VECTORS; q++)
 #pragma unroll
             for (int r = 0; r < ROWS && (POINT::READ >> q & 1); r++) {
-                const T *const from = at[q] + row(q, r);
+                const T *const from = (const T *)at[q] + row(q, r);    // none that is narrow is read
                 T2 v;
                 v.x = v.y = 0;
                 if (pairs) {
@@ -7032,21 +7074,25 @@ template <class T, int FLAT, class POINT> struct pgi_tile_vectors {
         for (int q = 1; q < VECTORS; q++)
 #pragma unroll
             for (int r = 0; r < ROWS && (POINT::WRITTEN >> q & 1); r++) {
-                T *const to = at[q] + row(q, r) - behind * g.v[q].sk;
-                T2 value;
-                value.x = v[q][r][0], value.y = v[q][r][1];
-                if (pairs) {
-                    *(T2 *)to = value;
+                const int64_t to = row(q, r) - behind * g.v[q].sk;
+                const int narrow = POINT::NARROW >> q & 1;
+                if (pairs && narrow) {
+                    *(float2 *)((float *)at[q] + to) = make_float2((float)v[q][r][0], (float)v[q][r][1]);
+                } else if (pairs) {
+                    T2 value;
+                    value.x = v[q][r][0], value.y = v[q][r][1];
+                    *(T2 *)((T *)at[q] + to) = value;
                 } else {
-                    if (live >> 2 * r & 1) to[0] = value.x;
-                    if (live >> (2 * r + 1) & 1) to[1] = value.y;
+                    if (live >> 2 * r & 1) pgi_set_value(at[q], narrow, to, v[q][r][0]);
+                    if (live >> (2 * r + 1) & 1) pgi_set_value(at[q], narrow, to + 1, v[q][r][1]);
                 }
             }
     }
     __device__ void turn()
     {
 #pragma unroll
-        for (int q = 1; q < VECTORS; q++) at[q] += g.v[q].sk;
+        for (int q = 1; q < VECTORS; q++)
+            at[q] = (char *)at[q] + g.v[q].sk * (int64_t)(POINT::NARROW >> q & 1 ? sizeof(float) : sizeof(T));
     }
 };
 
@@ -7107,7 +7153,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     typedef pgi_tuned_tile<T, FLAT> tuned;
     enum { ROWS = tuned::ROWS, VECTORS = point::VECTORS, DOTS = point::DOTS, NORM = point::NORM };
     PGI_DYNAMIC_SHARED(T, shared);
-    const pgi_krylov_steps<T> c(state->krylov);
+    const pgi_krylov_steps<T> c(state);
     const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
     const int left = a.b.axis[2].n - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
     const pgi_tile_sums<T, FLAT> weighted(a.b, p);
@@ -8227,7 +8273,9 @@ template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, 
 {
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
-    case NAME: pgi_cuda_recurrence<T, TYPE>(s, l, g); break;
+    case NAME:                                                                                                         \
+        if constexpr (!TYPE<T>::NARROW || sizeof(T) == sizeof(double)) pgi_cuda_recurrence<T, TYPE>(s, l, g);          \
+        break;
         PGI_RECURRENCES(PGI_CASE_)
 #undef PGI_CASE_
     }
@@ -14732,17 +14780,19 @@ static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
 }
 static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_KRYLOV, step); }
 
-// M r: one symmetric cycle from 0.
+// The residual of the next cycle in f32, but for CG's passes, which write it themselves.
+static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
+
+// M r: one cycle from 0.
 static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
 {
     const pgi_level *l = &s->level[0];
     if (!s->mixed) return pgi_cycle(s, 0, l->u, pgi_rhs_of(r), 1, 1);
-    s->ops->narrow_rhs(s, &s->outer, r, l);
+    if (!(s->desc.flags & PG_CG)) pgi_narrow(s, r);
     pgi_set_inner(s, 1);
     const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
     pgi_set_inner(s, 0);
-    s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_M]);
-    s->ops->widen_add(s, &s->outer, z, s->vector[PGI_M]);
+    pgi_recur(s, PGI_WIDEN, {{z, r, s->vector[PGI_M]}});
     return s->vector[PGI_M];
 }
 
@@ -14750,23 +14800,22 @@ static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
 static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
 {
     const pgi_level *l = &s->level[0];
-    const pgi_grid z = s->vector[PGI_M];
+    const pgi_grid z = s->vector[PGI_M], weighed = s->weighs ? z : r;
     if (s->weighs) s->outer_ops->recur(s, &s->ratio, PGI_WEIGH, {{r, z}});
-    if (s->weighs) r = z;
     if (!s->mixed) {
-        pgi_solve_direct(s, l, pgi_rhs_of(r), z);
+        pgi_solve_direct(s, l, pgi_rhs_of(weighed), z);
         return z;
     }
-    s->ops->narrow_rhs(s, &s->outer, r, l);
+    if (s->weighs || !(s->desc.flags & PG_CG)) pgi_narrow(s, weighed);
     pgi_set_inner(s, 1);
     pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
     pgi_set_inner(s, 0);
-    s->outer_ops->fill_zero(s, &s->outer, z);
-    s->ops->widen_add(s, &s->outer, l->u, z);
+    pgi_recur(s, PGI_WIDEN, {{l->u, r, z}});
     return z;
 }
 
-// Returns where M r is: in a grid that the next call uses again. But for cycles and PG_DIRECT it leaves <r, M r>.
+// Returns where M r is: in a grid that the next call uses again. It leaves <r, M r>, but for cycles and PG_DIRECT in
+// one precision.
 static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 {
     const unsigned flags = s->desc.flags;
@@ -14795,6 +14844,7 @@ static void pgi_cg_start(pg_solver *s)
 {
     pgi_step_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
+    if (s->mixed) pgi_narrow(s, s->vector[PGI_R]);
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
 }
 static void pgi_cg_verify(pg_solver *s)
@@ -14805,11 +14855,11 @@ static void pgi_cg_verify(pg_solver *s)
 static void pgi_cg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector, z = pgi_precondition(s, v[PGI_R]);
-    if (s->desc.flags & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT)) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
+    if (s->desc.flags & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
     pgi_recur(s, PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
-    pgi_recur(s, PGI_CG_DESCENT, {{v[PGI_P], s->outer.u, v[PGI_R]}});
+    pgi_recur(s, s->mixed ? PGI_CG_DESCENT_MIXED : PGI_CG_DESCENT, {{v[PGI_P], s->outer.u, v[PGI_R], s->level[0].f}});
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
     s->ops->control(s, PGI_COUNT, 1);
 }
