@@ -813,6 +813,14 @@ static PGI_HD inline T pgi_diagonal(T reaction, const pgi_row<T> &x, const pgi_r
     return reaction - ((x.lower + x.upper) + (y.lower + y.upper) + (z.lower + z.upper));
 }
 
+// What a recurrence asks for at a point of weight w.
+template <class POINT, class T> static PGI_HD inline T pgi_factor_of(const pgi_box<T> &b, const pgi_row<T> &x,
+                                                                     const pgi_row<T> &y, const pgi_row<T> &z, double w)
+{
+    if (POINT::DIAGONAL) return 1 / pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
+    return POINT::WEIGHT ? (T)w : (T)0;
+}
+
 // The diagonal of A, without alpha, where one number will do for all of it: on uniform axes whose ends have no much
 // larger one. Else 0.
 template <class T> static PGI_HD inline double pgi_even_diagonal(const pgi_box<T> &b)
@@ -3191,7 +3199,6 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
     const int64_t rows = (int64_t)ny * l->n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums;
-    const T alpha = (T)b.state->alpha;
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4 + PGI_DOTS] = {0};
@@ -3223,13 +3230,9 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
                 pgi_cpu_row<PGI_IN_ORDER>(b, (const T *)pgi_data<T>(g.v[0]), g.v[0].sj, g.v[0].sk, j, k, 0, nx, 0,
                                           [&](int i, T av, T inverse, bool) PGI_INLINE { at(i, av, inverse); });
             else
-                for (int i = 0; i < nx; i++) {
-                    const pgi_row<T> x = pgi_row_of(b.axis[0], i);
+                for (int i = 0; i < nx; i++)
                     at(i, 0,
-                       point::DIAGONAL ? 1 / pgi_diagonal(pgi_reaction(alpha, x, y, z), x, y, z)
-                       : point::WEIGHT ? (T)(wyz * pgi_weight_of(b.axis[0], i))
-                                       : (T)0);
-                }
+                       pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), y, z, wyz * pgi_weight_of(b.axis[0], i)));
         }
         memcpy(s->partials + (4 + PGI_DOTS) * chunk, sums, sizeof sums);
     }
@@ -4199,6 +4202,7 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
         const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
+        const auto w = [&](int k) { return wxy * pgi_weight_of(b.axis[2], k); };
         const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
         void *column[VECTORS];
 #pragma unroll
@@ -4217,11 +4221,10 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
 #pragma unroll
             for (int q = 0; q < VECTORS; q++)
                 if (point::WRITTEN >> q & 1) pgi_set_value(column[q], point::NARROW >> q & 1, k * g.v[q].sk, v[q]);
-            const double w = wxy * pgi_weight_of(b.axis[2], k);
-            const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-            if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
+            const double own = w(k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+            if (point::NORM >= 0) pgi_accumulate(sums, own, e, e);
 #pragma unroll
-            for (int q = 0; q < DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+            for (int q = 0; q < DOTS; q++) sums[4 + q] += own * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
         };
         if constexpr (point::PRODUCT) {
             pgi_march<T, false>(b, g.v[0], pgi_rhs(), t, [&](int k, T first, T, T av, T inverse) {
@@ -4237,15 +4240,9 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
                 for (int e = 0; e < TOGETHER; e++)
                     if (k + e < t.k1) load(k + e, v[e]);
 #pragma unroll
-                for (int e = 0; e < TOGETHER; e++) {
-                    if (k + e >= t.k1) continue;
-                    const pgi_row<T> z = pgi_row_of(b.axis[2], k + e);
-                    T inverse = 0;
-                    if constexpr (point::DIAGONAL)
-                        inverse = 1 / pgi_diagonal(pgi_reaction((T)state->alpha, x, y, z), x, y, z);
-                    if constexpr (point::WEIGHT) inverse = (T)(wxy * pgi_weight_of(b.axis[2], k + e));
-                    finish(k + e, v[e], 0, inverse);
-                }
+                for (int e = 0; e < TOGETHER; e++)
+                    if (k + e < t.k1)
+                        finish(k + e, v[e], 0, pgi_factor_of<point>(b, x, y, pgi_row_of(b.axis[2], k + e), w(k + e)));
             }
         }
     }
@@ -13602,6 +13599,22 @@ static size_t pgi_make_fft(pg_solver *s, int a)
     return bytes;
 }
 
+// Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room. Its
+// long rows begin with lines of the cache. grid: the bytes of u.
+static void pgi_plan_between(pg_solver *s, double grid)
+{
+    pgi_direct *d = &s->direct;
+    const int64_t element = (int64_t)pgi_element(s->desc.flags);
+    const int64_t sector = 32 / element, line = s->work.n[0] < 16 * 128 / element ? sector : 128 / element;
+    const int64_t sj = (s->work.n[0] + line - 1) / line * line, sk = sj * s->work.n[1];
+    const double bytes = (double)(s->together * sk * s->work.n[2] * element);
+    const int skewed = s->krylov   ? pgi_grid_at(NULL, s->work.n).sj % sector != 0
+                       : s->staged ? s->work.n[0] % sector
+                                   : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
+    if (skewed && (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
+        d->between = {NULL, 0, sj, sk, sk * s->work.n[2]};
+}
+
 // How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
 // within 0.12 grids, or make up for the launches of small problems.
 static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
@@ -13651,18 +13664,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (used <= budget || !reducible) break;
         allowed *= fmin(0.9, budget / used);
     }
-    // Rows of u that begin within sectors of memory cost more than a grid of rows that do not, where there is room. Its
-    // long rows begin with lines of the cache.
-    const int64_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int64_t)sizeof(float) : (int64_t)sizeof(double);
-    const int64_t sector = 32 / element, line = s->work.n[0] < 16 * 128 / element ? sector : 128 / element;
-    const int64_t sj = (s->work.n[0] + line - 1) / line * line, sk = sj * s->work.n[1];
-    const double bytes = (double)(s->together * sk * s->work.n[2] * element);
-    const int skewed = s->krylov   ? pgi_grid_at(NULL, s->work.n).sj % sector != 0
-                       : s->staged ? s->work.n[0] % sector
-                                   : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
-    if (skewed && !s->mixed && s->work.n[1] > 1 &&
-        (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
-        d->between = {NULL, 0, sj, sk, sk * s->work.n[2]};
+    if (!s->mixed && s->work.n[1] > 1) pgi_plan_between(s, grid);
     if (s->failed) snprintf(text, 512, "%s", s->error);
     return s->failed;
 }
@@ -14780,7 +14782,8 @@ static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
 }
 static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_KRYLOV, step); }
 
-// The residual of the next cycle in f32, but for CG's passes, which write it themselves.
+// Whether CG's passes write the residual in f32 too, for the next cycle or solve.
+static int pgi_is_narrowed(const pg_solver *s) { return s->mixed && !s->weighs && s->desc.flags & PG_CG; }
 static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
 
 // M r: one cycle from 0.
@@ -14788,7 +14791,7 @@ static pgi_grid pgi_precondition_by_cycle(pg_solver *s, pgi_grid r)
 {
     const pgi_level *l = &s->level[0];
     if (!s->mixed) return pgi_cycle(s, 0, l->u, pgi_rhs_of(r), 1, 1);
-    if (!(s->desc.flags & PG_CG)) pgi_narrow(s, r);
+    if (!pgi_is_narrowed(s)) pgi_narrow(s, r);
     pgi_set_inner(s, 1);
     const pgi_grid z = pgi_cycle(s, 0, l->u, pgi_rhs_of(l->f), 1, 1);
     pgi_set_inner(s, 0);
@@ -14806,7 +14809,7 @@ static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
         pgi_solve_direct(s, l, pgi_rhs_of(weighed), z);
         return z;
     }
-    if (s->weighs || !(s->desc.flags & PG_CG)) pgi_narrow(s, weighed);
+    if (!pgi_is_narrowed(s)) pgi_narrow(s, weighed);
     pgi_set_inner(s, 1);
     pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
     pgi_set_inner(s, 0);
@@ -14844,7 +14847,7 @@ static void pgi_cg_start(pg_solver *s)
 {
     pgi_step_residual(s);
     pgi_set_steps(s, PGI_KRYLOV_START);
-    if (s->mixed) pgi_narrow(s, s->vector[PGI_R]);
+    if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
 }
 static void pgi_cg_verify(pg_solver *s)
@@ -14859,7 +14862,8 @@ static void pgi_cg_iterate(pg_solver *s)
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
     pgi_recur(s, PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
-    pgi_recur(s, s->mixed ? PGI_CG_DESCENT_MIXED : PGI_CG_DESCENT, {{v[PGI_P], s->outer.u, v[PGI_R], s->level[0].f}});
+    pgi_recur(s, pgi_is_narrowed(s) ? PGI_CG_DESCENT_MIXED : PGI_CG_DESCENT,
+              {{v[PGI_P], s->outer.u, v[PGI_R], s->level[0].f}});
     if (s->desc.flags & PG_PRECOND_NONE) pgi_set_steps(s, PGI_CG_BETA);
     s->ops->control(s, PGI_COUNT, 1);
 }
@@ -16219,8 +16223,9 @@ static void pgi_describe_near(pg_solver *s, const pgi_hierarchy *h)
         const size_t used = strlen(axes);
         snprintf(axes + used, sizeof axes - used, "%s%s", used ? ", " : "", pgi_axis_name[q]);
     }
-    snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of A %s%s", pgi_method_name(s->desc.flags),
-             axes[0] ? "with uniform " : "itself", axes);
+    const char *const still = pgi_convects(&s->desc) ? " without its velocity" : "";
+    snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of A%s%s%s", pgi_method_name(s->desc.flags),
+             axes[0] || *still ? still : " itself", axes[0] ? " with uniform " : "", axes);
 }
 
 #else

@@ -362,6 +362,109 @@ static void outcomes_are_told(void **state)
     }
 }
 
+/* ---- PG_PRECOND_DIRECT ---- */
+
+/* An axis of n unknowns whose intervals, and so the couplings, grow by `stretch` from one end to the other; or with a
+   metric of that range, of the same box. room: for its coord, or weight and conductance. */
+static void stretch_axis(pg_desc *desc, int axis, double stretch, int metric, double *room)
+{
+    const int n = desc->n[axis], periodic = desc->face[2 * axis].kind == PG_PERIODIC;
+    if (metric) {
+        for (int i = 0; i <= 2 * n; i++) {
+            const double w = 1 + (stretch - 1) * (periodic ? pow(sin(PI * i / (2 * n)), 2) : i / (2.0 * n));
+            room[i % 2 ? i / 2 : n + i / 2] = w;
+        }
+        desc->weight[axis] = room, desc->conductance[axis] = room + n;
+        return;
+    }
+    int intervals = n;
+    for (int end = 0; end < 2 && desc->centring[axis] == PG_NODE && !periodic; end++)
+        intervals += desc->face[2 * axis + end].kind == PG_DIRICHLET;
+    if (desc->centring[axis] == PG_NODE && !periodic) intervals--;
+    room[0] = 0;
+    for (int i = 0; i < intervals; i++) room[i + 1] = room[i] + pow(stretch, intervals > 1 ? (double)i / (intervals - 1) : 0);
+    const double length = room[intervals];
+    for (int i = 0; i <= intervals; i++) room[i] /= length;
+    desc->coord[axis] = room;
+}
+
+/* sum of terms of what M makes of b, a multiple of it: the first iteration of CG from 0 */
+static void first_step(pg_solver *solver, const ref *p, const double *b, double *u)
+{
+    const pg_stop stop = {.rtol = PG_NONE, .max_iter = 1, .guess = PG_GUESS_ZERO};
+    REF_EACH(p, i, j, k) u[ref_u(p, i, j, k)] = 0;
+    OK(pg_solve(solver, u, b, &stop), solver);
+}
+
+static double product(pg_solver *solver, const double *x, const double *y)
+{
+    double value;
+    OK(pg_dot(solver, x, y, &value), solver);
+    return value;
+}
+
+/* M is known from first iterations but for factors: a M x, b M y, c M (x + y). M is linear, so the third is a sum of
+   the others, whose coefficients make them c M x and c M y. */
+static void the_direct_preconditioner_is_self_adjoint_in_pg_dot(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    /* the exact solver, one kernel in 2D, own transforms, those of a library; the axis that varies most */
+    static const int sizes[][4] = {{9, 8, 7, 0}, {13, 12, 1, 1}, {64, 6, 150, 2}, {7, 36, 40, 0}, {144, 140, 1, 0}, {23, 1, 1, 0}};
+    for (int size = 0; size < 6; size++)
+        for (int pair = 0; pair < PAIRS; pair++)
+            for (int kind = 0; kind < 4; kind++) {
+                const int *n = sizes[size], mixed = kind == 3, dim = n[2] > 1 ? 3 : n[1] > 1 ? 2 : 1;
+                if ((size + pair + kind) % full_or_small(n[0] * n[1] * n[2] > 5000 ? 3 : 1, 5)) continue;
+                pg_desc desc = mixed_box(backend, dim, 8, pair);
+                double room[3][3 * 150 + 2];
+                for (int axis = 0; axis < dim; axis++) {
+                    desc.n[axis] = n[axis];
+                    for (int end = 0; end < 2; end++) desc.face[2 * axis + end].value = 0;
+                    stretch_axis(&desc, axis, axis == n[3] ? 20 : 5 + axis, (kind + axis) % 2, room[axis]);
+                }
+                desc.stride_u[0] = n[0] + 3, desc.stride_u[1] = desc.stride_u[0] * n[1] + 5;
+                memcpy(desc.stride_f, desc.stride_u, sizeof desc.stride_f);
+                desc.flags = PG_CG | PG_PRECOND_DIRECT | (mixed ? PG_MIXED : 0), desc.beta = 1.7;
+                pg_solver *solver = create(&desc);
+                if (kind % 2) OK(pg_set_alpha(solver, desc.alpha = 30), solver);
+                ref p;
+                ref_create(&p, &desc);
+                double *v[6];
+                for (int q = 0; q < 6; q++) v[q] = memset(allocate(8 * ref_extent_u(&p)), 0, 8 * ref_extent_u(&p));
+                double *const x = v[0], *const y = v[1], *const sum = v[2], *const ux = v[3], *const uy = v[4], *const us = v[5];
+                rng random = {(uint64_t)(100 * size + 10 * pair + kind)};
+                REF_EACH(&p, i, j, k) {
+                    const int64_t at = ref_u(&p, i, j, k);
+                    x[at] = rng_uniform(&random, -1, 1), y[at] = rng_uniform(&random, -1, 1);
+                    us[at] = 1;
+                }
+                const double cx = product(solver, x, us) / product(solver, us, us), cy = product(solver, y, us) / product(solver, us, us);
+                REF_EACH(&p, i, j, k) {
+                    const int64_t at = ref_u(&p, i, j, k);
+                    if (p.singular) x[at] -= cx, y[at] -= cy;
+                    sum[at] = x[at] + y[at];
+                }
+                first_step(solver, &p, x, ux), first_step(solver, &p, y, uy), first_step(solver, &p, sum, us);
+                const double xx = product(solver, ux, ux), xy = product(solver, ux, uy), yy = product(solver, uy, uy),
+                             sx = product(solver, us, ux), sy = product(solver, us, uy), ss = product(solver, us, us),
+                             gram = xx * yy - xy * xy, a = (sx * yy - sy * xy) / gram, b = (sy * xx - sx * xy) / gram;
+                REF_EACH(&p, i, j, k) {
+                    const int64_t at = ref_u(&p, i, j, k);
+                    us[at] -= (ux[at] *= a) + (uy[at] *= b);
+                }
+                const double tolerance = mixed ? 1e-5 : 1e-11, left = sqrt(product(solver, us, us) / ss),
+                             mx_y = product(solver, ux, y), x_my = product(solver, x, uy), mx_x = product(solver, ux, x),
+                             my_y = product(solver, uy, y);
+                if (!(mx_x > 0 && my_y > 0)) fail_msg("%s: not positive, %g, %g", describe(&desc), mx_x, my_y);
+                if (!(left <= tolerance)) fail_msg("%s: not linear by %g", describe(&desc), left);
+                if (!(fabs(mx_y - x_my) <= tolerance * sqrt(mx_x * my_y)))
+                    fail_msg("%s: not self-adjoint, %.15g and %.15g of %g", describe(&desc), mx_y, x_my, sqrt(mx_x * my_y));
+                pg_destroy(solver);
+                ref_free(&p);
+                for (int q = 0; q < 6; q++) free(v[q]);
+            }
+}
+
 static void what_cannot_be_is_refused_by_name(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -405,6 +508,7 @@ int main(void)
         ON_BOTH(nothing_to_do_is_done),
         ON_BOTH(batches_are_solved_one_by_one),
         ON_BOTH(outcomes_are_told),
+        ON_BOTH(the_direct_preconditioner_is_self_adjoint_in_pg_dot),
         ON_BOTH(what_cannot_be_is_refused_by_name),
     };
     return cmocka_run_group_tests_name("Krylov methods", tests, NULL, NULL);
