@@ -467,6 +467,91 @@ static void the_direct_preconditioner_is_self_adjoint_in_pg_dot(void **state)
             }
 }
 
+/* One axis, with a metric, coord or Robin ends, is eliminated, others are transformed: then M is the inverse of A, with
+   the alpha of the solve. */
+static void the_direct_preconditioner_is_exact_where_transforms_solve_a(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned precisions[] = {PG_F64, PG_F32, PG_MIXED};
+    for (int size = 0; size < 3; size++)
+        for (int pair = 0; pair < PAIRS; pair++)
+            for (int way = 0; way < 3 * METHODS; way++) {
+                if ((size + pair + way) % full_or_small(2, 7)) continue;
+                const int n[3] = {size == 1 ? full_or_small(136, 32) : 12, size == 1 ? 9 : 14, size ? 10 : 1}, axis = (pair + way) % (size ? 3 : 2);
+                double room[2 * 136 + 2];
+                pg_desc desc = {.n = {n[0], n[1], n[2]}, .backend = backend, .beta = 0.4};
+                for (int a = 0; a < 3; a++) {
+                    desc.centring[a] = (pair + a) % 2 ? PG_CELL : PG_NODE;
+                    set_ends(&desc, a, a == axis || !strchr(all_pairs[pair], 'R') ? all_pairs[pair] : "DN");
+                }
+                if (way % 4) stretch_axis(&desc, axis, 50, way % 4 == 1, room);
+                desc.flags = methods[way / 3] | PG_PRECOND_DIRECT | precisions[way % 3];
+                ref p;
+                ref_create(&p, &desc);
+                const size_t element = p.f32 ? sizeof(float) : sizeof(double);
+                void *u = allocate(element * ref_points(&p)), *f = allocate(element * ref_points(&p));
+                rng random = {(uint64_t)way};
+                REF_EACH(&p, i, j, k) ref_store(&p, f, ref_f(&p, i, j, k), rng_uniform(&random, -1, 1));
+                pg_solver *solver = create(&desc);
+                for (int again = 0; again < 2; again++) {
+                    const pg_stop stop = {.rtol = p.f32 ? 1e-4 : 1e-8, .guess = PG_GUESS_ZERO};
+                    pg_report report;
+                    if (again) OK(pg_set_alpha(solver, 300), solver);
+                    OK(pg_solve(solver, u, f, &stop), solver);
+                    OK(pg_get_report(solver, &report), solver);
+                    if (report.outcome != PG_CONVERGED || report.iterations > (way % 3 ? 2 : 1))
+                        fail_msg("%s, solve %d: %s", describe(&desc), again, report.message);
+                    if (!strstr(report.method, "of A itself")) fail_msg("%s: %s", describe(&desc), report.method);
+                }
+                pg_destroy(solver);
+                ref_free(&p);
+                free(u), free(f);
+            }
+}
+
+/* As many iterations as the spacings or the velocity ask for, whatever n. */
+static void iterations_around_the_direct_solver(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const struct {
+        int dim;
+        double stretch, velocity;
+        const char *axes;
+        int cg, bicgstab;
+    } cases[] = {{2, 2, 0, "uniform x", 14, 9},  {2, 10, 0, "uniform x", 34, 25},  {2, 100, 0, "uniform x", 115, 80},
+                 {3, 2, 0, "uniform x, y", 19, 12}, {3, 10, 0, "uniform x, y", 85, 60}, {2, 1, 20, "velocity", 0, 14},
+                 {3, 1, 20, "velocity", 0, 14},   {2, 10, 20, "velocity with uniform x", 0, 30}};
+    static const char *const pairs[] = {"DD", "RD", "NN", "PP"};
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++)
+        for (int pair = 0; pair < 4; pair++)
+            for (int way = 0; way < 6; way++) {
+                const int dim = cases[q].dim, n = full_or_small(dim == 2 ? (way % 2 ? 64 : 24) : way % 2 ? 20 : 10, 10);
+                const int cg = way < 2 || way == 4;
+                if (full_or_small(0, 1) && ((int)q + pair + way) % 7) continue;
+                if (cg && cases[q].velocity != 0) continue;
+                pg_desc desc = {.backend = backend, .beta = 1};
+                double room[3][2 * 64 + 2];
+                for (int axis = 0; axis < dim; axis++) {
+                    desc.n[axis] = n, desc.centring[axis] = way % 3 ? PG_CELL : PG_NODE;
+                    desc.velocity[axis] = cases[q].velocity * (axis == 1 ? -1 : 1);
+                    set_ends(&desc, axis, pairs[pair]);
+                    if (cases[q].stretch > 1) stretch_axis(&desc, axis, cases[q].stretch, 0, room[axis]);
+                }
+                if (cases[q].velocity != 0 && pair >= 2) desc.alpha = 1;
+                desc.flags = PG_PRECOND_DIRECT | (cg ? PG_CG : PG_BICGSTAB) | (way >= 4 ? PG_MIXED : 0);
+                const pg_stop stop = {.rtol = 1e-8};
+                long double residual;
+                const pg_report report = solve_random(&desc, &stop, &residual);
+                const int most = cg ? cases[q].cg : cases[q].bicgstab;
+                if (report.outcome != PG_CONVERGED || (report.iterations > most && !getenv("PG_SHOW")))
+                    fail_msg("%s: %s, at most %d", describe(&desc), report.message, most);
+                if (getenv("PG_SHOW")) printf("%zu %s way %d n %d: %d\n", q, pairs[pair], way, n, report.iterations);
+                if (cases[q].velocity == 0 && !(residual <= 1.001e-8L))    /* the reference has none */
+                    fail_msg("%s: a residual of %Lg", describe(&desc), residual);
+                if (!strstr(report.method, cases[q].axes)) fail_msg("%s: %s", describe(&desc), report.method);
+            }
+}
+
 static void what_cannot_be_is_refused_by_name(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -478,6 +563,9 @@ static void what_cannot_be_is_refused_by_name(void **state)
         {PG_CG | PG_PRECOND_CYCLE | PG_PRECOND_NONE, "preconditioner"}, {PG_CG | PG_MIXED | PG_PRECOND_DIAGONAL, "PG_MIXED"},
         {PG_CG | PG_PRECOND_NONE | PG_SMOOTH_JACOBI, "smoother"}, {PG_CG | PG_PRECOND_DIAGONAL | PG_SYMMETRIC, "PG_SYMMETRIC"},
         {PG_CG | PG_VCYCLE, "method"}, {PG_CG | PG_BICGSTAB, "method"}, {PG_JACOBI | PG_PRECOND_AINV, "preconditioner"},
+        {PG_DIRECT | PG_PRECOND_DIRECT, "PG_DIRECT"}, {PG_FMG | PG_PRECOND_DIRECT, "preconditioner"},
+        {PG_CG | PG_PRECOND_DIRECT | PG_PRECOND_CYCLE, "preconditioner"}, {PG_CG | PG_PRECOND_DIRECT | PG_KEEP_CYCLES, "PG_KEEP_CYCLES"},
+        {PG_CG | PG_PRECOND_DIRECT | PG_SMOOTH_LINES, "smoother"}, {PG_BICGSTAB | PG_PRECOND_DIRECT | PG_SYMMETRIC, "PG_SYMMETRIC"},
         {PG_BICGSTAB | PG_MIXED | PG_PRECOND_AINV, "PG_BICGSTAB"}, {PG_PIPECG | PG_PRECOND_AINV | PG_PRECOND_AINV2, "preconditioner"},
     };
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
@@ -511,6 +599,8 @@ int main(void)
         ON_BOTH(batches_are_solved_one_by_one),
         ON_BOTH(outcomes_are_told),
         ON_BOTH(the_direct_preconditioner_is_self_adjoint_in_pg_dot),
+        ON_BOTH(the_direct_preconditioner_is_exact_where_transforms_solve_a),
+        ON_BOTH(iterations_around_the_direct_solver),
         ON_BOTH(what_cannot_be_is_refused_by_name),
     };
     return cmocka_run_group_tests_name("Krylov methods", tests, NULL, NULL);
