@@ -8271,7 +8271,7 @@ template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, 
     switch (recurrence) {
 #define PGI_CASE_(NAME, TYPE)                                                                                          \
     case NAME:                                                                                                         \
-        if constexpr (!TYPE<T>::NARROW || sizeof(T) == sizeof(double)) pgi_cuda_recurrence<T, TYPE>(s, l, g);          \
+        if constexpr (TYPE<T>::NARROW == 0 || sizeof(T) == sizeof(double)) pgi_cuda_recurrence<T, TYPE>(s, l, g);      \
         break;
         PGI_RECURRENCES(PGI_CASE_)
 #undef PGI_CASE_

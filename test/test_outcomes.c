@@ -381,7 +381,7 @@ static void tiny_and_huge_right_hand_sides_are_solved_alike(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     for (int m = 0; m < ALL_METHODS; m++)
-        for (int norm = 0; norm < 4; norm++) {
+        for (int norm = small_run() ? m % 4 : 0; norm < 4; norm += full_or_small(1, 4)) {
             const pg_desc desc = mixed_box(backend, all_methods[m]);
             problem t = problem_create(&desc);
             const pg_stop stop = {.guess = PG_GUESS_ZERO, .norm = (pg_norm_kind)norm, .rtol = 1e-6};
@@ -395,7 +395,7 @@ static void tiny_and_huge_right_hand_sides_are_solved_alike(void **state)
             double norm_of_u, scaled_norm;
             OK(pg_norm(t.solver, expected, (pg_norm_kind)norm, &norm_of_u), t.solver);
             static const int exponents[] = {-900, -664, -532, 532, 664, 900};
-            for (int q = 0; q < 6; q++) {
+            for (int q = 0; q < 6; q += full_or_small(1, 5)) {
                 const double scale = ldexp(1, exponents[q]);
                 for (size_t i = 0; i < t.f_bytes / 8; i++) ((double *)t.f)[i] = ((double *)t.f_before)[i] * scale;
                 double *const plain = allocate(t.f_bytes);
@@ -597,7 +597,7 @@ static void a_bad_value_on_a_face_is_found_before_u_is_touched(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     for (int m = 0; m < ALL_METHODS; m++)
-        for (int side = 0; side < 6; side += full_or_small(1, 3)) {
+        for (int side = small_run() ? m % 6 : 0; side < 6; side += full_or_small(1, 6)) {
             pg_desc desc = mixed_box(backend, all_methods[m]);
             set_ends(&desc, 2, "RN");
             double plane[150] = {0};                     /* the largest face has 15 x 10 points */
@@ -882,7 +882,7 @@ static void what_makes_a_singular_problem_solvable_is_removed_and_reported(void 
     for (int m = 0; m < ALL_METHODS; m++)
         for (int variant = 0; variant < SINGULAR_BOXES; variant++)
             for (int guess = PG_GUESS_ZERO; guess <= PG_GUESS_U; guess++) {
-                if (small_run() && (m + variant + guess) % 2) continue;
+                if (small_run() && (m + 3 * variant + 5 * guess) % 7 > 1) continue;
                 const pg_desc desc = singular_box(backend, all_methods[m], variant);
                 problem t = problem_create(&desc);
                 const ref *p = &t.p;
