@@ -15407,6 +15407,10 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
                           "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or "
                           "PG_PRECOND_DIRECT (flags 0x%x)",
                           method, d->flags);
+    if (d->flags & PG_PIPEBICGSTAB && d->flags & PG_MIXED)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what "
+                          "f32 rounds; use PG_BICGSTAB, PG_CG or PG_F64");
     if (d->flags & pgi_smoothers)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
@@ -15681,7 +15685,12 @@ static pg_status pgi_check_velocity(pg_desc *d, char text[512])
     if (d->flags & PG_PRECOND_CYCLE)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g); use PG_PRECOND_AINV or "
-                          "PG_PRECOND_DIAGONAL",
+                          "PG_PRECOND_DIRECT",
+                          d->velocity[0], d->velocity[1], d->velocity[2]);
+    if (d->flags & PG_MIXED)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 from "
+                          "its preconditioner; use PG_F64",
                           d->velocity[0], d->velocity[1], d->velocity[2]);
     return PG_OK;
 }

@@ -604,7 +604,7 @@ static void the_allocator_is_asked_once_for_exactly_the_workspace(void **state)
 {
     (void)state;
     const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR, PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_MIXED, PG_F32,
-                                PG_CG | PG_PRECOND_DIRECT, PG_PIPEBICGSTAB | PG_PRECOND_DIRECT | PG_MIXED};
+                                PG_CG | PG_PRECOND_DIRECT, PG_BICGSTAB | PG_PRECOND_DIRECT | PG_MIXED};
     for (size_t q = 0; q < sizeof methods / sizeof *methods; q++) {
         counter c = {0};
         size_t bytes = 0;
