@@ -146,10 +146,11 @@ int main(void)
                   PG_PRECOND_AINV2   2 M - M A M: a third, for three
                   PG_PRECOND_DIRECT  PG_DIRECT of a nearby operator (P. Concus, G. H. Golub 1973): the axis that varies most
                                      stays, others with coord, a metric or Robin faces become uniform, velocities 0. Iterations
-                                     do not depend on n: spacings to 1:2, 1:10, 1:100 along each axis, to 1e-8, take CG 11, 29,
-                                     102 in 2D and 16, 77, 623 in 3D. For mild stretching on large grids, and advection with
-                                     BiCGStab: in 2D |v| L / beta = 2, 10, 50 take 7, 24, 144 (AINV at 96^2 178, 152, 193),
-                                     and 4 to 8 where alpha >= |v| / h, a time step. Memory as the diagonal and PG_DIRECT.
+                                     hardly depend on n: spacings to 1:2, 1:10, 1:100 along each axis, to 1e-8, take CG 11, 29,
+                                     102 in 2D, 16, 77, 623 in 3D. For mild stretching on large grids, and advection with
+                                     BiCGStab: |v| L / beta = 2, 10, 50 take 7, 24, 144 in a closed box of 96^2 (AINV 178, 152,
+                                     193), a time step, alpha = |v| / h, 4 to 8. Grids: one less than AINV, and those of PG_DIRECT;
+                                     PG_MIXED one more.
                   The residual of a check is that of the recurrence; before a solve ends it is worked out from u, and the method
                   begins again from it where it is too large. Words moved an iteration and point, without a preconditioner: CG
                   8, PIPECG 14, BiCGStab 18, PIPEBICGSTAB 28. Grids beyond u and f in 3D (diagonal, AINV, cycle): CG 2 (3, 4, 4.4),
