@@ -75,6 +75,7 @@ static void no_two_flags_share_a_bit(void **state)
                               PG_SMOOTH_RBGS, PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SMOOTH_LINES, PG_SYMMETRIC,
                               PG_FASTEST, PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB, PG_PRECOND_CYCLE,
                               PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV, PG_PRECOND_AINV2,
+                              PG_PRECOND_DIRECT,
                               PG_UPWIND, PG_KEEP_CYCLES, PG_GAUSS_SEIDEL, PG_BACKWARD, PG_RESTORE};
     unsigned seen = 0;
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {

@@ -2,7 +2,8 @@
 #include "manufactured.h"
 
 static const unsigned methods[] = {PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB};
-static const unsigned preconditioners[] = {PG_PRECOND_NONE, PG_PRECOND_DIAGONAL, PG_PRECOND_AINV, PG_PRECOND_AINV2, PG_PRECOND_CYCLE};
+static const unsigned preconditioners[] = {PG_PRECOND_NONE,  PG_PRECOND_DIAGONAL, PG_PRECOND_AINV,
+                                           PG_PRECOND_AINV2, PG_PRECOND_CYCLE,    PG_PRECOND_DIRECT};
 enum { METHODS = sizeof methods / sizeof *methods, PRECONDITIONERS = sizeof preconditioners / sizeof *preconditioners };
 static const char *const all_pairs[] = {"DD", "DN", "RD", "NR", "RR", "NN", "PP"};
 enum { PAIRS = sizeof all_pairs / sizeof *all_pairs };
@@ -68,7 +69,9 @@ static void they_reach_the_tolerance(void **state)
             for (int precision = 0; precision < 3; precision++)
                 for (int method = 0; method < METHODS * PRECONDITIONERS; method++) {
                     const unsigned precondition = preconditioners[method % PRECONDITIONERS];
-                    if (precisions[precision] == PG_MIXED && precondition != PG_PRECOND_CYCLE) continue;
+                    const int in_f32 = precondition == PG_PRECOND_CYCLE ||
+                                       (precondition == PG_PRECOND_DIRECT && methods[method / PRECONDITIONERS] != PG_PIPEBICGSTAB);
+                    if (precisions[precision] == PG_MIXED && !in_f32) continue;
                     if (full_or_small(0, 1) && (method + pair + precision) % 13) continue;
                     pg_desc desc = mixed_box(backend, dim, dim == 3 ? full_or_small(12, 8) : full_or_small(24, 16), pair);
                     desc.flags = methods[method / PRECONDITIONERS] | precondition | precisions[precision];
@@ -361,6 +364,196 @@ static void outcomes_are_told(void **state)
     }
 }
 
+/* ---- PG_PRECOND_DIRECT ---- */
+
+/* An axis of n unknowns whose intervals, and so the couplings, grow by `stretch` from one end to the other; or with a
+   metric of that range, of the same box. room: for its coord, or weight and conductance. */
+static void stretch_axis(pg_desc *desc, int axis, double stretch, int metric, double *room)
+{
+    const int n = desc->n[axis], periodic = desc->face[2 * axis].kind == PG_PERIODIC;
+    if (metric) {
+        for (int i = 0; i <= 2 * n; i++) {
+            const double w = 1 + (stretch - 1) * (periodic ? pow(sin(PI * i / (2 * n)), 2) : i / (2.0 * n));
+            room[i % 2 ? i / 2 : n + i / 2] = w;
+        }
+        desc->weight[axis] = room, desc->conductance[axis] = room + n;
+        return;
+    }
+    int intervals = n;
+    for (int end = 0; end < 2 && desc->centring[axis] == PG_NODE && !periodic; end++)
+        intervals += desc->face[2 * axis + end].kind == PG_DIRICHLET;
+    if (desc->centring[axis] == PG_NODE && !periodic) intervals--;
+    room[0] = 0;
+    for (int i = 0; i < intervals; i++) room[i + 1] = room[i] + pow(stretch, intervals > 1 ? (double)i / (intervals - 1) : 0);
+    const double length = room[intervals];
+    for (int i = 0; i <= intervals; i++) room[i] /= length;
+    desc->coord[axis] = room;
+}
+
+/* A multiple of M b: the first iteration of CG from 0. */
+static void first_step(pg_solver *solver, const ref *p, const double *b, double *u)
+{
+    const pg_stop stop = {.rtol = PG_NONE, .max_iter = 1, .guess = PG_GUESS_ZERO};
+    REF_EACH(p, i, j, k) u[ref_u(p, i, j, k)] = 0;
+    OK(pg_solve(solver, u, b, &stop), solver);
+}
+
+static double product(pg_solver *solver, const double *x, const double *y)
+{
+    double value;
+    OK(pg_dot(solver, x, y, &value), solver);
+    return value;
+}
+
+/* M is known from first iterations but for factors: a M x, b M y, c M (x + y). M is linear, so the third is a sum of
+   the others, whose coefficients make them c M x and c M y. */
+static void the_direct_preconditioner_is_self_adjoint_in_pg_dot(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    /* the exact solver, one kernel in 2D, transforms of its own and of a library; at last the axis that varies most */
+    const int many = full_or_small(136, 24);
+    const int sizes[][4] = {{9, 8, 7, 0},   {13, 12, 1, 1}, {32, 5, many, 2}, {many, 5, 16, 0},
+                            {272, 6, 1, 1}, {5, 300, 1, 1}, {23, 1, 1, 0}};
+    for (int size = 0; size < 7; size++)
+        for (int pair = 0; pair < PAIRS; pair++)
+            for (int kind = 0; kind < 4; kind++) {
+                const int *n = sizes[size], mixed = kind == 3, dim = n[2] > 1 ? 3 : n[1] > 1 ? 2 : 1;
+                if ((size + pair + kind) % full_or_small(1, 4)) continue;
+                pg_desc desc = mixed_box(backend, dim, 8, pair);
+                double room[3][2 * 300 + 2];
+                for (int axis = 0; axis < dim; axis++) {
+                    desc.n[axis] = n[axis];
+                    for (int end = 0; end < 2; end++) desc.face[2 * axis + end].value = 0;
+                    stretch_axis(&desc, axis, axis == n[3] ? 20 : 5 + axis, (kind + axis) % 2, room[axis]);
+                }
+                desc.stride_u[0] = n[0] + 3, desc.stride_u[1] = desc.stride_u[0] * n[1] + 5;
+                memcpy(desc.stride_f, desc.stride_u, sizeof desc.stride_f);
+                desc.flags = PG_CG | PG_PRECOND_DIRECT | (mixed ? PG_MIXED : 0), desc.beta = 1.7;
+                pg_solver *solver = create(&desc);
+                if (kind % 2) OK(pg_set_alpha(solver, desc.alpha = 30), solver);
+                ref p;
+                ref_create(&p, &desc);
+                double *v[6];
+                for (int q = 0; q < 6; q++) v[q] = memset(allocate(8 * ref_extent_u(&p)), 0, 8 * ref_extent_u(&p));
+                double *const x = v[0], *const y = v[1], *const sum = v[2], *const ux = v[3], *const uy = v[4], *const us = v[5];
+                rng random = {(uint64_t)(100 * size + 10 * pair + kind)};
+                REF_EACH(&p, i, j, k) {
+                    const int64_t at = ref_u(&p, i, j, k);
+                    x[at] = rng_uniform(&random, -1, 1), y[at] = rng_uniform(&random, -1, 1);
+                    us[at] = 1;
+                }
+                const double cx = product(solver, x, us) / product(solver, us, us), cy = product(solver, y, us) / product(solver, us, us);
+                REF_EACH(&p, i, j, k) {
+                    const int64_t at = ref_u(&p, i, j, k);
+                    if (p.singular) x[at] -= cx, y[at] -= cy;
+                    sum[at] = x[at] + y[at];
+                }
+                first_step(solver, &p, x, ux), first_step(solver, &p, y, uy), first_step(solver, &p, sum, us);
+                const double xx = product(solver, ux, ux), xy = product(solver, ux, uy), yy = product(solver, uy, uy),
+                             sx = product(solver, us, ux), sy = product(solver, us, uy), ss = product(solver, us, us),
+                             gram = xx * yy - xy * xy, a = (sx * yy - sy * xy) / gram, b = (sy * xx - sx * xy) / gram;
+                REF_EACH(&p, i, j, k) {
+                    const int64_t at = ref_u(&p, i, j, k);
+                    us[at] -= (ux[at] *= a) + (uy[at] *= b);
+                }
+                const double tolerance = mixed ? 1e-5 : 1e-11, left = sqrt(product(solver, us, us) / ss),
+                             mx_y = product(solver, ux, y), x_my = product(solver, x, uy), mx_x = product(solver, ux, x),
+                             my_y = product(solver, uy, y);
+                if (!(mx_x > 0 && my_y > 0)) fail_msg("%s: not positive, %g, %g", describe(&desc), mx_x, my_y);
+                if (!(left <= tolerance)) fail_msg("%s: not linear by %g", describe(&desc), left);
+                if (!(fabs(mx_y - x_my) <= tolerance * sqrt(mx_x * my_y)))
+                    fail_msg("%s: not self-adjoint, %.15g and %.15g of %g", describe(&desc), mx_y, x_my, sqrt(mx_x * my_y));
+                pg_destroy(solver);
+                ref_free(&p);
+                for (int q = 0; q < 6; q++) free(v[q]);
+            }
+}
+
+/* One axis, with a metric, coord or Robin ends, is eliminated, others are transformed: then M is the inverse of A, with
+   the alpha of the solve. */
+static void the_direct_preconditioner_is_exact_where_transforms_solve_a(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned precisions[] = {PG_F64, PG_F32, PG_MIXED};
+    for (int size = 0; size < 3; size++)
+        for (int pair = 0; pair < PAIRS; pair++)
+            for (int way = 0; way < 3 * METHODS; way++) {
+                if ((size + pair + way) % full_or_small(2, 7)) continue;
+                const int n[3] = {size == 1 ? full_or_small(136, 32) : 12, size == 1 ? 9 : 14, size ? 10 : 1}, axis = (pair + way) % (size ? 3 : 2);
+                double room[2 * 136 + 2];
+                pg_desc desc = {.n = {n[0], n[1], n[2]}, .backend = backend, .beta = 0.4};
+                for (int a = 0; a < 3; a++) {
+                    desc.centring[a] = (pair + a) % 2 ? PG_CELL : PG_NODE;
+                    set_ends(&desc, a, a == axis || !strchr(all_pairs[pair], 'R') ? all_pairs[pair] : "DN");
+                }
+                if (way % 4) stretch_axis(&desc, axis, 50, way % 4 == 1, room);
+                desc.flags = methods[way / 3] | PG_PRECOND_DIRECT | precisions[way % 3];
+                if (way % 3 == 2 && desc.flags & PG_PIPEBICGSTAB) continue;
+                ref p;
+                ref_create(&p, &desc);
+                const size_t element = p.f32 ? sizeof(float) : sizeof(double);
+                void *u = allocate(element * ref_points(&p)), *f = allocate(element * ref_points(&p));
+                rng random = {(uint64_t)way};
+                REF_EACH(&p, i, j, k) ref_store(&p, f, ref_f(&p, i, j, k), rng_uniform(&random, -1, 1));
+                pg_solver *solver = create(&desc);
+                for (int again = 0; again < 2; again++) {
+                    const pg_stop stop = {.rtol = p.f32 ? 1e-4 : 1e-8, .guess = PG_GUESS_ZERO};
+                    pg_report report;
+                    if (again) OK(pg_set_alpha(solver, 300), solver);
+                    OK(pg_solve(solver, u, f, &stop), solver);
+                    OK(pg_get_report(solver, &report), solver);
+                    if (report.outcome != PG_CONVERGED || report.iterations > (way % 3 ? 2 : 1))
+                        fail_msg("%s, solve %d: %s", describe(&desc), again, report.message);
+                    if (!strstr(report.method, "of A itself")) fail_msg("%s: %s", describe(&desc), report.method);
+                }
+                pg_destroy(solver);
+                ref_free(&p);
+                free(u), free(f);
+            }
+}
+
+/* As many iterations as the spacings or the velocity ask for, whatever n. */
+static void iterations_around_the_direct_solver(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const struct {
+        int dim;
+        double stretch, velocity;
+        const char *axes;
+        int cg, bicgstab;
+    } cases[] = {{2, 2, 0, "uniform x", 14, 12},  {2, 10, 0, "uniform x", 34, 34},  {2, 100, 0, "uniform x", 115, 110},
+                 {3, 2, 0, "uniform x, y", 19, 15}, {3, 10, 0, "uniform x, y", 85, 72}, {2, 1, 5, "velocity", 0, 14},
+                 {3, 1, 5, "velocity", 0, 16},   {2, 10, 5, "velocity with uniform x", 0, 30}};
+    static const char *const pairs[] = {"DD", "RD", "NN", "PP"};
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++)
+        for (int pair = 0; pair < 4; pair++)
+            for (int way = 0; way < 6; way++) {
+                const int dim = cases[q].dim, n = full_or_small(dim == 2 ? (way % 2 ? 64 : 24) : way % 2 ? 20 : 10, 10);
+                const int cg = way < 2 || way == 4;
+                if (full_or_small(0, 1) && ((int)q + pair + way) % 7) continue;
+                if (cases[q].velocity != 0 && (cg || way >= 4)) continue;
+                pg_desc desc = {.backend = backend, .beta = 1};
+                double room[3][2 * 64 + 2];
+                for (int axis = 0; axis < dim; axis++) {
+                    desc.n[axis] = n, desc.centring[axis] = way % 3 ? PG_CELL : PG_NODE;
+                    desc.velocity[axis] = cases[q].velocity * (axis == 1 ? -1 : 1);
+                    set_ends(&desc, axis, pairs[pair]);
+                    if (cases[q].stretch > 1) stretch_axis(&desc, axis, cases[q].stretch, 0, room[axis]);
+                }
+                if (cases[q].velocity != 0 && pair >= 2) desc.alpha = 1;
+                desc.flags = PG_PRECOND_DIRECT | (cg ? PG_CG : PG_BICGSTAB) | (way >= 4 ? PG_MIXED : 0);
+                const pg_stop stop = {.rtol = 1e-8};
+                long double residual;
+                const pg_report report = solve_random(&desc, &stop, &residual);
+                const int most = cg ? cases[q].cg : cases[q].bicgstab;
+                if (report.outcome != PG_CONVERGED || report.iterations > most)
+                    fail_msg("%s: %s, at most %d", describe(&desc), report.message, most);
+                if (cases[q].velocity == 0 && !(residual <= 1.001e-8L))    /* the reference has none */
+                    fail_msg("%s: a residual of %Lg", describe(&desc), residual);
+                if (!strstr(report.method, cases[q].axes)) fail_msg("%s: %s", describe(&desc), report.method);
+            }
+}
+
 static void what_cannot_be_is_refused_by_name(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -372,6 +565,9 @@ static void what_cannot_be_is_refused_by_name(void **state)
         {PG_CG | PG_PRECOND_CYCLE | PG_PRECOND_NONE, "preconditioner"}, {PG_CG | PG_MIXED | PG_PRECOND_DIAGONAL, "PG_MIXED"},
         {PG_CG | PG_PRECOND_NONE | PG_SMOOTH_JACOBI, "smoother"}, {PG_CG | PG_PRECOND_DIAGONAL | PG_SYMMETRIC, "PG_SYMMETRIC"},
         {PG_CG | PG_VCYCLE, "method"}, {PG_CG | PG_BICGSTAB, "method"}, {PG_JACOBI | PG_PRECOND_AINV, "preconditioner"},
+        {PG_DIRECT | PG_PRECOND_DIRECT, "PG_DIRECT"}, {PG_FMG | PG_PRECOND_DIRECT, "preconditioner"},
+        {PG_CG | PG_PRECOND_DIRECT | PG_PRECOND_CYCLE, "preconditioner"}, {PG_CG | PG_PRECOND_DIRECT | PG_KEEP_CYCLES, "PG_KEEP_CYCLES"},
+        {PG_CG | PG_PRECOND_DIRECT | PG_SMOOTH_LINES, "smoother"}, {PG_PIPEBICGSTAB | PG_PRECOND_DIRECT | PG_MIXED, "PG_PIPEBICGSTAB"}, {PG_BICGSTAB | PG_PRECOND_DIRECT | PG_SYMMETRIC, "PG_SYMMETRIC"},
         {PG_BICGSTAB | PG_MIXED | PG_PRECOND_AINV, "PG_BICGSTAB"}, {PG_PIPECG | PG_PRECOND_AINV | PG_PRECOND_AINV2, "preconditioner"},
     };
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
@@ -404,6 +600,9 @@ int main(void)
         ON_BOTH(nothing_to_do_is_done),
         ON_BOTH(batches_are_solved_one_by_one),
         ON_BOTH(outcomes_are_told),
+        ON_BOTH(the_direct_preconditioner_is_self_adjoint_in_pg_dot),
+        ON_BOTH(the_direct_preconditioner_is_exact_where_transforms_solve_a),
+        ON_BOTH(iterations_around_the_direct_solver),
         ON_BOTH(what_cannot_be_is_refused_by_name),
     };
     return cmocka_run_group_tests_name("Krylov methods", tests, NULL, NULL);

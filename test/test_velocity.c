@@ -68,6 +68,7 @@ static void methods_agree(void **state)
     const pg_backend backend = backend_or_skip(state);
     static const unsigned flags[] = {0, PG_BICGSTAB | PG_PRECOND_NONE, PG_BICGSTAB | PG_PRECOND_DIAGONAL,
                                      PG_BICGSTAB | PG_PRECOND_AINV2, PG_PIPEBICGSTAB, PG_PIPEBICGSTAB | PG_PRECOND_NONE,
+                                     PG_BICGSTAB | PG_PRECOND_DIRECT, PG_PIPEBICGSTAB | PG_PRECOND_DIRECT,
                                      PG_SOR, PG_RBGS, PG_JACOBI};
     const pg_stop stop = {.rtol = 1e-10, .max_iter = 20000};
     for (int dim = 2; dim <= 3; dim++) {
@@ -108,7 +109,8 @@ static void what_cannot_be_is_refused_by_name(void **state)
         const char *word;
     } refused[] = {
         {PG_FMG, 1, 1, "PG_FMG"}, {PG_VCYCLE, 1, 1, "PG_VCYCLE"}, {PG_DIRECT, 1, 1, "PG_DIRECT"}, {PG_FASTEST, 1, 1, "PG_FASTEST"},
-        {PG_CG, 1, 1, "PG_CG"}, {PG_PIPECG, 1, 1, "PG_PIPECG"}, {PG_BICGSTAB | PG_PRECOND_CYCLE, 1, 1, "PG_PRECOND_CYCLE"},
+        {PG_CG, 1, 1, "PG_CG"}, {PG_CG | PG_PRECOND_DIRECT, 1, 1, "PG_CG"},
+        {PG_BICGSTAB | PG_PRECOND_DIRECT | PG_MIXED, 1, 1, "PG_MIXED"}, {PG_PIPECG, 1, 1, "PG_PIPECG"}, {PG_BICGSTAB | PG_PRECOND_CYCLE, 1, 1, "PG_PRECOND_CYCLE"},
         {0, 1, 0, "alpha"}, {0, INFINITY, 1, "velocity[0]"}, {PG_JACOBI | PG_UPWIND, 0, 1, "PG_UPWIND"},
     };
     for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
