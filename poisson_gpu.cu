@@ -11369,9 +11369,9 @@ static __device__ inline double pgi_line_sum(const pgi_elimination &d, double pa
 static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { return d.singular && mu == 0; }
 
 // Takes the weighted mean from what the parts of a line have, and returns it. In memory: few lines need it, so that it
-// is out of line, with the rows in memory meanwhile, and d, which compute-sanitizer takes for an error as an address;
-// where the sums of other kernels stay in registers beside it, that costs a tenth of their time.
-static __device__ PGI_RARE double pgi_centre_rows(pgi_elimination d, pgi_held p, int null, double r[PGI_KEPT],
+// is out of line, with the rows in memory meanwhile; where the sums of other kernels stay in registers beside it, that
+// costs a tenth of their time.
+static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_held p, int null, double r[PGI_KEPT],
                                                   double *exchange)
 {
     double sum = 0;
