@@ -21,7 +21,10 @@ INK, GREY, RULE = '#1b2430', '#66717f', '#e3e7ec'
 F64, F32 = '#1f5fa8', '#9cc3ea'
 BARS = ['jacobi sweep', 'red-black sweep', 'SOR sweep', 'residual', 'apply', 'norm', 'dot',
         'V(2,1) cycle', 'W(2,1) cycle', 'FMG pass']
-TABLE = ['jacobi sweep', 'red-black sweep', 'V(2,1) cycle', 'FMG pass', 'solve 1e-8', 'mixed solve 1e-10', 'direct solve']
+TABLE = ['jacobi sweep', 'red-black sweep', 'V(2,1) cycle', 'FMG pass', 'solve 1e-8', 'mixed solve 1e-10', 'direct solve',
+         'CG', 'pipelined CG', 'BiCGStab', 'pipelined BiCGStab', 'CG, cycle, mixed 1e-10']
+NAMES = {'CG': 'CG iteration', 'pipelined CG': 'pipelined CG iteration', 'BiCGStab': 'BiCGStab iteration',
+         'pipelined BiCGStab': 'pipelined BiCGStab iteration'}
 # what is solved, precision, what the picture calls it, colour
 LINES = [('FMG pass', 'f32', 'FMG pass, f32', '#8fc7b0'), ('FMG pass', 'f64', 'FMG pass', '#17795a'),
          ('mixed solve 1e-10', 'f64', 'to 1e-10, mixed', '#c65d0e'), ('solve 1e-8', 'f64', 'to 1e-8', '#1f5fa8')]
@@ -199,12 +202,17 @@ def quote(result, svg):
             if row.get('iterations', 1) > 1:
                 iterations = f" ({row['iterations']} iterations)"
         if any(cells):
-            out.append(f'| {name}{iterations} | ' + ' | '.join(cells) + ' |')
+            out.append(f'| {NAMES.get(name, name)}{iterations} | ' + ' | '.join(cells) + ' |')
     solves = {n: row for (name, n, _), row in sorted(found.items()) if name == 'solve 1e-8'}
     if solves:
         out += ['', '| solve 1e-8 | ' + ' | '.join(f'{n}^3' for n in solves) + ' |',
                 '|---' + '|--:' * len(solves) + '|',
                 '| ms | ' + ' | '.join(figure(row['milliseconds']['median']) for row in solves.values()) + ' |']
+    dense = [row for row in result.get('dense', []) if row['precision'] == 'f64']
+    if dense:
+        out += ['', '| dense sweep, f64 | n | ms | of the copy bandwidth |', '|---' + '|--:' * 3 + '|']
+        out += [f"| {row['sweep']} | {row['n']} | {figure(row['milliseconds']['median'])} | {row['share_of_copy']:.0%} |"
+                for row in dense]
     for row in result['rows']:
         if 'bound' in row:
             out += ['', f"Check: {row['row']} {row['n'][0]}^3 {row['precision']} takes {row['over_floor']:.2f} times "
