@@ -294,6 +294,22 @@ static pg_desc noisy_box(pg_backend backend, int nx, int ny, int nz, int singula
     return desc;
 }
 
+/* The handle has as much workspace as pg_workspace_bytes says. */
+static pg_report solve_in_the_promised_workspace(const pg_desc *desc, void *u, const void *f, const pg_stop *stop)
+{
+    size_t bytes;
+    pg_desc resolved;
+    pg_report report;
+    OK(pg_workspace_bytes(desc, &bytes), NULL);
+    pg_solver *solver = create(desc);
+    OK(pg_query_desc(solver, &resolved), solver);
+    assert_int_equal(resolved.workspace_bytes, bytes);
+    OK(pg_solve(solver, u, f, stop), solver);
+    OK(pg_get_report(solver, &report), solver);
+    pg_destroy(solver);
+    return report;
+}
+
 static void exact_where_cycles_would_be_slow(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -307,16 +323,7 @@ static void exact_where_cycles_would_be_slow(void **state)
     for (int i = 0; i < 133 * 65; i++) u[i] = 0, f[i] = rng_uniform(&r, -1, 1);
     for (int q = 0; q < 8; q++) {
         desc.flags = methods[q];
-        size_t bytes;
-        OK(pg_workspace_bytes(&desc, &bytes), NULL);
-        pg_solver *solver = create(&desc);
-        pg_desc resolved;
-        pg_report report;
-        OK(pg_query_desc(solver, &resolved), solver);
-        assert_int_equal(resolved.workspace_bytes, bytes);
-        OK(pg_solve(solver, u, f, &(pg_stop){.guess = PG_GUESS_ZERO}), solver);
-        OK(pg_get_report(solver, &report), solver);
-        pg_destroy(solver);
+        const pg_report report = solve_in_the_promised_workspace(&desc, u, f, &(pg_stop){.guess = PG_GUESS_ZERO});
         assert_int_equal(report.outcome, PG_CONVERGED);
         if (report.iterations > 4 || !strstr(report.method, "solved exactly"))
             fail_msg("flags 0x%x: %s (%s)", methods[q], report.message, report.method);
@@ -373,17 +380,9 @@ static void accelerated_where_it_is_too_large_to_be_exact(void **state)
         desc.coord[0] = far;
         desc.flags = methods[q % 4];
         desc.dim = q < 8 ? 3 : 2;
-        size_t bytes;
-        OK(pg_workspace_bytes(&desc, &bytes), NULL);
-        pg_solver *solver = create(&desc);
-        pg_desc resolved;
-        pg_report report;
-        OK(pg_query_desc(solver, &resolved), solver);
-        assert_int_equal(resolved.workspace_bytes, bytes);
         for (int i = 0; i < POINTS; i++) u[i] = NAN, u32[i] = NAN;
-        OK(pg_solve(solver, single ? (void *)u32 : u, single ? (void *)f32 : f, NULL), solver);
-        OK(pg_get_report(solver, &report), solver);
-        pg_destroy(solver);
+        const pg_report report =
+            solve_in_the_promised_workspace(&desc, single ? (void *)u32 : u, single ? (void *)f32 : f, NULL);
         if (report.outcome != PG_CONVERGED || report.iterations > 40 || !report.accelerated ||
             !strstr(report.method, "PG_CG"))
             fail_msg("flags 0x%x, %d: %s (%s)", desc.flags, q, report.message, report.method);
