@@ -54,9 +54,9 @@ int main(void)
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
        variable beta, obstacles inside the box, free-space boundaries; several GPUs; alpha < 0 but with
-       PG_DIRECT; multigrid where the spacing or metric of two or three axes varies much, each along itself, and one axis has
-       more than 1024 points converges slowly or not at all (up to 1024 such problems are solved exactly, see below). At any
-       time: irregular meshes, complex numbers.
+       PG_DIRECT; cycles where the spacing or metric of two or three axes varies much, each along itself, and one axis has
+       more than 1024 points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes tens of iterations;
+       up to 1024 such problems are solved exactly, see below). At any time: irregular meshes, complex numbers.
 
    ===================================================================================================================
    CONVENTIONS
