@@ -1862,7 +1862,8 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
 }
 
 // The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u; and
-// from time to time where the recurrence strays from it, or gets no further: it may hold nothing but rounding then.
+// from time to time where the recurrence strays from it, or gets no further near the floor: it may hold nothing but
+// rounding then.
 static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
 {
     const double norm = pgi_measured_norm(st, st->sums);
@@ -1870,7 +1871,8 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     st->krylov.believed = norm;
     const int due = (st->renewal > 0 && st->iterations - st->krylov.last_verified >= st->renewal) ||
                     norm < st->trusted * st->krylov.verified;
-    const int stalled = st->window > 0 && (st->since_best + 1) % st->window == 0;
+    const int near_floor = st->best <= 50 * st->floor;
+    const int stalled = near_floor && st->window > 0 && (st->since_best + 1) % st->window == 0;
     st->verify = good || due || stalled || st->krylov.broken || st->iterations >= st->stop.max_iter;
     if (!st->verify) pgi_judge(st, norm);
 }
