@@ -300,6 +300,8 @@ struct pgi_state {
     double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
     double underflow;        // what is left of the residual where u has no smaller numbers
     double volume;           // sum of the weights
+    int pending;             // u is brought up to date only where the residual is worked out from it
+    double hump;             // growth of the residual over the first one that means divergence
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
 
@@ -742,6 +744,8 @@ static pg_status pgi_refuse(char text[512], pg_status status, const char *format
     } while (0)
 
 static const char *const pgi_axis_name[3] = {"x", "y", "z"};
+
+static int pgi_convects(const pg_desc *d) { return d->velocity[0] != 0 || d->velocity[1] != 0 || d->velocity[2] != 0; }
 
 static inline const pgi_box<double> &pgi_box_of(const pgi_level *l, double) { return l->box64; }
 static inline const pgi_box<float> &pgi_box_of(const pgi_level *l, float) { return l->box32; }
@@ -1580,7 +1584,7 @@ static PGI_HD inline void pgi_record(pgi_state *st, double norm)
 static PGI_HD inline int pgi_grows(const pgi_state *st)
 {
     const double most = fmax(st->first, st->rhs_norm);
-    if (st->last > 1e8 * most) return 1;
+    if (st->last > st->hump * most) return 1;
     return !st->may_grow && st->since_best >= 10 && st->last > 10 * st->best && st->last > 1000 * st->floor;
 }
 
@@ -1692,7 +1696,8 @@ struct pgi_call {
     } face[6];
     pg_stop stop;
     int window, to_round_off, may_grow, with_floor, at_once, problem, renewal;
-    double progress, epsilon, unit, gain, spread, underflow, trusted;
+    int pending;
+    double progress, epsilon, unit, gain, spread, underflow, trusted, hump;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -1723,6 +1728,8 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->underflow = c.underflow;
     st->renewal = c.renewal;
     st->trusted = c.trusted;
+    st->pending = c.pending;
+    st->hump = c.hump;
     st->problem = c.problem;
     st->done = 0;
     st->mean = 0;
@@ -1874,7 +1881,9 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     const int near_floor = st->best <= 50 * st->floor;
     const int stalled = near_floor && st->window > 0 && (st->since_best + 1) % st->window == 0;
     st->verify = good || due || stalled || st->krylov.broken || st->iterations >= st->stop.max_iter;
-    if (!st->verify) pgi_judge(st, norm);
+    if (st->verify) return;
+    if (st->pending) st->seek = 0;    // D u is not to be had
+    pgi_judge(st, norm);
 }
 
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
@@ -14972,6 +14981,10 @@ static void pgi_pipecg_iterate(pg_solver *s)
 
 // BiCGStab (H. A. van der Vorst 1992) for A M y = r, with the sums for beta taken along with those for omega (B.
 // Krasnopolsky 2010): so r and p are made in one pass. u = guess + M y is worked out where the residual is.
+static int pgi_is_pending(const pg_solver *s)
+{
+    return s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) && !(s->desc.flags & PG_PRECOND_NONE);
+}
 static void pgi_add_preconditioned(pg_solver *s)
 {
     const pgi_grid y = s->vector[PGI_Y];
@@ -14994,9 +15007,15 @@ static void pgi_bicg_start(pg_solver *s)
     if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
     pgi_bicg_begin(s, 0);
 }
-static void pgi_bicg_verify(pg_solver *s)
+// u is up to date then, and with it the floor.
+static void pgi_verify_pending(pg_solver *s)
 {
     pgi_add_preconditioned(s);
+    if (s->with_floor && pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
+}
+static void pgi_bicg_verify(pg_solver *s)
+{
+    pgi_verify_pending(s);
     pgi_bicg_begin(s, 1);
 }
 static void pgi_bicg_iterate(pg_solver *s)
@@ -15037,7 +15056,7 @@ static void pgi_pipebicg_start(pg_solver *s)
 }
 static void pgi_pipebicg_verify(pg_solver *s)
 {
-    pgi_add_preconditioned(s);
+    pgi_verify_pending(s);
     pgi_pipebicg_begin(s, 1);
 }
 static void pgi_pipebicg_iterate(pg_solver *s)
@@ -15070,7 +15089,7 @@ static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
     if (s->krylov) {
-        if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
+        if (s->with_floor && !pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
         s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
         s->ops->loop(s, PGI_VERIFY, 0, pgi_krylov_of(s)->verify);
         return;
@@ -15259,10 +15278,10 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
         snprintf(r->message, sizeof r->message,
                  "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
                  r->iterations == 1 ? "" : "s", pgi_method_name(s->desc.flags), st->best, r->residual,
-                 s->dense && !(s->desc.flags & PG_GAUSS_SEIDEL) ? "give a smaller omega, or try PG_GAUSS_SEIDEL"
-                 : s->dense                  ? "A is neither positive definite nor dominated by its diagonal"
+                 s->dense                    ? "sweeps do not converge for this A and omega"
                  : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
                  : s->desc.flags & PG_JACOBI ? "give a smaller omega"
+                 : pgi_convects(&s->desc)    ? "use PG_UPWIND, or a finer grid"
                                              : "try PG_FASTEST");
         break;
     case PG_BREAKDOWN:
@@ -15377,8 +15396,6 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
                       pgi_preconditioners = PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE | PG_PRECOND_AINV |
                                             PG_PRECOND_AINV2 | PG_PRECOND_DIRECT;
 
-static int pgi_convects(const pg_desc *d) { return d->velocity[0] != 0 || d->velocity[1] != 0 || d->velocity[2] != 0; }
-
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
     const unsigned known =
@@ -15486,6 +15503,7 @@ static pg_status pgi_check_size(pg_desc *d, char text[512])
         points *= d->n[a];
     }
     if (d->dim == 0) d->dim = d->n[2] > 1 ? 3 : d->n[1] > 1 ? 2 : 1;
+    for (int a = d->dim; a < 3; a++) d->velocity[a] = 0;
     for (int a = d->dim; a < 3; a++)
         if (d->n[a] != 1)
             return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a,
@@ -15663,16 +15681,18 @@ static pg_status pgi_check_left_out(unsigned flags, char text[512])
 // Has no face a coupling to what is outside?
 static int pgi_is_closed(const pg_desc *d)
 {
-    for (int q = 0; q < 2 * d->dim; q++)
+    for (int q = 0; q < 2 * d->dim; q++) {
+        const double *const k = d->conductance[q / 2];
+        if (k && k[q % 2 ? d->n[q / 2] : 0] == 0) continue;    // closed, whatever its kind
         if (d->face[q].kind == PG_DIRICHLET || (d->face[q].kind == PG_ROBIN && d->face[q].a != 0)) return 0;
+    }
     return 1;
 }
 
 // The velocity of every axis, and that the method takes one.
 static pg_status pgi_check_velocity(pg_desc *d, char text[512])
 {
-    for (int a = 0; a < 3; a++) {
-        if (a >= d->dim) d->velocity[a] = 0;
+    for (int a = 0; a < d->dim; a++) {
         if (!pgi_finite(d->velocity[a]) || fabs(d->velocity[a]) > pgi_largest(d->flags))
             return pgi_refuse(text, PG_ERROR_ARGUMENT, "velocity[%d] is %g; it must be finite and at most %g", a,
                               d->velocity[a], pgi_largest(d->flags));
@@ -15707,9 +15727,11 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
     if (alpha == 0 && pgi_convects(d) && pgi_is_closed(d))
         return pgi_refuse(
             text, PG_ERROR_UNSUPPORTED,
-            "alpha is 0 and no face is Dirichlet or Robin: with a velocity (%g, %g, %g) that has no solution "
-            "that is known to be one; give alpha > 0 or such a face",
+            "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the problem is singular; "
+            "give alpha > 0 or such a face",
             d->velocity[0], d->velocity[1], d->velocity[2]);
+    if (alpha < 0 && pgi_convects(d))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with a velocity, which needs alpha >= 0", alpha);
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT%s",
                           alpha, pgi_method_name(d->flags), PGI_DIRECT ? "" : ", which PG_NO_DIRECT has left out");
@@ -16357,9 +16379,8 @@ static pg_status pgi_take_workspace(pg_solver *s, char text[512])
 {
     const pg_desc *d = &s->desc;
     if (d->workspace && d->workspace_bytes < s->bytes)
-        return pgi_refuse(text, PG_ERROR_MEMORY,
-                          "the workspace has %zu bytes, but %zu are needed; see pg_workspace_bytes", d->workspace_bytes,
-                          s->bytes);
+        return pgi_refuse(text, PG_ERROR_MEMORY, "the workspace has %zu bytes, but %zu are needed; see %s",
+                          d->workspace_bytes, s->bytes, s->dense ? "pg_dense_workspace_bytes" : "pg_workspace_bytes");
     if (d->workspace && (uintptr_t)d->workspace % PGI_ALIGN)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "the workspace (%p) is not aligned to %d bytes", d->workspace,
                           (int)PGI_ALIGN);
@@ -16389,8 +16410,8 @@ static void pgi_choose_omega(pg_solver *s)
     else if (d->flags & PG_RBGS)
         s->desc.omega = 1;
     else if ((d->flags & PG_SOR) && d->omega == 0) {
-        s->choose_omega = 1;
-        s->desc.omega = pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
+        s->choose_omega = !pgi_convects(d);    // Young's theory is of symmetric matrices
+        s->desc.omega = pgi_convects(d) ? 1 : pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
     }
 }
 
@@ -16639,6 +16660,10 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (single ? 25 : 50) : 0;
+    // BiCGStab comes back from far up.
+    const int bicg = s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) ? 1 : 0;
+    c.pending = pgi_is_pending(s);
+    c.hump = !bicg ? 1e8 : single ? 1e16 : 1e30;
     c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (single ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
@@ -16928,6 +16953,10 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
+    if (s->accelerated)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give "
+                          "PG_KEEP_CYCLES, or use pg_solve");
     if (!s->multigrid || s->krylov)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
@@ -18231,8 +18260,9 @@ static void pgi_dense_choose(pg_dense *d, double radius)
     const double omega = young ? 2 / (1 + sqrt(1 - radius * radius)) : 1;
     s->desc.omega = d->desc.omega = omega < 1.999 ? omega : 1.999;
     snprintf(s->chosen, sizeof s->chosen,
-             "PG_SOR, omega %.6g: Jacobi has, by %d power steps, a spectral radius of %.4g", s->desc.omega,
-             (int)PGI_DENSE_STEPS, radius);
+             radius < 1e300 ? "PG_SOR, omega %.6g: Jacobi has, by %d power steps, a spectral radius of %.4g"
+                            : "PG_SOR, omega %.6g: no spectral radius was found by %d power steps",
+             s->desc.omega, (int)PGI_DENSE_STEPS, radius);
 }
 
 template <class T> static pg_status pgi_dense_read_as(pg_dense *d, char text[512])

@@ -7,8 +7,8 @@
 
    and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
    (and -lcudart -lcufft, if nvcc made it). For a shared library: -shared -Xcompiler -fPIC,-fopenmp ... -lcufft, or -shared
-   -fPIC. nvcc takes one to two minutes for an architecture and leaves 9 MB of it; the second line takes a few seconds and
-   leaves 1.5 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}.
+   -fPIC. nvcc takes one to two minutes for an architecture and leaves 9 MB of it; the second line takes some ten seconds and
+   leaves 1 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}.
    A whole program (samples/hello.c, word for word):
 
 #include <math.h>
@@ -97,10 +97,12 @@ int main(void)
               Layers, beta(x): w = k = beta(x), f/beta(x) for f, alpha = 0 (of cells: w in the cell, k at its edges, the harmonic
               mean of both sides). Rows c_i (u_i - u_(i-1)) + a_i (u_i - u_(i+1)) of a scheme that does not conserve become
               such by w_0 = 1, k_(i+1) = a_i w_i h^2, w_(i+1) = k_(i+1)/(c_(i+1) h^2), if a and c are positive.
-   Velocity.  desc.velocity adds v_x du/dx + v_y du/dy + v_z du/dz to A u (no metric, not times beta): a step of advection and
-              diffusion. Central differences, of second order on any spacing; with PG_UPWIND the difference on the side that
+   Velocity.  desc.velocity adds v_x du/dx + v_y du/dy + v_z du/dz to A u (neither a metric nor beta multiplies it): a step of
+              advection and diffusion. Central differences, of second order on any spacing; with PG_UPWIND the difference on the side that
               the flow comes from, of first order and without wiggles where |v| h > 2 beta. A is not symmetric then: BiCGStab
-              (default, with PG_PRECOND_AINV) and sweeps solve it, others are refused; alpha > 0, or a Dirichlet or Robin face.
+              (default, with PG_PRECOND_AINV) solves it; sweeps converge with PG_UPWIND, or where |v| h <= 2 beta; others
+              are refused. Needs alpha > 0, or a Dirichlet or Robin face. Central differences beside a Dirichlet face of
+              cells that the flow leaves through need |v| h < 3 beta, or the diagonal is not positive: use PG_UPWIND.
    Norms      (of all finite values): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths;
               PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner
               product sum w x y, which pg_dot is.
@@ -111,7 +113,7 @@ int main(void)
 
    ===================================================================================================================
    CHOOSING A METHOD (flags; the default is PG_FASTEST in f64)
-       PG_FASTEST PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be faster: with two lengths of
+       PG_FASTEST (not with a velocity) PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be faster: with two lengths of
                   large prime factors, or with few points on the CPU. report.method tells which and why. Takes no smoother
                   and no omega: with one of these, or PG_SYMMETRIC, and no method the default is PG_FMG.
        PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol = PG_NONE, max_iter = 1) already
@@ -133,7 +135,7 @@ int main(void)
        PG_CG      conjugate gradients from the guess in u (Hestenes, Stiefel 1952), in the inner product of pg_dot, in which A is
                   self-adjoint. Of use where multigrid alone is slow; elsewhere PG_DIRECT and PG_FMG are faster.
        PG_PIPECG  the same iterates, with sums that need not be awaited before the products that follow them: of use where sums
-                  are slow, on many processors with few points each. Without a preconditioner or with the diagonal by predict
+                  are slow; on one GPU they are not, and PG_CG is faster. Without a preconditioner or with the diagonal by predict
                   and recompute (Chen, Carson 2020), else Ghysels, Vanroose 2014, whose residual is renewed every 50 iterations.
        PG_BICGSTAB  van der Vorst 1992, preconditioned from the right, two products an iteration; the sums of both halves taken
                   together (Krasnopolsky 2010). PG_PIPEBICGSTAB: pipelined (Cools, Vanroose 2017). Where it divides by 0 it
@@ -147,9 +149,8 @@ int main(void)
                   PG_PRECOND_DIRECT  PG_DIRECT of a nearby operator (P. Concus, G. H. Golub 1973): the axis that varies most
                                      stays, others with coord, a metric or Robin faces become uniform, velocities 0. Iterations
                                      hardly depend on n: spacings to 1:2, 1:10, 1:100 along each axis, to 1e-8, take CG 11, 29,
-                                     102 in 2D, 16, 77, 623 in 3D. For mild stretching on large grids, and advection with
-                                     BiCGStab: |v| L / beta = 2, 10, 50 take 7, 24, 144 in a closed box of 96^2 (AINV 178, 152,
-                                     193), a time step, alpha = |v| / h, 4 to 8. Grids: one less than AINV, and those of PG_DIRECT;
+                                     102 in 2D, 16, 77, 623 in 3D. For mild stretching on large grids and, with
+                                     BiCGStab, for time steps of advection. Grids: one less than AINV, and those of PG_DIRECT;
                                      PG_MIXED one more.
                   The residual of a check is that of the recurrence; before a solve ends it is worked out from u, and the method
                   begins again from it where it is too large. Words moved an iteration and point, without a preconditioner: CG
@@ -173,7 +174,7 @@ int main(void)
    varies too, each along itself, by more than 2 in 3D or 8 in 2D (the same measure: the spacing by so much, or the root of the
    coupling), and no axis has more than 1024 points. The tables are separable all the same, and one cycle of any kind, and the
    preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
-   4 (nx + ny + nz) flops a point, at pg_create up to some tenths of a second for an axis of 1024, and memory for two matrices of
+   4 (nx + ny + nz) flops a point, at pg_create half a second on one core for an axis of 1024, and memory for two matrices of
    n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond u and f. report.method says so.
    With more points along an axis PG_FMG is PG_CG around the symmetric cycle instead (from 0 unless told, with its memory and
    without pg_cycle): report.accelerated. Both follow from the tables, at pg_create; PG_KEEP_CYCLES, a smoother or an omega of
@@ -360,7 +361,7 @@ enum {                              /* pg_desc.flags: at most one of each group 
 enum {                              /* pg_dense_desc.flags: of those above PG_F64, PG_F32, PG_JACOBI, PG_SOR, and */
     PG_GAUSS_SEIDEL = 0x10000000,   /* method (default) */
     PG_BACKWARD = 0x20000000,       /* option of PG_GAUSS_SEIDEL and PG_SOR: from the last row to the first */
-    PG_RESTORE = 0x40000000         /* option: a solve that diverges, or meets NaN, leaves u as it was */
+    PG_RESTORE = 0x40000000         /* option: a solve to a tolerance that diverges, or meets NaN, leaves u as it was */
 };
 
 #define PG_NONE (-1)                /* for rtol: no relative tolerance; for nu_pre, nu_post: no sweep */
@@ -439,7 +440,7 @@ typedef struct pg_dense_desc {
 /* What pg_get_report tells. Residual: r = f + boundary terms - A u, recomputed from u at every check. */
 typedef struct pg_report {
     pg_outcome outcome;
-    int iterations;                 /* cycles or sweeps; an FMG pass counts as one, PG_MIXED counts f32 cycles */
+    int iterations;                 /* cycles, sweeps or Krylov iterations; an FMG pass counts as one, PG_MIXED counts f32 cycles */
     double rhs_norm;                /* || f with its boundary terms ||, after the mean was removed */
     double first_residual;          /* of the guess */
     double residual;                /* of the u returned; NaN where no tolerance was asked for */
@@ -470,9 +471,9 @@ typedef struct pg_stop {
                                        and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
-    int max_iter;                   /* 0: 100 for multigrid, 10000 for sweeps; without a tolerance 1. PG_MIXED ends with whole steps of
+    int max_iter;                   /* 0: 100 for multigrid, also as a preconditioner, 10000 for others; without a tolerance 1. PG_MIXED ends with whole steps of
                                        inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
-    int check;                      /* iterations between checks; 0: 1 for multigrid, where they cost next to nothing, 10 for sweeps.
+    int check;                      /* iterations between checks; 0: 1, where they cost next to nothing, but 10 for sweeps.
                                        FMG also checks after its pass */
     pg_norm_kind norm;
     pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG. PG_GUESS_U: start from u:

@@ -123,15 +123,15 @@ int main(int argc, char **argv)
     const char *kind = sample_option(&argc, argv, "--make", NULL), *b = sample_option(&argc, argv, "-v", NULL);
     const char *x = sample_option(&argc, argv, "-x", NULL), *out = sample_option(&argc, argv, "-o", "solution.txt");
     const char *save = sample_option(&argc, argv, "-w", NULL);
-    const int n = atoi(sample_option(&argc, argv, "-n", "200"));
+    const int n = (int)sample_number(&argc, argv, "-n", 200, 1, 1e6);
     const uint64_t seed = strtoull(sample_option(&argc, argv, "--seed", "1"), NULL, 10);
     pg_dense_desc desc = {0};
     desc.flags = sample_choose(methods, sample_option(&argc, argv, "-m", "gs")) |
                  sample_choose(precisions, sample_option(&argc, argv, "-p", "f64"));
     if (sample_take(&argc, argv, "--backward", 1)) desc.flags |= PG_BACKWARD;
     desc.backend = (pg_backend)sample_choose(backends, sample_option(&argc, argv, "-b", "auto"));
-    desc.omega = atof(sample_option(&argc, argv, "--omega", "0"));
-    const double rtol = atof(sample_option(&argc, argv, "--rtol", desc.flags & PG_F32 ? "1e-5" : "1e-10"));
+    desc.omega = sample_number(&argc, argv, "--omega", 0, 0, 2);
+    const double rtol = sample_number(&argc, argv, "--rtol", desc.flags & PG_F32 ? 1e-5 : 1e-10, 0, 1);
     if (argc > 2 || (argc == 2) == (kind != NULL) || n < 1 || (argc == 2 && argv[1][0] == '-')) {
         puts("dense FILE | --make spd|dominant [-n N] [--seed S] [-v B] [-x X] [-o SOLUTION] [-w SYSTEM]\n"
              "      [-m gs|jacobi|sor] [--backward] [--omega W] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R]");
