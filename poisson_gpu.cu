@@ -10,6 +10,7 @@
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
 //     >>levels      the hierarchy, and the tables of its levels
 //     >>direct      transforms along uniform axes, elimination along the remaining one
+//     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
 //     >>layout      where everything lies in the workspace
 //     >>ops         the tables of operations: what the sections below call on either back end
 //     >>smoothing   sweeps and smoothers
@@ -34,6 +35,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -139,6 +141,9 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
+#ifndef PGI_CELL_PASS_POINTS
+#define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
+#endif
 #ifndef PGI_CACHED_POINTS
 #define PGI_CACHED_POINTS 2000000    // from here on residuals are restricted in tiles; in 2D from four times as many
 #endif
@@ -167,7 +172,12 @@ enum {
     PGI_LARGE_RADIX = 127,      // and the largest one that cuFFT takes without a detour
     PGI_SMALL2D = 128,          // per axis: up to here one kernel solves a 2D problem; instead of cuFFT, to twice that
     PGI_DOTS = 5,               // inner products of a pass of a Krylov method: at most
-    PGI_ALIGN = 256             // bytes
+    PGI_COARSE_LEVELS = 32,     // among obstacles: at most
+    PGI_EXACT_NODES = 128,      // a coarse level of so few nodes is solved exactly
+    PGI_LIST_NODES = 4,         // nodes that a list has room for, a cell
+    PGI_LIST_LINKS = 8,         // and links, a node
+    PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told
+    PGI_ALIGN = 256               // bytes
 };
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -296,23 +306,25 @@ struct pgi_state {
     int at_once;             // a method whose first answer is as good as round-off allows once its residual is
     double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
-    double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A
+    double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A; -1: not known
     double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
     double underflow;        // what is left of the residual where u has no smaller numbers
     double volume;           // sum of the weights
     int pending;             // u is brought up to date only where the residual is worked out from it
-    double hump;             // growth of the residual over the first one that means divergence
+    double growth;           // growth of the residual over the first one that means divergence
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
 
-    double mean;             // to be removed from f
-    double removed;          // mean, as the report has it
-    double shift;            // to be removed from u
-    double scale;            // PG_MIXED
-    int valid, go, inner;    // gates, see pgi_gate; inner: iterations until the next check
-    int done;                // bit d: the loop at depth d has ended; see pgi_repeat
-    int verify;              // Krylov: the residual must be worked out from u before the solve may go on
-    int problem;             // of a batch
+    double mean;                        // to be removed from f
+    double removed;                     // mean, as the report has it
+    double shift;                       // to be removed from u
+    double scale;                       // PG_MIXED
+    int valid, go, inner;               // gates, see pgi_gate; inner: iterations until the next check
+    int done;                           // bit d: the loop at depth d has ended; see pgi_repeat
+    int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
+    int problem;                        // of a batch
+    int pockets;                        // that are singular
+    unsigned long long largest_mean;    // bits of the largest one that was removed from a pocket
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
     double rhs_norm, first, last, best;
@@ -589,6 +601,102 @@ struct pgi_direct {
 
 enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
 
+// ---- of >>obstacles ----
+
+// What a row of the finest level is made of beside the tables. kind: a byte a cell, 0 where it is not fluid; else
+// PGI_LIVE and bit q where face q is open: towards a fluid or an air cell, or on the box towards a Dirichlet or Robin
+// value. All vectors are 0 where kind is, so an air cell is a neighbour like any other.
+enum {
+    PGI_LIVE = 64,
+    PGI_PLAIN = 128    // all faces on the box, or open to fluid cells; and no coefficients but those of the axes
+};
+// The same in words of two columns and two rows, (x + 2 y) bytes up, for kernels whose threads own such; what is
+// outside of the box is plain.
+enum { PGI_ALL_PLAIN = 0x80808080u, PGI_ALL_LIVE = 0x40404040u };
+struct pgi_weights {
+    float own, slide[3];    // of the cell's aggregate, and of those across its three outer faces
+};
+struct pgi_cells {
+    const unsigned char *kind;
+    const void *beta_face[3], *beta_cell, *openness[3], *alpha_cell;    // the caller's, or their copies; or NULL
+    int wide;                                                           // these are double
+    double end[6];                                                      // reaction of a row through the box's faces
+    // Of even operators: the measure of a cell; and in transfers, of a plain cell that is neither first nor last along
+    // y and z: first along x, inside, last.
+    double measure;
+    pgi_weights plain[3];
+};
+
+// A value on a side of a cell, by cell: of equal ones the first one's thread adds them all.
+struct pgi_side_value {
+    int64_t cell;
+    int face, solid;
+    double value;
+};
+
+// What transfers between a level and the next coarser one need of a node: see pgi_factors_of.
+struct pgi_factors {
+    float reach, shrink, own, inside;
+    unsigned inner;
+};
+
+// A coarse level as a dense grid: conductances between cells and their upper neighbours, and what holds them.
+struct pgi_lattice {
+    int n[3], periodic, seams;
+    float *c[3], *s;
+    float *u, *f, *r, *e, *g;    // e, g: of a level that is visited three times
+    int *aggregate;              // of the next level
+    pgi_weights *weights;
+    int *root;               // while that is made
+    pgi_factors *factors;    // the same
+};
+
+// A coarse level as a list of nodes, in the order of their colours and, in a colour, of their cells. A link is a
+// neighbour's number times 8 plus the direction it lies in.
+struct pgi_list {
+    int n[3], periodic, seams, colours;
+    int64_t cells;
+    int capacity, link_capacity;
+    int *first;    // colours x cells + 1: the first node of each
+    int *meta;     // see pgi_meta
+    int *cell;     // of a node
+    int *begin, *link;
+    float *c, *s, *d;
+    float *u, *v, *f, *r, *e, *g;    // u and v take turns
+    int *aggregate, *root;
+    pgi_factors *factors;
+    double *inverse;    // of a level that is solved exactly
+};
+enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_METAS };
+
+struct pgi_obstacles {
+    pgi_cells *cells;    // in the workspace
+    unsigned char *kind;
+    unsigned *quads;
+    int *others, *others_number;    // coarse cells that quads which are not plain have to do with
+    pgi_grid given;                 // the caller's f; that of the levels is made from it
+    const pgi_faces *faces;
+    pgi_side_value *values;
+    int values_capacity, air_values;
+    int64_t *bad;    // see pgi_check_media
+    // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
+    int *pocket, *pockets;
+    int64_t *weight, *sum;
+    int pocket_capacity;
+    int *scan;    // partial sums of prefix sums
+    int *node;    // robust: the aggregate of a cell
+    int *root;
+    int robust, levels;
+    pgi_lattice lattice;
+    pgi_list list[PGI_COARSE_LEVELS];
+    char *copy[9];    // on the device, of the caller's host arrays: see pgi_check_media; the last one of the mask
+    pgi_cells values_of_cells;
+    pgi_grid held;    // in the precision of u: to work in where no iteration is under way
+    int *parent;      // the same
+    double unit, mean_weight, largest_weight, largest_diagonal;
+    int stale;    // the coarse levels are those of another alpha
+};
+
 struct pgi_ops;
 
 struct pg_solver {
@@ -628,6 +736,8 @@ struct pg_solver {
     pgi_spectrum spectrum;        // see pgi_find_spectrum
     int choose_omega;             // PG_SOR: omega follows alpha
     pgi_direct direct;
+    int masked;    // there are obstacles or coefficient fields
+    pgi_obstacles obstacles;
     int is_direct;
     int has_direct;    // PG_DIRECT is the method, or the preconditioner
     int together;      // problems of a batch that the operations of PG_DIRECT take at once
@@ -1556,9 +1666,9 @@ static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
             st->measured = 1;
         }
     } else if (!st->measured) {
-        st->floor = pgi_floor_of(st, st->gain * st->rhs_norm);
+        st->floor = pgi_floor_of(st, fmax(st->gain, 0.0) * st->rhs_norm);
     }
-    const int matters = st->floor > asked / 4 || st->rhs_norm == 0;
+    const int matters = st->floor > asked / 4 || st->rhs_norm == 0 || st->gain < 0;
     const int slow = st->history_count > 1 && st->last > 0.3 * st->recent[1].norm;
     st->seek = st->with_floor && matters && (slow || st->to_round_off || st->window == 0) &&
                (!st->measured || st->last <= 1000 * st->floor);
@@ -1584,7 +1694,7 @@ static PGI_HD inline void pgi_record(pgi_state *st, double norm)
 static PGI_HD inline int pgi_grows(const pgi_state *st)
 {
     const double most = fmax(st->first, st->rhs_norm);
-    if (st->last > st->hump * most) return 1;
+    if (st->last > st->growth * most) return 1;
     return !st->may_grow && st->since_best >= 10 && st->last > 10 * st->best && st->last > 1000 * st->floor;
 }
 
@@ -1697,7 +1807,7 @@ struct pgi_call {
     pg_stop stop;
     int window, to_round_off, may_grow, with_floor, at_once, problem, renewal;
     int pending;
-    double progress, epsilon, unit, gain, spread, underflow, trusted, hump;
+    double progress, epsilon, unit, gain, spread, underflow, trusted, growth;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -1729,7 +1839,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->renewal = c.renewal;
     st->trusted = c.trusted;
     st->pending = c.pending;
-    st->hump = c.hump;
+    st->growth = c.growth;
     st->problem = c.problem;
     st->done = 0;
     st->mean = 0;
@@ -4959,6 +5069,7 @@ template <class T> struct pgi_pass {
     int own[3];                 // columns, rows and planes from tile to tile
     int tiles[3];               // their numbers
     int slots[2];               // coarse points of a plane that a block interpolates from
+    const unsigned *quads;      // of a masked level
     double *partials;           // for the norm of the residual
     pgi_state *state;           // and where it goes
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
@@ -5234,8 +5345,14 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
+// The room for a plane's mask, in values: a word for two rows of two columns, see PGI_ALL_PLAIN.
+static PGI_HD constexpr int pgi_mask_room(int rows, int warps, size_t element)
+{
+    return rows / 2 * warps * 32 * (int)sizeof(unsigned) / (int)element;
+}
+
 // What a pass is made of, in numbers that are known when it is compiled.
-template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct pgi_pass_traits {
+template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int MASKED_ = 0> struct pgi_pass_traits {
     typedef TYPE T;
     typedef typename pgi_two<T>::type T2;
     enum {
@@ -5244,6 +5361,7 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct 
         CORRECTED = HEAD_ == PGI_CORRECTED,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
+        MASKED = MASKED_,
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
@@ -5258,7 +5376,8 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct 
         COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
-        PLANE = ROWS * WARPS * PITCH,
+        COLUMNS = ROWS * WARPS * PITCH,    // values of a plane; what comes after them, of a masked level, is its mask
+        PLANE = COLUMNS + (MASKED ? (int)pgi_mask_room(ROWS, WARPS, sizeof(T)) : 0),
         SIDE = TEAM + 32,                // edges that warps send up, or down
         BOX = STAGES * 2 * SIDE,         // edge buffer of a step
         CONTRIBUTIONS = ROWS / 2 + 1,    // coarse rows that a thread adds to; the first is the warp's before it
@@ -5266,6 +5385,7 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_> struct 
     };
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
+    static_assert(!MASKED || (!FLAT && !RESTRICTS), "passes of masked levels sweep alone, in 3D");
 };
 
 // The tile of a team of warps: a block's, or with FLAT one warp's. Tiles begin at the low end of a closed axis, and the
@@ -5358,6 +5478,21 @@ template <class P> struct pgi_pass_operator {
     {
         return reaction[c] - ((xc[c].lower + xc[c].upper) + (yr.lower + yr.upper) + (zr.lower + zr.upper));
     }
+    // Makes of the residual of a row with all faces open that of a row of this kind, and returns its weight
+    __device__ T close(unsigned kind, int c, const pgi_coupling<T> &yr, const pgi_coupling<T> &zr, T u, T xm, T xp,
+                       T ym, T yp, T zm, T zp, T *residual) const
+    {
+        T d = diagonal(c, yr, zr);
+        const auto shut = [&](int q, T coupling, T beside) {
+            if (kind >> q & 1) return;
+            *residual += coupling * (beside - u);
+            d += coupling;
+        };
+        shut(0, xc[c].lower, xm), shut(1, xc[c].upper, xp);
+        shut(2, yr.lower, ym), shut(3, yr.upper, yp);
+        shut(4, zr.lower, zm), shut(5, zr.upper, zp);
+        return kind & PGI_LIVE && d > 0 ? omega * pgi_reciprocal(d) : (T)0;
+    }
     __device__ pgi_coupling<T> along_y(int r) const { return RESTRICTS ? y_rows[r] : y_kept[r]; }
     __device__ T weight_of(int r, int c) const
     {
@@ -5369,7 +5504,7 @@ template <class P> struct pgi_pass_operator {
 template <class P> struct pgi_pass_stream {
     typedef typename P::T T;
     typedef typename P::T2 T2;
-    enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, FROM_ZERO = P::FROM_ZERO };
+    enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, FROM_ZERO = P::FROM_ZERO, MASKED = P::MASKED };
     const pgi_pass_tile<P> &t;
     T *const u_slots, *const f_slots;                   // [AHEAD] and [QUEUE][rows][pitch]
     const char *u_base, *f_base, *u_plane, *f_plane;    // planes: of the next fetch inside
@@ -5396,6 +5531,26 @@ template <class P> struct pgi_pass_stream {
             T *const row = u_slots + q / ROWS * PLANE + q % ROWS * PITCH;
             row[0] = row[1] = 0;
             if (t.lane == 31) row[2] = row[3] = 0;
+        }
+        for (int q = 0; q < P::QUEUE && MASKED; q++)
+            for (int w = 0; w < ROWS / 2; w++) mask_of(f_slots + q * PLANE)[w] = PGI_ALL_PLAIN;
+    }
+    // The words of a plane's mask, of the thread's first two rows and so on, from the thread's place in its values
+    __device__ unsigned *mask_of(const T *slot) const
+    {
+        return (unsigned *)(slot - (t.warp * ROWS * PITCH + 2 * t.lane) + P::COLUMNS) + t.thread * (ROWS / 2);
+    }
+    // Plane z of the mask. Columns and rows outside of the box, which weigh nothing, are plain from the beginning.
+    __device__ void fetch_mask(int z, T *slot) const
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
+        const int width = (ax.n + 1) / 2, height = (ay.n + 1) / 2, k = pgi_wrap(z, az.n, az.periodic);
+#pragma unroll
+        for (int w = 0; w < ROWS / 2; w++) {
+            const int j = t.y_index(2 * w);
+            if (t.x_at[0] >= 0 && j >= 0)
+                pgi_copy_async<sizeof(unsigned), 0>(mask_of(slot) + w,
+                                                    t.a.quads + t.x_at[0] / 2 + width * (j / 2 + height * (int64_t)k));
         }
     }
     __device__ void find()
@@ -5472,6 +5627,7 @@ template <class P> struct pgi_pass_stream {
         }
         const bool f_there = advance(f_plane, f_base, a.rhs.f.sk, z, inside);
         if (f_there) fetch_pairs(f_plane, f_row, in_f, odd, f_slot);
+        if (MASKED && f_there) fetch_mask(z, f_slot);
         if (((in_u >> 3 * ROWS * (1 - odd)) | (in_f >> 3 * ROWS * odd)) & pgi_singles(ROWS)) {
             if (u_there) fetch_singles(u_plane, u_row, in_u, 1 - odd, u_slot, u_skew, a.u_odd);
             if (f_there) fetch_singles(f_plane, f_row, in_f, odd, f_slot, f_skew, a.f_odd);
@@ -5927,29 +6083,45 @@ template <class P, int NORM> struct pgi_pass_march {
         const bool special = CAREFUL && (zc.lower != op.inner.lower || zc.upper != op.inner.upper);
         const char *const f_plane = (const char *)slot_of(p);
         T fresh[ROWS], left[ROWS][2];    // left: of the residual
+        unsigned mask[ROWS / 2 + 1], plain = PGI_ALL_PLAIN;
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const int c = (r + COLOUR) & 1;
-            const pgi_coupling<T> yc = op.along_y(r);
-            const T u = ring[here][r][c], side = ring[here][r][1 - c];
-            const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
-            const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
-            const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
-            const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
-                                         (r * P::PITCH + c) * (int)sizeof(T));
-            const T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, c ? side : far, c ? far : side,
-                                                   ym, yp, ring[here + 1][r][c], ring[here - 1][r][c]);
-            left[r][0] = left[r][1] = 0;
-            if (p == HALVES) {
-                left[r][c] = residual;
-                continue;
-            }
-            T w = op.weight_of(r, c);
-            if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
-            if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
-            fresh[r] = u + residual * w;
-            if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
+        for (int w = 0; w < ROWS / 2 && P::MASKED; w++) {
+            mask[w] = stream.mask_of((const T *)f_plane)[w];
+            plain &= mask[w];
         }
+        const auto relax = [&](auto with_mask) {
+#pragma unroll
+            for (int r = 0; r < ROWS; r++) {
+                const int c = (r + COLOUR) & 1;
+                const pgi_coupling<T> yc = op.along_y(r);
+                const T u = ring[here][r][c], side = ring[here][r][1 - c];
+                const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
+                const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
+                const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
+                const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
+                                             (r * P::PITCH + c) * (int)sizeof(T));
+                const T xm = c ? side : far, xp = c ? far : side, zm = ring[here + 1][r][c], zp = ring[here - 1][r][c];
+                T residual = right - pgi_stencil(op.xc[c], yc, zc, op.reaction[c], u, xm, xp, ym, yp, zm, zp);
+                left[r][0] = left[r][1] = 0;
+                if (p == HALVES) {
+                    left[r][c] = residual;
+                    continue;
+                }
+                T w = op.weight_of(r, c);
+                if (special && w != 0) w = op.omega * pgi_reciprocal(op.diagonal(c, yc, zc));
+                const unsigned kind =
+                    decltype(with_mask)::value ? mask[r / 2] >> 8 * (2 * (r & 1) + c) : (unsigned)PGI_PLAIN;
+                if (!(kind & PGI_PLAIN)) w = op.close(kind, c, yc, zc, u, xm, xp, ym, yp, zm, zp, &residual);
+                if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
+                fresh[r] = u + residual * w;
+                if (RESTRICTS) left[r][c] = residual - op.diagonal(c, yc, zc) * (fresh[r] - u);
+            }
+        };
+        // A branch for all rows of a warp leaves the compiler free to mix them.
+        if (P::MASKED && __any_sync(0xffffffffu, plain != PGI_ALL_PLAIN))
+            relax(pgi_constant<P::MASKED>());
+        else
+            relax(pgi_constant<0>());
 #pragma unroll
         for (int r = 0; r < ROWS && p < HALVES; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
         // Of the second colour when it is relaxed, of the first one when its neighbours have their last values
@@ -6053,12 +6225,12 @@ template <class P, int NORM> struct pgi_pass_march {
 // and (NORM) its norm. Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
 // warp is a team of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as
 // soon as it is relaxed; of the other one it takes a further stage of the wavefront.
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM>
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM, int MASKED>
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
     PGI_UNLESS_DONE(a.b.state);
-    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS> P;
+    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS, MASKED> P;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
 #endif
@@ -8434,19 +8606,30 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
 }
 
 // Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
-template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
+template <class T> static int pgi_can_pass(const pgi_level *l, const pgi_box<T> &b)
 {
-    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
-    if (l->points < least || l->n[2] < 4 || l->n[0] < 4) return 0;
+    if (l->n[2] < 4 || l->n[0] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
     return 1;
 }
+template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
+{
+    const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
+    return l->points >= least && pgi_can_pass(l, b);
+}
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, flat, restricts, warps, resident, rows, ahead;
+    int sweeps, head, flat, restricts, masked, warps, resident, rows, ahead;
 };
+
+// The values of a plane in shared memory
+static int pgi_pass_plane(const pgi_pass_kind &kind, size_t element)
+{
+    const int columns = (kind.flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH;
+    return columns + (kind.masked ? pgi_mask_room(kind.rows, kind.warps, element) : 0);
+}
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
@@ -8496,8 +8679,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         a->slots[d] = (int)(((int64_t)extent[d] * t.nc + t.nf - 1) / t.nf) + 6;
     }
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
-    const int plane = (flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH * (int)sizeof(T),
-              planes = a->own[2] + 2 * (stages + halo) + 4, slots = a->slots[0] * a->slots[1];
+    const int plane = pgi_pass_plane(kind, sizeof(T)) * (int)sizeof(T), planes = a->own[2] + 2 * (stages + halo) + 4,
+              slots = a->slots[0] * a->slots[1];
     int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + stages + kind.ahead) * plane;
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
@@ -8524,13 +8707,14 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     return a->partials && blocks > s->partials_capacity ? 0 : blocks;
 }
 
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0>
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0, int MASKED = 0>
 static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS> tuned;
     const pgi_pass_kind kind = {
-        SWEEPS, HEAD, FLAT, RESTRICTS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM>;
+        SWEEPS,      HEAD, FLAT, RESTRICTS, MASKED, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS,
+        tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM, MASKED>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -8560,6 +8744,21 @@ static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
         return NULL;
 }
 
+template <class T>
+static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi_rhs rhs, pgi_omega omega, int reversed)
+{
+    pgi_pass<T> a;
+    memset(&a, 0, sizeof a);
+    a.b = pgi_box_of(l, T());
+    a.rhs = rhs;
+    a.omega = (T)omega.first;
+    a.second = omega.first == 0 ? (T)1 : (T)(omega.second / omega.first);
+    a.first = reversed;
+    a.u = u;
+    a.out = out;
+    return a;
+}
+
 // One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
                                             int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
@@ -8579,15 +8778,7 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
         {pgi_launch_if<!DOUBLE, T, PGI_FROM_U, 0, 1, 0>(), pgi_launch_pass<T, 2, PGI_FROM_U, 1, 1>},
         {NULL, pgi_launch_if<DOUBLE, T, PGI_FROM_U, 1, 1, 1>()},
         {pgi_launch_if<DOUBLE, T, PGI_FROM_ZERO, 0, 1, 0>(), pgi_launch_pass<T, 2, PGI_FROM_ZERO, 1, 1>}};
-    pgi_pass<T> a;
-    memset(&a, 0, sizeof a);
-    a.b = pgi_box_of(l, T());
-    a.rhs = rhs;
-    a.omega = (T)omega.first;
-    a.second = omega.first == 0 ? (T)1 : (T)(omega.second / omega.first);
-    a.first = reversed;
-    a.u = u;
-    a.out = pgi_other_grid(l, u);
+    pgi_pass<T> a = pgi_pass_of<T>(l, u, pgi_other_grid(l, u), rhs, omega, reversed);
     a.e = e;
     const pgi_transfers<T> *transfers = &pgi_transfers_of(l, T());
     if (head == PGI_CORRECTED) a.transfer = *transfers;
@@ -8604,6 +8795,18 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     a.state = s->state;
     const launch both = restricting[head == PGI_FROM_ZERO ? 2 : with_norm][flat];
     return both && both(s, &a);
+}
+
+// The same of a masked level, from u to out.
+template <class T> static int pgi_cuda_masked_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                   pgi_omega omega, int reversed, int sweeps, int head, pgi_grid out)
+{
+    pgi_pass<T> a = pgi_pass_of<T>(l, u, out, rhs, omega, reversed);
+    a.quads = s->obstacles.quads;
+    if (!a.quads || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(l, a.b)) return 0;
+    if (head == PGI_FROM_ZERO) return sweeps == 2 && pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0, 0, 1>(s, &a);
+    return sweeps == 2 ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0, 0, 1>(s, &a)
+                       : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 0, 0, 1>(s, &a);
 }
 
 // Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
@@ -8867,7 +9070,7 @@ static int pgi_cuda_clusters(pg_solver *s)
     PGI_CUDA(s, cudaDeviceGetAttribute(&able, cudaDevAttrClusterLaunch, s->device));
     able = able && compiled.ptxVersion >= 90;
     s->together_in[1] = s->multiprocessors;
-    const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0>;
+    const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0, 0>;
     if (able) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
     for (int size = 2; size <= PGI_PASS_CLUSTER && able; size++) {
         int clusters = 0;
@@ -9173,6 +9376,9 @@ static void pgi_turn(const pg_desc *desc, pg_desc *work)
         work->face[2 * a + 1] = desc->face[2 * other + 1];
         work->stride_u[a - 1] = desc->stride_u[other - 1];
         work->stride_f[a - 1] = desc->stride_f[other - 1];
+        work->stride_mask[a - 1] = desc->stride_mask[other - 1];
+        work->beta_face[a] = desc->beta_face[other];
+        work->openness[a] = desc->openness[other];
     }
 }
 
@@ -14174,6 +14380,3504 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
 #endif
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>obstacles  Masks and coefficient fields. Every operation is the arithmetic of one point, cell or node, in a struct
+// with an operator(); one executor runs it on either back end.
+// -------------------------------------------------------------------------------------------------------------------
+
+#if PGI_GPU
+#define PGI_BACK_END(s, operation) ((s)->cuda ? pgi_cuda_##operation : pgi_cpu_##operation)
+#else
+#define PGI_BACK_END(s, operation) pgi_cpu_##operation
+#endif
+
+// ---- executors ----
+
+#if PGI_GPU
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_each_kernel(const __grid_constant__ BODY body, const pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    const int64_t count = body.count();
+    for (int64_t i = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x; i < count; i += (int64_t)gridDim.x * PGI_BLOCK)
+        body(i);
+}
+
+enum { PGI_PHASE_THREADS = 1024 };
+template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
+    pgi_phases_kernel(const __grid_constant__ BODY body, const pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    const int phases = body.phases();
+    for (int phase = 0; phase < phases; phase++) {
+        const int count = body.count(phase);
+        for (int p = (int)threadIdx.x; p < count; p += PGI_PHASE_THREADS) body(phase, p);
+        __syncthreads();
+    }
+}
+
+template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, const pgi_state *state, pgi_shape h)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    if (t.i >= nx || t.j >= ny) return;
+    for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
+}
+
+// Three blocks a multiprocessor: these wait for memory.
+template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+    pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, double *partials, pgi_state *state,
+                          double *result, pgi_shape h, int again)
+{
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    if (!body.wanted()) return;
+    double sums[4 + MORE] = {0}, unit;
+    if (!pgi_begin_sums(state, again, &unit)) return;
+    for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
+        const pgi_tile t = pgi_tile_of(h, tile, nz);
+        if (t.i >= nx || t.j >= ny) continue;
+        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k, unit, sums);
+    }
+    if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, result)) state->unit_of_sums = unit;
+}
+#endif
+
+// Calls body(i) for all i below body.count(), which the device knows; most: a bound of it.
+template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const BODY &body)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        const int64_t blocks = (most + PGI_BLOCK - 1) / PGI_BLOCK, resident = (int64_t)s->multiprocessors * 8;
+        if (most > 0)
+            PGI_LAUNCH_EARLY(s, blocks < resident ? blocks : resident, dim3(PGI_BLOCK), 0, pgi_each_kernel<BODY>, body,
+                             (const pgi_state *)s->state);
+        return;
+    }
+#endif
+    (void)s, (void)most;
+    const int64_t count = body.count();
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], count)))
+    for (int64_t i = 0; i < count; i++) body(i);
+}
+
+// Calls body(i, j, k) for all points of a box.
+template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], const BODY &body)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1], n[2],
+                         (const pgi_state *)s->state, h);
+        return;
+    }
+#endif
+    (void)s;
+    const int64_t rows = (int64_t)n[1] * n[2];
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
+    for (int64_t row = 0; row < rows; row++)
+        for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]));
+}
+
+// Calls body(i, j, k, unit, sums) for all points, and adds up the sums in a fixed order: result[FIRST] and those after.
+template <int MORE, int FIRST, class BODY>
+static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, double *result, int again)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
+        PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, again), pgi_threads(h), 0,
+                         (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], n[2], s->partials, s->state,
+                         result, h, again);
+        return;
+    }
+#endif
+    if (!body.wanted()) return;
+    const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
+    if (again && factor == 1) return;
+    enum { COUNT = 4 + MORE };
+    const int64_t rows = (int64_t)n[1] * n[2];
+    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        double sums[COUNT] = {0};
+        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++)
+            for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]), unit, sums);
+        memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
+    }
+    double sums[COUNT] = {0};
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<MORE>(sums, s->partials + COUNT * chunk);
+    memcpy(result + FIRST, sums + FIRST, sizeof sums - FIRST * sizeof *sums);
+}
+
+// Atomic operations whose result does not depend on the order: on integers.
+static PGI_HD inline int pgi_atomic_min(int *p, int v)    // returns what was there before
+{
+#ifdef __CUDA_ARCH__
+    return atomicMin(p, v);
+#else
+    int seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (v < seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    return seen;
+#endif
+}
+static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v)
+{
+#ifdef __CUDA_ARCH__
+    atomicAdd((unsigned long long *)p, (unsigned long long)v);
+#else
+    __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
+#endif
+}
+static PGI_HD inline void pgi_atomic_least(int64_t *p, int64_t v)
+{
+#ifdef __CUDA_ARCH__
+    atomicMin((long long *)p, (long long)v);
+#else
+    int64_t seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (v < seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+#endif
+}
+static PGI_HD inline void pgi_atomic_most(unsigned long long *p, unsigned long long v)
+{
+#ifdef __CUDA_ARCH__
+    atomicMax(p, v);
+#else
+    unsigned long long seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (v > seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+#endif
+}
+
+// Exclusive prefix sums in place, where *wanted is not 0 (NULL: always): of pieces, then of the pieces' totals.
+enum { PGI_PIECE = 64 };
+static PGI_HD inline int64_t pgi_scan_pieces(int64_t size, const int *wanted)
+{
+    return wanted && !*wanted ? 0 : (size + PGI_PIECE - 1) / PGI_PIECE;
+}
+struct pgi_scan_totals {
+    const int *value, *wanted;
+    int *total;
+    int64_t size;
+    PGI_HD int64_t count() const { return pgi_scan_pieces(size, wanted); }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int64_t end = (p + 1) * PGI_PIECE < size ? (p + 1) * PGI_PIECE : size;
+        int sum = 0;
+        for (int64_t i = p * PGI_PIECE; i < end; i++) sum += value[i];
+        total[p] = sum;
+    }
+};
+struct pgi_scan_places {
+    int *value;
+    const int *wanted, *before;    // before: of each piece; NULL: 0
+    int64_t size;
+    int *total;    // of all, or NULL
+    PGI_HD int64_t count() const { return pgi_scan_pieces(size, wanted); }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int64_t end = (p + 1) * PGI_PIECE < size ? (p + 1) * PGI_PIECE : size;
+        int sum = before ? before[p] : 0;
+        for (int64_t i = p * PGI_PIECE; i < end; i++) {
+            const int own = value[i];
+            value[i] = sum;
+            sum += own;
+        }
+        if (total && end == size) *total = sum;
+    }
+};
+
+// The integers that pgi_prefix_sum needs of `scan`.
+static int64_t pgi_scan_size(int64_t size)
+{
+    int64_t sum = 1;
+    while (size > PGI_PIECE) sum += size = (size + PGI_PIECE - 1) / PGI_PIECE;
+    return sum;
+}
+
+static void pgi_prefix_sum(pg_solver *s, int *value, int64_t size, int *total, int *scan, const int *wanted)
+{
+    const int64_t pieces = pgi_scan_pieces(size, NULL);
+    if (pieces > 1) {
+        const pgi_scan_totals totals = {value, wanted, scan, size};
+        pgi_for_each(s, pieces, totals);
+        pgi_prefix_sum(s, scan, pieces, NULL, scan + pieces, wanted);
+    }
+    const pgi_scan_places places = {value, wanted, pieces > 1 ? scan : NULL, size, total};
+    pgi_for_each(s, pieces, places);
+}
+
+// Calls body(phase, p) for all p below body.count(phase), one phase after the other: small work, by one block.
+template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        PGI_LAUNCH_EARLY(s, 1, dim3(PGI_PHASE_THREADS), 0, pgi_phases_kernel<BODY>, body, (const pgi_state *)s->state);
+        return;
+    }
+#endif
+    (void)s;
+    for (int phase = 0; phase < body.phases(); phase++)
+        for (int p = 0; p < body.count(phase); p++) body(phase, p);
+}
+
+// ---- the operator of the finest level ----
+
+// is_masked: no array of the caller's takes part but the mask. is_even: and all axes are uniform; then even is the
+// coefficient of each axis.
+template <class T> struct pgi_cell_operator {
+    pgi_box<T> b;
+    const pgi_cells *cells;
+    const unsigned char *kind;
+    int is_masked, is_even;
+    T even[3];
+};
+
+// Has a problem coefficients beside its mask?
+static int pgi_has_fields(const pg_desc *d)
+{
+    return d->beta_face[0] || d->openness[0] || d->beta_cell || d->alpha_cell;
+}
+
+template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
+{
+    pgi_cell_operator<T> a = {pgi_box_of(l, T()), s->obstacles.cells, s->obstacles.kind, 0, 0, {0, 0, 0}};
+    a.is_masked = !pgi_has_fields(&s->work);
+    a.is_even = a.is_masked;
+    for (int d = 0; d < 3; d++) {
+        const pgi_axis<T> &axis = a.b.axis[d];
+        a.is_even = a.is_even && !axis.table;
+        for (int q = 0; q < 3; q++) {
+            const T most = axis.row[q].lower < axis.row[q].upper ? -axis.row[q].lower : -axis.row[q].upper;
+            a.even[d] = most > a.even[d] ? most : a.even[d];
+        }
+    }
+    return a;
+}
+
+// A row: (A u) = sum of c[q] (u - u_q) + reaction u, over the six directions x low, x high, ...
+template <class T> struct pgi_cell_row {
+    T c[6], reaction;
+};
+
+static PGI_HD inline double pgi_coefficient(const pgi_cells *cells, const void *array, int64_t at)
+{
+    return cells->wide ? ((const double *)array)[at] : (double)((const float *)array)[at];
+}
+
+template <class T> static PGI_HD inline int64_t pgi_cell_at(const pgi_box<T> &b, int i, int j, int k)
+{
+    return i + (int64_t)b.axis[0].n * (j + (int64_t)b.axis[1].n * k);
+}
+
+// The step to the neighbour in direction q of the point whose index along that axis is i, in units of the axis.
+template <class T> static PGI_HD inline int pgi_cell_step(const pgi_axis<T> &a, int q, int i)
+{
+    return q & 1 ? (i < a.n - 1 ? 1 : 1 - a.n) : (i > 0 ? -1 : a.n - 1);
+}
+
+// Whether direction q leads out of the box.
+template <class T> static PGI_HD inline int pgi_is_outer(const pgi_axis<T> &a, int q, int i)
+{
+    return !a.periodic && i == (q & 1 ? a.n - 1 : 0);
+}
+
+// What the caller's arrays multiply the coefficient of face q of a cell with.
+template <class T>
+static PGI_HD inline double pgi_face_share(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
+{
+    const pgi_cells *const c = a.cells;
+    const int axis = q / 2, n[3] = {a.b.axis[0].n, a.b.axis[1].n, a.b.axis[2].n};
+    double share = 1;
+    if (c->beta_face[axis] || c->openness[axis]) {
+        int to[3] = {at[0], at[1], at[2]};
+        to[axis] += q & 1;
+        if (a.b.axis[axis].periodic && to[axis] == n[axis]) to[axis] = 0;
+        const int64_t nx = n[0] + (axis == 0), ny = n[1] + (axis == 1), face = to[0] + nx * (to[1] + ny * to[2]);
+        if (c->beta_face[axis]) share *= pgi_coefficient(c, c->beta_face[axis], face);
+        if (c->openness[axis]) share *= pgi_coefficient(c, c->openness[axis], face);
+    }
+    if (c->beta_cell) {
+        const double own = pgi_coefficient(c, c->beta_cell, cell);
+        const int64_t stride = axis == 0 ? 1 : axis == 1 ? n[0] : (int64_t)n[0] * n[1];
+        const double other =
+            pgi_is_outer(a.b.axis[axis], q, at[axis])
+                ? own
+                : pgi_coefficient(c, c->beta_cell, cell + pgi_cell_step(a.b.axis[axis], q, at[axis]) * stride);
+        share *= own == other ? own : 2 * own / (own + other) * other;
+    }
+    return share;
+}
+
+// Is its row that of most of the box?
+template <class T> static PGI_HD inline int pgi_is_inner(const pgi_axis<T> &a, int i)
+{
+    return a.n == 1 || a.periodic || (i > 0 && i < a.n - 1);
+}
+template <class T>
+static PGI_HD inline int pgi_is_plain(const pgi_cell_operator<T> &a, unsigned kind, int i, int j, int k)
+{
+    return kind & PGI_PLAIN && a.is_even && pgi_is_inner(a.b.axis[0], i) && pgi_is_inner(a.b.axis[1], j) &&
+           pgi_is_inner(a.b.axis[2], k);
+}
+
+template <class T> static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a,
+                                                                             unsigned kind, int i, int j, int k)
+{
+    const int at[3] = {i, j, k};
+    pgi_cell_row<T> row = {{0, 0, 0, 0, 0, 0}, 0};
+    if (!(kind & PGI_LIVE)) return row;
+    row.reaction = (T)a.b.state->alpha;
+    if (pgi_is_plain(a, kind, i, j, k)) {
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) row.c[q] = a.even[q / 2];
+        return row;
+    }
+    if (a.is_even) {
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
+            row.c[q] = kind >> q & 1 && !outer ? a.even[q / 2] : (T)0;
+            if (outer && kind >> q & 1) row.reaction += (T)a.cells->end[q];
+        }
+        return row;
+    }
+    const pgi_cells *const cells = a.cells;
+    const int64_t cell = pgi_cell_at(a.b, i, j, k);
+    const int plain = !cells->beta_face[0] && !cells->openness[0] && !cells->beta_cell;
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        if (!(kind >> q & 1)) continue;
+        const pgi_axis<T> &axis = a.b.axis[q / 2];
+        const pgi_row<T> r = pgi_row_of(axis, at[q / 2]);
+        const T share = plain ? (T)1 : (T)pgi_face_share(a, q, at, cell);
+        if (pgi_is_outer(axis, q, at[q / 2]))
+            row.reaction += (T)cells->end[q] * share;
+        else
+            row.c[q] = -(q & 1 ? r.upper : r.lower) * share;
+    }
+    if (cells->alpha_cell) row.reaction += (T)pgi_coefficient(cells, cells->alpha_cell, cell);
+    return row;
+}
+template <class T>
+static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> &a, int i, int j, int k)
+{
+    return pgi_cell_row_of_kind(a, a.kind[pgi_cell_at(a.b, i, j, k)], i, j, k);
+}
+
+template <class T> static PGI_HD inline T pgi_cell_diagonal(const pgi_cell_row<T> &r)
+{
+    return r.reaction + ((r.c[0] + r.c[1]) + (r.c[2] + r.c[3]) + (r.c[4] + r.c[5]));
+}
+
+// 1 over the diagonal; 0 where the row is empty.
+template <class T> static PGI_HD inline T pgi_cell_inverse(const pgi_cell_row<T> &r)
+{
+    const T d = pgi_cell_diagonal(r);
+    return d > 0 ? 1 / d : (T)0;
+}
+
+// A u at the cell that p points to. What is behind a closed face is not read.
+template <class T> static PGI_HD inline T pgi_cell_product(const pgi_cell_operator<T> &a, const pgi_cell_row<T> &r,
+                                                           const T *p, int64_t sj, int64_t sk, int i, int j, int k)
+{
+    T sum = r.reaction * p[0];
+    const int at[3] = {i, j, k};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int64_t stride = q < 2 ? 1 : q < 4 ? sj : sk;
+        if (r.c[q] != 0) sum += r.c[q] * (p[0] - p[pgi_cell_step(a.b.axis[q / 2], q, at[q / 2]) * stride]);
+    }
+    return sum;
+}
+
+template <class T> static PGI_HD inline double pgi_cell_weight(const pgi_box<T> &b, int i, int j, int k)
+{
+    return pgi_weight_of(b.axis[0], i) * pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+}
+template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_operator<T> &a, int i, int j, int k)
+{
+    return a.is_even ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
+}
+
+// A u at a cell, and the diagonal there; 0 where the row is empty. Plain cells inside, and at the ends of rows, are
+// worked out by themselves.
+template <class T> struct pgi_cell_value {
+    T au, diagonal;
+};
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
+                                                                            int64_t sj, int64_t sk, int i, int j, int k)
+{
+    const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1], &z = a.b.axis[2];
+    const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
+    const int first = i == 0, last = i == x.n - 1;
+    pgi_cell_value<T> v;
+    if (a.is_even && !(x.periodic && (first || last)) && (y.n == 1 || (j > 0 && j < y.n - 1)) &&
+        (z.n == 1 || (k > 0 && k < z.n - 1))) {
+        // Neighbours are there, and asked for before it is known what they are.
+        const int64_t up = y.n == 1 ? 0 : sj, on = z.n == 1 ? 0 : sk;
+        const T u = *p, west = p[first ? 0 : -1], east = p[last ? 0 : 1], south = p[-up], north = p[up], below = p[-on],
+                above = p[on];
+        T reaction = (T)a.b.state->alpha;
+        if (kind & PGI_PLAIN) {
+            if (first) reaction += (T)a.cells->end[0];
+            if (last) reaction += (T)a.cells->end[1];
+            v.au = reaction * u + a.even[0] * ((u - west) + (u - east)) + a.even[1] * ((u - south) + (u - north)) +
+                   a.even[2] * ((u - below) + (u - above));
+            v.diagonal = reaction + (T)(2 - first - last) * a.even[0] + 2 * (a.even[1] + a.even[2]);
+            return v;
+        }
+    }
+    const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
+    v.diagonal = pgi_cell_diagonal(r);
+    v.au = pgi_cell_product(a, r, p, sj, sk, i, j, k);
+    return v;
+}
+
+// ---- its plain operations ----
+
+// out = u + omega (f - A u) / diagonal, of all cells or of one colour: parity of the indices but for those on seams
+template <class T> struct pgi_cell_relax {
+    pgi_cell_operator<T> a;
+    pgi_grid u, f, out;
+    T omega;
+    int colours, seams, parity;    // colours: 0, all cells; 1, one colour, with cells i in pairs; 2, with seams
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        if (colours == 1) {
+            i = 2 * i + ((parity + j + k) & 1);
+            if (i >= axis[0].n) return;
+        } else if (colours == 2) {
+            const int at[3] = {i, j, k};
+            int sum = parity, on = 0;
+            for (int d = 0; d < 3; d++) {
+                const int seam = axis[d].seam && at[d] == axis[d].n - 1;
+                on |= seam << d;
+                sum += seam ? 0 : at[d];
+            }
+            if (on != seams || sum & 1) return;
+        }
+        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        T *const q = pgi_data<T>(out) + i + j * out.sj + k * out.sk;
+        const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        const T residual = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - v.au;
+        *q =
+            v.diagonal > 0 ? pgi_relaxed(*p, residual, 1 / v.diagonal, omega == 0 ? (T)a.b.state->omega : omega) : (T)0;
+    }
+};
+
+template <class T>
+static void pgi_cell_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
+{
+    const pgi_cell_relax<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, out, (T)omega, 0, 0, 0};
+    pgi_for_points(s, l->n, body);
+}
+
+template <class T>
+static void pgi_cell_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega, int reversed)
+{
+    pgi_cell_relax<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, u, 0, 1, 0, 0};
+    const int seam[3] = {body.a.b.axis[0].seam, body.a.b.axis[1].seam, body.a.b.axis[2].seam};
+    const int seams = seam[0] || seam[1] || seam[2], half[3] = {(l->n[0] + 1) / 2, l->n[1], l->n[2]};
+    if (seams) body.colours = 2;
+    for (int step = 0; step < 8; step++) {
+        body.seams = reversed ? 7 - step : step;
+        if (!pgi_has_seams(seam, body.seams)) continue;
+        for (int pass = 0; pass < 2; pass++) {
+            body.parity = reversed ? 1 - pass : pass;
+            body.omega = (T)(pass ? omega.second : omega.first);
+            pgi_for_points(s, seams ? l->n : half, body);
+        }
+    }
+}
+
+// r = scale (f - A u), or A u without f
+template <class T, class TO> struct pgi_cell_residual {
+    pgi_cell_operator<T> a;
+    pgi_grid u, f, out;
+    int scaled;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
+        const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        const T residual = f.base ? right - v.au : v.au;
+        pgi_data<TO>(out)[i + j * out.sj + k * out.sk] =
+            v.diagonal > 0 ? (TO)(scaled ? (T)a.b.state->scale * residual : residual) : (TO)0;
+    }
+};
+
+template <class T>
+static void pgi_cell_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+{
+    const pgi_cell_residual<T, T> body = {pgi_operator_of<T>(s, l), u, rhs.f, r, 0};
+    pgi_for_points(s, l->n, body);
+}
+
+template <class T> static void pgi_cell_apply(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
+{
+    pgi_cell_residual_op<T>(s, l, u, pgi_rhs_of(pgi_no_grid()), v);
+}
+
+template <class T>
+static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
+{
+    pgi_cell_apply<T>(s, l, x, ax);
+    pgi_cell_apply<T>(s, l, y, ay);
+}
+
+// The sums of the residual, or of D u
+template <class T> struct pgi_cell_norm {
+    pgi_cell_operator<T> a;
+    pgi_grid u, f;
+    int magnitude;
+    PGI_HD int wanted() const { return !magnitude || a.b.state->seek; }
+    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
+    {
+        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        const T right = magnitude ? (T)0 : pgi_data<T>(f)[i + j * f.sj + k * f.sk];
+        const pgi_cell_value<T> own = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        if (!(own.diagonal > 0)) return;
+        const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(right - own.au));
+        pgi_accumulate(sums, pgi_cell_measure(a, i, j, k), v, v);
+    }
+};
+
+template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
+                                               pgi_grid y, pgi_rhs rhs, int again)
+{
+    if (source != PGI_RESIDUAL) {
+        PGI_BACK_END(s, reduce<T>)(s, l, source, partner, x, y, rhs, again);
+        return;
+    }
+    if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
+    const pgi_cell_norm<T> body = {pgi_operator_of<T>(s, l), x, rhs.f, 0};
+    pgi_sum_points<0, 0>(s, l->n, body, s->state->sums, again);
+}
+
+template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    const pgi_cell_norm<T> body = {pgi_operator_of<T>(s, l), u, pgi_no_grid(), 1};
+    pgi_sum_points<0, 0>(s, l->n, body, s->state->magnitude, 0);
+}
+
+#if PGI_F32
+static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
+                                     int with_norm)
+{
+    if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
+    const pgi_cell_residual<double, float> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
+    pgi_for_points(s, l->n, body);
+}
+#endif
+
+// A recurrence of a Krylov method that has a product or the diagonal.
+template <class T, template <class> class RECURRENCE> struct pgi_cell_recurrence {
+    typedef RECURRENCE<T> point;
+    pgi_cell_operator<T> a;
+    pgi_vectors g;
+    PGI_HD int wanted() const { return 1; }
+    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
+    {
+        const pgi_krylov_steps<T> c(a.b.state);
+        T v[point::VECTORS] = {};
+        void *at[point::VECTORS];
+        pgi_term<T> dot[point::DOTS + 1];
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) {
+            at[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
+            if ((point::READ | point::PRODUCT) >> q & 1) v[q] = pgi_value_of<T>(at[q], point::NARROW >> q & 1, 0);
+        }
+        pgi_cell_value<T> own = {0, 0};
+        if (point::PRODUCT)
+            own = pgi_cell_value_of(a, (const T *)at[0], g.v[0].sj, g.v[0].sk, i, j, k);
+        else
+            own.diagonal = pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k));
+        point::at(c, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++)
+            if (point::WRITTEN >> q & 1) pgi_set_value(at[q], point::NARROW >> q & 1, 0, v[q]);
+        const double w = pgi_cell_measure(a, i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+        if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
+        PGI_UNROLLED
+        for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+    }
+};
+
+template <class T, template <class> class RECURRENCE>
+static void pgi_recur_among_cells(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+{
+    typedef RECURRENCE<T> point;
+    if constexpr ((point::PRODUCT || point::DIAGONAL) && (point::NARROW == 0 || sizeof(T) == sizeof(double))) {
+        const pgi_cell_recurrence<T, RECURRENCE> body = {pgi_operator_of<T>(s, l), g};
+        pgi_sum_points<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, body, s->state->sums, 0);
+    } else {
+        PGI_BACK_END(s, recur<T>)(s, l, recurrence, g);
+    }
+}
+
+template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+{
+    switch (recurrence) {
+#define PGI_CASE_(NAME, TYPE)                                                                                          \
+    case NAME: pgi_recur_among_cells<T, TYPE>(s, l, recurrence, g); break;
+        PGI_RECURRENCES(PGI_CASE_)
+#undef PGI_CASE_
+    }
+}
+
+// ---- the caller's mask and coefficients ----
+
+// What is wrong with them: kind of array and number of the element, the least one.
+enum pgi_bad_media {
+    PGI_BAD_MASK,
+    PGI_BAD_BETA_FACE,
+    PGI_BAD_OPENNESS = 4,
+    PGI_BAD_BETA_CELL = 7,
+    PGI_BAD_ALPHA_CELL,
+    PGI_NO_FLUID,
+    PGI_MEDIA_FINE
+};
+enum { PGI_BAD_SHIFT = 48 };
+
+struct pgi_check_media {
+    const unsigned char *mask;
+    int n[3];
+    int64_t stride[2];
+    const void *array[8];    // beta_face, openness, beta_cell, alpha_cell
+    int wide;
+    int64_t *bad, *fluid;    // fluid: 0, or -1 where there is any
+    PGI_HD int64_t count() const { return (int64_t)(n[0] + 1) * (n[1] + 1) * (n[2] + 1); }
+    PGI_HD void found(int what, int64_t at) const { pgi_atomic_least(bad, (int64_t)what << PGI_BAD_SHIFT | at); }
+    PGI_HD void check(int q, int64_t at) const
+    {
+        const double v = wide ? ((const double *)array[q])[at] : (double)((const float *)array[q])[at];
+        const int openness = q >= 3 && q < 6, alpha = q == 7;
+        const int fine = openness ? v >= 0 && v <= 1 : alpha ? v >= 0 && v <= 1e30 : v >= 1e-30 && v <= 1e30;
+        if (!fine || !pgi_finite(v)) found(PGI_BAD_BETA_FACE + q, at);
+    }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int i = (int)(p % (n[0] + 1)), j = (int)(p / (n[0] + 1) % (n[1] + 1)),
+                  k = (int)(p / (n[0] + 1) / (n[1] + 1)), at[3] = {i, j, k};
+        const int inside = i < n[0] && j < n[1] && k < n[2];
+        for (int q = 0; q < 8; q++) {
+            if (!array[q]) continue;
+            int64_t size[3] = {n[0], n[1], n[2]};
+            if (q < 6) size[q % 3]++;
+            if (at[0] < size[0] && at[1] < size[1] && at[2] < size[2]) check(q, i + size[0] * (j + size[1] * k));
+        }
+        if (!inside) return;
+        const int kind = mask ? mask[i + j * stride[0] + k * stride[1]] : (int)PG_FLUID;
+        if (kind > PG_AIR) found(PGI_BAD_MASK, i + (int64_t)n[0] * (j + (int64_t)n[1] * k));
+        if (kind == PG_FLUID && *(volatile int64_t *)fluid == 0) pgi_atomic_least(fluid, -1);
+    }
+};
+
+// The byte of a cell, see pgi_cells.
+template <class T> struct pgi_classify {
+    pgi_cell_operator<T> a;
+    const unsigned char *mask;
+    int64_t stride[2];
+    unsigned char *kind;
+    PGI_HD int of(int i, int j, int k) const { return mask ? mask[i + j * stride[0] + k * stride[1]] : (int)PG_FLUID; }
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        const int64_t cell = pgi_cell_at(a.b, i, j, k);
+        const int at[3] = {i, j, k};
+        unsigned bits = of(i, j, k) == PG_FLUID ? (unsigned)PGI_LIVE : 0u;
+        for (int q = 0; q < 6 && bits; q++) {
+            int to[3] = {i, j, k};
+            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
+            if (!outer) to[q / 2] += pgi_cell_step(axis[q / 2], q, at[q / 2]);
+            if (outer ? a.cells->end[q] == 0 : axis[q / 2].n == 1 || of(to[0], to[1], to[2]) == PG_SOLID) continue;
+            if (pgi_face_share(a, q, at, cell) > 0) bits |= 1u << q;
+        }
+        kind[cell] = (unsigned char)bits;
+    }
+};
+
+// Marks plain cells, see PGI_PLAIN.
+template <class T> struct pgi_mark_plain {
+    pgi_cell_operator<T> a;
+    unsigned char *kind;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        const int at[3] = {i, j, k}, stride[3] = {1, axis[0].n, axis[0].n * axis[1].n};
+        const int cell = i + stride[1] * j + stride[2] * k;
+        const unsigned bits = kind[cell];
+        int plain = bits & PGI_LIVE;
+        for (int q = 0; q < 6 && plain; q++) {
+            const int d = q / 2;
+            if (axis[d].n == 1)
+                plain = !(bits >> q & 1);    // no face there
+            else if (!pgi_is_outer(axis[d], q, at[d]))
+                plain = bits >> q & 1 && kind[cell + pgi_cell_step(axis[d], q, at[d]) * stride[d]] & PGI_LIVE;
+        }
+        if (plain) kind[cell] = (unsigned char)(bits | PGI_PLAIN);    // the other bits, which others read, stay
+    }
+};
+struct pgi_pack_quads {
+    int n[3];
+    const unsigned char *kind;
+    unsigned *quads;
+    PGI_HD void operator()(int I, int J, int k) const
+    {
+        unsigned word = 0;
+        for (int q = 0; q < 4; q++) {
+            const int i = 2 * I + (q & 1), j = 2 * J + q / 2;
+            word |= (i < n[0] && j < n[1] ? kind[i + n[0] * (j + n[1] * (int64_t)k)] : (unsigned)PGI_PLAIN) << 8 * q;
+        }
+        quads[I + (n[0] + 1) / 2 * (J + (n[1] + 1) / 2 * (int64_t)k)] = word;
+    }
+};
+
+// f as the equation has it, in a grid of its own: with the boundary data of faces; 0 where there is no row.
+template <class T> struct pgi_gather_rhs {
+    pgi_cell_operator<T> a;
+    const pgi_faces *faces;
+    pgi_grid from, to;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_state *const st = a.b.state;
+        const pgi_cell_row<T> r = pgi_cell_row_of(a, i, j, k);
+        T sum = 0;
+        if (pgi_cell_diagonal(r) > 0) {
+            const int64_t cell = pgi_cell_at(a.b, i, j, k);
+            const int at[3] = {i, j, k};
+            const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
+                                      i + (int64_t)faces->n[0] * j};
+            sum = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
+            for (int q = 0; q < 6; q++) {
+                if (!(st->face_mask & faces->mask & 1u << q) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
+                sum += (T)(faces->coefficient[q] * pgi_face_share(a, q, at, cell)) *
+                       pgi_face_value<T>(faces, st, q, place[q / 2]);
+            }
+        }
+        pgi_data<T>(to)[i + j * to.sj + k * to.sk] = sum;
+    }
+};
+
+// The values on sides of cells, added to that.
+template <class T> struct pgi_add_values {
+    pgi_cell_operator<T> a;
+    const unsigned char *kind;
+    const pgi_side_value *list;
+    int number;
+    double beta;
+    pgi_grid to;
+    PGI_HD int64_t count() const { return number; }
+    PGI_HD T term(const pgi_side_value &v, int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k}, q = v.face;
+        const pgi_axis<T> &axis = a.b.axis[q / 2];
+        if (pgi_is_outer(axis, q, at[q / 2]) || axis.n == 1) return 0;
+        const int64_t stride = q < 2 ? 1 : q < 4 ? a.b.axis[0].n : (int64_t)a.b.axis[0].n * a.b.axis[1].n;
+        const int64_t beside = v.cell + pgi_cell_step(axis, q, at[q / 2]) * stride;
+        const int open = kind[v.cell] >> q & 1;
+        if (open != !v.solid || kind[beside] & PGI_LIVE) return 0;
+        const double share = pgi_face_share(a, q, at, v.cell);
+        if (v.solid) return (T)(beta * share / pgi_weight_of(axis, at[q / 2]) * v.value);
+        const pgi_row<T> r = pgi_row_of(axis, at[q / 2]);
+        return (T)(-(double)(q & 1 ? r.upper : r.lower) * share * v.value);
+    }
+    PGI_HD void operator()(int64_t e) const
+    {
+        const int64_t cell = list[e].cell, nx = a.b.axis[0].n, ny = a.b.axis[1].n;
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(kind[cell] & PGI_LIVE)) return;
+        const int i = (int)(cell % nx), j = (int)(cell / nx % ny), k = (int)(cell / nx / ny);
+        if (!(pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)) > 0)) return;
+        T *const at = pgi_data<T>(to) + i + j * to.sj + k * to.sk;
+        for (int64_t q = e; q < number && list[q].cell == cell; q++) *at += term(list[q], i, j, k);
+    }
+};
+
+// to = from in rows, 0 elsewhere
+template <class T> struct pgi_clear_outside {
+    pgi_cell_operator<T> a;
+    pgi_grid from, to;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        T *const q = pgi_data<T>(to) + i + j * to.sj + k * to.sk;
+        if (!(pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)) > 0))
+            *q = 0;
+        else if (from.base != to.base)
+            *q = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
+    }
+};
+
+template <class T> static void pgi_cells_clear(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+{
+    const pgi_clear_outside<T> body = {pgi_operator_of<T>(s, l), from, to};
+    pgi_for_points(s, l->n, body);
+}
+
+// ---- pockets: connected parts of the fluid ----
+
+// Labels by union of trees: every root is the least cell of its tree, so the result does not depend on any order.
+enum { PGI_HELD = -1 };    // of a root in place of itself: something holds its pocket
+static PGI_HD inline int pgi_root_of(const int *parent, int cell)
+{
+    for (;;) {
+        const int next = *(const volatile int *)(parent + cell);
+        if (next == cell || next == PGI_HELD) return cell;
+        cell = next;
+    }
+}
+static PGI_HD inline void pgi_unite(int *parent, int x, int y)
+{
+    for (;;) {
+        x = pgi_root_of(parent, x), y = pgi_root_of(parent, y);
+        if (x == y) return;
+        if (x > y) {
+            const int z = x;
+            x = y, y = z;
+        }
+        const int before = pgi_atomic_min(parent + y, x);
+        if (before == y) return;
+        y = before;    // y had got another root meanwhile, which must be united with x
+    }
+}
+
+struct pgi_label_begin {
+    int *parent;
+    int64_t cells;
+    PGI_HD int64_t count() const { return cells; }
+    PGI_HD void operator()(int64_t i) const { parent[i] = (int)i; }
+};
+
+template <class T> struct pgi_label_unite {
+    pgi_cell_operator<T> a;
+    int *parent;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
+        const int at[3] = {i, j, k};
+        for (int q = 1; q < 6; q += 2) {
+            if (!(a.kind[cell] >> q & 1) || pgi_is_outer(axis[q / 2], q, at[q / 2])) continue;
+            const int64_t other = cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2];
+            if (a.kind[other] & PGI_LIVE) pgi_unite(parent, (int)cell, (int)other);
+        }
+    }
+};
+
+// Marks the first cell of each pocket that something holds, and counts the other pockets.
+template <class T> struct pgi_label_held {
+    pgi_cell_operator<T> a;
+    const unsigned char *kind;
+    int *parent;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
+        const int at[3] = {i, j, k}, bits = kind[cell], root = pgi_root_of(parent, (int)cell);
+        int held = a.cells->alpha_cell && pgi_coefficient(a.cells, a.cells->alpha_cell, cell) > 0, linked = 0;
+        if (!(bits & PGI_LIVE)) return;
+        for (int q = 0; q < 6; q++) {
+            if (!(bits >> q & 1)) continue;
+            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
+            linked = 1;
+            if (outer || !(kind[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]] & PGI_LIVE)) held = 1;
+        }
+        // All who write write the same. A cell without links is none of the singular pockets.
+        if (held || !linked) *(volatile int *)(parent + root) = PGI_HELD;
+    }
+};
+
+// 1 for the first cell of a singular pocket; after the prefix sum, the pocket's number for every cell of it.
+struct pgi_label_count {
+    const unsigned char *kind;
+    const int *parent;
+    int *number;
+    int64_t cells;
+    PGI_HD int64_t count() const { return cells; }
+    PGI_HD void operator()(int64_t i) const { number[i] = kind[i] & PGI_LIVE && parent[i] == (int)i; }
+};
+struct pgi_label_number {
+    const unsigned char *kind;
+    const int *parent;
+    int *pocket;    // in place: the entry of a pocket's first cell keeps its value
+    int64_t cells;
+    int capacity;
+    PGI_HD int64_t count() const { return cells; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        int own = -1;
+        if (kind[i] & PGI_LIVE) {
+            const int root = pgi_root_of(parent, (int)i);
+            const int number = *(const volatile int *)(pocket + root);
+            if (parent[root] != PGI_HELD && number < capacity) own = number;
+        }
+        pocket[i] = own;
+    }
+};
+
+// Sums over pockets are sums of integers, in two parts of 61 bits less those of the number of cells: they do not depend
+// on the order of the cells.
+struct pgi_fixed {
+    double unit;
+    PGI_HD void split(double v, int64_t part[2]) const    // |v| <= 1
+    {
+        const double high = rint(v * unit);
+        part[0] = (int64_t)high;
+        part[1] = (int64_t)rint((v * unit - high) * unit);
+    }
+    PGI_HD double join(const int64_t part[2]) const { return ((double)part[0] + (double)part[1] / unit) / unit; }
+};
+
+struct pgi_clear_sums {
+    int64_t *sum;
+    const int *pockets;
+    int each;
+    PGI_HD int64_t count() const { return (int64_t)*pockets * each; }
+    PGI_HD void operator()(int64_t p) const { sum[p] = 0; }
+};
+
+// Adds up the weights of the cells of each pocket, or weight times value.
+template <class T> struct pgi_sum_pockets {
+    pgi_box<T> b;
+    const int *pocket, *pockets;
+    pgi_grid x;    // none: weights alone
+    pgi_fixed fixed;
+    double largest_weight;
+    int64_t *sum;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        if (*pockets == 0 || (x.base && b.state->alpha != 0)) return;
+        const int p = pocket[pgi_cell_at(b, i, j, k)];
+        if (p < 0) return;
+        const double most = x.base ? b.state->sums[3] / b.state->unit_of_sums : 1;
+        if (!(most > 0) || !pgi_finite(most)) return;
+        const double v = x.base ? (double)pgi_data<T>(x)[i + j * x.sj + k * x.sk] / most : 1;
+        int64_t part[2];
+        fixed.split(pgi_cell_weight(b, i, j, k) / largest_weight * v, part);
+        pgi_atomic_add(sum + 2 * p, part[0]);
+        pgi_atomic_add(sum + 2 * p + 1, part[1]);
+    }
+};
+
+// Subtracts the mean of its pocket from every cell.
+template <class T> struct pgi_subtract_means {
+    pgi_box<T> b;
+    const int *pocket, *pockets;
+    pgi_grid x;
+    pgi_fixed fixed;
+    const int64_t *sum, *weight;
+    unsigned long long *largest;    // of the means; or NULL
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        if (*pockets == 0 || b.state->alpha != 0) return;
+        const int p = pocket[pgi_cell_at(b, i, j, k)];
+        const double most = b.state->sums[3] / b.state->unit_of_sums;
+        if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
+        const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
+        T *const q = pgi_data<T>(x) + i + j * x.sj + k * x.sk;
+        *q -= (T)mean;
+        if (!largest) return;
+        unsigned long long bits;    // the last one tells the sign
+        memcpy(&bits, &size, sizeof bits);
+        bits = (bits & ~1ull) | (mean < 0 ? 1 : 0);
+        if (bits > *(const volatile unsigned long long *)largest) pgi_atomic_most(largest, bits);
+    }
+};
+
+// Starts the count of what is removed from f.
+struct pgi_begin_means {
+    pgi_state *st;
+    const int *pockets;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        st->pockets = st->alpha == 0 ? *pockets : 0;
+        st->largest_mean = 0;
+    }
+};
+struct pgi_end_means {
+    pgi_state *st;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        const unsigned long long bits = st->largest_mean & ~1ull;
+        memcpy(&st->removed, &bits, sizeof bits);
+        if (st->largest_mean & 1) st->removed = -st->removed;
+    }
+};
+
+static pgi_fixed pgi_fixed_of(const pg_solver *s)
+{
+    int bits = 0;
+    while ((int64_t)1 << bits < s->level[0].points) bits++;
+    const pgi_fixed fixed = {ldexp(1.0, 60 - bits)};
+    return fixed;
+}
+
+// Subtracts from x the mean of each singular pocket.
+template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, int is_rhs)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_fixed fixed = pgi_fixed_of(s);
+    unsigned long long *const largest = is_rhs ? &s->state->largest_mean : NULL;
+    PGI_BACK_END(s, reduce<T>)(s, l, PGI_FIELD, PGI_SELF, x, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    const pgi_clear_sums clear = {o->sum, o->pockets, 2};
+    pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
+    const pgi_sum_pockets<T> sums = {b, o->pocket, o->pockets, x, fixed, s->obstacles.largest_weight, o->sum};
+    pgi_for_points(s, l->n, sums);
+    const pgi_subtract_means<T> subtract = {b, o->pocket, o->pockets, x, fixed, o->sum, o->weight, largest};
+    pgi_for_points(s, l->n, subtract);
+}
+
+// compatible: made so in every pocket
+template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, int compatible)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_begin_means begin = {s->state, o->pockets};
+    pgi_for_each(s, 1, begin);
+    const pgi_gather_rhs<T> gather = {pgi_operator_of<T>(s, l), o->faces, o->given, l->f};
+    pgi_for_points(s, l->n, gather);
+    if (o->values_capacity) {
+        const pgi_add_values<T> add = {gather.a, o->kind, o->values, o->values_capacity, s->work.beta, l->f};
+        pgi_for_each(s, o->values_capacity, add);
+    }
+    if (!compatible) return;
+    pgi_project<T>(s, l, l->f, 1);
+    const pgi_end_means end = {s->state};
+    pgi_for_each(s, 1, end);
+}
+
+struct pgi_limit_pockets {
+    int *pockets, capacity;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const { *pockets = *pockets < capacity ? *pockets : capacity; }
+};
+
+// The pockets of the mask as it is.
+template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
+    const int64_t cells = l->points;
+    int *const parent = o->parent;
+    const pgi_label_begin begin = {parent, cells};
+    pgi_for_each(s, cells, begin);
+    const pgi_label_unite<T> unite = {a, parent};
+    pgi_for_points(s, l->n, unite);
+    const pgi_label_held<T> held = {a, o->kind, parent};
+    pgi_for_points(s, l->n, held);
+    const pgi_label_count counts = {o->kind, parent, o->pocket, cells};
+    pgi_for_each(s, cells, counts);
+    pgi_prefix_sum(s, o->pocket, cells, o->pockets, o->scan, NULL);
+    const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, o->pocket_capacity};
+    pgi_for_each(s, cells, numbers);
+    const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity};
+    pgi_for_each(s, 1, limit);
+    const pgi_clear_sums clear = {o->weight, o->pockets, 2};
+    pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
+    const pgi_sum_pockets<T> sums = {
+        a.b, o->pocket, o->pockets, pgi_no_grid(), pgi_fixed_of(s), s->obstacles.largest_weight, o->weight};
+    pgi_for_points(s, l->n, sums);
+}
+
+// ---- coarse levels: aggregates of nodes ----
+
+// A level is a set of nodes with links: conductance c > 0 to another node, in one of six directions; and shifts, what
+// holds a node. (A u)_i = sum of c (u_i - u_j) + s u_i, integrated over the cell. Three kinds of levels have the same
+// members, which all that follows is written with:
+//     at(cell)        index of a cell from i, j, k
+//     children(J, f)  f(node) for the nodes in the 2^d cells of coarse cell J
+//     links(i, f)     f(node, direction, c) for the links of a node
+//     shift(i)        aggregate_of(i)     factors_of(i)
+
+static PGI_HD inline void pgi_place_of(const int n[3], int64_t cell, int at[3])
+{
+    const unsigned c = (unsigned)cell, row = c / (unsigned)n[0], plane = row / (unsigned)n[1];    // at most 2e9 cells
+    at[0] = (int)(c - row * (unsigned)n[0]);
+    at[1] = (int)(row - plane * (unsigned)n[1]);
+    at[2] = (int)plane;
+}
+static PGI_HD inline int64_t pgi_cell_of(const int n[3], const int at[3])
+{
+    return at[0] + (int64_t)n[0] * (at[1] + (int64_t)n[1] * at[2]);
+}
+// Coarse cells along an axis of n: an odd one keeps its last cell by itself.
+static PGI_HD inline int pgi_half(int n) { return (n + 1) / 2; }
+
+// Colours: parity of the indices; the last plane of an odd periodic axis (a seam) has colours of its own.
+static PGI_HD inline int pgi_colour_at(const int n[3], int seams, const int at[3])
+{
+    int parity = 0, on = 0, count = 0;
+    for (int a = 0; a < 3; a++) {
+        if (!(seams >> a & 1)) {
+            parity += at[a];
+            continue;
+        }
+        if (at[a] == n[a] - 1)
+            on |= 1 << count;
+        else
+            parity += at[a];
+        count++;
+    }
+    return (parity & 1) + 2 * on;
+}
+static PGI_HD inline int pgi_colours_of(int seams) { return 2 << ((seams & 1) + (seams >> 1 & 1) + (seams >> 2 & 1)); }
+
+// The neighbour of a cell in direction q, or -1.
+static PGI_HD inline int64_t pgi_neighbour(const int n[3], int periodic, const int at[3], int q)
+{
+    int to[3] = {at[0], at[1], at[2]};
+    int &i = to[q / 2];
+    i += q & 1 ? 1 : -1;
+    if (i < 0 || i >= n[q / 2]) {
+        if (!(periodic >> (q / 2) & 1)) return -1;
+        i = i < 0 ? n[q / 2] - 1 : 0;
+    }
+    return pgi_cell_of(n, to);
+}
+
+template <class F> static PGI_HD inline void pgi_cells_in(const int n[3], const int coarse[3], const F &f)
+{
+    int end[3];
+    for (int a = 0; a < 3; a++) end[a] = 2 * coarse[a] + 2 < n[a] ? 2 * coarse[a] + 2 : n[a];
+    for (int k = 2 * coarse[2]; k < end[2]; k++)
+        for (int j = 2 * coarse[1]; j < end[1]; j++)
+            for (int i = 2 * coarse[0]; i < end[0]; i++) {
+                const int at[3] = {i, j, k};
+                f((int)pgi_cell_of(n, at));
+            }
+}
+static PGI_HD inline int pgi_block_of(const int n[3], const int at[3])
+{
+    const int blocks[3] = {pgi_half(n[0]), pgi_half(n[1]), pgi_half(n[2])}, to[3] = {at[0] / 2, at[1] / 2, at[2] / 2};
+    return (int)pgi_cell_of(blocks, to);
+}
+
+enum { PGI_FULL = 64, PGI_ALONE = 128 };    // of a node: inner links along every axis; no link at all
+
+// What transfers need of a node i of aggregate I, with m the largest c of its links, n the largest one inside I
+// (inside): `behind` a link in direction q means that I goes on on the other side of i (inner: directions of links
+// inside I). The child slides from its parent towards the neighbour across each face: 1/4 where coefficients are
+// constant, bounded by 1/4 whatever they are.
+static PGI_HD inline void pgi_complete_factors(const int n[3], float shift, float largest, pgi_factors *f, float *total)
+{
+    f->reach = 0.5f * shift > largest ? 0.5f * shift : largest;
+    int full = 1;
+    for (int a = 0; a < 3; a++) full = full && (n[a] == 1 || (f->inner >> 2 * a & 3));
+    if (full) f->inner |= PGI_FULL;
+    if (largest == 0) f->inner |= PGI_ALONE;    // one sweep solves it, and it goes no deeper
+    *total = full && shift > 0 ? 0.5f * shift / (shift + largest) : 0;
+}
+template <class LEVEL> static PGI_HD inline pgi_factors pgi_factors_at(const LEVEL &level, int i)
+{
+    pgi_factors f = {0, 1, 0, 0, 0};
+    const int own = level.aggregate_of(i);
+    float largest = 0, total = 0;
+    level.links(i, [&](int j, int q, float c) {
+        largest = c > largest ? c : largest;
+        if (level.aggregate_of(j) != own) return;
+        f.inner |= 1u << q;
+        f.inside = c > f.inside ? c : f.inside;
+    });
+    pgi_complete_factors(level.n, level.shift(i), largest, &f, &total);
+    level.links(i, [&](int j, int q, float c) {
+        if (level.aggregate_of(j) != own && f.inner >> (q ^ 1) & 1) total += 0.5f * c / (c + f.reach);
+    });
+    f.shrink = total > 1 ? 1 / total : 1;
+    f.own = largest > 0 ? 1 - total * f.shrink : 0;
+    return f;
+}
+
+// The weight of the aggregate across a link in the interpolation of a node.
+static PGI_HD inline float pgi_slide(const pgi_factors &f, int q, float c)
+{
+    return f.inner >> (q ^ 1) & 1 ? 0.5f * c / (c + f.reach) * f.shrink : 0;
+}
+
+// Half a child's resistance between the middle of its aggregate and a face.
+static PGI_HD inline float pgi_half_resistance(const pgi_factors &f, int q, float c)
+{
+    return f.inner >> (q ^ 1) & 1 ? 0.5f / (f.inside > c ? f.inside : c) : 0;
+}
+static PGI_HD inline float pgi_series(float c, float ri, float rj) { return 1 / (1 / c + ri + rj); }
+static PGI_HD inline float pgi_coarse_shift(const pgi_factors &f, float s)
+{
+    const float most = 0.5f * s > f.inside ? 0.5f * s : f.inside;
+    return f.inner & PGI_ALONE || s == 0 ? 0 : s / (1 + (f.inner & PGI_FULL && most > 0 ? s * 0.5f / most : 0));
+}
+
+// The finest level. Its conductances are in units of the largest diagonal of the tables.
+template <class T> struct pgi_finest {
+    int n[3];
+    pgi_cell_operator<T> a;
+    const int *node;    // aggregates; NULL: coarse cells
+    double unit;
+    struct spot {    // a cell
+        int at[3], cell;
+    };
+    // All that a row has, worked out once: c is 0 where there is no link
+    struct links_of {
+        float c[6], shift;
+    };
+    PGI_HD int nodes() const { return n[0] * n[1] * n[2]; }
+    PGI_HD spot spot_of(int i) const
+    {
+        spot p;
+        p.cell = i;
+        pgi_place_of(n, i, p.at);
+        return p;
+    }
+    PGI_HD spot spot_at(int i, int j, int k) const
+    {
+        const spot p = {{i, j, k}, i + n[0] * (j + n[1] * k)};
+        return p;
+    }
+    PGI_HD spot beside(const spot &p, int q) const
+    {
+        const int step = pgi_cell_step(a.b.axis[q / 2], q, p.at[q / 2]);
+        spot to = p;
+        to.at[q / 2] += step;
+        to.cell += step * (q < 2 ? 1 : q < 4 ? n[0] : n[0] * n[1]);
+        return to;
+    }
+    PGI_HD int aggregate_at(const spot &p) const { return node ? node[p.cell] : pgi_block_of(n, p.at); }
+    PGI_HD int aggregate_of(int i) const { return aggregate_at(spot_of(i)); }
+    PGI_HD int is_live(int i) const { return a.kind[i] & PGI_LIVE; }
+    PGI_HD links_of row(const spot &p) const
+    {
+        const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
+        const double w = unit * pgi_cell_weight(a.b, p.at[0], p.at[1], p.at[2]);
+        T held = r.reaction;
+        links_of links;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int linked = r.c[q] != 0 && is_live(beside(p, q).cell);
+            links.c[q] = linked ? (float)(w * (double)r.c[q]) : 0;
+            held += linked ? 0 : r.c[q];
+        }
+        links.shift = (float)(w * (double)held);
+        return links;
+    }
+    template <class F> PGI_HD void links(int i, const F &f) const
+    {
+        const spot p = spot_of(i);
+        const links_of own = row(p);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++)
+            if (own.c[q] > 0) f(beside(p, q).cell, q, own.c[q]);
+    }
+    PGI_HD float shift(int i) const { return row(spot_of(i)).shift; }
+    PGI_HD pgi_factors factors_of(int i) const { return factors_at(spot_of(i)); }
+    PGI_HD pgi_factors factors_at(const spot &p) const { return factors(p, row(p)); }
+    // See pgi_cells. side: -1, 0, 1, along x
+    PGI_HD pgi_weights plain_weights(int side) const
+    {
+        pgi_weights f;
+        const int thin = side > 0 && n[0] % 2;    // a coarse cell by itself
+        const double w = unit * pgi_cell_weight(a.b, 0, 0, 0),
+                     held = (double)(T)a.b.state->alpha + (side == 0 ? 0 : (double)(T)a.cells->end[side > 0]);
+        const float shift = (float)(w * held);
+        float c[3], largest = 0;
+        for (int d = 0; d < 3; d++) {
+            c[d] = (float)(w * (double)a.even[d]);
+            largest = c[d] > largest ? c[d] : largest;
+        }
+        if (side != 0) c[0] = 0;
+        const float reach = 0.5f * shift > largest ? 0.5f * shift : largest;
+        float total = shift > 0 && !thin ? 0.5f * shift / (shift + largest) : 0;
+        for (int d = 0; d < 3; d++) total += c[d] > 0 ? 0.5f * c[d] / (c[d] + reach) : 0;
+        const float shrink = total > 1 ? 1 / total : 1;
+        for (int d = 0; d < 3; d++) f.slide[d] = c[d] > 0 ? 0.5f * c[d] / (c[d] + reach) * shrink : 0;
+        f.own = 1 - total * shrink;
+        return f;
+    }
+    PGI_HD pgi_weights weights_at(const spot &p) const
+    {
+        if (is_plain(p)) return a.cells->plain[1];
+        const links_of own = row(p);
+        const pgi_factors f = factors(p, own);
+        pgi_weights w;
+        w.own = f.own;
+        PGI_UNROLLED
+        for (int d = 0; d < 3; d++) {
+            const int up = p.at[d] & 1;
+            const float c = up ? own.c[2 * d + 1] : own.c[2 * d];
+            w.slide[d] = c > 0 && !(f.inner >> (2 * d + up) & 1) ? pgi_slide(f, 2 * d + up, c) : 0;
+        }
+        return w;
+    }
+    // Is it plain, and its aggregate and the others complete?
+    PGI_HD int is_plain(const spot &p) const
+    {
+        return !node && pgi_is_plain(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]) &&
+               (n[0] == 1 || (p.at[0] ^ 1) < n[0]) && (n[1] == 1 || (p.at[1] ^ 1) < n[1]) &&
+               (n[2] == 1 || (p.at[2] ^ 1) < n[2]);
+    }
+    PGI_HD int is_inside(const spot &p, int q) const    // does a link lead to the same aggregate?
+    {
+        const spot to = beside(p, q);
+        if (node) return node[to.cell] == node[p.cell];
+        return (to.at[q / 2] >> 1) == (p.at[q / 2] >> 1);
+    }
+    PGI_HD pgi_factors factors(const spot &p, const links_of &own) const
+    {
+        pgi_factors f = {0, 1, 0, 0, 0};
+        float largest = 0, total = 0;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            if (!(own.c[q] > 0)) continue;
+            largest = own.c[q] > largest ? own.c[q] : largest;
+            if (!is_inside(p, q)) continue;
+            f.inner |= 1u << q;
+            f.inside = own.c[q] > f.inside ? own.c[q] : f.inside;
+        }
+        pgi_complete_factors(n, own.shift, largest, &f, &total);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++)
+            if (own.c[q] > 0 && !(f.inner >> q & 1) && f.inner >> (q ^ 1) & 1)
+                total += 0.5f * own.c[q] / (own.c[q] + f.reach);
+        f.shrink = total > 1 ? 1 / total : 1;
+        f.own = largest > 0 ? 1 - total * f.shrink : 0;
+        return f;
+    }
+    template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
+};
+
+struct pgi_lattice_level : pgi_lattice {
+    PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
+    PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
+    PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
+    PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
+    PGI_HD float shift(int i) const { return s[i]; }
+    template <class F> PGI_HD void links(int i, const F &f) const
+    {
+        int at[3];
+        pgi_place_of(n, i, at);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int64_t j = n[q / 2] > 1 ? pgi_neighbour(n, periodic, at, q) : -1;
+            const float v = j < 0 ? 0 : c[q / 2][q & 1 ? i : j];
+            if (v > 0) f((int)j, q, v);
+        }
+    }
+    template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
+    PGI_HD int is_solved() const { return 0; }
+    PGI_HD float *from(int) const { return u; }
+};
+
+struct pgi_list_level : pgi_list {
+    PGI_HD explicit pgi_list_level(const pgi_list &l) : pgi_list(l) {}
+    PGI_HD int nodes() const { return meta[PGI_NODES_OF]; }
+    PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
+    PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
+    PGI_HD float shift(int i) const { return s[i]; }
+    template <class F> PGI_HD void links(int i, const F &f) const
+    {
+        for (int l = begin[i]; l < begin[i + 1]; l++) f(link[l] >> 3, link[l] & 7, c[l]);
+    }
+    template <class F> PGI_HD void children(const int coarse[3], const F &f) const
+    {
+        pgi_cells_in(n, coarse, [&](int cell) {
+            int at[3];
+            pgi_place_of(n, cell, at);
+            const int64_t slot = pgi_colour_at(n, seams, at) * cells + cell;
+            for (int i = first[slot]; i < first[slot + 1]; i++) f(i);
+        });
+    }
+    // Nodes of a colour: node(colour, i) for i < span(colour)
+    PGI_HD int64_t span(int colour) const { return first[(colour + 1) * cells] - first[colour * cells]; }
+    PGI_HD int node(int colour, int64_t i) const { return first[colour * cells] + (int)i; }
+    PGI_HD int is_solved() const { return meta[PGI_IS_EXACT]; }
+    // u and v take turns, sweep by sweep: a node may be linked to others of its colour, in its own cell, and these are
+    // all updated at once, from what they were before. turn: of the sweep; a colour before in the order has the new
+    // values.
+    PGI_HD float *from(int turn) const { return turn & 1 ? v : u; }
+    PGI_HD const float *beside(int j, int colour, int turn, int reversed) const
+    {
+        const int newer = reversed ? j >= first[(colour + 1) * cells] : j < first[colour * cells];
+        return from(turn + newer);
+    }
+};
+
+// ---- making them ----
+
+// Conductances and shifts of the first coarse level as a grid, from the finest level: one aggregate a coarse cell.
+template <class T> struct pgi_make_lattice {
+    pgi_finest<T> fine;
+    pgi_lattice to;
+    PGI_HD int64_t count() const { return (int64_t)to.n[0] * to.n[1] * to.n[2]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3];
+        float sum[3] = {0, 0, 0}, held = 0;
+        pgi_place_of(to.n, J, coarse);
+        fine.children(coarse, [&](int i) {
+            if (!fine.is_live(i)) return;
+            const auto p = fine.spot_of(i);
+            const auto own = fine.row(p);
+            const pgi_factors f = fine.factors(p, own);
+            held += pgi_coarse_shift(f, own.shift);
+            PGI_UNROLLED
+            for (int q = 1; q < 6; q += 2) {
+                const float c = own.c[q];
+                if (!(c > 0) || fine.is_inside(p, q)) continue;
+                const pgi_factors g = fine.factors_at(fine.beside(p, q));
+                sum[q / 2] += pgi_series(c, pgi_half_resistance(f, q, c), pgi_half_resistance(g, q ^ 1, c));
+            }
+        });
+        for (int a = 0; a < 3; a++) to.c[a][J] = sum[a];
+        to.s[J] = held;
+    }
+};
+
+// Strong links join nodes of a coarse cell to aggregates: those that are strong for both of their ends.
+
+template <class T> static PGI_HD inline void pgi_fine_place(const pgi_finest<T> &l, int i, int at[3])
+{
+    pgi_place_of(l.n, i, at);
+}
+static PGI_HD inline void pgi_fine_place(const pgi_lattice_level &l, int i, int at[3]) { pgi_place_of(l.n, i, at); }
+static PGI_HD inline void pgi_fine_place(const pgi_list_level &l, int i, int at[3])
+{
+    pgi_place_of(l.n, l.cell[i], at);
+}
+template <class LEVEL> static PGI_HD inline int pgi_coarse_cell_of(const LEVEL &level, int i)
+{
+    int at[3];
+    pgi_fine_place(level, i, at);
+    return pgi_block_of(level.n, at);
+}
+
+// What a link of a node is weak or strong beside: the diagonal. Where the node's coarse cell is the last one of an odd
+// axis, and so one node wide, links along that axis and the shift, which is that of a face there, do not count: all
+// nodes of the cell have them, to the same neighbours.
+template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i)
+{
+    float d = 0;
+    int at[3], thin = 0;
+    pgi_fine_place(level, i, at);
+    for (int a = 0; a < 3; a++) thin |= (level.n[a] % 2 && at[a] == level.n[a] - 1) << a;
+    level.links(i, [&](int, int q, float c) { d += thin >> (q / 2) & 1 ? 0 : c; });
+    return thin ? d : d + level.shift(i);
+}
+
+static PGI_HD inline int pgi_has_ended(const pgi_lattice_level &) { return 0; }
+template <class T> static PGI_HD inline int pgi_has_ended(const pgi_finest<T> &) { return 0; }
+static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[PGI_IS_EXACT]; }
+
+// root: of each node the least node of its aggregate; -1: it goes no deeper. A list that would be too long (again) has
+// one aggregate a cell.
+template <class LEVEL> struct pgi_join_nodes {
+    LEVEL fine;
+    pgi_list to;
+    int *root;
+    int again;
+    PGI_HD int64_t count() const { return pgi_has_ended(fine) || (again && !to.meta[PGI_IS_FULL]) ? 0 : to.cells; }
+    PGI_HD int joins(int j, float c, float own) const
+    {
+        return c >= 0.02f * own && c >= 0.02f * pgi_strength_of(fine, j);
+    }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3], least = -1;
+        pgi_place_of(to.n, J, coarse);
+        fine.children(coarse, [&](int i) {
+            int linked = 0;
+            fine.links(i, [&](int, int, float) { linked = 1; });
+            if (linked && least < 0) least = i;
+            root[i] = !linked ? -1 : again ? least : i;
+        });
+        for (int changed = !again; changed;) {
+            changed = 0;
+            fine.children(coarse, [&](int i) {
+                if (root[i] < 0) return;
+                const float own = pgi_strength_of(fine, i);
+                fine.links(i, [&](int j, int, float c) {
+                    if (pgi_coarse_cell_of(fine, j) != (int)J || root[i] == root[j] || !joins(j, c, own)) return;
+                    root[i] = root[j] = root[i] < root[j] ? root[i] : root[j];
+                    changed = 1;
+                });
+            });
+        }
+    }
+};
+
+// Whether an aggregate is a node of the next level: not a pocket that lies in one cell.
+template <class LEVEL> static PGI_HD inline int pgi_is_alive(const LEVEL &fine, const int *root, int i)
+{
+    int alive = fine.shift(i) > 0;
+    fine.links(i, [&](int j, int, float) { alive |= root[j] != root[i]; });
+    return alive;
+}
+
+// The number of nodes of each coarse cell, in the row of its colour.
+template <class LEVEL> struct pgi_count_nodes {
+    LEVEL fine;
+    pgi_list to;
+    const int *root;
+    int again;
+    PGI_HD int64_t count() const { return again && !to.meta[PGI_IS_FULL] ? 0 : to.cells; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3], found = 0;
+        pgi_place_of(to.n, J, coarse);
+        const int own = pgi_colour_at(to.n, to.seams, coarse);
+        if (!pgi_has_ended(fine))
+            fine.children(coarse, [&](int i) {
+                if (root[i] != i) return;
+                int alive = 0;
+                fine.children(coarse, [&](int j) {
+                    if (root[j] == i && !alive) alive = pgi_is_alive(fine, root, j);
+                });
+                found += alive;
+            });
+        for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
+    }
+};
+
+// After the prefix sum: is the list too long?
+struct pgi_close_count {
+    pgi_list to;
+    int again;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        const int nodes = to.first[to.colours * to.cells];
+        to.meta[PGI_NODES_OF] = nodes;
+        if (!again) to.meta[PGI_IS_FULL] = nodes > to.capacity;
+    }
+};
+
+// Numbers the aggregates.
+template <class LEVEL> struct pgi_number_nodes {
+    LEVEL fine;
+    pgi_list to;
+    const int *root;
+    int *aggregate;
+    PGI_HD int64_t count() const { return pgi_has_ended(fine) ? 0 : to.cells; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3];
+        pgi_place_of(to.n, J, coarse);
+        const int64_t slot = pgi_colour_at(to.n, to.seams, coarse) * to.cells + J;
+        int next = to.first[slot];
+        fine.children(coarse, [&](int i) {
+            if (root[i] < 0) aggregate[i] = -1;
+            if (root[i] != i) return;
+            int alive = 0;
+            fine.children(coarse, [&](int j) {
+                if (root[j] == i && !alive) alive = pgi_is_alive(fine, root, j);
+            });
+            fine.children(coarse, [&](int j) {
+                if (root[j] == i) aggregate[j] = alive ? next : -1;
+            });
+            if (alive) to.cell[next++] = (int)J;
+        });
+    }
+};
+
+template <class LEVEL> struct pgi_store_factors {
+    LEVEL fine;
+    pgi_factors *factors;
+    PGI_HD int64_t count() const { return fine.nodes(); }
+    PGI_HD void operator()(int64_t i) const { factors[i] = pgi_factors_at(fine, (int)i); }
+};
+
+// The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
+// looked up.
+template <class LEVEL> struct pgi_gather_links {
+    enum { KEPT = 32 };
+    LEVEL fine;
+    pgi_list to;
+    int fills;    // 0: counts
+    PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
+    template <class F> PGI_HD void crossing(int J, const F &f) const
+    {
+        int coarse[3];
+        pgi_place_of(to.n, to.cell[J], coarse);
+        fine.children(coarse, [&](int i) {
+            if (fine.aggregate_of(i) == J) f(i);
+        });
+    }
+    // Has a link been met before place `end` in the order of crossing links?
+    PGI_HD int is_repeated(int J, int key, int end) const
+    {
+        int number = 0, found = 0;
+        crossing(J, [&](int i) {
+            fine.links(i, [&](int j, int q, float) {
+                const int K = fine.aggregate_of(j);
+                if (K != J && K >= 0 && number++ < end && (K << 3 | q) == key) found = 1;
+            });
+        });
+        return found;
+    }
+    PGI_HD void operator()(int64_t node) const
+    {
+        const int J = (int)node, at = fills ? to.begin[J] : 0;
+        int key[KEPT] = {0}, links = 0, number = 0;
+        float held = 0, diagonal = 0;
+        crossing(J, [&](int i) {
+            const pgi_factors f = fine.factors_of(i);
+            held += pgi_coarse_shift(f, fine.shift(i));
+            fine.links(i, [&](int j, int q, float c) {
+                const int K = fine.aggregate_of(j), own = K << 3 | q;
+                if (K == J || K < 0) return;
+                const int place = number++, kept = links < KEPT ? links : (int)KEPT;
+                int l = 0;
+                while (l < kept && key[l] != own) l++;
+                if (l == KEPT && links > KEPT && is_repeated(J, own, place)) {
+                    if (!fills) return;
+                    while (to.link[at + l] != own) l++;
+                } else if (l == kept) {
+                    l = links++;
+                    if (l < KEPT) key[l] = own;
+                    if (fills) to.link[at + l] = own, to.c[at + l] = 0;
+                }
+                if (!fills) return;
+                const float part =
+                    pgi_series(c, pgi_half_resistance(f, q, c), pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
+                to.c[at + l] += part;
+                diagonal += part;
+            });
+        });
+        if (!fills) {
+            to.begin[J] = links;
+            return;
+        }
+        to.s[J] = held;
+        to.d[J] = held + diagonal;
+    }
+};
+
+// begin of nodes that are not there: so that the prefix sum goes over all the room
+struct pgi_clear_rest {
+    pgi_list to;
+    PGI_HD int64_t count() const { return to.capacity + 1; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        if (i >= to.meta[PGI_NODES_OF]) to.begin[i] = 0;
+    }
+};
+
+// A list whose links do not fit is left out: the level before it is the last one.
+struct pgi_close_links {
+    pgi_list to;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        if (to.meta[PGI_LINKS_OF] > to.link_capacity) to.meta[PGI_NODES_OF] = 0;
+        to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
+    }
+};
+struct pgi_clear_list {
+    pgi_list to;
+    PGI_HD int64_t count() const { return to.meta[PGI_LINKS_OF] > to.link_capacity ? to.colours * to.cells + 1 : 0; }
+    PGI_HD void operator()(int64_t i) const { to.first[i] = 0; }
+};
+template <class LEVEL> struct pgi_leave_out {
+    LEVEL fine;
+    pgi_list to;
+    int *aggregate;
+    PGI_HD int64_t count() const { return to.meta[PGI_LINKS_OF] > to.link_capacity ? fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const { aggregate[i] = -1; }
+};
+
+// A link has two values, which differ by rounding: that of the lower node is taken for both, so that levels are
+// symmetric.
+struct pgi_mirror_links {
+    pgi_list level;
+    PGI_HD int64_t count() const { return level.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        float sum = level.s[i];
+        for (int l = level.begin[i]; l < level.begin[i + 1]; l++) {
+            const int j = level.link[l] >> 3, back = (int)i << 3 | ((level.link[l] & 7) ^ 1);
+            for (int m = level.begin[j]; j < (int)i && m < level.begin[j + 1]; m++)
+                if (level.link[m] == back) level.c[l] = level.c[m];
+            sum += level.c[l];
+        }
+        level.d[i] = sum;
+    }
+};
+
+// The inverse of a small level, by elimination in place, all entries of the matrix at once. A pivot that is nothing
+// beside its diagonal is that of a pocket: its unknown becomes 0. Phases: the matrix; then for each pivot its row and
+// column, and the update.
+struct pgi_invert {
+    enum { N = PGI_EXACT_NODES };
+    pgi_list level;
+    PGI_HD int nodes() const { return level.meta[PGI_IS_EXACT] ? level.meta[PGI_NODES_OF] : 0; }
+    PGI_HD int phases() const { return nodes() ? 1 + 2 * nodes() : 0; }
+    PGI_HD int count(int phase) const { return phase == 0 || phase & 1 ? nodes() : nodes() * nodes(); }
+    PGI_HD void operator()(int phase, int p) const
+    {
+        const int n = nodes(), k = (phase - 1) / 2;
+        double *const a = level.inverse, *const column = a + N * N, *const row = column + N, *const diagonal = row + N;
+        if (phase == 0) {
+            for (int j = 0; j < n; j++) a[p * N + j] = 0;
+            double d = level.s[p];
+            for (int l = level.begin[p]; l < level.begin[p + 1]; l++) {
+                a[p * N + (level.link[l] >> 3)] -= level.c[l];
+                d += level.c[l];
+            }
+            a[p * N + p] += d;
+            diagonal[p] = d;
+            return;
+        }
+        const double pivot = a[k * N + k];
+        if (phase & 1) {
+            const int none = !(pivot > 1e-11 * diagonal[k]);
+            column[p] = none ? 0 : a[p * N + k];
+            row[p] = none ? 0 : p == k ? 1 / pivot : a[k * N + p] / pivot;
+            return;
+        }
+        const int i = p / n, j = p % n;
+        double &v = a[i * N + j];
+        v = i == k ? row[j] : j == k ? -column[i] * row[k] : v - column[i] * row[j];
+    }
+};
+struct pgi_solve_exactly {
+    pgi_list level;
+    PGI_HD int64_t count() const { return level.meta[PGI_IS_EXACT] ? level.meta[PGI_NODES_OF] : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        const int n = level.meta[PGI_NODES_OF];
+        double sum = 0;
+        for (int j = 0; j < n; j++)
+            sum += 0.5 * (level.inverse[i * PGI_EXACT_NODES + j] + level.inverse[j * PGI_EXACT_NODES + i]) *
+                   (double)level.f[j];
+        level.u[i] = (float)sum;
+    }
+};
+
+// ---- their cycle ----
+
+template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i)
+{
+    float sum = level.shift(i) * u[i];
+    level.links(i, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
+    return sum;
+}
+
+// A Gauss-Seidel step of all nodes of a colour.
+template <class LEVEL> struct pgi_relax_nodes {
+    LEVEL level;
+    int colour, turn, reversed;
+    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour); }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int i = level.node(colour, p);
+        float sum = level.f[i], d = level.shift(i);
+        level.links(i, [&](int j, int, float c) {
+            sum += c * level.beside(j, colour, turn, reversed)[j];
+            d += c;
+        });
+        level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
+    }
+};
+
+enum pgi_node_step { PGI_NODES_ZERO, PGI_NODES_DEFECT, PGI_NODES_BEGIN, PGI_NODES_AGAIN, PGI_NODES_ADD };
+// u = 0; r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u
+template <class LEVEL> struct pgi_step_nodes {
+    LEVEL level;
+    int what, turn;
+    float weight;
+    PGI_HD int64_t count() const { return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : level.nodes(); }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int i = (int)p;
+        switch (what) {
+        case PGI_NODES_ZERO: level.from(0)[i] = 0; break;
+        case PGI_NODES_DEFECT: level.r[i] = level.f[i] - pgi_node_product(level, level.from(turn), i); break;
+        case PGI_NODES_BEGIN: level.f[i] = level.g[i], level.e[i] = 0; break;
+        case PGI_NODES_AGAIN: level.f[i] = level.g[i] - pgi_node_product(level, level.e, i); break;
+        default: level.e[i] += weight * level.from(turn)[i];
+        }
+    }
+};
+
+// The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
+// it from children of its neighbours.
+template <class LEVEL>
+static PGI_HD inline float pgi_restrict_nodes(const LEVEL &fine, const float *r, int J, const int coarse[3])
+{
+    float sum = 0;
+    fine.children(coarse, [&](int i) {
+        if (fine.aggregate_of(i) != J) return;
+        sum += fine.factors_of(i).own * r[i];
+        fine.links(i, [&](int j, int q, float c) {
+            if (fine.aggregate_of(j) != J) sum += pgi_slide(fine.factors_of(j), q ^ 1, c) * r[j];
+        });
+    });
+    return sum;
+}
+template <class LEVEL> static PGI_HD inline float pgi_prolong_node(const LEVEL &fine, const float *e, int i)
+{
+    const int own = fine.aggregate_of(i);
+    if (own < 0) return 0;
+    const pgi_factors f = fine.factors_of(i);
+    float sum = f.own * e[own];
+    fine.links(i, [&](int j, int q, float c) {
+        const int other = fine.aggregate_of(j);
+        if (other != own && other >= 0) sum += pgi_slide(f, q, c) * e[other];
+    });
+    return sum;
+}
+
+template <class LEVEL> struct pgi_restrict_to_list {
+    LEVEL fine;
+    pgi_list to;
+    float *f;
+    PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3];
+        pgi_place_of(to.n, to.cell[J], coarse);
+        f[J] = pgi_restrict_nodes(fine, fine.r, (int)J, coarse);
+    }
+};
+template <class LEVEL> struct pgi_prolong_from_list {
+    LEVEL fine;
+    const float *e;
+    int turn;
+    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : fine.nodes(); }
+    PGI_HD void operator()(int64_t i) const { fine.from(turn)[i] += pgi_prolong_node(fine, e, (int)i); }
+};
+
+// Between the finest level and the first coarse one. Residuals count with their weights; f32 holds them in units of
+// 1/state.scale, and conductances in units of the largest diagonal.
+template <class T> struct pgi_restrict_finest {
+    typedef typename pgi_finest<T>::spot spot;
+    pgi_finest<T> fine;
+    pgi_grid r;
+    pgi_list list;    // nodes; or without meta, a grid of coarse cells
+    float *f;
+    double weight;    // 1 over the mean one
+    int scaled;
+    PGI_HD double residual(const spot &p) const
+    {
+        const double w = pgi_cell_measure(fine.a, p.at[0], p.at[1], p.at[2]);
+        return w * (double)pgi_data<T>(r)[p.at[0] + p.at[1] * r.sj + p.at[2] * r.sk];
+    }
+    // What slides to a cell's aggregate over face q, from the cell there
+    PGI_HD double slides(const spot &from, int q, float c) const
+    {
+        const float slide =
+            fine.is_plain(from) ? fine.a.cells->plain[1].slide[q / 2] : pgi_slide(fine.factors_at(from), q ^ 1, c);
+        return (double)slide * residual(from);
+    }
+    // What a child of aggregate J gives, and what slides over its faces from other aggregates
+    PGI_HD double share_of(const spot &p, int J) const
+    {
+        if (!fine.is_live(p.cell) || (fine.node && fine.node[p.cell] != J)) return 0;
+        if (fine.is_plain(p)) {
+            double sum = (double)fine.a.cells->plain[1].own * residual(p);
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++) {
+                const int q = 2 * d + (p.at[d] & 1);
+                const double c = fine.unit * fine.a.cells->measure * (double)fine.a.even[d];
+                if (fine.n[d] > 1) sum += slides(fine.beside(p, q), q, (float)c);
+            }
+            return sum;
+        }
+        const auto own = fine.row(p);
+        double sum = (double)fine.factors(p, own).own * residual(p);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++)
+            if (own.c[q] > 0 && !fine.is_inside(p, q)) sum += slides(fine.beside(p, q), q, own.c[q]);
+        return sum;
+    }
+    PGI_HD double scale() const { return weight * (scaled ? fine.a.b.state->scale : 1); }
+    PGI_HD int64_t count() const { return list.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3];
+        double sum = 0;
+        pgi_place_of(list.n, list.cell[J], coarse);
+        fine.children(coarse, [&](int i) { sum += share_of(fine.spot_of(i), (int)J); });
+        f[J] = (float)(scale() * sum);
+    }
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        double sum = 0;
+        for (int k = 2 * K; k < 2 * K + 2 && k < fine.n[2]; k++)
+            for (int j = 2 * J; j < 2 * J + 2 && j < fine.n[1]; j++)
+                for (int i = 2 * I; i < 2 * I + 2 && i < fine.n[0]; i++) sum += share_of(fine.spot_at(i, j, k), 0);
+        f[I + pgi_half(fine.n[0]) * (J + pgi_half(fine.n[1]) * K)] = (float)(scale() * sum);
+    }
+};
+template <class T> struct pgi_prolong_finest {
+    typedef typename pgi_finest<T>::spot spot;
+    pgi_finest<T> fine;
+    pgi_grid u;
+    const float *e;
+    double inverse_diagonal;
+    int scaled;
+    PGI_HD double scale() const { return inverse_diagonal / (scaled ? fine.a.b.state->scale : 1); }
+    PGI_HD T correction(const spot &p) const
+    {
+        const int aggregate = fine.is_live(p.cell) ? fine.aggregate_at(p) : -1;
+        if (aggregate < 0) return 0;
+        float sum;
+        if (fine.is_plain(p)) {
+            const pgi_weights plain = fine.a.cells->plain[1];
+            sum = plain.own * e[aggregate];
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++)
+                if (fine.n[d] > 1) sum += plain.slide[d] * e[fine.aggregate_at(fine.beside(p, 2 * d + (p.at[d] & 1)))];
+            return (T)(scale() * (double)sum);
+        }
+        const auto own = fine.row(p);
+        const pgi_factors f = fine.factors(p, own);
+        sum = f.own * e[aggregate];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            if (!(own.c[q] > 0) || f.inner >> q & 1) continue;
+            const int other = fine.aggregate_at(fine.beside(p, q));
+            if (other >= 0) sum += pgi_slide(f, q, own.c[q]) * e[other];
+        }
+        return (T)(scale() * (double)sum);
+    }
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const spot p = fine.spot_at(i, j, k);
+        if (fine.is_live(p.cell)) pgi_data<T>(u)[i + j * u.sj + k * u.sk] += correction(p);
+    }
+};
+
+// Pairs of values side by side
+template <class T> struct alignas(2 * sizeof(T)) pgi_both {
+    T x, y;
+};
+template <class T> static PGI_HD inline void pgi_load_pair(const T *p, T v[2])
+{
+    typedef pgi_both<T> T2;
+    if ((size_t)p % sizeof(T2) == 0) {
+        const T2 both = *(const T2 *)p;
+        v[0] = both.x, v[1] = both.y;
+    } else {
+        v[0] = p[0], v[1] = p[1];
+    }
+}
+template <class T> static PGI_HD inline void pgi_store_pair(T *p, const T v[2])
+{
+    typedef pgi_both<T> T2;
+    if ((size_t)p % sizeof(T2) == 0) {
+        T2 both;
+        both.x = v[0], both.y = v[1];
+        *(T2 *)p = both;
+    } else {
+        p[0] = v[0], p[1] = v[1];
+    }
+}
+
+// Coarse cells of grids of quads
+struct pgi_quad_grid {
+    const unsigned *quads;
+    const int *others, *others_number;
+    int n[3], coarse[3], periodic[3];
+    // Rows and planes that are inside, and whose coarse cells are complete
+    PGI_HD int is_inner(int d, int I) const { return periodic[d] || (I > 0 && 2 * I + 2 < n[d]); }
+    // A quad whose cells all have the weights of plain cells, see pgi_cells
+    PGI_HD int is_plain(unsigned quad, int J, int k) const
+    {
+        return (quad & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, k >> 1);
+    }
+    PGI_HD int64_t at(int I, int J, int k) const { return I + coarse[0] * (J + (int64_t)coarse[1] * k); }
+    // To the coarse cell beside the one at index I of an axis, or 0: there is none
+    PGI_HD int step(int d, int I, int up) const
+    {
+        if (up ? I < coarse[d] - 1 : I > 0) return up ? 1 : -1;
+        return !periodic[d] ? 0 : up ? 1 - coarse[d] : coarse[d] - 1;
+    }
+    // Has quad (I, J) of plane k cells with weights of their own?
+    PGI_HD int is_other(int I, int J, int k) const
+    {
+        const unsigned quad = quads[at(I, J, k)];
+        return quad & PGI_ALL_LIVE && !is_plain(quad, J, k);
+    }
+    // f(I, J, k, q) for each such quad in a coarse cell, with q = -1, and for each in a coarse cell beside it, with q
+    // the face of the quad that leads to it
+    template <class F> PGI_HD void near_others(const int coarse_cell[3], const F &f) const
+    {
+        const int I = coarse_cell[0], J = coarse_cell[1], K = coarse_cell[2];
+        for (int k = 2 * K; k < 2 * K + 2 && k < n[2]; k++) {
+            if (is_other(I, J, k)) f(I, J, k, -1);
+            for (int q = 0; q < 4; q++) {
+                const int along = step(q / 2, coarse_cell[q / 2], q & 1), i = q < 2 ? I + along : I,
+                          j = q < 2 ? J : J + along;
+                if (along && is_other(i, j, k)) f(i, j, k, q ^ 1);
+            }
+        }
+        for (int up = 0; up < 2; up++) {
+            const int along = step(2, K, up), k = 2 * (K + along) + 1 - up;
+            if (along && k < n[2] && is_other(I, J, k)) f(I, J, k, 5 - up);
+        }
+    }
+};
+
+// The coarse cells that such quads have to do with: counted, and after the prefix sum listed.
+struct pgi_find_others {
+    pgi_quad_grid blocks;
+    int *place, *list, lists;
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const int at[3] = {I, J, K};
+        const int64_t cell = blocks.at(I, J, K);
+        int found = 2 * I + 1 >= blocks.n[0];    // one column is not corrected as two are
+        blocks.near_others(at, [&](int, int, int, int) { found = 1; });
+        if (!lists)
+            place[cell] = found;
+        else if (found)
+            list[place[cell]] = (int)cell;
+    }
+};
+
+// The correction of a coarse cell's two quads where both are plain; pgi_prolong_others is for the rest.
+template <class T> struct pgi_prolong_blocks {
+    pgi_prolong_finest<T> one;
+    pgi_quad_grid blocks;
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const int at = (int)blocks.at(I, J, K), row = blocks.coarse[0], plane = row * blocks.coarse[1];
+        if (!blocks.is_inner(1, J) || !blocks.is_inner(2, K) || 2 * I + 1 >= blocks.n[0]) return;
+        // All that may be needed is asked for before anything is decided.
+        const unsigned *const quads = blocks.quads + blocks.at(I, J, 2 * K);
+        const unsigned all = quads[0] & quads[plane];
+        T *const u = pgi_data<T>(one.u) + 2 * I + 2 * J * one.u.sj + 2 * K * one.u.sk, v[4][2];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) pgi_load_pair(u + (q & 1) * one.u.sj + (q >> 1) * one.u.sk, v[q]);
+        const float own = one.e[at], x[2] = {one.e[at + blocks.step(0, I, 0)], one.e[at + blocks.step(0, I, 1)]},
+                    y[2] = {one.e[at + row * blocks.step(1, J, 0)], one.e[at + row * blocks.step(1, J, 1)]},
+                    z[2] = {one.e[at + plane * blocks.step(2, K, 0)], one.e[at + plane * blocks.step(2, K, 1)]};
+        if ((all & PGI_ALL_PLAIN) != PGI_ALL_PLAIN) return;
+        const pgi_weights *const plain = one.fine.a.cells->plain;
+        const pgi_weights w[2] = {plain[I == 0 && !blocks.periodic[0] ? 0 : 1],
+                                  plain[2 * I + 2 == blocks.n[0] && !blocks.periodic[0] ? 2 : 1]};
+        const double scale = one.scale();
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++) {
+            PGI_UNROLLED
+            for (int i = 0; i < 2; i++)
+                v[q][i] += (T)(scale * (double)(w[i].own * own + w[i].slide[0] * x[i] + w[i].slide[1] * y[q & 1] +
+                                                w[i].slide[2] * z[q >> 1]));
+            pgi_store_pair(u + (q & 1) * one.u.sj + (q >> 1) * one.u.sk, v[q]);
+        }
+    }
+};
+template <class T> struct pgi_prolong_others {
+    pgi_prolong_finest<T> one;
+    pgi_quad_grid blocks;
+    PGI_HD int64_t count() const { return *blocks.others_number; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        int at[3];
+        pgi_place_of(blocks.coarse, blocks.others[p], at);
+        const int I = at[0], J = at[1], K = at[2];
+        const int inside = blocks.is_inner(1, J) && blocks.is_inner(2, K) && 2 * I + 1 < blocks.n[0];
+        const unsigned low = blocks.quads[blocks.at(I, J, 2 * K)],
+                       high = 2 * K + 1 < blocks.n[2] ? blocks.quads[blocks.at(I, J, 2 * K + 1)] : low;
+        if (inside && (low & high & PGI_ALL_PLAIN) == PGI_ALL_PLAIN) return;
+        if (!((low | high) & PGI_ALL_LIVE)) return;
+        for (int q = 0; q < 8; q++) {
+            const int i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
+            if (i < blocks.n[0] && j < blocks.n[1] && k < blocks.n[2]) one(i, j, k);
+        }
+    }
+};
+
+// What the cells of quads that are not plain give to the coarse cells: theirs, and those beside them.
+template <class T> struct pgi_restrict_others {
+    pgi_finest<T> fine;
+    pgi_quad_grid blocks;
+    pgi_grid u, f;
+    float *to;
+    double scale;
+    int scaled;
+    PGI_HD double residual(int i, int j, int k) const
+    {
+        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - pgi_cell_value_of(fine.a, p, u.sj, u.sk, i, j, k).au);
+    }
+    // The cells of a quad: to its own coarse cell where q < 0, else across their faces q
+    PGI_HD double shares(int I, int J, int k, int q) const
+    {
+        double sum = 0;
+        for (int e = 0; e < 4; e++) {
+            const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
+            if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) continue;
+            const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
+            if (!fine.is_live(p.cell)) continue;
+            const pgi_weights w = fine.weights_at(p);
+            const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
+            if (weight != 0) sum += (double)weight * residual(at[0], at[1], k);
+        }
+        return sum;
+    }
+    PGI_HD int64_t count() const { return *blocks.others_number; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        int at[3];
+        double sum = 0;
+        pgi_place_of(blocks.coarse, blocks.others[p], at);
+        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += shares(I, J, k, q); });
+        to[blocks.others[p]] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
+    }
+};
+
+#if PGI_GPU
+// ---- the residual of the finest level, restricted to a grid ----
+
+template <class T> struct pgi_restriction_job {
+    pgi_finest<T> fine;
+    pgi_quad_grid blocks;
+    pgi_grid u, f;
+    float *to;
+    double scale;
+    int scaled, tiles[2], planes;    // planes: coarse ones, of a block
+};
+// A block marches along z with a tile of coarse columns and one more on every side, a thread with one of them, which is
+// two columns and two rows of cells. Its cells give to its own coarse cell and to those beside it: across x by
+// shuffles, across y through shared memory, across z in the coarse planes before and after that it adds up.
+enum { PGI_RESTRICTION_WARPS = 8 };
+template <class T> struct pgi_restriction_march {
+    enum { WARPS = PGI_RESTRICTION_WARPS };
+    typedef pgi_both<T> plane_of_rows[WARPS][2][32];
+    typedef T plane_of_shares[WARPS][2][32];
+    const pgi_restriction_job<T> &a;
+    plane_of_rows *rows;        // of three planes
+    plane_of_shares *shares;    // of two planes, for the coarse rows below and above
+    int lane, warp, I, J, there, aligned;
+    bool whole, mine;        // two columns; the tile's own
+    const T *u_at, *f_at;    // of the thread's first cell in plane 0
+    const unsigned *quads_at;
+    int64_t quads_pitch;
+    T low[2], high[2], reaction[2], own[2], slide[2][3];
+    T before[2][2], now[2][2], after[2][2], f[2][2];    // u of planes k - 1 to k + 1, f of plane k
+    unsigned mask[3];                                   // of planes k to k + 2
+    T closing, opening, beyond;                         // coarse planes K - 1, K and K + 1
+    double scale;
+
+    static __device__ int is_aligned(const T *base, const pgi_grid &g)
+    {
+        return (size_t)base % sizeof(pgi_both<T>) == 0 && !(g.sj & 1) && !(g.sk & 1);
+    }
+    __device__ void begin(int tile_x, int tile_y, int first)
+    {
+        const pgi_finest<T> &fine = a.fine;
+        const pgi_axis<T> *const axis = fine.a.b.axis;
+        lane = (int)threadIdx.x, warp = (int)threadIdx.y;
+        const int width = pgi_half(axis[0].n), height = pgi_half(axis[1].n);
+        const int column = tile_x * 30 - 1 + lane, row = tile_y * (WARPS - 2) - 1 + warp;
+        I = pgi_wrap(column, width, axis[0].periodic), J = pgi_wrap(row, height, axis[1].periodic);
+        there = I >= 0 && J >= 0;
+        mine = lane > 0 && lane < 31 && warp > 0 && warp < WARPS - 1 && column < width && row < height;
+        whole = 2 * I + 1 < axis[0].n;
+        aligned = is_aligned(pgi_data<T>(a.u), a.u) && is_aligned(pgi_data<T>(a.f), a.f);
+        u_at = pgi_data<T>(a.u) + (there ? 2 * I + 2 * J * a.u.sj : 0);
+        f_at = pgi_data<T>(a.f) + (there ? 2 * I + 2 * J * a.f.sj : 0);
+        quads_at = a.blocks.quads + (there ? I + width * J : 0);
+        quads_pitch = (int64_t)width * height;
+        for (int c = 0; c < 2; c++) {
+            const int i = 2 * I + c, start = !axis[0].periodic && i == 0, end = !axis[0].periodic && i == axis[0].n - 1;
+            const pgi_weights w = fine.a.cells->plain[start ? 0 : end ? 2 : 1];
+            const bool counts = c == 0 || whole;
+            low[c] = start ? (T)0 : fine.a.even[0];
+            high[c] = end ? (T)0 : fine.a.even[0];
+            reaction[c] = (T)fine.a.b.state->alpha;
+            if (start) reaction[c] += (T)fine.a.cells->end[0];
+            if (end) reaction[c] += (T)fine.a.cells->end[1];
+            own[c] = counts ? (T)w.own : (T)0;
+            for (int d = 0; d < 3; d++) slide[c][d] = counts ? (T)w.slide[d] : (T)0;
+        }
+        scale = a.scale * (a.scaled ? fine.a.b.state->scale : 1);
+        closing = opening = beyond = 0;
+        for (int q = 0; q < 3; q++) mask[q] = mask_at(first + q);
+        load(u_at, a.u, first - 1, mask_at(first - 1), before);
+        load(u_at, a.u, first, mask[0], now);
+        load(u_at, a.u, first + 1, mask[1], after);
+        load(f_at, a.f, first, mask[0], f);
+        put(0, now);
+    }
+    __device__ int plane_at(int k) const { return pgi_wrap(k, a.fine.n[2], a.fine.a.b.axis[2].periodic); }
+    __device__ unsigned mask_at(int k) const
+    {
+        const int z = plane_at(k);
+        return there && z >= 0 ? quads_at[quads_pitch * z] : 0u;
+    }
+    // Values of plane k, where some are live
+    __device__ void load(const T *at, const pgi_grid &g, int k, unsigned live, T (&v)[2][2]) const
+    {
+        const T *const p = at + (int64_t)plane_at(k) * g.sk;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            v[r][0] = v[r][1] = 0;
+            if (!(live & (r ? PGI_ALL_LIVE & ~0xffffu : PGI_ALL_LIVE & 0xffffu))) continue;
+            if (whole && aligned) {
+                const pgi_both<T> both = *(const pgi_both<T> *)(p + r * g.sj);
+                v[r][0] = both.x, v[r][1] = both.y;
+            } else {
+                v[r][0] = p[r * g.sj];
+                if (whole) v[r][1] = p[r * g.sj + 1];
+            }
+        }
+    }
+    __device__ void put(int slot, const T (&v)[2][2]) const
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) rows[slot][warp][r][lane] = {v[r][0], v[r][1]};
+    }
+    // The residuals of plane k, were all of its cells plain
+    __device__ void residuals(int slot, T (&r)[2][2]) const
+    {
+        const T cy = a.fine.a.even[1], cz = a.fine.a.even[2];
+        const pgi_both<T> ym = rows[slot][warp > 0 ? warp - 1 : 0][1][lane],
+                          yp = rows[slot][warp < WARPS - 1 ? warp + 1 : warp][0][lane];
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            const T west = __shfl_up_sync(0xffffffffu, now[q][1], 1),
+                    east = __shfl_down_sync(0xffffffffu, now[q][0], 1);
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const T u = now[q][c],
+                        south = q   ? now[0][c]
+                                : c ? ym.y
+                                    : ym.x,
+                        north = q ? (c ? yp.y : yp.x) : now[1][c];
+                T sum = f[q][c] - reaction[c] * u;
+                sum += low[c] * ((c ? now[q][0] : west) - u);
+                sum += high[c] * ((c ? east : now[q][1]) - u);
+                sum += cy * ((south - u) + (north - u));
+                sum += cz * ((before[q][c] - u) + (after[q][c] - u));
+                r[q][c] = sum;
+            }
+        }
+    }
+    // What cells of a plane give: to their own coarse cell, and to those beside it
+    struct shares_of {
+        T own, x[2], y[2], z;
+    };
+    __device__ shares_of shares_of_plain(const T (&r)[2][2]) const
+    {
+        const T left = r[0][0] + r[1][0], right = r[0][1] + r[1][1];
+        const shares_of s = {
+            own[0] * left + own[1] * right,
+            {slide[0][0] * left, slide[1][0] * right},
+            {slide[0][1] * r[0][0] + slide[1][1] * r[0][1], slide[0][1] * r[1][0] + slide[1][1] * r[1][1]},
+            slide[0][2] * left + slide[1][2] * right};
+        return s;
+    }
+    // Plane k of the residual. slot: where its u is among the rows; odd: it is the second one of a coarse plane
+    template <int ODD> __device__ void step(int k, int first, int slot)
+    {
+        T u[2][2], g[2][2], r[2][2];
+        put(slot < 2 ? slot + 1 : 0, after);
+        __syncthreads();
+        const unsigned later = mask_at(k + 3);
+        load(u_at, a.u, k + 2, mask[2], u);
+        load(f_at, a.f, k + 1, mask[1], g);
+        if (!ODD) closing = opening, opening = beyond, beyond = 0;
+        if (k > first && warp > 0 && warp < WARPS - 1) {
+            const T given = shares[1 - ODD][warp + 1][0][lane] + shares[1 - ODD][warp - 1][1][lane];
+            if (ODD)
+                opening += given;
+            else
+                closing += given;
+        }
+        residuals(slot, r);
+        const shares_of s = a.blocks.is_plain(mask[0], J, k) ? shares_of_plain(r) : shares_of{0, {0, 0}, {0, 0}, 0};
+        opening += s.own + __shfl_up_sync(0xffffffffu, s.x[1], 1) + __shfl_down_sync(0xffffffffu, s.x[0], 1);
+        if (ODD)
+            beyond += s.z;
+        else
+            closing += s.z;
+        shares[ODD][warp][0][lane] = s.y[0];
+        shares[ODD][warp][1][lane] = s.y[1];
+        if (!ODD && k > first + 1 && mine)
+            a.to[I + pgi_half(a.fine.n[0]) * J + quads_pitch * (k / 2 - 1)] = (float)(scale * (double)closing);
+        mask[0] = mask[1], mask[1] = mask[2], mask[2] = later;
+#pragma unroll
+        for (int q = 0; q < 2; q++)
+#pragma unroll
+            for (int c = 0; c < 2; c++)
+                before[q][c] = now[q][c], now[q][c] = after[q][c], after[q][c] = u[q][c], f[q][c] = g[q][c];
+    }
+    // Coarse planes from K0 on, up to K1
+    __device__ void run(int K0, int K1)
+    {
+        const int first = 2 * K0 - 1;
+        for (int k = first, slot = 0; k <= 2 * K1; k += 2, slot = slot < 1 ? slot + 2 : slot - 1) {
+            step<1>(k, first, slot);
+            step<0>(k + 1, first, slot < 2 ? slot + 1 : 0);
+        }
+    }
+};
+
+template <class T> static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, 2)
+    pgi_cell_restriction_kernel(const __grid_constant__ pgi_restriction_job<T> a)
+{
+    PGI_UNLESS_DONE(a.fine.a.b.state);
+    pgi_await();
+    typedef pgi_restriction_march<T> march_of;
+    __shared__ typename march_of::plane_of_rows rows[3];
+    __shared__ typename march_of::plane_of_shares shares[2];
+    const int tiles = a.tiles[0] * a.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
+    const int planes = pgi_half(a.fine.n[2]), K = slab * a.planes, end = K + a.planes < planes ? K + a.planes : planes;
+    march_of march = {a, rows, shares};
+    march.begin(tile % a.tiles[0], tile / a.tiles[0], 2 * K - 1);
+    march.run(K, end);
+}
+
+// ---- a red-black sweep of the finest level in one pass over memory, for any coefficients ----
+
+// Where a mask is all there is, passes of >>cuda take its place, see pgi_cuda_masked_pass. Here a block
+// has a tile of columns with a halo of two, a thread two cells side by side, one of either colour. Planes pass through
+// a ring in shared memory: when plane k + 1 has come in, the first colour is relaxed in plane k, then the second one in
+// plane k - 1, which is complete. From grid to grid, so that tiles never race; equal to a kernel for each colour. Cells
+// that are not fluid cost the byte that says so: both grids have 0 there already.
+enum { PGI_CELL_PASS_X = 64, PGI_CELL_PASS_Y = 16, PGI_CELL_PASS_RING = 5, PGI_CELL_PASS_HALO = 2 };
+template <class T> struct pgi_cell_pass {
+    pgi_prolong_finest<T> from;    // the operator, u, and of a corrected pass what is added to it
+    pgi_grid f, out;
+    T omega[2];
+    int reversed, tiles[2], planes;
+};
+template <class T> struct pgi_cell_lane {    // of a thread's two cells in a plane
+    T f[2];
+    unsigned kind[2];
+};
+
+template <class T, int HEAD> struct pgi_cell_marcher {
+    enum {
+        X = PGI_CELL_PASS_X,
+        Y = PGI_CELL_PASS_Y,
+        RING = PGI_CELL_PASS_RING,
+        HALO = PGI_CELL_PASS_HALO,
+        SIZE = Y * (X + 2)
+    };
+    const pgi_cell_pass<T> &p;
+    T *ring;
+    int raw[2], x[2], y;    // indices before and after periodic axes wrap; -1: outside of the box
+    int slot[4];            // where planes k - 2 to k + 1 are in the ring
+
+    static __device__ inline int wrapped(int i, const pgi_axis<T> &axis)
+    {
+        const int n = axis.n;
+        if (axis.periodic) return i < 0 || i >= n ? (i % n + n) % n : i;
+        return i < 0 || i >= n ? -1 : i;
+    }
+    __device__ inline void begin(int tile_x, int tile_y)
+    {
+        const pgi_axis<T> *const axis = p.from.fine.a.b.axis;
+        raw[0] = tile_x * (X - 2 * HALO) - HALO + 2 * (int)threadIdx.x;
+        raw[1] = tile_y * (Y - 2 * HALO) - HALO + (int)threadIdx.y;
+        y = wrapped(raw[1], axis[1]);
+        for (int e = 0; e < 2; e++) x[e] = y < 0 ? -1 : wrapped(raw[0] + e, axis[0]);
+        for (int q = 0; q < 4; q++) slot[q] = q * SIZE;
+    }
+    // The plane that comes next becomes k + 1.
+    __device__ inline void turn()
+    {
+        for (int q = 0; q < 3; q++) slot[q] = slot[q + 1];
+        slot[3] = slot[3] + SIZE < RING * SIZE ? slot[3] + SIZE : 0;
+    }
+    // Of the q-th of these planes, e cells to the right of the thread's first one, and dy rows on
+    __device__ inline T &at(int q, int e, int dy) const
+    {
+        return ring[slot[q] + ((int)threadIdx.y + dy) * (X + 2) + 2 * (int)threadIdx.x + 1 + e];
+    }
+    __device__ inline bool is_within(int e, int halo) const
+    {
+        const int i = 2 * (int)threadIdx.x + e, j = (int)threadIdx.y;
+        return i >= halo && i < X - halo && j >= halo && j < Y - halo;
+    }
+    __device__ inline void load(int k, pgi_cell_lane<T> *lane) const
+    {
+        const pgi_finest<T> &fine = p.from.fine;
+        const int z = wrapped(k, fine.a.b.axis[2]);
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            T v = 0;
+            lane->f[e] = 0;
+            lane->kind[e] = 0;
+            if (z >= 0 && x[e] >= 0) lane->kind[e] = fine.a.kind[x[e] + fine.n[0] * (y + fine.n[1] * z)];
+            if (lane->kind[e]) {
+                lane->f[e] = pgi_data<T>(p.f)[x[e] + y * p.f.sj + z * p.f.sk];
+                if (HEAD != PGI_FROM_ZERO) v = pgi_data<T>(p.from.u)[x[e] + y * p.from.u.sj + z * p.from.u.sk];
+                if (HEAD == PGI_CORRECTED) v += p.from.correction(fine.spot_at(x[e], y, z));
+            }
+            at(3, e, 0) = v;
+        }
+    }
+    // Plane k, the q-th of the ring
+    __device__ inline void relax(int k, int q, int e, const pgi_cell_lane<T> &lane, T omega) const
+    {
+        const unsigned kind = e ? lane.kind[1] : lane.kind[0];
+        if (!(kind & PGI_LIVE)) return;
+        const pgi_finest<T> &fine = p.from.fine;
+        const pgi_cell_row<T> r = pgi_cell_row_of_kind(fine.a, kind, e ? x[1] : x[0], y, wrapped(k, fine.a.b.axis[2]));
+        const T factor = pgi_cell_inverse(r);
+        const T u = at(q, e, 0);
+        T sum = r.reaction * u;
+        sum += r.c[0] * (u - at(q, e - 1, 0));
+        sum += r.c[1] * (u - at(q, e + 1, 0));
+        sum += r.c[2] * (u - at(q, e, -1));
+        sum += r.c[3] * (u - at(q, e, 1));
+        sum += r.c[4] * (u - at(q - 1, e, 0));
+        sum += r.c[5] * (u - at(q + 1, e, 0));
+        at(q, e, 0) = factor > 0 ? pgi_relaxed(u, (e ? lane.f[1] : lane.f[0]) - sum, factor, omega) : (T)0;
+    }
+    __device__ inline void store(int k, const pgi_cell_lane<T> &lane) const
+    {
+        const pgi_axis<T> *const axis = p.from.fine.a.b.axis;
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+            if (lane.kind[e] && is_within(e, HALO) && raw[0] + e < axis[0].n && raw[1] < axis[1].n)
+                pgi_data<T>(p.out)[x[e] + y * p.out.sj + k * p.out.sk] = at(1, e, 0);
+    }
+};
+
+template <class T, int HEAD> static __global__ void __launch_bounds__(PGI_CELL_PASS_X / 2 * PGI_CELL_PASS_Y, 2)
+    pgi_cell_pass_kernel(const __grid_constant__ pgi_cell_pass<T> p)
+{
+    PGI_UNLESS_DONE(p.from.fine.a.b.state);
+    pgi_await();
+    __shared__ T ring[PGI_CELL_PASS_RING * PGI_CELL_PASS_Y * (PGI_CELL_PASS_X + 2)];
+    const int tiles = p.tiles[0] * p.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
+    const int nz = p.from.fine.n[2], k0 = slab * p.planes, k1 = k0 + p.planes < nz ? k0 + p.planes : nz;
+    const T given = (T)p.from.fine.a.b.state->omega, first = p.omega[0] == 0 ? given : p.omega[0],
+            second = p.omega[1] == 0 ? given : p.omega[1];
+    pgi_cell_marcher<T, HEAD> march = {p, ring};
+    pgi_cell_lane<T> before = {}, now, next;
+    march.begin(tile % p.tiles[0], tile / p.tiles[0]);
+    march.load(k0 - 2, &next);
+    march.turn();
+    march.load(k0 - 1, &now);
+    for (int k = k0 - 1; k <= k1; k++) {
+        const int e = (march.raw[1] + k + p.reversed) & 1;    // the cell that is of the first colour in plane k
+        march.turn();
+        march.load(k + 1, &next);
+        __syncthreads();
+        if (march.is_within(e, 1)) march.relax(k, 2, e, now, first);
+        __syncthreads();
+        if (k > k0) {
+            if (march.is_within(e, 2)) march.relax(k - 1, 1, e, before, second);
+            march.store(k - 1, before);
+        }
+        before = now;
+        now = next;
+    }
+}
+
+// A sweep of any operator in one pass: 0 where the level is small, flat or has seams.
+template <class T> static int pgi_cell_sweep_in_pass(pg_solver *s, const pgi_level *l,
+                                                     const pgi_prolong_finest<T> &from, pgi_rhs rhs, pgi_omega omega,
+                                                     int reversed, int head, pgi_grid out)
+{
+    const pgi_axis<T> *const axis = from.fine.a.b.axis;
+    if (l->points < PGI_CELL_PASS_POINTS || l->n[1] == 1 || axis[0].seam || axis[1].seam || axis[2].seam) return 0;
+    const int own[2] = {PGI_CELL_PASS_X - 2 * PGI_CELL_PASS_HALO, PGI_CELL_PASS_Y - 2 * PGI_CELL_PASS_HALO};
+    pgi_cell_pass<T> p = {from, rhs.f, out, {(T)omega.first, (T)omega.second}, reversed, {0, 0}, 0};
+    for (int a = 0; a < 2; a++) p.tiles[a] = (l->n[a] + own[a] - 1) / own[a];
+    const int64_t columns = (int64_t)p.tiles[0] * p.tiles[1], resident = 2 * (int64_t)s->multiprocessors;
+    int64_t best = INT64_MAX;
+    for (int planes = 1; planes <= 128; planes++) {
+        const int64_t cost = pgi_rounds(columns * ((l->n[2] + planes - 1) / planes), resident) * (planes + 4);
+        if (cost <= best) best = cost, p.planes = planes;
+    }
+    const int64_t blocks = columns * ((l->n[2] + p.planes - 1) / p.planes);
+    const auto kernel = head == PGI_FROM_ZERO   ? pgi_cell_pass_kernel<T, PGI_FROM_ZERO>
+                        : head == PGI_CORRECTED ? pgi_cell_pass_kernel<T, PGI_CORRECTED>
+                                                : pgi_cell_pass_kernel<T, PGI_FROM_U>;
+    PGI_LAUNCH_EARLY(s, blocks, dim3(PGI_CELL_PASS_X / 2, PGI_CELL_PASS_Y), 0, kernel, p);
+    return 1;
+}
+#endif
+
+// The grid of the first coarse level: steps of its cycle, point by point.
+struct pgi_lattice_row {
+    float c[6], d;
+    int to[6];
+};
+static PGI_HD inline pgi_lattice_row pgi_lattice_row_of(const pgi_lattice &l, int i, int j, int k)
+{
+    const int at[3] = {i, j, k}, stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
+    const int cell = i + l.n[0] * (j + l.n[1] * k);
+    pgi_lattice_row r;
+    r.d = l.s[cell];
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int a = q / 2, n = l.n[a], wraps = at[a] == (q & 1 ? n - 1 : 0);
+        const int there = n > 1 && (!wraps || l.periodic >> a & 1);
+        const int step = (q & 1 ? 1 : -1) * (wraps ? 1 - n : 1);
+        r.to[q] = there ? cell + step * stride[a] : cell;
+        r.c[q] = there ? l.c[a][q & 1 ? cell : r.to[q]] : 0;
+        r.d += r.c[q];
+    }
+    return r;
+}
+struct pgi_lattice_relax {
+    pgi_lattice l;
+    int colour, pairs, from_zero;    // pairs: no seams, i counts pairs of cells; from_zero: all cells, u is 0 where not
+                                     // of the colour
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        if (pairs) {
+            i = 2 * i + ((colour + j + k) & 1);
+            if (i >= l.n[0]) return;
+        } else {
+            const int at[3] = {i, j, k};
+            const int own = pgi_colour_at(l.n, l.seams, at) == colour;
+            if (!own && from_zero) l.u[i + l.n[0] * (j + l.n[1] * k)] = 0;
+            if (!own) return;
+        }
+        const int cell = i + l.n[0] * (j + l.n[1] * k);
+        const pgi_lattice_row r = pgi_lattice_row_of(l, i, j, k);
+        float sum = l.f[cell];
+        PGI_UNROLLED
+        for (int q = 0; q < 6 && !from_zero; q++) sum += r.c[q] * l.u[r.to[q]];
+        l.u[cell] = r.d > 0 ? sum / r.d : 0;
+    }
+};
+struct pgi_lattice_defect {
+    pgi_lattice l;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int cell = i + l.n[0] * (j + l.n[1] * k);
+        const pgi_lattice_row r = pgi_lattice_row_of(l, i, j, k);
+        float sum = l.f[cell] - r.d * l.u[cell];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) sum += r.c[q] * l.u[r.to[q]];
+        l.r[cell] = sum;
+    }
+};
+
+// Transfers between the grid and the list after it. Nodes slide across the outer faces of their coarse cells alone.
+struct pgi_weigh_lattice {
+    pgi_lattice_level l;
+    pgi_weights *to;
+    PGI_HD int64_t count() const { return l.nodes(); }
+    PGI_HD void operator()(int64_t node) const
+    {
+        const pgi_factors f = l.factors_of((int)node);
+        pgi_weights w = {f.own, {0, 0, 0}};
+        int at[3];
+        pgi_place_of(l.n, node, at);
+        l.links((int)node, [&](int, int q, float c) {
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++)
+                if (q == 2 * d + (at[d] & 1)) w.slide[d] = pgi_slide(f, q, c);
+        });
+        to[node] = w;
+    }
+};
+// f(neighbour, axis) for the neighbours of a cell of the grid that lie in other coarse cells
+template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, const int at[3], int cell, const F &f)
+{
+    const int stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int a = q / 2, n = l.n[a], wraps = at[a] == (q & 1 ? n - 1 : 0);
+        const int to = wraps ? n - 1 - at[a] : at[a] + (q & 1 ? 1 : -1);
+        if (to / 2 != at[a] / 2 && (!wraps || l.periodic >> a & 1)) f(cell + (to - at[a]) * stride[a], a);
+    }
+}
+struct pgi_restrict_lattice {
+    pgi_lattice l;
+    pgi_list to;
+    float *f;
+    PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3];
+        float sum = 0;
+        pgi_place_of(to.n, to.cell[J], coarse);
+        PGI_UNROLLED
+        for (int q = 0; q < 8; q++) {
+            const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
+            const int cell = at[0] + l.n[0] * (at[1] + l.n[1] * at[2]);
+            if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2] || l.aggregate[cell] != (int)J) continue;
+            sum += l.weights[cell].own * l.r[cell];
+            pgi_across(l, at, cell, [&](int other, int a) { sum += l.weights[other].slide[a] * l.r[other]; });
+        }
+        f[J] = sum;
+    }
+};
+struct pgi_prolong_lattice {
+    pgi_lattice l;
+    const float *e;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k}, cell = i + l.n[0] * (j + l.n[1] * k), own = l.aggregate[cell];
+        if (own < 0) return;
+        const pgi_weights w = l.weights[cell];
+        float sum = w.own * e[own];
+        pgi_across(l, at, cell, [&](int other, int a) {
+            if (w.slide[a] > 0) sum += w.slide[a] * e[l.aggregate[other]];
+        });
+        l.u[cell] += sum;
+    }
+};
+
+// ---- on the host: the levels, one after the other ----
+
+template <class F> static void pgi_with_level(const pgi_obstacles *o, int q, const F &f)
+{
+    if (q == 0 && !o->robust)
+        f(pgi_lattice_level(o->lattice));
+    else
+        f(pgi_list_level(o->list[q]));
+}
+static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
+{
+    const int *const n = o->lattice.n;
+    return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
+}
+// The level that is visited three times
+static int pgi_is_repeated_level(const pg_solver *s, int q)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    return q == (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1);
+}
+
+template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
+                                                 int *aggregate, pgi_factors *factors, const pgi_list &to)
+{
+    const int64_t slots = to.colours * to.cells;
+    for (int again = 0; again < 2; again++) {
+        const pgi_join_nodes<LEVEL> join = {fine, to, root, again};
+        pgi_for_each(s, to.cells, join);
+        const pgi_count_nodes<LEVEL> counts = {fine, to, root, again};
+        pgi_for_each(s, to.cells, counts);
+        pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
+        const pgi_close_count close = {to, again};
+        pgi_for_each(s, 1, close);
+    }
+    const pgi_number_nodes<LEVEL> numbers = {fine, to, root, aggregate};
+    pgi_for_each(s, to.cells, numbers);
+    if (factors) {
+        const pgi_store_factors<LEVEL> store = {fine, factors};
+        pgi_for_each(s, most, store);
+    }
+    for (int fills = 0; fills < 2; fills++) {
+        const pgi_gather_links<LEVEL> links = {fine, to, fills};
+        pgi_for_each(s, to.capacity, links);
+        if (fills) break;
+        const pgi_clear_rest rest = {to};
+        pgi_for_each(s, to.capacity + 1, rest);
+        pgi_prefix_sum(s, to.begin, to.capacity + 1, to.meta + PGI_LINKS_OF, s->obstacles.scan, NULL);
+        const pgi_close_links close = {to};
+        pgi_for_each(s, 1, close);
+        const pgi_clear_list clear = {to};
+        pgi_for_each(s, slots + 1, clear);
+        const pgi_leave_out<LEVEL> leave = {fine, to, aggregate};
+        pgi_for_each(s, most, leave);
+    }
+    const pgi_mirror_links mirror = {to};
+    pgi_for_each(s, to.capacity, mirror);
+    const pgi_invert invert = {to};
+    pgi_for_phases(s, invert);
+}
+
+// 0 where the level is small, or has no quads, or its axes are not even ones.
+template <class T> static int pgi_blocks_of(const pg_solver *s, const pgi_cell_operator<T> &a, pgi_quad_grid *blocks)
+{
+    blocks->quads = s->obstacles.quads;
+    blocks->others = s->obstacles.others, blocks->others_number = s->obstacles.others_number;
+    if (!blocks->quads || !blocks->others || !a.is_even) return 0;
+    for (int d = 0; d < 3; d++) {
+        const pgi_axis<T> &axis = a.b.axis[d];
+        if (axis.n < 4 || axis.seam) return 0;
+        blocks->n[d] = axis.n, blocks->coarse[d] = pgi_half(axis.n), blocks->periodic[d] = axis.periodic;
+    }
+    return 1;
+}
+
+template <class T> static void pgi_list_others(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pgi_quad_grid blocks;
+    if (!pgi_blocks_of(s, pgi_operator_of<T>(s, &s->level[0]), &blocks)) return;
+    for (int lists = 0; lists < 2; lists++) {
+        const pgi_find_others find = {blocks, o->parent, o->others, lists};
+        pgi_for_points(s, blocks.coarse, find);
+        if (!lists) pgi_prefix_sum(s, o->parent, blocks.at(0, 0, blocks.coarse[2]), o->others_number, o->scan, NULL);
+    }
+}
+
+// Makes all coarse levels anew: of the operator, the alpha and the mask as they are.
+template <class T> static pgi_finest<T> pgi_finest_of(const pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_level *const l = &s->level[0];
+    const pgi_finest<T> fine = {
+        {l->n[0], l->n[1], l->n[2]}, pgi_operator_of<T>(s, l), o->robust ? o->node : NULL, o->unit};
+    return fine;
+}
+template <class T> struct pgi_set_plain {
+    pgi_finest<T> fine;
+    pgi_cells *cells;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        for (int side = -1; side <= 1; side++) cells->plain[1 + side] = fine.plain_weights(side);
+    }
+};
+template <class T> static void pgi_make_levels(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_finest<T> fine = pgi_finest_of<T>(s);
+    const pgi_set_plain<T> plain = {fine, o->cells};
+    pgi_for_each(s, 1, plain);
+    const pgi_lattice_level lattice(o->lattice);
+    const int64_t points = s->level[0].points;
+    if (o->robust) {
+        pgi_aggregate(s, fine, points, o->root, o->node, (pgi_factors *)NULL, o->list[0]);
+    } else {
+        const pgi_make_lattice<T> make = {fine, o->lattice};
+        pgi_for_each(s, pgi_most_nodes(o, 0), make);
+    }
+    for (int q = 1; q < o->levels; q++) {
+        const pgi_list &to = o->list[q], &from = o->list[q - 1];
+        if (q == 1 && !o->robust) {
+            pgi_aggregate(s, lattice, pgi_most_nodes(o, 0), lattice.root, lattice.aggregate, lattice.factors, to);
+            const pgi_weigh_lattice weigh = {lattice, lattice.weights};
+            pgi_for_each(s, pgi_most_nodes(o, 0), weigh);
+        } else
+            pgi_aggregate(s, pgi_list_level(from), pgi_most_nodes(o, q - 1), from.root, from.aggregate, from.factors,
+                          to);
+    }
+}
+
+static void pgi_visit_coarse(pg_solver *s, int q);
+
+template <class LEVEL> static void pgi_step_coarse(pg_solver *s, int q, const LEVEL &level, int what, float weight)
+{
+    const pgi_step_nodes<LEVEL> step = {level, what, s->desc.nu_pre + s->desc.nu_post, weight};
+    pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), step);
+}
+
+// What solves for the correction on coarse level q, and where that is.
+static const float *pgi_solve_coarse(pg_solver *s, int q)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const float *result = NULL;
+    if (!pgi_is_repeated_level(s, q)) {
+        pgi_visit_coarse(s, q);
+        pgi_with_level(o, q, [&](const auto &level) { result = level.from(s->desc.nu_pre + s->desc.nu_post); });
+        return result;
+    }
+    // Richardson's method with the roots of a Chebyshev polynomial of degree 3 over [0.15, 1.1]: an odd degree keeps
+    // the preconditioner positive definite for any spectrum.
+    const float richardson[3] = {0.965f, 1.600f, 4.681f};
+    pgi_with_level(o, q, [&](const auto &level) {
+        for (int visit = 0; visit < 3; visit++) {
+            pgi_step_coarse(s, q, level, visit == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN, 0);
+            pgi_visit_coarse(s, q);
+            pgi_step_coarse(s, q, level, PGI_NODES_ADD, richardson[visit]);
+        }
+        result = level.e;
+    });
+    return result;
+}
+
+// Sweeps of a level; those before the coarser level begin at 0.
+template <class LEVEL>
+static void pgi_sweep_coarse(pg_solver *s, int q, const LEVEL &level, int sweeps, int turn, int reversed)
+{
+    if (!reversed) {
+        const pgi_step_nodes<LEVEL> zero = {level, PGI_NODES_ZERO, 0, 0};
+        pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), zero);
+    }
+    for (int sweep = 0; sweep < sweeps; sweep++)
+        for (int c = 0; c < level.colours; c++) {
+            const pgi_relax_nodes<LEVEL> relax = {level, reversed ? level.colours - 1 - c : c, turn + sweep, reversed};
+            pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), relax);
+        }
+}
+static void pgi_sweep_coarse(pg_solver *s, int, const pgi_lattice_level &level, int sweeps, int, int reversed)
+{
+    const int colours = pgi_colours_of(level.seams), pairs = !level.seams,
+              half[3] = {pairs ? (level.n[0] + 1) / 2 : level.n[0], level.n[1], level.n[2]};
+    for (int sweep = 0; sweep < sweeps; sweep++)
+        for (int c = 0; c < colours; c++) {
+            const int from_zero = !reversed && sweep == 0 && c == 0;
+            const pgi_lattice_relax relax = {level, reversed ? colours - 1 - c : c, pairs && !from_zero, from_zero};
+            pgi_for_points(s, from_zero ? level.n : half, relax);
+        }
+}
+template <class LEVEL> static void pgi_defect_coarse(pg_solver *s, int q, const LEVEL &level, int turn)
+{
+    const pgi_step_nodes<LEVEL> defect = {level, PGI_NODES_DEFECT, turn, 0};
+    pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), defect);
+}
+static void pgi_defect_coarse(pg_solver *s, int, const pgi_lattice_level &level, int)
+{
+    const pgi_lattice_defect defect = {level};
+    pgi_for_points(s, level.n, defect);
+}
+
+template <class LEVEL> static void pgi_restrict_coarse(pg_solver *s, const LEVEL &level, const pgi_list &next, float *f)
+{
+    const pgi_restrict_to_list<LEVEL> restriction = {level, next, f};
+    pgi_for_each(s, next.capacity, restriction);
+}
+static void pgi_restrict_coarse(pg_solver *s, const pgi_lattice_level &level, const pgi_list &next, float *f)
+{
+    const pgi_restrict_lattice restriction = {level, next, f};
+    pgi_for_each(s, next.capacity, restriction);
+}
+template <class LEVEL>
+static void pgi_prolong_coarse(pg_solver *s, int64_t most, const LEVEL &level, const float *e, int turn)
+{
+    const pgi_prolong_from_list<LEVEL> prolongation = {level, e, turn};
+    pgi_for_each(s, most, prolongation);
+}
+static void pgi_prolong_coarse(pg_solver *s, int64_t, const pgi_lattice_level &level, const float *e, int)
+{
+    const pgi_prolong_lattice prolongation = {level, e};
+    pgi_for_points(s, level.n, prolongation);
+}
+
+// A symmetric V-cycle from 0 on coarse level q.
+static void pgi_visit_coarse(pg_solver *s, int q)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pgi_with_level(o, q, [&](const auto &level) {
+        const int pre = s->desc.nu_pre;
+        pgi_sweep_coarse(s, q, level, pre, 0, 0);
+        if (q + 1 < o->levels) {
+            const pgi_list &next = o->list[q + 1];
+            pgi_defect_coarse(s, q, level, pre);
+            pgi_restrict_coarse(s, level, next, pgi_is_repeated_level(s, q + 1) ? next.g : next.f);
+            pgi_prolong_coarse(s, pgi_most_nodes(o, q), level, pgi_solve_coarse(s, q + 1), pre);
+        }
+        pgi_sweep_coarse(s, q, level, s->desc.nu_post, pre, 1);
+    });
+    if (q > 0 || o->robust) {
+        const pgi_solve_exactly exact = {o->list[q]};
+        pgi_for_each(s, PGI_EXACT_NODES, exact);
+    }
+}
+
+// Sweeps of the finest level from from.u: in passes from grid to grid where they pay, else one colour after the other.
+// Returns where u is, which is from.u or `other`.
+template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_prolong_finest<T> from, pgi_grid other,
+                                                    pgi_rhs rhs, int sweeps, int reversed, int head)
+{
+    const pgi_level *const l = &s->level[0];
+    const pgi_omega omega = l->omega[reversed];
+#if PGI_GPU
+    while (s->cuda && sweeps > 0) {
+        const int masked = from.fine.a.is_masked && head != PGI_CORRECTED,
+                  count = masked && sweeps > 1 && omega.first == omega.second ? 2 : 1;
+        if (!(masked && pgi_cuda_masked_pass<T>(s, l, from.u, rhs, omega, reversed, count, head, other)) &&
+            !(count == 1 && pgi_cell_sweep_in_pass<T>(s, l, from, rhs, omega, reversed, head, other)))
+            break;
+        const pgi_grid before = from.u;
+        from.u = other, other = before;
+        head = PGI_FROM_U;
+        sweeps -= count;
+    }
+#endif
+    (void)other;
+    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, from.u);
+    if (head == PGI_CORRECTED) pgi_for_points(s, l->n, from);
+    for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, from.u, rhs, omega, reversed);
+    return from.u;
+}
+
+// The residual of u on the grid of coarse cells: 0 where the level is small or its axes are not even ones.
+template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_finest<T> &job,
+                                                   pgi_grid u, pgi_rhs rhs)
+{
+#if PGI_GPU
+    int64_t best = INT64_MAX;
+    pgi_restriction_job<T> a;
+    memset(&a, 0, sizeof a);
+    if (!pgi_blocks_of(s, job.fine.a, &a.blocks)) return 0;
+    a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f;
+    a.scale = job.weight * s->obstacles.values_of_cells.measure, a.scaled = job.scaled;
+    const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
+    for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
+    const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
+    for (int most = 1; most <= 128; most++) {
+        const int64_t cost =
+            pgi_rounds(columns * ((planes + most - 1) / most), 2 * (int64_t)s->multiprocessors) * (2 * most + 4);
+        if (cost < best) best = cost, a.planes = most;
+    }
+    PGI_LAUNCH_EARLY(s, columns * ((planes + a.planes - 1) / a.planes), dim3(32, PGI_RESTRICTION_WARPS), 0,
+                     pgi_cell_restriction_kernel<T>, a);
+    const pgi_restrict_others<T> others = {a.fine, a.blocks, a.u, a.f, a.to, a.scale, a.scaled};
+    pgi_for_each(s, a.blocks.at(0, 0, planes), others);
+    return 1;
+#else
+    (void)s, (void)l, (void)job, (void)u, (void)rhs;
+    return 0;
+#endif
+}
+
+// The correction of a masked level by itself: 0 where a kernel that sweeps does that too.
+template <class T> static int pgi_correct_blocks(pg_solver *s, const pgi_prolong_finest<T> &from)
+{
+    pgi_prolong_blocks<T> plain = {from, {NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
+    if (!pgi_blocks_of(s, from.fine.a, &plain.blocks)) return 0;
+    const pgi_prolong_others<T> others = {from, plain.blocks};
+    pgi_for_points(s, plain.blocks.coarse, plain);
+    pgi_for_each(s, plain.blocks.at(0, 0, plain.blocks.coarse[2]), others);
+    return 1;
+}
+
+// One symmetric cycle on A u = f from u, or from 0.
+template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_level *const l = &s->level[0];
+    const pgi_finest<T> fine = pgi_finest_of<T>(s);
+    const int scaled = !s->mixed, pre = s->desc.nu_pre, post = s->desc.nu_post;
+    const auto other = [&](pgi_grid g) { return g.base == u.base ? l->t : u; };
+    pgi_list none;
+    memset(&none, 0, sizeof none);
+    // Passes, of one or two sweeps, turn from grid to grid: from 0 the first one begins so that the last one ends in u.
+    const int each = fine.a.is_masked ? 2 : 1, turns = (pre + each - 1) / each + (post + each - 1) / each;
+    pgi_prolong_finest<T> from = {fine, s->cuda && from_zero && turns % 2 ? l->t : u, NULL, 1 / o->largest_diagonal,
+                                  scaled};
+    from.u = pgi_sweep_finest<T>(s, from, other(from.u), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
+    const int thrice = pgi_is_repeated_level(s, 0);
+    float *const f = o->robust ? (thrice ? o->list[0].g : o->list[0].f) : thrice ? o->lattice.g : o->lattice.f;
+    const pgi_grid r = other(from.u);
+    const pgi_restrict_finest<T> restriction = {fine, r, o->robust ? o->list[0] : none, f, 1 / o->mean_weight, scaled};
+    if (o->robust || !pgi_restrict_in_pass<T>(s, l, restriction, from.u, rhs)) {
+        s->ops->residual(s, l, from.u, rhs, r);
+        if (o->robust)
+            pgi_for_each(s, pgi_most_nodes(o, 0), restriction);
+        else
+            pgi_for_points(s, o->lattice.n, restriction);
+    }
+    from.e = pgi_solve_coarse(s, 0);
+    const int corrected = !o->robust && pgi_correct_blocks<T>(s, from);
+    from.u = pgi_sweep_finest<T>(s, from, r, rhs, post, 1, corrected ? PGI_FROM_U : PGI_CORRECTED);
+    if (from.u.base != u.base) s->ops->copy(s, l, from.u, u);
+}
+
+// ---- on the host: mask, pockets and levels of a solver ----
+
+// The caller's arrays in the order of pgi_check_media: beta_face, openness, beta_cell, alpha_cell.
+static const void **pgi_media_field(pg_desc *d, int q)
+{
+    return q < 3 ? &d->beta_face[q] : q < 6 ? &d->openness[q - 3] : q == 6 ? &d->beta_cell : &d->alpha_cell;
+}
+static size_t pgi_media_bytes(const pg_desc *d, int q)
+{
+    size_t size[3] = {(size_t)d->n[0], (size_t)d->n[1], (size_t)d->n[2]};
+    if (q < 6) size[q % 3]++;
+    return size[0] * size[1] * size[2] * (d->flags & PG_F32 ? sizeof(float) : sizeof(double));
+}
+
+// What the operations read: the caller's arrays, or their copies on the device.
+static pgi_check_media pgi_media_of(const pg_solver *s, const unsigned char *mask)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pg_desc work = s->work;
+    pgi_check_media m;
+    memset(&m, 0, sizeof m);
+    for (int a = 0; a < 3; a++) m.n[a] = work.n[a];
+    m.mask = mask && s->staged ? (const unsigned char *)o->copy[8] : mask;
+    m.stride[0] = s->staged ? work.n[0] : work.stride_mask[0];
+    m.stride[1] = s->staged ? (int64_t)work.n[0] * work.n[1] : work.stride_mask[1];
+    for (int q = 0; q < 8; q++) {
+        const void *const array = *pgi_media_field(&work, q);
+        m.array[q] = array && s->staged ? o->copy[q] : array;
+    }
+    m.wide = s->desc.flags & PG_F32 ? 0 : 1;
+    m.bad = o->bad;
+    m.fluid = o->bad + 1;
+    return m;
+}
+
+// Copies what is in host memory to the device. Waits.
+static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coefficients)
+{
+#if PGI_GPU
+    const pgi_obstacles *const o = &s->obstacles;
+    const cudaStream_t stream = (cudaStream_t)s->desc.stream;
+    pg_desc work = s->work;
+    if (!s->staged) return;
+    if (mask)
+        for (int k = 0; k < work.n[2]; k++)
+            PGI_CUDA(s, cudaMemcpy2DAsync(o->copy[8] + (size_t)k * (size_t)work.n[1] * (size_t)work.n[0],
+                                          (size_t)work.n[0], mask + k * work.stride_mask[1],
+                                          (size_t)(work.n[1] > 1 ? work.stride_mask[0] : work.n[0]), (size_t)work.n[0],
+                                          (size_t)work.n[1], cudaMemcpyHostToDevice, stream));
+    for (int q = 0; q < 8 && coefficients; q++)
+        if (*pgi_media_field(&work, q))
+            PGI_CUDA(s, cudaMemcpyAsync(o->copy[q], *pgi_media_field(&work, q), pgi_media_bytes(&work, q),
+                                        cudaMemcpyHostToDevice, stream));
+    PGI_CUDA(s, cudaStreamSynchronize(stream));
+#else
+    (void)s, (void)mask, (void)coefficients;
+#endif
+}
+
+// What is known of the arrays only where they are: their addresses may change between solves.
+struct pgi_set_cells {
+    pgi_cells *cells;
+    pgi_cells value;
+    int64_t *bad;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const
+    {
+        *cells = value;
+        bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
+        bad[1] = 0;
+    }
+};
+
+// Reads the mask and the coefficients, and makes all that follows from them: where both are fine.
+template <class T> static void pgi_read_media(pg_solver *s, const unsigned char *mask)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_level *const l = &s->level[0];
+    const pgi_check_media check = pgi_media_of(s, mask);
+    pgi_set_cells set = {o->cells, o->values_of_cells, o->bad};
+    for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
+    set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
+    pgi_for_each(s, 1, set);
+    pgi_for_each(s, (int64_t)(l->n[0] + 1) * (l->n[1] + 1) * (l->n[2] + 1), check);
+    const pgi_classify<T> classify = {
+        pgi_operator_of<T>(s, l), check.mask, {check.stride[0], check.stride[1]}, o->kind};
+    pgi_for_points(s, l->n, classify);
+    if (classify.a.is_masked) {
+        const pgi_mark_plain<T> mark = {classify.a, o->kind};
+        const int quads[3] = {(l->n[0] + 1) / 2, (l->n[1] + 1) / 2, l->n[2]};
+        const pgi_pack_quads pack = {{l->n[0], l->n[1], l->n[2]}, o->kind, o->quads};
+        pgi_for_points(s, l->n, mark);
+        if (o->quads) pgi_for_points(s, quads, pack);
+    }
+    pgi_find_pockets<T>(s, l);
+    pgi_list_others<T>(s);
+}
+
+static void pgi_refresh(pg_solver *s, const unsigned char *mask, int media)
+{
+    const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    (void)single;
+#if PGI_F32
+    if (media && single) pgi_read_media<float>(s, mask);
+#endif
+    if (media && !single) pgi_read_media<double>(s, mask);
+    if (!s->multigrid) return;
+    if (media)
+        s->ops->fill_zero(s, &s->level[0], s->level[0].t);    // passes leave what is outside of the fluid as it is
+    if (media && (s->krylov || s->mixed)) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
+#if PGI_F32
+    if (single) pgi_make_levels<float>(s);
+#endif
+    if (!single) pgi_make_levels<double>(s);
+}
+
+// The right-hand side of the problem under way, from the caller's f.
+static void pgi_gather(pg_solver *s, int compatible)
+{
+#if PGI_F32
+    if (s->desc.flags & PG_F32) {
+        pgi_cells_rhs<float>(s, &s->outer, compatible);
+        return;
+    }
+#endif
+    pgi_cells_rhs<double>(s, &s->outer, compatible);
+}
+static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
+{
+#if PGI_F32
+    if (s->desc.flags & PG_F32) {
+        pgi_cells_clear<float>(s, &s->outer, from, to);
+        return;
+    }
+#endif
+    pgi_cells_clear<double>(s, &s->outer, from, to);
+}
+static void pgi_centre_pockets(pg_solver *s)
+{
+#if PGI_F32
+    if (s->desc.flags & PG_F32) {
+        pgi_project<float>(s, &s->outer, s->outer.u, 0);
+        return;
+    }
+#endif
+    pgi_project<double>(s, &s->outer, s->outer.u, 0);
+}
+static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
+{
+#if PGI_F32
+    if (s->desc.flags & (PG_F32 | PG_MIXED)) {
+        pgi_masked_cycle<float>(s, u, rhs, from_zero);
+        return;
+    }
+#endif
+    pgi_masked_cycle<double>(s, u, rhs, from_zero);
+}
+
+// A number that an operation has left on the device.
+static int64_t pgi_read_number(pg_solver *s, const int64_t *from)
+{
+    int64_t value = 0;
+#if PGI_GPU
+    if (s->cuda) {
+        PGI_CUDA(s, cudaMemcpyAsync(&value, from, sizeof value, cudaMemcpyDeviceToHost, (cudaStream_t)s->desc.stream));
+        PGI_CUDA(s, cudaStreamSynchronize((cudaStream_t)s->desc.stream));
+        return value;
+    }
+#endif
+    (void)s;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+// Element number `at` of an array of the caller's, wherever that is.
+static double pgi_media_value(const pg_solver *s, const void *array, int64_t at)
+{
+    const size_t element = s->desc.flags & PG_F32 ? sizeof(float) : sizeof(double);
+    double wide = NAN;
+    float narrow = NAN;
+    void *const to = element == sizeof wide ? (void *)&wide : (void *)&narrow;
+    const char *const from = (const char *)array + (size_t)at * element;
+#if PGI_GPU
+    if (s->desc.memory == PG_MEM_DEVICE) {
+        cudaMemcpy(to, from, element, cudaMemcpyDeviceToHost);
+        return element == sizeof wide ? wide : (double)narrow;
+    }
+#endif
+    memcpy(to, from, element);
+    return element == sizeof wide ? wide : (double)narrow;
+}
+
+// In words, what pgi_check_media has found.
+static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int64_t bad, int64_t fluid, char text[512])
+{
+    const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
+    const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
+    static const char *const name[8] = {"beta_face[0]", "beta_face[1]", "beta_face[2]", "openness[0]",
+                                        "openness[1]",  "openness[2]",  "beta_cell",    "alpha_cell"};
+    if (what == PGI_MEDIA_FINE && fluid == 0)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "mask has no fluid cell; at least one byte must be PG_FLUID (0)");
+    if (what == PGI_MEDIA_FINE) return PG_OK;
+    int n[3] = {s->desc.n[0], s->desc.n[1], s->desc.n[2]};
+    const int axis = q % 3 == 0 || s->desc.dim != 2 ? q % 3 : 1;
+    if (what != PGI_BAD_MASK && q < 6) n[axis]++;
+    int cell[3];
+    pgi_place_of(n, at, cell);
+    if (what == PGI_BAD_MASK)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "the byte of cell (%d, %d, %d) of mask is none of PG_FLUID (0), PG_SOLID (1), PG_AIR (2)",
+                          cell[0], cell[1], cell[2]);
+    pg_desc work;
+    pgi_turn(arrays, &work);
+    char array[16];
+    snprintf(array, sizeof array, "%s", name[q]);
+    if (q < 6) array[strlen(array) - 2] = (char)('0' + axis);
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s", array,
+                      pgi_media_value(s, *pgi_media_field(&work, q), at), q < 6 ? "face" : "cell", cell[0], cell[1],
+                      cell[2],
+                      q < 3 || q == 6 ? "positive, 1e-30 to 1e30"
+                      : q < 6         ? "0 to 1"
+                                      : "0 or positive, at most 1e30");
+}
+
+// By cell; those that are not used last.
+static int pgi_compare_values(const void *x, const void *y)
+{
+    const pgi_side_value *const a = (const pgi_side_value *)x, *const b = (const pgi_side_value *)y;
+    const uint64_t p = (uint64_t)a->cell, q = (uint64_t)b->cell;
+    return p != q ? (p < q ? -1 : 1) : a->solid != b->solid ? a->solid - b->solid : a->face - b->face;
+}
+
+// The lists of values, sorted; the rest of the room has cell -1.
+static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const list[2], const int number[2],
+                                 pgi_side_value *to, char text[512])
+{
+    static const char *const name[2] = {"air_value", "solid_flux"};
+    int used = 0;
+    for (int solid = 0; solid < 2; solid++)
+        for (int e = 0; e < number[solid]; e++) {
+            const pg_cell_value *const v = &list[solid][e];
+            for (int a = 0; a < 3; a++)
+                if (v->cell[a] < 0 || v->cell[a] >= s->desc.n[a])
+                    return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                                      "%s[%d] has cell (%d, %d, %d), outside the box of %d x %d x %d", name[solid], e,
+                                      v->cell[0], v->cell[1], v->cell[2], s->desc.n[0], s->desc.n[1], s->desc.n[2]);
+            if (v->face < 0 || v->face >= 2 * s->desc.dim)
+                return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s[%d] has face %d; it must be PG_X_LOW (0) to %d",
+                                  name[solid], e, v->face, 2 * s->desc.dim - 1);
+            if (!pgi_finite(v->value))
+                return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s[%d] has the value %g; it must be finite", name[solid], e,
+                                  v->value);
+            pgi_side_value *const own = &to[used++];
+            own->cell = pgi_cell_of(s->desc.n, v->cell);    // of 2D problems the same, turned or not
+            own->face = s->desc.dim == 2 && v->face > 1 ? v->face + 2 : v->face;
+            own->solid = solid;
+            own->value = v->value;
+        }
+    for (int e = used; e < s->obstacles.values_capacity; e++) {
+        memset(&to[e], 0, sizeof to[e]);
+        to[e].cell = -1;
+    }
+    qsort(to, (size_t)s->obstacles.values_capacity, sizeof *to, pgi_compare_values);
+    return PG_OK;
+}
+
+// The kind of what an entry's side leads to, of the mask in the caller's memory.
+static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, int number, int solid, char text[512])
+{
+    const pg_desc *const d = &s->desc;
+    for (int e = 0; e < number; e++) {
+        const pg_cell_value *const v = &list[e];
+        const int axis = v->face / 2;
+        int to[3] = {v->cell[0], v->cell[1], v->cell[2]}, kind[2] = {PG_FLUID, -1};
+        to[axis] += v->face & 1 ? 1 : -1;
+        const int periodic = d->face[2 * axis].kind == PG_PERIODIC, n = d->n[axis];
+        if (periodic) to[axis] = (to[axis] + n) % n;
+        for (int side = 0; side < 2; side++) {
+            const int *const at = side ? to : v->cell;
+            unsigned char byte = PG_FLUID;
+            if (at[axis] < 0 || at[axis] >= n) continue;
+            const unsigned char *const p = d->mask + at[0] + at[1] * d->stride_mask[0] + at[2] * d->stride_mask[1];
+#if PGI_GPU
+            if (d->mask && d->memory == PG_MEM_DEVICE)
+                cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost);
+            else
+#endif
+                if (d->mask)
+                byte = *p;
+            kind[side] = byte;
+        }
+        if (kind[0] == PG_FLUID && kind[1] == (solid ? PG_SOLID : PG_AIR)) continue;
+        static const char *const what[3] = {"fluid", "solid", "air"};
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "%s[%d]: cell (%d, %d, %d) is %s and face %d of it leads to %s; it must be a fluid cell, and "
+                          "what is beside it %s",
+                          solid ? "solid_flux" : "air_value", e, v->cell[0], v->cell[1], v->cell[2],
+                          kind[0] > PG_AIR ? "unknown" : what[kind[0]], v->face,
+                          kind[1] < 0        ? "a face of the box, which has values of its own"
+                          : kind[1] > PG_AIR ? "unknown"
+                                             : what[kind[1]],
+                          solid ? "solid" : "air");
+    }
+    return PG_OK;
+}
+
+// Hands lists to the device, sorted. Waits.
+static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2], char text[512])
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const size_t bytes = (size_t)o->values_capacity * sizeof(pgi_side_value);
+    if (!o->values_capacity) return PG_OK;
+    pgi_side_value *const sorted = (pgi_side_value *)malloc(bytes);
+    if (!sorted) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of lists", bytes);
+    const pg_status status = pgi_sort_values(s, list, number, sorted, text);
+    if (status == PG_OK) {
+#if PGI_GPU
+        if (s->cuda) {
+            const cudaStream_t stream = (cudaStream_t)s->desc.stream;
+            PGI_CUDA(s, cudaMemcpyAsync(o->values, sorted, bytes, cudaMemcpyHostToDevice, stream));
+            PGI_CUDA(s, cudaStreamSynchronize(stream));
+        } else
+#endif
+            memcpy(o->values, sorted, bytes);
+    }
+    free(sorted);
+    return status;
+}
+
+// At creation, with the workspace at hand. Waits.
+static pg_status pgi_begin_masked(pg_solver *s, char text[512])
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pg_cell_value *const list[2] = {s->desc.air_value, s->desc.solid_flux};
+    const int number[2] = {s->desc.air_values, s->desc.solid_fluxes};
+#if PGI_GPU
+    if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
+#endif
+    PGI_TRY(pgi_store_values(s, list, number, text));
+    pgi_stage_media(s, s->work.mask, 1);
+    pgi_refresh(s, s->work.mask, 1);
+    const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
+    PGI_TRY(pgi_judge_media(s, &s->desc, bad, fluid, text));
+    for (int solid = 0; solid < 2; solid++) PGI_TRY(pgi_check_sides(s, list[solid], number[solid], solid, text));
+    return s->failed;
+}
+
+// ---- their place in the workspace ----
+
+static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int most, int repeated)
+{
+    const auto ints = [&](int64_t count) { return (int *)pgi_take_block(arena, (size_t)count * sizeof(int)); };
+    const auto floats = [&](int64_t count) { return (float *)pgi_take_block(arena, (size_t)count * sizeof(float)); };
+    const int64_t capacity = most * to->cells > above / 2 ? most * to->cells : above / 2;
+    to->capacity = (int)(capacity < above ? capacity : above);
+    to->link_capacity = PGI_LIST_LINKS * to->capacity;
+    to->first = ints(to->colours * to->cells + 1);
+    to->meta = ints(PGI_METAS);
+    to->cell = ints(to->capacity);
+    to->begin = ints(to->capacity + 1);
+    to->link = ints(to->link_capacity);
+    to->aggregate = ints(to->capacity);
+    to->root = ints(to->capacity);
+    to->c = floats(to->link_capacity);
+    float **const vectors[8] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e, &to->g};
+    for (int q = 0; q < (repeated ? 8 : 6); q++) *vectors[q] = floats(to->capacity);
+    to->factors = (pgi_factors *)pgi_take_block(arena, (size_t)to->capacity * sizeof(pgi_factors));
+    to->inverse = (double *)pgi_take_block(arena, (PGI_EXACT_NODES + 3) * PGI_EXACT_NODES * sizeof(double));
+}
+
+// held: room that is free while levels are made
+static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, void *held, size_t room)
+{
+    const size_t cells = (size_t)to->n[0] * (size_t)to->n[1] * (size_t)to->n[2];
+    float **const vectors[9] = {&to->c[0], &to->c[1], &to->c[2], &to->s, &to->u, &to->f, &to->r, &to->e, &to->g};
+    for (int q = 0; q < (repeated ? 9 : 7); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
+    to->aggregate = (int *)pgi_take_block(arena, cells * sizeof(int));
+    to->weights = (pgi_weights *)pgi_take_block(arena, cells * sizeof(pgi_weights));
+    const size_t wanted = cells * (sizeof(int) + sizeof(pgi_factors));
+    to->factors = (pgi_factors *)(wanted <= room ? held : pgi_take_block(arena, wanted));
+    to->root = (int *)(to->factors + cells);
+}
+
+// The coarse levels: the grid of coarse cells, or with desc.robust a list in its place, and lists down to one cell.
+static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    int n[3], periodic = 0;
+    int64_t above = s->level[0].points;
+    for (int a = 0; a < 3; a++) {
+        n[a] = s->level[0].n[a];
+        periodic |= h->line[0][a]->periodic << a;
+    }
+    o->levels = 0;
+    for (int most = 2; o->levels == 0 || ((n[0] > 1 || n[1] > 1 || n[2] > 1) && o->levels < PGI_COARSE_LEVELS);
+         most = PGI_LIST_NODES) {
+        const int q = o->levels++;
+        int seams = 0;
+        for (int a = 0; a < 3; a++) {
+            n[a] = pgi_half(n[a]);
+            seams |= (periodic >> a & 1 && n[a] % 2 && n[a] > 1) << a;
+        }
+        pgi_list *const list = &o->list[q];
+        pgi_lattice *const lattice = &o->lattice;
+        const int64_t cells = (int64_t)n[0] * n[1] * n[2];
+        if (q == 0) {
+            for (int a = 0; a < 3; a++) lattice->n[a] = n[a];
+            lattice->periodic = periodic, lattice->seams = seams;
+        }
+        for (int a = 0; a < 3; a++) list->n[a] = n[a];
+        list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
+        if (q == 0 && !o->robust)
+            pgi_layout_lattice(arena, lattice, pgi_is_repeated_level(s, q) || n[0] + n[1] + n[2] == 3, o->held.base,
+                               (size_t)s->level[0].points * pgi_element(s->desc.flags));
+        else
+            pgi_layout_list(arena, list, above, most, pgi_is_repeated_level(s, q) || q == 1);
+        above = q == 0 && !o->robust ? cells : list->capacity;
+    }
+}
+
+// For kernels that sweep a masked level, and those that restrict from it to a grid
+static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const int *const n = s->level[0].n;
+    const int passes = s->cuda && s->multigrid && n[1] > 1 && !pgi_has_fields(&s->work);
+    const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]);
+    o->quads = NULL, o->others = o->others_number = NULL;
+    if (passes) o->quads = (unsigned *)pgi_take_block(arena, quads * (size_t)n[2] * sizeof(unsigned));
+    if (passes && !o->robust && s->level[0].points >= PGI_CELL_PASS_POINTS) {
+        o->others = (int *)pgi_take_block(arena, quads * (size_t)pgi_half(n[2]) * sizeof(int));
+        o->others_number = (int *)pgi_take_block(arena, sizeof(int));
+    }
+}
+
+static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const int64_t points = s->level[0].points;
+    const size_t element = pgi_element(s->desc.flags);
+    const int cycle = s->krylov && s->multigrid;
+    pg_desc work = s->work;
+    o->given = s->outer.f;
+    o->faces = s->outer.faces;
+    s->outer.faces = s->level[0].faces = NULL;
+    s->outer.f = cycle && !s->mixed ? s->level[0].t : pgi_take_grid(arena, s->outer.n, element);
+    // Level 0 has t where a cycle or the GPU's sweeps turn from grid to grid.
+    const int turns = s->multigrid || work.flags & PG_JACOBI || s->cuda;
+    o->held = s->krylov            ? s->vector[PGI_P]
+              : !s->mixed && turns ? s->level[0].t
+                                   : pgi_take_grid(arena, s->outer.n, element);
+    o->parent = (int *)o->held.base;
+    o->root = s->multigrid ? (int *)s->level[0].t.base : NULL;
+    o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
+    o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
+    pgi_layout_quads(s, arena);
+    o->bad = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t));
+    o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
+    o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
+    o->pockets = (int *)pgi_take_block(arena, sizeof(int));
+    o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
+    o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
+    o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(points + 64) * sizeof(int));
+    o->values_capacity = work.air_values + work.solid_fluxes;
+    o->values = o->values_capacity
+                    ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
+                    : NULL;
+    if (s->multigrid) {
+        if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
+        pgi_layout_coarse(s, h, arena);
+    }
+    for (int q = 0; q < 8 && s->staged; q++)
+        o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
+    if (s->staged && work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
+    memset(&o->values_of_cells, 0, sizeof o->values_of_cells);
+    o->values_of_cells.kind = o->kind;
+    o->values_of_cells.wide = s->desc.flags & PG_F32 ? 0 : 1;
+    o->mean_weight = o->largest_weight = o->values_of_cells.measure = 1;
+    for (int a = 0; a < 3; a++) {
+        const pgi_line *const line = h->line[0][a];
+        double most = 0;
+        for (int i = 0; i < line->n; i = pgi_line_next(line, i)) most = fmax(most, pgi_line_w(line, i));
+        o->largest_weight *= most;
+        o->values_of_cells.measure *= pgi_line_w(line, 0);
+        o->mean_weight *= pgi_line_volume(line) / line->n;
+        for (int e = 0; e < 2 && !line->periodic && !line->absent; e++)
+            o->values_of_cells.end[2 * a + e] = work.beta * pgi_end_coupling(line, e) * line->end_a[e];
+    }
+}
+
+// The table of operations for these problems: those of the back end, but what has to do with the operator.
+template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
+{
+    o.jacobi = pgi_cell_jacobi<T>;
+    o.red_black = pgi_cell_red_black<T>;
+    o.residual = pgi_cell_residual_op<T>;
+    o.apply = pgi_cell_apply<T>;
+    o.apply_two = pgi_cell_apply_two<T>;
+    o.reduce = pgi_cell_reduce<T>;
+    o.magnitude = pgi_cell_magnitude<T>;
+    o.recur = pgi_cell_recur<T>;
+    o.relax = pgi_cpu_relax<T>;    // in place, one sweep after the other, whatever the back end
+    o.relax_turns = pgi_cpu_relax_turns<T>;
+    o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
+#if PGI_F32
+    if (sizeof(T) == sizeof(float)) o.residual_narrow = pgi_cell_residual_narrow;
+#endif
+    return o;
+}
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>layout  Where everything lies in the workspace.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -14232,7 +17936,7 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         host_faces[l] = (pgi_faces *)host;
     }
     if (s->by_lines) pgi_layout_lines(s, h, arena);
-    const int exact = s->direct.exact || (s->multigrid && !s->by_lines);
+    const int exact = s->direct.exact || (s->multigrid && !s->by_lines && !s->masked);
     const pgi_hierarchy *const solved = h->near ? h->near : h;
     if (exact && single)
         pgi_layout_modes(arena, solved, d->beta, &s->level[h->levels - 1].modes32);
@@ -14384,6 +18088,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     }
     if (s->staged) pgi_layout_staging(s, h, arena);
     if (s->krylov) pgi_layout_krylov(s, arena);
+    if (s->masked) pgi_layout_obstacles(s, h, arena);
     s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s);
     s->ratio.box64.state = s->ratio.box32.state = s->state;
     if (!s->mixed && !(s->krylov && s->multigrid)) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
@@ -14476,25 +18181,24 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
 }
 #endif
 
-static const pgi_ops *pgi_ops_of(int cuda, int single)
+template <class T> static const pgi_ops *pgi_ops_in(int cuda, int masked)
 {
-    static constexpr pgi_ops cpu64 = pgi_cpu_ops<double>();
-#if PGI_F32
-    static constexpr pgi_ops cpu32 = pgi_cpu_ops<float>();
-#else
-    static constexpr pgi_ops cpu32 = {};
-#endif
+    static constexpr pgi_ops cpu[2] = {pgi_cpu_ops<T>(), pgi_masked_ops<T>(pgi_cpu_ops<T>())};
 #if PGI_GPU
-    static constexpr pgi_ops cuda64 = pgi_cuda_ops<double>();
-#if PGI_F32
-    static constexpr pgi_ops cuda32 = pgi_cuda_ops<float>();
-#else
-    static constexpr pgi_ops cuda32 = {};
-#endif
-    if (cuda) return single ? &cuda32 : &cuda64;
+    static constexpr pgi_ops cuda_ops[2] = {pgi_cuda_ops<T>(), pgi_masked_ops<T>(pgi_cuda_ops<T>())};
+    if (cuda) return &cuda_ops[masked];
 #endif
     (void)cuda;
-    return single ? &cpu32 : &cpu64;
+    return &cpu[masked];
+}
+
+static const pgi_ops *pgi_ops_of(int cuda, int single, int masked)
+{
+#if PGI_F32
+    if (single) return pgi_ops_in<float>(cuda, masked);
+#endif
+    (void)single;
+    return pgi_ops_in<double>(cuda, masked);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -14637,6 +18341,10 @@ static pgi_grid pgi_ascend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int vis
 static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int visits)
 {
     const pgi_level *level = &s->level[l];
+    if (s->masked) {
+        pgi_cycle_among_cells(s, u, rhs, from_zero);
+        return u;
+    }
     if (l < s->levels - 1) return pgi_ascend(s, l, pgi_descend(s, l, u, rhs, from_zero, 0), rhs, visits);
     if (s->by_lines) {
         if (from_zero) s->ops->fill_zero(s, level, u);
@@ -14821,6 +18529,7 @@ static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
     if (s->weighs) s->outer_ops->recur(s, &s->ratio, PGI_WEIGH, {{r, z}});
     if (!s->mixed) {
         pgi_solve_direct(s, l, pgi_rhs_of(weighed), z);
+        if (s->masked) pgi_clear_cells(s, z, z);    // the empty box's solution, where there are rows
         return z;
     }
     if (!pgi_is_narrowed(s)) pgi_narrow(s, weighed);
@@ -14828,6 +18537,7 @@ static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
     pgi_solve_direct(s, l, pgi_rhs_of(l->f), l->u);
     pgi_set_inner(s, 0);
     pgi_recur(s, PGI_WIDEN, {{l->u, r, z}});
+    if (s->masked) pgi_clear_cells(s, z, z);
     return z;
 }
 
@@ -14852,6 +18562,7 @@ static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 // The residual of u, its norm and its square.
 static void pgi_step_residual(pg_solver *s)
 {
+    if (s->masked) pgi_gather(s, 1);    // the grid of f may have served the cycle
     s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
 }
@@ -15172,7 +18883,18 @@ static void pgi_step_iterate(pg_solver *s)
     pgi_step_check(s);
 }
 
-static void pgi_step_centre(pg_solver *s) { pgi_centre(s, s->outer_ops, &s->outer, s->outer.u); }
+static void pgi_step_centre(pg_solver *s)
+{
+    if (s->masked)
+        pgi_centre_pockets(s);
+    else
+        pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
+}
+static void pgi_step_clear(pg_solver *s)
+{
+    pgi_clear_cells(s, s->outer.u, s->outer.u);
+    pgi_centre_pockets(s);
+}
 
 // Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
 // batch of PG_DIRECT is solved at once, without checks, and then checked problem after problem: u as it is counts as
@@ -15189,6 +18911,7 @@ static void pgi_program(pg_solver *s)
         return;
     }
     s->ops->control(s, PGI_BEGIN, at_once && !s->guess_zero);
+    if (s->masked) pgi_gather(s, 1);
     // A batch, and a direct solve that reports the mean, leave the null mode out on the way.
     if (s->may_be_singular && s->together == 1 && !(at_once && !s->checked && s->direct.reports_mean)) {
         s->outer_ops->reduce(s, &s->outer, PGI_RHS, PGI_ONE, none, none, pgi_outer_rhs(s), 0);
@@ -15201,13 +18924,14 @@ static void pgi_program(pg_solver *s)
     }
     if (s->may_be_singular && !s->guess_zero && !at_once)
         s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);    // a large constant would drown the rest
+    if (s->masked && !s->guess_zero) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
     if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
         for (int again = 0; again < 2; again++)
             s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
-    } else if (s->mixed) {
+    } else if (s->mixed || s->masked) {
         for (int again = 0; again < 2; again++)
             s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
                                  pgi_outer_rhs(s), again);
@@ -15227,7 +18951,7 @@ static void pgi_program(pg_solver *s)
         s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
         if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
-        if (s->may_be_singular) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+        if (s->may_be_singular || s->masked) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
     }
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
@@ -15340,6 +19064,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_name(s->desc.flags));
     r->accelerated = s->accelerated;
+    r->pockets = st->pockets;
     if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     if (r->outcome == PG_NOT_RUN) {
         r->history_count = 0;
@@ -15689,6 +19414,111 @@ static int pgi_is_closed(const pg_desc *d)
     return 1;
 }
 
+// ---- masks and coefficient fields ----
+
+static int pgi_is_masked(const pg_desc *d)
+{
+    return d->mask || d->beta_face[0] || d->beta_cell || d->openness[0] || d->alpha_cell || d->air_values ||
+           d->solid_fluxes;
+}
+
+// PG_FMG is PG_CG around a symmetric cycle then.
+static int pgi_means_cg(unsigned flags) { return !(flags & (pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST))); }
+
+static int pgi_is_robust(const pg_desc *d)
+{
+    return d->robust == 1 || (d->robust == 0 && (double)d->n[0] * d->n[1] * d->n[2] <= PGI_ROBUST_CELLS);
+}
+
+// Arrays for the faces of all axes of the problem, or of none.
+static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const void *const array[3], char text[512])
+{
+    int given = 0;
+    for (int a = 0; a < d->dim; a++) given += array[a] ? 1 : 0;
+    for (int a = 0; a < d->dim && given; a++)
+        if (!array[a])
+            return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                              "%s[%d] is NULL, but others are not; give one for each of %d axes", name, a, d->dim);
+    return PG_OK;
+}
+
+static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
+{
+    const char *const method = pgi_method_name(d->flags);
+    const unsigned others = PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
+    if (d->flags & PG_DIRECT)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_DIRECT does not go with a mask or coefficient fields; use PG_FMG, or PG_CG with "
+                          "PG_PRECOND_DIRECT");
+    if (d->flags & others)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "flags 0x%x name a smoother, but with a mask or coefficient fields there is only "
+                          "PG_SMOOTH_RBGS",
+                          d->flags & others);
+    if (d->flags & PG_KEEP_CYCLES)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_KEEP_CYCLES does not go with a mask or coefficient fields; use PG_VCYCLE or PG_WCYCLE");
+    if (d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%s does not go with PG_PRECOND_CYCLE and a mask or coefficient fields, whose coarse levels "
+                          "are f32: its recurrences lose what they round; use PG_BICGSTAB or PG_CG",
+                          method);
+    if (pgi_means_cg(d->flags)) d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) | PG_CG | PG_PRECOND_CYCLE;
+    if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)) d->flags |= PG_SYMMETRIC;
+    return PG_OK;
+}
+
+// All that can be said of them without reading them.
+static pg_status pgi_check_masked(pg_desc *d, char text[512])
+{
+    if (d->robust != 0 && d->robust != 1 && d->robust != PG_NONE)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "robust is %d; it must be 0, 1 or PG_NONE", d->robust);
+    if (d->air_values < 0 || d->solid_fluxes < 0 || (d->air_values && !d->air_value) ||
+        (d->solid_fluxes && !d->solid_flux))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "air_values is %d and solid_fluxes %d; they must not be negative, nor their lists NULL",
+                          d->air_values, d->solid_fluxes);
+    PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face, text));
+    PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness, text));
+    for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
+    if (!pgi_is_masked(d)) {
+        d->robust = 0;
+        return PG_OK;
+    }
+    if (d->beta_face[0] && d->beta_cell)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta_face and beta_cell are both given; give one of them");
+    if ((d->air_values || d->solid_fluxes) && !d->mask)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
+                          d->air_values + d->solid_fluxes);
+    for (int a = 0; a < d->dim; a++) {
+        if (pgi_number(d->centring[a]) != PG_CELL)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
+        if (d->weight[a] || d->conductance[a])
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "%s[%d] does not go with a mask or coefficient fields; give beta_face instead",
+                              d->weight[a] ? "weight" : "conductance", a);
+        if (d->velocity[a] != 0)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "velocity[%d] is %g, which does not go with a mask or coefficient fields; leave it 0", a,
+                              d->velocity[a]);
+    }
+    if ((double)d->n[0] * d->n[1] * d->n[2] > 2e9)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible",
+                          d->n[0], d->n[1], d->n[2]);
+    const int64_t row = d->n[0], plane = row * d->n[1];
+    for (int a = 0; a < 2; a++) {
+        if (d->stride_mask[a] == 0) d->stride_mask[a] = a ? d->stride_mask[0] * d->n[1] : row;
+        const int64_t least = a ? plane : row;
+        if (d->n[a + 1] > 1 && d->stride_mask[a] < least)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "stride_mask[%d] is %lld; it must be at least %lld", a,
+                              (long long)d->stride_mask[a], (long long)least);
+    }
+    return pgi_check_masked_method(d, text);
+}
+
 // The velocity of every axis, and that the method takes one.
 static pg_status pgi_check_velocity(pg_desc *d, char text[512])
 {
@@ -15730,6 +19560,11 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
             "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the problem is singular; "
             "give alpha > 0 or such a face",
             d->velocity[0], d->velocity[1], d->velocity[2]);
+    if (alpha == 0 && d->flags & PG_PRECOND_DIRECT && d->alpha_cell && pgi_is_closed(d))
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out the constant, "
+            "which alpha_cell holds; give alpha > 0, or use PG_PRECOND_CYCLE");
     if (alpha < 0 && pgi_convects(d))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with a velocity, which needs alpha >= 0", alpha);
     if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
@@ -15873,6 +19708,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     PGI_TRY(pgi_check_size(d, text));
     PGI_TRY(pgi_check_flags(d, text));
     PGI_TRY(pgi_check_left_out(d->flags, text));
+    PGI_TRY(pgi_check_masked(d, text));
     PGI_TRY(pgi_check_velocity(d, text));
     PGI_TRY(pgi_check_options(d, text));
     PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u, text));
@@ -15928,7 +19764,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
-    if (stop->max_iter == 0) stop->max_iter = !checked ? 1 : s->multigrid || s->is_direct ? 100 : 10000;
+    if (stop->max_iter == 0)
+        stop->max_iter = !checked ? 1 : s->masked && s->multigrid ? 1000 : s->multigrid || s->is_direct ? 100 : 10000;
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
                           stop->max_iter);
@@ -16102,7 +19939,6 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
         PGI_CUDA(s, cudaMemcpyAsync(s->workspace, mirror, bytes, cudaMemcpyHostToDevice, stream));
         PGI_CUDA(s, cudaMemcpyAsync(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice, stream));
         PGI_CUDA(s, cudaStreamSynchronize(stream));
-        pgi_record_graphs(s);
         return;
     }
 #endif
@@ -16346,10 +20182,16 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 #endif
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
+    s->masked = pgi_is_masked(&s->desc);
+    s->accelerated = s->masked && pgi_means_cg(desc->flags);
+    s->obstacles.robust = pgi_is_robust(&s->desc);
+    if (s->accelerated)
+        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s",
+                 s->obstacles.robust ? ", robust" : "");
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pgi_turn(&s->desc, &s->work);
-    *lines = pgi_hierarchy_create(&s->work, s->multigrid);
+    *lines = pgi_hierarchy_create(&s->work, s->multigrid && !s->masked);
     if (!*lines)
         return pgi_refuse(text, PG_ERROR_MEMORY,
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
@@ -16364,8 +20206,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->krylov = flags & pgi_krylov_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->has_direct = flags & (PG_DIRECT | PG_PRECOND_DIRECT) ? 1 : 0;
-    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0);
-    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0);
+    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
+    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
@@ -16401,6 +20243,16 @@ static pg_status pgi_take_workspace(pg_solver *s, char text[512])
     return PG_OK;
 }
 
+// The units of coarse levels among obstacles, and the weight of the sweeps.
+static void pgi_choose_units(pg_solver *s)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const double most = s->spectrum.largest_diagonal;
+    o->largest_diagonal = most > 0 ? most : 1;
+    o->unit = 1 / (o->mean_weight * o->largest_diagonal);
+    s->level[0].omega[0] = s->level[0].omega[1] = pgi_evenly(s->desc.omega > 0 ? s->desc.omega : 1);
+}
+
 // The weight or over-relaxation of sweeps.
 static void pgi_choose_omega(pg_solver *s)
 {
@@ -16410,8 +20262,8 @@ static void pgi_choose_omega(pg_solver *s)
     else if (d->flags & PG_RBGS)
         s->desc.omega = 1;
     else if ((d->flags & PG_SOR) && d->omega == 0) {
-        s->choose_omega = !pgi_convects(d);    // Young's theory is of symmetric matrices
-        s->desc.omega = pgi_convects(d) ? 1 : pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
+        s->choose_omega = !pgi_convects(d) && !s->masked;    // Young's theory is of symmetric matrices, and of tables
+        s->desc.omega = !s->choose_omega ? 1 : pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
     }
 }
 
@@ -16433,7 +20285,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     pgi_layout(s, lines, &arena);
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
 
-    s->may_be_singular = !pgi_convects(&s->desc);    // else w is no left null vector, and alpha > 0
+    s->may_be_singular = !pgi_convects(&s->desc) && !s->masked;    // else w is no left null vector, and alpha > 0
     s->volume = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *line = lines->line[0][a];
@@ -16444,8 +20296,14 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     if (s->mixed && s->may_be_singular && s->spectrum.next < DBL_MAX) s->lowest = s->spectrum.next;
     pgi_choose_omega(s);
     s->host.outcome = PG_NOT_RUN;
+    s->host.alpha = d->alpha;
+    if (s->masked) pgi_choose_units(s);
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
+    if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s, text));
+#if PGI_GPU
+    if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
+#endif
     for (int a = 0; a < 3; a++) s->desc.coord[a] = s->desc.weight[a] = s->desc.conductance[a] = NULL;
     s->desc.workspace_bytes = s->bytes;
     s->desc.workspace = s->workspace;
@@ -16636,9 +20494,17 @@ static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? 
 // Whether round-off may keep the residual above a tolerance. Only an rtol can be compared with a bound beforehand.
 static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
 {
-    if (stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
+    if (s->masked || stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
     const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
     return !(bound < stop->rtol / 5);
+}
+
+// Makes coarse levels anew where alpha has changed.
+static void pgi_refresh_stale(pg_solver *s)
+{
+    if (!s->masked || !s->obstacles.stale) return;
+    s->obstacles.stale = 0;
+    pgi_refresh(s, NULL, 0);
 }
 
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
@@ -16655,21 +20521,22 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.omega = s->desc.omega;
     if (stop) c.stop = *stop;
     // Cycles fall by far more than a tenth a check until round-off; sweeps may creep.
-    c.window = s->multigrid ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
-    c.progress = s->multigrid || s->is_direct ? 0.9 : 1;
+    const int cycles = s->multigrid && !(s->masked && s->krylov);
+    c.window = cycles ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
+    c.progress = cycles || s->is_direct ? 0.9 : 1;
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (single ? 25 : 50) : 0;
     // BiCGStab comes back from far up.
     const int bicg = s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) ? 1 : 0;
     c.pending = pgi_is_pending(s);
-    c.hump = !bicg ? 1e8 : single ? 1e16 : 1e30;
+    c.growth = !bicg ? 1e8 : single ? 1e16 : 1e30;
     c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (single ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
-    c.at_once = s->is_direct || (s->multigrid && (s->levels == 1 || (s->desc.flags & PG_FMG)));
+    c.at_once = s->is_direct || (s->multigrid && !s->masked && (s->levels == 1 || (s->desc.flags & PG_FMG)));
     c.spread = pgi_spread_of(s);
-    c.gain = pgi_gain(&s->spectrum, s->desc.alpha);
+    c.gain = s->masked ? -1 : pgi_gain(&s->spectrum, s->desc.alpha);
     c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
@@ -16691,10 +20558,12 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
         }
         s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
+        pgi_refresh_stale(s);
         return;
     }
 #endif
     pgi_enter(s->state, c);
+    pgi_refresh_stale(s);
 }
 
 // Ends a piece: copies results of staged calls back and waits for them.
@@ -16907,6 +20776,104 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
     return PG_OK;
 }
 
+static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
+{
+    if (s->masked) return PG_OK;
+    return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                      "%s needs a handle that was created with a mask or coefficient fields; create one with them",
+                      call);
+}
+
+// A mask that is in host memory is checked before anything changes.
+static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
+{
+    if (s->desc.memory != PG_MEM_HOST) return PG_OK;
+    int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
+    pgi_check_media check = pgi_media_of(s, NULL);
+    pg_desc work;
+    pgi_turn(arrays, &work);
+    check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
+    for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
+    check.bad = bad, check.fluid = bad + 1;
+    for (int64_t p = 0; p < check.count(); p++) check(p);
+    return pgi_judge_media(s, arrays, bad[0], bad[1], s->error);
+}
+
+static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
+    if (!s->desc.mask)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "the handle was created without a mask; create one with desc.mask");
+    if (!mask) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask is NULL; pass a byte a cell");
+    PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
+    PGI_TRY(pgi_check_host_media(s, mask, &s->desc));
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    s->desc.mask = s->work.mask = mask;
+    pgi_stage_media(s, mask, 0);
+    pgi_refresh(s, mask, 1);
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
+static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_coefficients"));
+    pg_desc next = s->desc;
+    for (int q = 0; q < 8 && given; q++) {
+        pg_desc from = *given;
+        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(&next, q);
+        if (q < 6 && q % 3 >= s->desc.dim) continue;
+        if (!array != !*own)
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                              "the arrays given are not those that pg_create had (number %d of beta_face, openness, "
+                              "beta_cell, alpha_cell); create a new solver for that",
+                              q);
+        if (array) PGI_TRY(pgi_check_kind(&s->desc, "a coefficient array", array, s->error));
+        *own = array;
+    }
+    PGI_TRY(pgi_check_host_media(s, s->desc.mask, &next));
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    s->desc = next;
+    pgi_turn(&s->desc, &s->work);
+    pgi_stage_media(s, NULL, 1);
+    pgi_refresh(s, s->work.mask, 1);
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
+static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
+    static const char *const name[2] = {"air_values", "solid_fluxes"};
+    const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
+    for (int q = 0; q < 2; q++)
+        if (number[q] < 0 || number[q] > most[q] || (number[q] && !list[q]))
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s is %d; it must be 0 to %d, as at pg_create", name[q],
+                              number[q], most[q]);
+#if PGI_GPU
+    if (pgi_capturing(s))
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "lists cannot be copied while the stream is being captured");
+#endif
+    return pgi_store_values(s, list, number, s->error);
+}
+
+// The caller's f, or its copy: not what has been made of it among obstacles.
+static pgi_grid pgi_given_f(const pg_solver *s) { return s->masked ? s->obstacles.given : s->outer.f; }
+
+// The argument u of a piece that reads it: without what is outside of the fluid.
+static pgi_grid pgi_read_u(pg_solver *s)
+{
+    if (!s->masked) return s->outer.u;
+    pgi_clear_cells(s, s->outer.u, s->obstacles.held);
+    return s->obstacles.held;
+}
+// The right-hand side of a piece that also writes u.
+static void pgi_begin_piece(pg_solver *s)
+{
+    if (!s->masked) return;
+    pgi_gather(s, 1);
+    pgi_clear_cells(s, s->outer.u, s->outer.u);
+}
+
 static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
@@ -16922,6 +20889,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
+        pgi_begin_piece(s);
         const pgi_level *l = &s->level[0];
         if (s->multigrid)
             pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
@@ -16965,6 +20933,11 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int problem = 0; problem < s->desc.batch; problem++) {
         pgi_enter_problem(s, u, f, NULL, problem);
+        pgi_begin_piece(s);
+        if (s->masked && !s->mixed) {
+            s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+            s->ops->control(s, PGI_SET_SCALE, 0);
+        }
         if (s->mixed)
             pgi_mixed_cycles(s, cycles);
         else
@@ -16979,7 +20952,7 @@ static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
     PGI_TRY(pgi_enter_call(s, u, v, 1, 0));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, v, NULL, q);
-        s->outer_ops->apply(s, &s->outer, s->outer.u, s->outer.f);
+        s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s));
     }
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
@@ -16994,9 +20967,11 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
+        const pgi_grid x = pgi_read_u(s), staged = pgi_given_f(s);
+        if (s->masked) pgi_gather(s, 0);
         s->outer_ops->residual(
-            s, &s->outer, s->outer.u, pgi_outer_rhs(s),
-            s->staged ? s->outer.f : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
+            s, &s->outer, x, pgi_outer_rhs(s),
+            s->staged ? staged : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
     }
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
@@ -17033,7 +21008,7 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
         if (partner == PGI_OTHER)
-            other = s->staged ? s->outer.f
+            other = s->staged ? pgi_given_f(s)
                               : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);
         pgi_enter_problem(s, x, x, &stop, q);
         for (int again = 0; again < (partner == PGI_SELF ? 2 : 1); again++)
@@ -17080,6 +21055,15 @@ PG_API pg_status pg_solve(pg_solver *s, void *u, const void *f, const pg_stop *s
 }
 PG_API pg_status pg_get_report(pg_solver *s, pg_report *report) { PGI_CALL(pgi_get_report(s, report)); }
 PG_API pg_status pg_set_faces(pg_solver *s, const pg_face face[6]) { PGI_CALL(pgi_set_faces(s, face)); }
+PG_API pg_status pg_set_mask(pg_solver *s, const unsigned char *mask) { PGI_CALL(pgi_set_mask(s, mask)); }
+PG_API pg_status pg_set_coefficients(pg_solver *s, const pg_desc *desc) { PGI_CALL(pgi_set_coefficients(s, desc)); }
+PG_API pg_status pg_set_cell_values(pg_solver *s, const pg_cell_value *air_value, int air_values,
+                                    const pg_cell_value *solid_flux, int solid_fluxes)
+{
+    const pg_cell_value *const list[2] = {air_value, solid_flux};
+    const int number[2] = {air_values, solid_fluxes};
+    PGI_CALL(pgi_set_cell_values(s, list, number));
+}
 PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps)
 {
     PGI_CALL(pgi_smooth_call(s, u, f, sweeps));
@@ -17099,6 +21083,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
     PGI_TRY(pgi_begin_call(s));
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
+    s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
     s->desc.alpha = alpha;
     if (s->choose_omega) s->desc.omega = pgi_choose_sor_omega(&s->spectrum, alpha, s->desc.flags);
     return PG_OK;
@@ -18153,7 +22138,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
     s->outer.points = d->desc.n;
     s->work = s->desc;
     const int n = d->desc.n, single = d->desc.flags & PG_F32 ? 1 : 0;
-    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single);
+    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single, 0);
     d->ops = pgi_dense_ops_of(s->cuda, single);
     d->a = d->desc.A;
     d->lda = d->desc.lda;
@@ -18327,6 +22312,9 @@ static pg_status pgi_dense_build(pg_dense *d, char text[512])
     s->host.outcome = PG_NOT_RUN;
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
+#if PGI_GPU
+    if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
+#endif
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     d->desc.workspace_bytes = s->desc.workspace_bytes = s->bytes;
     return pgi_dense_read(d, text);

@@ -7,8 +7,8 @@
 
    and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
    (and -lcudart -lcufft, if nvcc made it). For a shared library: -shared -Xcompiler -fPIC,-fopenmp ... -lcufft, or -shared
-   -fPIC. nvcc takes one to two minutes for an architecture and leaves 9 MB of it; the second line takes some ten seconds and
-   leaves 1 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}.
+   -fPIC. nvcc takes some minutes for an architecture and leaves 15 MB of it; the second line takes 40 seconds and leaves
+   1.3 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}.
    A whole program (samples/hello.c, word for word):
 
 #include <math.h>
@@ -47,16 +47,17 @@ int main(void)
        pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc     once per problem shape
        pg_solve  pg_get_report                                      as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
+       pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that change
        pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
        pg_dense_create  pg_dense_solve  ...                         dense systems A u = f, see DENSE SYSTEMS
        pg_last_error  pg_status_string  pg_outcome_string  pg_version
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       variable beta, obstacles inside the box, free-space boundaries; several GPUs; alpha < 0 but with
-       PG_DIRECT; cycles where the spacing or metric of two or three axes varies much, each along itself, and one axis has
-       more than 1024 points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes tens of iterations;
-       up to 1024 such problems are solved exactly, see below). At any time: irregular meshes, complex numbers.
+       masks and coefficient fields on nodes; free-space boundaries; several GPUs; alpha < 0 but with PG_DIRECT; cycles
+       where the spacing or metric of two or three axes varies much, each along itself, and one axis has more than 1024
+       points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes tens of iterations; up to 1024
+       such problems are solved exactly, see below). At any time: irregular meshes, complex numbers.
 
    ===================================================================================================================
    CONVENTIONS
@@ -113,9 +114,10 @@ int main(void)
 
    ===================================================================================================================
    CHOOSING A METHOD (flags; the default is PG_FASTEST in f64)
-       PG_FASTEST (not with a velocity) PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be faster: with two lengths of
-                  large prime factors, or with few points on the CPU. report.method tells which and why. Takes no smoother
-                  and no omega: with one of these, or PG_SYMMETRIC, and no method the default is PG_FMG.
+       PG_FASTEST (not with a velocity) PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be
+                  faster: with two lengths of large prime factors, or with few points on the CPU. report.method tells which
+                  and why. Takes no smoother and no omega: with one of these, or PG_SYMMETRIC, and no method the default is
+                  PG_FMG.
        PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol = PG_NONE, max_iter = 1) already
                   solves to about the discretisation error. Guess: zero unless told. (Brandt 1977; Trottenberg,
                   Oosterlee, Schueller, Multigrid, 2001, sections 2.6 and 5)
@@ -174,7 +176,7 @@ int main(void)
    varies too, each along itself, by more than 2 in 3D or 8 in 2D (the same measure: the spacing by so much, or the root of the
    coupling), and no axis has more than 1024 points. The tables are separable all the same, and one cycle of any kind, and the
    preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
-   4 (nx + ny + nz) flops a point, at pg_create half a second on one core for an axis of 1024, and memory for two matrices of
+   4 (nx + ny + nz) flops a point, at pg_create a second or two on one core for an axis of 1024, and memory for two matrices of
    n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond u and f. report.method says so.
    With more points along an axis PG_FMG is PG_CG around the symmetric cycle instead (from 0 unless told, with its memory and
    without pg_cycle): report.accelerated. Both follow from the tables, at pg_create; PG_KEEP_CYCLES, a smoother or an omega of
@@ -204,6 +206,47 @@ int main(void)
               outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the
               remaining problems as they are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
               problem's u NaN and no other's. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
+
+   ===================================================================================================================
+   OBSTACLES AND COEFFICIENTS   Boxes that are not empty, and beta that is not one number. All axes PG_CELL, 1D to 3D, any
+              face kinds, any spacing (no metric, no velocity).
+   Mask.      desc.mask, one byte a cell, element (i,j,k) at i + j*stride_mask[0] + k*stride_mask[1]: PG_FLUID (0), an
+              unknown; PG_SOLID, a wall: no flux, or one that is given; PG_AIR: u is known there, 0 or a value that is
+              given, at the centre of the air cell. u and f of cells that are not fluid are not read, and u is set to 0
+              there. One mask serves all problems of a batch.
+   Values.    desc.air_value and desc.solid_flux list what is not 0: {cell, face, value}, the fluid cell and its side
+              (PG_X_LOW, ...) where the air or the solid is. Of air u; of a solid du/dn along the normal that points into
+              the solid, as on a Neumann face. They are kept with the handle; pg_set_cell_values gives new ones.
+   beta.      desc.beta_face[a]: the coefficient of every face along axis a, packed, n[a]+1 of them along a, i fastest:
+              (nx+1)*ny*nz values [i + (nx+1)*(j + ny*k)] for x; all axes of the problem or none. Or desc.beta_cell, packed
+              nx*ny*nz values: a face has the harmonic mean of both sides, a face of the box the value of its cell.
+              desc.openness[a], laid out as beta_face: the open part of a face, 0 to 1, which multiplies beta (variational
+              solids, cut cells: C. Batty, F. Bertails, R. Bridson 2007), all axes or none. All of them multiply desc.beta.
+              Of a periodic axis the last face is the first one, and face 0 is read. desc.alpha_cell, packed: added to
+              alpha, >= 0 (linearised Poisson-Boltzmann). Arrays of u's precision and memory kind, kept by the caller: every
+              solve reads them.
+   Singular   problems are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin
+              face nor alpha holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the
+              largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
+              Cells without any link have u = 0.
+   Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
+              and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle; PG_VCYCLE (may fall slowly, or not
+              at all), PG_WCYCLE, PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless given) too. PG_PRECOND_DIRECT solves on the
+              empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
+   The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as compact
+              lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do not slow it
+              much. Coarse conductances are bounded sums of resistances, without Galerkin products; the first list is
+              visited three times (W: the dense level before it) with fixed Chebyshev factors. desc.robust: the first coarse
+              level is a list as well, and is visited three times: for media that are random or nearly closed cell by cell.
+              Iterations to 1e-8: 7 to 10 with obstacles, pockets, free surfaces, 9 to 14 in labyrinths, porous media and
+              layers, 15 to 60 where every cell differs from its neighbours by decades.
+   Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream, without allocation; after
+              pg_set_alpha the next solve does.
+   Memory.    PG_CG with the cycle: 8 grids beyond u and f in f64, 9.5 with PG_MIXED, 12 in f32; robust 22 in f64. Without a
+              cycle 1.9 more than elsewhere.
+   Cost.      On large 3D grids on GPUs a cycle with a mask on uniform axes takes two to four times the one of an empty box; on
+              small grids, with spacings that vary, with coefficients, and where most cells are near a wall, it takes longer.
+              A new mask takes about five cycles' time.
 
    ===================================================================================================================
    DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
@@ -325,6 +368,7 @@ typedef enum pg_face_index { PG_X_LOW, PG_X_HIGH, PG_Y_LOW, PG_Y_HIGH, PG_Z_LOW,
 typedef enum pg_memory { PG_MEM_HOST, PG_MEM_DEVICE } pg_memory;
 typedef enum pg_backend { PG_AUTO, PG_CUDA, PG_CPU } pg_backend;   /* PG_AUTO: CUDA if a device can be used, else CPU */
 typedef enum pg_guess { PG_GUESS_DEFAULT, PG_GUESS_ZERO, PG_GUESS_U } pg_guess;
+typedef enum pg_cell_kind { PG_FLUID, PG_SOLID, PG_AIR } pg_cell_kind;   /* bytes of desc.mask */
 typedef enum pg_norm_kind { PG_NORM_L2, PG_NORM_L2_PLAIN, PG_NORM_MAX, PG_NORM_L1 } pg_norm_kind;
 
 enum {                              /* pg_desc.flags: at most one of each group */
@@ -379,6 +423,13 @@ typedef struct pg_face {
     double a, b;                    /* Robin: a u + b du/dn = g */
 } pg_face;
 
+/* A value on one side of a fluid cell, see OBSTACLES AND COEFFICIENTS. */
+typedef struct pg_cell_value {
+    int cell[3];                    /* i, j, k */
+    int face;                       /* a pg_face_index */
+    double value;
+} pg_cell_value;
+
 /* Replaces the library's allocation of its workspace. memory says of which kind; the block must be aligned to 256 bytes. */
 typedef struct pg_allocator {
     void *(*alloc)(void *user, size_t bytes, pg_memory memory, pg_stream stream);   /* NULL: out of memory */
@@ -400,6 +451,15 @@ typedef struct pg_desc {
     pg_face face[6];
     double alpha;                   /* >= 0; with PG_DIRECT of either sign */
     double beta;                    /* > 0; 0 means 1 */
+    const unsigned char *mask;      /* a pg_cell_kind a cell, see OBSTACLES AND COEFFICIENTS; 0: all fluid. Read by pg_create */
+    int64_t stride_mask[2];         /* stride_j, stride_k in bytes; 0: packed */
+    const void *beta_face[3];       /* coefficients of the faces across each axis; or */
+    const void *beta_cell;          /*    of the cells; 0: beta alone */
+    const void *openness[3];        /* open parts of the faces across each axis; 0: all open */
+    const void *alpha_cell;         /* added to alpha, a value a cell; 0: none */
+    const pg_cell_value *air_value, *solid_flux;   /* values on sides of fluid cells, copied by pg_create, */
+    int air_values, solid_fluxes;   /*    and their numbers */
+    int robust;                     /* 1: multigrid for media that are random cell by cell; PG_NONE: not; 0: 1 up to 300000 cells */
     double velocity[3];             /* v of a term v du/dx along each axis, see VELOCITY; 0: none */
     int batch;                      /* problems of this shape, solved in one call, see BATCHES; 0: one */
     int64_t stride_u[3];            /* stride_j, stride_k and from problem to problem, in elements; 0: packed */
@@ -458,6 +518,7 @@ typedef struct pg_report {
     char message[160];              /* the outcome in a sentence */
     char method[96];                /* the method; of PG_FASTEST, the default, which one it chose and why; whether it is exact */
     int accelerated;                /* 1: PG_FMG was PG_CG around its cycle, see CHOOSING A METHOD */
+    int pockets;                    /* parts of the fluid that are singular by themselves, see OBSTACLES AND COEFFICIENTS */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
                                        it can use, unless compiled without CUDA; else empty */
 } pg_report;
@@ -519,6 +580,17 @@ PG_API pg_status pg_get_report(pg_solver *solver, pg_report *report);
 PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
 /* Between solves: a new alpha (a new time step, say); >= 0 but with PG_DIRECT. */
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
+/* Between solves: a new mask, of pg_create's strides and memory kind; its array may be changed once the stream is done with
+   it. Host arrays are checked, as by pg_create. Device arrays are not looked at, and the call does not wait: a byte that is
+   no pg_cell_kind counts as PG_AIR. The handle must have been created with a mask. */
+PG_API pg_status pg_set_mask(pg_solver *solver, const unsigned char *mask);
+/* Between solves: the coefficients have changed, in their arrays or with new ones. desc NULL: the arrays of before, with new
+   values. Otherwise desc's beta_face, beta_cell, openness and alpha_cell, which must be given where pg_create had them, and
+   only there; nothing else of it is read. Checked and waited for as a mask is. */
+PG_API pg_status pg_set_coefficients(pg_solver *solver, const pg_desc *desc);
+/* Between solves: new lists, at most as long as those of pg_create. Entries whose side is no air, or no solid, count for nothing. */
+PG_API pg_status pg_set_cell_values(pg_solver *solver, const pg_cell_value *air_value, int air_values,
+                                    const pg_cell_value *solid_flux, int solid_fluxes);
 /* Between solves: a new stream. The caller orders it after the work still under way on the old one. */
 PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);
 

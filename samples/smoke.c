@@ -1,0 +1,678 @@
+/* Smoke that rises around obstacles: incompressible flow in a box with solid cells and an open top. From the project's
+   folder, without a GPU:
+
+       c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu
+       cc -O2 -fopenmp -I. -DPG_SAMPLE_PNG samples/smoke.c poisson_gpu.o -o smoke -lpng -lstdc++ -lm
+
+   and with one:
+
+       nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu
+       nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -I. -DPG_SAMPLE_CUDA -DPG_SAMPLE_PNG -x cu \
+            -c samples/smoke.c -o smoke.o
+       nvcc -Xcompiler -fopenmp smoke.o poisson_gpu.o -o smoke -lcufft -lpng
+
+   smoke --help tells the options; smoke_flow.h has the equations and the time step. Each step has a Poisson problem for
+   the pressure, with desc.mask for the solid cells and the last pressure as guess.
+
+   Known beforehand, and checked: what a projection leaves of the divergence is within the tolerance in every cell; all
+   values are finite; the flow carries smoke and makes none. Interpolation does make some, a few percent of it in a step
+   where plumes are two or three cells wide: more is a mistake, and so much is taken away again, so that there is never
+   more smoke in the box than the source gave.
+
+   Pictures in 3D: rays through the smoke, which absorbs light and scatters what reaches it from a lamp above, dimmed by
+   the smoke and the solids on its way. */
+#include <unistd.h>
+#include "smoke_flow.h"
+#include "picture.h"
+
+static const struct sample_choice
+    precisions[] = {{"f32", PG_F32}, {"f64", PG_F64}, {NULL, 0}},
+    backends[] = {{"auto", PG_AUTO}, {"cuda", PG_CUDA}, {"cpu", PG_CPU}, {NULL, 0}};
+
+/* The box and what is solid in it. A picture's darkness is kept a value a cell, -1/2 white to 1/2 black. */
+enum { SPHERE, WALL, PICTURE };
+static const struct sample_choice scenes[] = {{"sphere", SPHERE}, {"wall", WALL}, {NULL, 0}};
+struct scene {
+    unsigned kind;
+    int dim, n[3];
+    double h, size[3], *darkness;
+};
+
+static const char usage[] =
+    "smoke [-2] [-n CELLS] [--steps S] [--cfl C | --dt T] [--scene sphere|wall | --mask FILE.png]\n"
+    "      [-p f32|f64] [-b auto|cuda|cpu] [-o NAME]\n"
+    "    -2          in 2D: x and y instead of x, y and z; the last one points up\n"
+    "    -n          cells along the longest side of the box, 33 unless told\n"
+    "    --steps     time steps, twice the cells unless told\n"
+    "    --cfl       cells that the fastest air passes in a step, 2 unless told; or\n"
+    "    --dt        the length of a step; the box's longest side is 1, and smoke rises with a speed of 1 to 4\n"
+    "    --scene     sphere: an obstacle above the source; wall: one cell thick, with a gap\n"
+    "    --mask      2D: the dark pixels of a picture are solid\n"
+    "    -p          precision of all values, f32 unless told\n"
+    "    -b          where it runs; --backend is the same\n"
+    "    -o          writes NAME.png, six moments as NAME_sheet.png, and an animated NAME_anim.png\n";
+
+/* How far a point is outside of what is solid, negative within. */
+static double level(const struct scene *s, const double x[3])
+{
+    const double up = x[s->dim - 1], depth = s->dim == 3 ? x[1] - 0.5 : 0;
+    if (s->kind == SPHERE) return sqrt(pow(x[0] - 0.53, 2) + depth * depth + pow(up - 0.48, 2)) - 0.15;
+    if (s->kind == WALL) {
+        const double middle = (floor(0.45 / s->h) + 0.5) * s->h;
+        return fmax(fabs(up - middle) - s->h / 2, 0.16 - hypot(x[0] - 0.66, depth));
+    }
+    const int i = (int)picture_clamp(x[0] / s->h, 0, s->n[0] - 1);
+    const int j = (int)picture_clamp(x[1] / s->h, 0, s->n[1] - 1);
+    return -s->h * s->darkness[i + (size_t)s->n[0] * j];
+}
+
+/* The mean darkness of each cell's pixels; the box has the picture's sides. */
+static void read_darkness(struct scene *s, const char *name, int cells)
+{
+#ifdef PG_SAMPLE_PNG
+    png_image image;
+    memset(&image, 0, sizeof image);
+    image.version = PNG_IMAGE_VERSION;
+    if (!png_image_begin_read_from_file(&image, name)) {
+        fprintf(stderr, "%s: %s\n", name, image.message);
+        exit(2);
+    }
+    image.format = PNG_FORMAT_GRAY;
+    const int width = (int)image.width, height = (int)image.height, longest = width > height ? width : height;
+    unsigned char *grey = (unsigned char *)sample_alloc((size_t)width * height, PG_MEM_HOST);
+    memset(grey, 255, (size_t)width * height);          /* what is seen through transparent pixels */
+    if (!png_image_finish_read(&image, NULL, grey, 0, NULL)) {
+        fprintf(stderr, "%s: %s\n", name, image.message);
+        exit(2);
+    }
+    s->n[0] = (int)fmax(4, floor((double)cells * width / longest + 0.5));
+    s->n[1] = (int)fmax(4, floor((double)cells * height / longest + 0.5));
+    s->darkness = (double *)sample_alloc(sizeof(double) * s->n[0] * s->n[1], PG_MEM_HOST);
+    for (int j = 0; j < s->n[1]; j++)
+        for (int i = 0; i < s->n[0]; i++) {
+            const int x0 = (int)((double)i * width / s->n[0]), x1 = (int)((i + 1.0) * width / s->n[0]);
+            const int y0 = (int)((double)j * height / s->n[1]), y1 = (int)((j + 1.0) * height / s->n[1]);
+            double sum = 0, count = 0;
+            for (int y = y0; y < (y1 > y0 ? y1 : y0 + 1); y++)
+                for (int x = x0; x < (x1 > x0 ? x1 : x0 + 1); x++, count++) sum += grey[x + (size_t)width * y];
+            s->darkness[i + (size_t)s->n[0] * (s->n[1] - 1 - j)] = 0.5 - sum / count / 255;
+        }
+    free(grey);
+#else
+    (void)s, (void)cells;
+    fprintf(stderr, "%s: built without libpng, which reads pictures\n", name);
+    exit(2);
+#endif
+}
+
+static struct scene scene_create(int dim, unsigned kind, int cells, const char *mask_name)
+{
+    struct scene s;
+    memset(&s, 0, sizeof s);
+    s.kind = kind;
+    if (mask_name) s.kind = PICTURE;
+    s.dim = dim;
+    for (int a = 0; a < 3; a++) s.n[a] = a < dim ? cells : 1;
+    if (mask_name) read_darkness(&s, mask_name, cells);
+    s.h = 1.0 / (s.n[0] > s.n[1] ? s.n[0] : s.n[1]);
+    for (int a = 0; a < 3; a++) s.size[a] = a < dim ? s.n[a] * s.h : 1;
+    return s;
+}
+
+/* A pg_cell_kind a cell. */
+static unsigned char *scene_mask(const struct scene *s)
+{
+    unsigned char *mask = (unsigned char *)sample_alloc((size_t)s->n[0] * s->n[1] * s->n[2], PG_MEM_HOST), *at = mask;
+    for (int k = 0; k < s->n[2]; k++)
+        for (int j = 0; j < s->n[1]; j++)
+            for (int i = 0; i < s->n[0]; i++) {
+                const double x[3] = {(i + 0.5) * s->h, (j + 0.5) * s->h, (k + 0.5) * s->h};
+                *at++ = level(s, x) < 0 ? PG_SOLID : PG_FLUID;
+            }
+    return mask;
+}
+
+/* Density of the smoke and what of the lamp's light reaches each cell, 0 to 1, both on the host; n cells an axis. */
+struct volume {
+    const struct scene *scene;
+    float *density, *light;
+};
+static const double to_lamp[3] = {0.75, -0.20, 1};      /* per unit upwards */
+static const double thickness = 26;     /* optical, of smoke of density 1, over the box's longest side */
+static const double absorbed = 0.9;     /* the share of it that dims the lamp; the rest scatters forwards and goes on */
+
+/* Linear between cells, the nearest cell's towards the sides. */
+static double between_cells(const struct scene *s, const float *value, const double x[3])
+{
+    double part[3], sum = 0;
+    size_t m = 0, step[3], stride = 1;
+    for (int a = 0; a < 3; a++) {
+        const double t = picture_clamp(x[a] / s->h - 0.5, 0, s->n[a] - 1);
+        const int base = (int)t;
+        part[a] = t - base;
+        step[a] = base + 1 < s->n[a] ? stride : 0;
+        m += base * stride;
+        stride *= (size_t)s->n[a];
+    }
+    for (int q = 0; q < 8; q++)
+        sum += (q & 1 ? part[0] : 1 - part[0]) * (q & 2 ? part[1] : 1 - part[1]) * (q & 4 ? part[2] : 1 - part[2]) *
+               value[m + (q & 1 ? step[0] : 0) + (q & 2 ? step[1] : 0) + (q & 4 ? step[2] : 0)];
+    return sum;
+}
+
+static int inside(const struct scene *s, const double x[3])
+{
+    for (int a = 0; a < 3; a++)
+        if (x[a] < 0 || x[a] > s->size[a]) return 0;
+    return 1;
+}
+
+/* Light, layer by layer from the top: what reaches the point of the layer above that the light comes through, dimmed on
+   the way down. */
+static void fill_light(const struct volume *v)
+{
+    const struct scene *s = v->scene;
+    const double path = s->h * sqrt(1 + to_lamp[0] * to_lamp[0] + to_lamp[1] * to_lamp[1]);
+    for (int k = s->n[2] - 1; k >= 0; k--)
+        for (int j = 0; j < s->n[1]; j++)
+            for (int i = 0; i < s->n[0]; i++) {
+                const size_t m = i + s->n[0] * (j + (size_t)s->n[1] * k);
+                const double x[3] = {(i + 0.5) * s->h, (j + 0.5) * s->h, (k + 0.5) * s->h};
+                double above[3], coming = 1;
+                for (int a = 0; a < 3; a++) above[a] = x[a] + s->h * to_lamp[a];
+                if (k < s->n[2] - 1 && inside(s, above)) coming = between_cells(s, v->light, above);
+                const double solid = picture_clamp(0.5 - level(s, x) / s->h, 0, 1);
+                v->light[m] = (float)(coming * exp(-absorbed * thickness * path * v->density[m]) * (1 - 0.95 * solid));
+            }
+}
+
+static double dot(const double x[3], const double y[3]) { return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]; }
+static void normalise(double x[3])
+{
+    const double size = sqrt(dot(x, x));
+    for (int a = 0; a < 3; a++) x[a] /= size;
+}
+
+/* Repeatable noise in 0..1 for pixels: where on its first step a ray begins, so that steps do not show as bands. */
+static double pixel_noise(int x, int y) { return 0.5 + 0.5 * sample_noise((uint64_t)x + 65536 * (uint64_t)y); }
+
+/* What of a solid is shown ends a little before the sides of the box, so that it has edges there. */
+static double shown_level(const struct scene *s, const double x[3])
+{
+    const double half[2] = {s->size[0] / 2, s->size[1] / 2};
+    return fmax(level(s, x), fmax(fabs(x[0] - half[0]) - half[0], fabs(x[1] - half[1]) - half[1]) + 0.002);
+}
+
+/* Colour of a solid's surface: the lamp, a dim sky above, and an edge that shines a little. */
+static void shade_solid(const struct volume *v, const double x[3], const double way[3], double colour[3])
+{
+    static const double paint[3] = {0.34, 0.40, 0.50};
+    const struct scene *s = v->scene;
+    double normal[3], lamp[3] = {to_lamp[0], to_lamp[1], to_lamp[2]}, outside[3];
+    for (int a = 0; a < 3; a++) {
+        double low[3] = {x[0], x[1], x[2]}, high[3] = {x[0], x[1], x[2]};
+        low[a] -= 0.25 * s->h, high[a] += 0.25 * s->h;
+        normal[a] = shown_level(s, high) - shown_level(s, low);
+    }
+    normalise(normal);
+    normalise(lamp);
+    for (int a = 0; a < 3; a++) outside[a] = x[a] + 1.2 * s->h * normal[a];
+    const double light = between_cells(s, v->light, outside) * fmax(0, dot(normal, lamp));
+    const double edge = pow(1 - fabs(dot(normal, way)), 3), sky = 0.10 + 0.08 * normal[2];
+    for (int c = 0; c < 3; c++) colour[c] = paint[c] * (0.8 * light + sky) + 0.10 * edge * (0.3 + 0.7 * light);
+}
+
+/* Light on the floor at a point, through the box on the way to the lamp; coarse steps do for a soft shadow. */
+static double floor_light(const struct volume *v, const double at[2])
+{
+    enum { STEPS = 48 };
+    const struct scene *s = v->scene;
+    double depth = 0;
+    for (int q = 0; q < STEPS; q++) {
+        const double up = (q + 0.5) / STEPS * s->size[2];
+        const double x[3] = {at[0] + up * to_lamp[0], at[1] + up * to_lamp[1], up};
+        if (!inside(s, x)) continue;
+        depth += absorbed * thickness * between_cells(s, v->density, x);
+        depth += 60 * picture_clamp(0.5 - level(s, x) / s->h, 0, 1);
+    }
+    return exp(-depth * s->size[2] / STEPS);
+}
+
+/* The dark room that the box stands in: a floor with a pool of light, and the darkness behind it. */
+static void shade_room(const struct volume *v, const double eye[3], const double way[3], double colour[3])
+{
+    const double height = 0.5 + 0.5 * way[2], shade[3] = {0.004, 0.005, 0.009};
+    for (int c = 0; c < 3; c++) colour[c] = shade[c] * (0.5 + height);
+    if (way[2] >= 0) return;
+    const double t = -eye[2] / way[2], at[2] = {eye[0] + t * way[0], eye[1] + t * way[1]};
+    const double far = hypot(at[0] - 0.5, at[1] - 0.5), pool = exp(-2.2 * far * far);
+    if (pool < 0.004) return;
+    const double light = 0.11 * pool * (0.16 + 0.84 * floor_light(v, at));
+    colour[0] += 0.62 * light, colour[1] += 0.66 * light, colour[2] += 0.78 * light;
+}
+
+/* Where a ray enters and leaves the box; entry not before the eye. Returns 0 if it misses. */
+static int meets_box(const struct scene *s, const double eye[3], const double way[3], double *enter, double *leave)
+{
+    *enter = 0, *leave = 1e9;
+    for (int a = 0; a < 3; a++) {
+        const double one = -eye[a] / way[a], two = (s->size[a] - eye[a]) / way[a];
+        *enter = fmax(*enter, fmin(one, two));
+        *leave = fmin(*leave, fmax(one, two));
+    }
+    return *enter < *leave;
+}
+
+/* Smoke fades towards the open top, where it leaves the grid. */
+static double below_top(const struct scene *s, double up)
+{
+    const double t = picture_clamp((s->size[2] - up) / 0.35, 0, 1);
+    return t * t * t;
+}
+
+/* Colour along a ray: smoke in front of a solid, or of the room. */
+static void trace_ray(const struct volume *v, const double eye[3], const double way[3], double noise, double colour[3])
+{
+    static const double lamp[3] = {1.70, 1.42, 1.10}, sky[3] = {0.040, 0.060, 0.105};
+    const struct scene *s = v->scene;
+    double t, leave, seen = 1, smoke[3] = {0, 0, 0}, behind[3], x[3];
+    int solid = 0;
+    const int meets = meets_box(s, eye, way, &t, &leave);
+    const double step = 0.5 * s->h;
+    for (t += step * noise; meets && t < leave && seen > 0.004 && !solid; t += step) {
+        for (int a = 0; a < 3; a++) x[a] = eye[a] + t * way[a];
+        const double off = shown_level(s, x), density = between_cells(s, v->density, x) * below_top(s, x[2]);
+        solid = off < 0;
+        if (solid || density < 0.002) continue;
+        const double stop = 1 - exp(-thickness * density * step), light = between_cells(s, v->light, x);
+        for (int c = 0; c < 3; c++) smoke[c] += seen * stop * (lamp[c] * light + sky[c] * (0.6 + 0.8 * x[2]));
+        seen *= 1 - stop;
+    }
+    if (solid) {
+        double back = 0, front = -step, at[3];
+        for (int q = 0; q < 12; q++) {                  /* the surface, by bisection of the last step */
+            const double half = (back + front) / 2;
+            for (int a = 0; a < 3; a++) at[a] = x[a] + half * way[a];
+            if (shown_level(s, at) < 0) back = half;
+            else front = half;
+        }
+        shade_solid(v, at, way, behind);
+    } else shade_room(v, eye, way, behind);
+    for (int c = 0; c < 3; c++) colour[c] = smoke[c] + seen * behind[c];
+}
+
+/* A colour of light as screens want it, 0 to 1 each: bright light saturates slowly, and the rest is a root. */
+static double on_screen(double light) { return pow(1 - exp(-1.5 * fmax(0, light)), 1 / 2.2); }
+
+/* Rays from an eye above the floor, rays * rays a pixel. Many rays also round to bytes by chance, against bands. */
+static void draw_3d(struct picture *p, const struct volume *v, int rays)
+{
+    const double target[3] = {0.5, 0.5, 0.45}, back[3] = {0.42, -0.88, 0.20}, distance = 2.75, width = 0.42;
+    double ahead[3], right[3], up[3], eye[3];
+    for (int a = 0; a < 3; a++) ahead[a] = -back[a];
+    normalise(ahead);
+    right[0] = ahead[1], right[1] = -ahead[0], right[2] = 0;
+    normalise(right);
+    for (int a = 0; a < 3; a++) {
+        const int b = (a + 1) % 3, c = (a + 2) % 3;
+        up[a] = right[b] * ahead[c] - right[c] * ahead[b];
+        eye[a] = target[a] - distance * ahead[a];
+    }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic, 256)
+#endif
+    for (int m = 0; m < p->width * p->height; m++) {
+        double sum[3] = {0, 0, 0};
+        for (int q = 0; q < rays * rays; q++) {
+            const int x = m % p->width * rays + q % rays, y = m / p->width * rays + q / rays;
+            const double across = width * (2.0 * x + 1 - p->width * rays) / (p->width * rays);
+            const double upwards = width * (p->height * rays - 2.0 * y - 1) / (p->width * rays);
+            double way[3], colour[3];
+            for (int a = 0; a < 3; a++) way[a] = distance / 2 * ahead[a] + across * right[a] + upwards * up[a];
+            normalise(way);
+            trace_ray(v, eye, way, pixel_noise(x, y), colour);
+            for (int c = 0; c < 3; c++) sum[c] += on_screen(colour[c]) / (rays * rays);
+        }
+        const double round = rays > 1 ? pixel_noise(m, 1) : 0.5;
+        for (int c = 0; c < 3; c++) p->rgb[3 * m + c] = (unsigned char)fmin(255, 255 * sum[c] + round);
+    }
+}
+
+/* 2D: colours from the darkness over violet and orange to nearly white; solids grey, their edges lit from above. */
+static void draw_2d(struct picture *p, const struct volume *v)
+{
+    static const double stop[6][3] = {
+        {11, 11, 22}, {52, 20, 88}, {135, 36, 108}, {214, 74, 72}, {251, 154, 60}, {252, 244, 204}};
+    const struct scene *s = v->scene;
+    const size_t cells = (size_t)s->n[0] * s->n[1];
+    double *field = (double *)sample_alloc(2 * cells * sizeof *field, PG_MEM_HOST), *edge = field + cells;
+    for (size_t m = 0; m < cells; m++) {
+        const double x[3] = {(m % s->n[0] + 0.5) * s->h, (m / s->n[0] + 0.5) * s->h, 0.5 * s->h};
+        field[m] = v->density[m];
+        edge[m] = picture_clamp(level(s, x) / s->h, -2, 2);
+    }
+    double *smoke = picture_resample(p, field, s->n[0], s->n[1]), *off = picture_resample(p, edge, s->n[0], s->n[1]);
+    for (int y = 0; y < p->height; y++)
+        for (int x = 0; x < p->width; x++) {
+            const size_t m = x + (size_t)p->width * y;
+            const double t = 5 * pow(picture_clamp(smoke[m], 0, 1), 0.8);
+            const int low = t < 4 ? (int)t : 4;
+            const double solid = picture_clamp(0.5 - off[m] * p->width / s->n[0], 0, 1);
+            const double above = y > 1 ? off[m - 2 * p->width] : off[m], left = x > 1 ? off[m - 2] : off[m];
+            const double lit = picture_clamp((above - off[m] + 0.5 * (left - off[m])) * p->width / s->n[0] / 2, -1, 1);
+            for (int c = 0; c < 3; c++) {
+                const double flow = stop[low][c] + (t - low) * (stop[low + 1][c] - stop[low][c]);
+                const double grey = (84 + 6 * c) * (1 + 0.45 * lit);
+                p->rgb[3 * m + c] = (unsigned char)(0.5 + flow + solid * (grey - flow));
+            }
+        }
+    free(smoke);
+    free(off);
+    free(field);
+}
+
+/* A film: at most so many frames, evenly spaced in steps. */
+enum { FRAMES = 48, FRAME_WIDTH = 240, LARGE = 640 };
+struct film {
+    const char *path;
+    int every, frames;
+    struct picture frame[FRAMES];
+};
+
+/* The smoke of this moment as a picture of so many pixels across. Solid cells get the mean of the fluid ones beside
+   them, so that smoke does not fade towards their surface. */
+static struct picture draw(struct smoke *w, const struct scene *s, int width)
+{
+    const size_t cells = (size_t)s->n[0] * s->n[1] * s->n[2];
+    double *value = (double *)sample_alloc(cells * sizeof *value, PG_MEM_HOST);
+    unsigned char *mask = (unsigned char *)sample_alloc(cells, PG_MEM_HOST);
+    struct volume v = {s, (float *)sample_alloc(2 * cells * sizeof(float), PG_MEM_HOST), NULL};
+    v.light = v.density + cells;
+    sample_get(value, w->g.now[DENSITY], cells, &w->desc);
+    sample_copy(mask, w->g.mask, cells, w->desc.memory);
+    for (size_t m = 0; m < cells; m++) {
+        const int c[3] = {(int)(m % s->n[0]), (int)(m / s->n[0] % s->n[1]), (int)(m / s->n[0] / s->n[1])};
+        double sum = 0, count = 0;
+        for (int a = 0; a < s->dim && mask[m] != PG_FLUID; a++)
+            for (int side = -1; side <= 1; side += 2) {
+                const size_t beside = m + (side > 0 ? w->g.below[a] : -w->g.below[a]);
+                if (c[a] + side < 0 || c[a] + side >= s->n[a] || mask[beside] != PG_FLUID) continue;
+                sum += value[beside], count++;
+            }
+        v.density[m] = (float)(count > 0 ? sum / count : value[m]);
+    }
+    const int height = s->dim == 3 ? width * 9 / 8 : (int)fmax(1, floor((double)width * s->n[1] / s->n[0] + 0.5));
+    struct picture p = picture_create(width, height);
+    if (s->dim == 3) fill_light(&v), draw_3d(&p, &v, width == LARGE ? 2 : 1);
+    else draw_2d(&p, &v);
+    free(value);
+    free(mask);
+    free(v.density);
+    return p;
+}
+
+#ifdef PG_SAMPLE_PNG
+enum { WITH_PICTURES = 1 };
+
+/* Chunks of PNG files are a length, a name of four letters, data and a checksum (Portable Network Graphics, W3C 2025,
+   which has animations too). */
+static unsigned char *big_endian(unsigned char *to, unsigned long value)
+{
+    for (int q = 0; q < 4; q++) to[q] = (unsigned char)(value >> (24 - 8 * q));
+    return to + 4;
+}
+
+static unsigned long checksum(unsigned long crc, const unsigned char *data, size_t bytes)
+{
+    for (size_t m = 0; m < bytes; m++) {
+        crc ^= data[m];
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? crc >> 1 ^ 0xedb88320ul : crc >> 1;
+    }
+    return crc;
+}
+
+static const unsigned char nothing[1] = {0};
+
+/* A chunk whose data are in two parts, the first of which may be empty. */
+static void put_chunk(FILE *file, const char *name, const unsigned char *head, size_t head_bytes,
+                      const unsigned char *data, size_t bytes)
+{
+    unsigned char number[4];
+    unsigned long crc = checksum(0xfffffffful, (const unsigned char *)name, 4);
+    crc = checksum(checksum(crc, head, head_bytes), data, bytes) ^ 0xfffffffful;
+    big_endian(number, (unsigned long)(head_bytes + bytes));
+    fwrite(number, 1, 4, file);
+    fwrite(name, 1, 4, file);
+    fwrite(head, 1, head_bytes, file);
+    fwrite(data, 1, bytes, file);
+    big_endian(number, crc);
+    fwrite(number, 1, 4, file);
+}
+
+/* One frame: libpng makes a whole file in memory, whose image data it takes over. The last frame stays for a second. */
+static void put_frame(FILE *file, const struct picture *p, int frame, int frames, unsigned long *number)
+{
+    png_image image;
+    memset(&image, 0, sizeof image);
+    image.version = PNG_IMAGE_VERSION;
+    image.format = PNG_FORMAT_RGB;
+    image.width = (png_uint_32)p->width;
+    image.height = (png_uint_32)p->height;
+    png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
+    unsigned char *png = (unsigned char *)sample_alloc(bytes, PG_MEM_HOST), head[26], *at = head;
+    sample_require(png_image_write_to_memory(&image, png, &bytes, 0, p->rgb, 0, NULL), "writing a frame");
+    at = big_endian(big_endian(big_endian(at, (*number)++), image.width), image.height);
+    at = big_endian(big_endian(at, 0), 0);              /* at the picture's upper left corner */
+    at[0] = 0, at[1] = (unsigned char)(frame == frames - 1 ? 100 : 6);      /* shown for so many hundredths */
+    at[2] = 0, at[3] = 100, at[4] = at[5] = 0;          /* of a second; replaces the frame before */
+    for (size_t m = 8; m + 12 <= bytes;) {
+        const size_t size = (size_t)png[m] << 24 | png[m + 1] << 16 | png[m + 2] << 8 | png[m + 3];
+        const int is_data = !memcmp(png + m + 4, "IDAT", 4);
+        if (frame == 0 && !memcmp(png + m + 4, "IHDR", 4)) {
+            unsigned char counts[8];
+            fwrite(png, 1, 8, file);
+            put_chunk(file, "IHDR", nothing, 0, png + m + 8, size);
+            put_chunk(file, "acTL", nothing, 0, counts, (size_t)(big_endian(big_endian(counts, frames), 0) - counts));
+        }
+        if (is_data && at) put_chunk(file, "fcTL", nothing, 0, head, sizeof head), at = NULL;
+        if (is_data && frame == 0) put_chunk(file, "IDAT", nothing, 0, png + m + 8, size);
+        if (is_data && frame > 0) {
+            unsigned char sequence[4];
+            big_endian(sequence, (*number)++);
+            put_chunk(file, "fdAT", sequence, 4, png + m + 8, size);
+        }
+        m += size + 12;
+    }
+    free(png);
+}
+
+static void write_animation(const struct picture *frame, int frames, const char *path)
+{
+    char name[512];
+    unsigned long number = 0;
+    snprintf(name, sizeof name, "%s_anim.png", path);
+    FILE *file = fopen(name, "wb");
+    sample_require(file != NULL, "opening the animation");
+    for (int q = 0; q < frames; q++) put_frame(file, &frame[q], q, frames, &number);
+    put_chunk(file, "IEND", nothing, 0, nothing, 0);
+    const int good = !ferror(file);
+    sample_require(!fclose(file) && good, "writing the animation");
+    printf("wrote %s\n", name);
+}
+
+#else
+enum { WITH_PICTURES = 0 };
+static void write_animation(const struct picture *frame, int frames, const char *path)
+{
+    (void)frame, (void)frames, (void)path;
+}
+#endif
+
+/* Six frames in two rows, the last one the last. */
+static void write_sheet(const struct picture *frame, int frames, const char *path)
+{
+    enum { GAP = 6 };
+    const int w = frame->width, h = frame->height;
+    struct picture p = picture_create(3 * w + 4 * GAP, 2 * h + 3 * GAP);
+    memset(p.rgb, 40, (size_t)3 * p.width * p.height);
+    for (int q = 0; q < 6; q++) {
+        const struct picture *of = &frame[(q + 1) * frames / 6 > 0 ? (q + 1) * frames / 6 - 1 : 0];
+        for (int y = 0; y < h; y++)
+            memcpy(p.rgb + 3 * ((size_t)p.width * (GAP + q / 3 * (h + GAP) + y) + GAP + q % 3 * (w + GAP)),
+                   of->rgb + 3 * (size_t)w * y, (size_t)3 * w);
+    }
+    char name[500];
+    snprintf(name, sizeof name, "%s_sheet", path);
+    picture_write(&p, name);
+    free(p.rgb);
+}
+
+static void film_step(struct film *film, struct smoke *w, const struct scene *s, int step)
+{
+    if (WITH_PICTURES && film->path && step % film->every == 0) film->frame[film->frames++] = draw(w, s, FRAME_WIDTH);
+}
+
+static void film_end(struct film *film, struct smoke *w, const struct scene *s)
+{
+    if (film->frames) {
+        struct picture last = draw(w, s, LARGE);
+        picture_write(&last, film->path);
+        free(last.rgb);
+        write_sheet(film->frame, film->frames, film->path);
+        write_animation(film->frame, film->frames, film->path);
+    } else if (film->path) puts(WITH_PICTURES ? "too few steps for pictures" : "built without libpng: no pictures");
+    for (int q = 0; q < film->frames; q++) free(film->frame[q].rgb);
+}
+
+/* Sums over the steps, of which the first is left out of the means where there are more: it has no pressure to begin
+   with, and on a GPU also prepares the steps after it. */
+struct sums { double steps, iterations, ms, before, after; };
+
+static void print_step(const struct smoke *w, int step)
+{
+    if (isatty(2)) fputs("\r\033[K", stderr);
+    if (step == 1)
+        puts("step    time   divergence before      after   allowed  iterations  ms a projection  smoke in the box");
+    printf("%4d  %6.3f  %18.2e  %9.1e %9.1e  %10d  %15.3f  %16.5f\n", step, w->time, w->before, w->after, w->allowed,
+           w->report.iterations, w->report.milliseconds, w->mass);
+    fflush(stdout);
+}
+
+/* Whether the step was as it should be; says what was not. A step gains no more smoke than interpolation
+   explains, which is more where the source has few cells across. */
+static int step_is_good(const struct smoke *w, int solved)
+{
+    const double most_gained = 0.05 * fmax(1, 33 * w->g.h);
+    const int finite = isfinite(w->most) && isfinite(w->mass) && isfinite(w->before) && isfinite(w->after);
+    if (!solved) printf("the pressure: %s\n", w->report.message);
+    if (!finite) puts("a value is not finite");
+    if (finite && w->after > w->allowed)
+        printf("divergence after the projection: %.1e, at most %.1e is allowed\n", w->after, w->allowed);
+    if (finite && w->gained_most > most_gained)
+        printf("the flow made the smoke %.1f %% more in a step, at most %.1f %% is allowed\n", 100 * w->gained_most,
+               100 * most_gained);
+    if (finite && w->mass > 1.001 * w->emitted)
+        printf("smoke: %.6e in the box, but only %.6e came in\n", w->mass, w->emitted);
+    return solved && finite && w->after <= w->allowed && w->gained_most <= most_gained && w->mass <= 1.001 * w->emitted;
+}
+
+/* The source sways, so that no symmetry is kept. */
+static void place_source(struct smoke *w, const struct scene *s)
+{
+    struct fields *g = &w->g;
+    g->source_radius = fmax(0.08 * s->size[0], 2 * s->h);
+    for (int a = 0; a < s->dim; a++)
+        g->source[a] = a == g->up ? 1.3 * g->source_radius
+                                  : 0.5 * s->size[a] + 0.3 * g->source_radius * sin((9 + 2 * a) * w->time + a);
+}
+
+/* So long that the fastest air, which buoyancy makes faster by then, passes so many cells. */
+static double time_step(const struct smoke *w, double cells)
+{
+    const double way = cells * w->g.h;
+    return 2 * way / (w->speed + sqrt(w->speed * w->speed + 4 * w->g.buoyancy * way));
+}
+
+static int run(struct smoke *w, const struct scene *s, int steps, double cfl, double dt, const char *path)
+{
+    struct sums sum = {0, 0, 0, 0, 0};
+    struct film film;
+    memset(&film, 0, sizeof film);
+    film.path = path;
+    film.every = (steps + FRAMES - 1) / FRAMES;
+    int good = 1;
+    for (int step = 1; step <= steps && good; step++) {
+        w->g.dt = dt > 0 ? dt : time_step(w, cfl);
+        place_source(w, s);
+        const int solved = flow_step(w);
+        if (w->emitted == 0) {
+            fputs("no smoke: the source, in the middle near the bottom, is within a solid\n", stderr);
+            exit(2);
+        }
+        good = step_is_good(w, solved);
+        if ((step - 1) % ((steps + 19) / 20) == 0 || step == steps || !good) print_step(w, step);
+        if (step > 1 || steps == 1) {
+            sum.steps++;
+            sum.iterations += w->report.iterations, sum.ms += w->report.milliseconds;
+            sum.before += w->before, sum.after += w->after;
+        }
+        film_step(&film, w, s, step);
+        if (isatty(2)) {
+            sample_bar((double)step / steps);
+            fprintf(stderr, "%d of %d steps, %d iterations ", step, steps, w->report.iterations);
+        }
+    }
+    if (isatty(2)) fputs("\r\033[K", stderr);
+    film_end(&film, w, s);
+    if (sum.steps > 0)
+        printf("means of %.0f steps: %.1f iterations, %.3f ms a projection; divergence %.2e before, %.1e after\n",
+               sum.steps, sum.iterations / sum.steps, sum.ms / sum.steps, sum.before / sum.steps,
+               sum.after / sum.steps);
+    printf("smoke: %.5f emitted, %.5f in the box; a step gained at most %.1f %%, taken away again\n", w->emitted,
+           w->mass, 100 * w->gained_most);
+    return good;
+}
+
+static int simulate(const struct scene *s, unsigned precision, pg_backend backend, int steps, double cfl, double dt,
+                    const char *path)
+{
+    struct smoke w;
+    unsigned char *mask = scene_mask(s);
+    flow_create(&w, s->dim, s->n, s->h, mask, precision, backend);
+    free(mask);
+    w.g.buoyancy = 12, w.g.weight = 0.5, w.g.cooling = 0.5, w.g.confinement = 1;
+    printf("%d x %d x %d cells, %s\n", s->n[0], s->n[1], s->n[2], precision & PG_F32 ? "f32" : "f64");
+    const int good = run(&w, s, steps, cfl, dt, path);
+    printf("on %s, %s\n", w.report.backend == PG_CUDA ? "CUDA" : "the CPU", w.report.method);
+    puts(good ? "as it should be" : "MISSED");
+    flow_free(&w);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    if (sample_take(&argc, argv, "--help", 1)) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    const char *mask = sample_option(&argc, argv, "--mask", NULL);
+    const int dim = sample_take(&argc, argv, "-2", 1) || mask ? 2 : 3;
+    const char *kind = mask ? "sphere" : sample_option(&argc, argv, "--scene", "sphere");
+    const unsigned precision = sample_choose(precisions, sample_option(&argc, argv, "-p", "f32"));
+    const char *where = sample_option(&argc, argv, "--backend", sample_option(&argc, argv, "-b", "auto"));
+    const int n = (int)sample_number(&argc, argv, "-n", 33, 16, dim == 3 ? 1024 : 8192);
+    const int steps = (int)sample_number(&argc, argv, "--steps", 2 * n, 1, 1e6);
+    const double dt = sample_number(&argc, argv, "--dt", 0, 1e-6, 1);
+    const double cfl = dt > 0 ? 0 : sample_number(&argc, argv, "--cfl", 2, 0.05, 4);
+    const char *path = sample_option(&argc, argv, "-o", NULL);
+    const unsigned scene_kind = sample_choose(scenes, kind);
+    const pg_backend backend = (pg_backend)sample_choose(backends, where);
+    if (argc > 1) {
+        fprintf(stderr, "%s: not an option, or without its value, or not with the others\n%s", argv[1], usage);
+        return 2;
+    }
+    const struct scene s = scene_create(dim, scene_kind, n, mask);
+    const int good = simulate(&s, precision, backend, steps, cfl, dt, path);
+    free(s.darkness);
+    return !good;
+}

@@ -1,0 +1,1413 @@
+/* Obstacles and coefficient fields: solutions against a dense reference, iterations of every scene, bits, changes
+   between solves, refusals, pieces. In the environment PG_TEST_SEED names one random problem to try alone. */
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#include "common.h"
+#include "scenes.h"
+
+/* ---- Random problems ---- */
+
+/* A problem with all of its arrays. u and f are of its precision, with NaN in every cell that is not fluid. */
+typedef struct problem {
+    uint64_t seed;
+    rng random;
+    pg_desc desc;
+    int f32, blocks;
+    void *block[64];
+    size_t count_u, count_f;
+    void *u, *f;
+} problem;
+
+static const double padding = 12345.678;    /* what lies between rows and planes of u */
+
+static void *keep(problem *p, size_t bytes)
+{
+    assert_true(p->blocks < 64);
+    return p->block[p->blocks++] = allocate(bytes);
+}
+
+static void problem_free(problem *p)
+{
+    while (p->blocks) free(p->block[--p->blocks]);
+}
+
+static double get(const problem *p, const void *array, size_t at)
+{
+    return p->f32 ? ((const float *)array)[at] : ((const double *)array)[at];
+}
+static void put(const problem *p, void *array, size_t at, double value)
+{
+    if (p->f32) ((float *)array)[at] = (float)value;
+    else ((double *)array)[at] = value;
+}
+
+static int chance(problem *p, double share) { return rng_uniform(&p->random, 0, 1) < share; }
+
+static size_t cells_of(const pg_desc *d) { return (size_t)d->n[0] * (size_t)d->n[1] * (size_t)d->n[2]; }
+
+static void place(const pg_desc *d, size_t cell, int at[3])
+{
+    at[0] = (int)(cell % (size_t)d->n[0]);
+    at[1] = (int)(cell / (size_t)d->n[0] % (size_t)d->n[1]);
+    at[2] = (int)(cell / (size_t)d->n[0] / (size_t)d->n[1]);
+}
+
+/* Where a cell lies in an array of these strides, 0 standing for packed. */
+static size_t element(const pg_desc *d, const int64_t *stride, const int at[3])
+{
+    const int64_t row = stride[0] ? stride[0] : d->n[0], plane = stride[1] ? stride[1] : row * d->n[1];
+    return (size_t)(at[0] + at[1] * row + at[2] * plane);
+}
+
+/* Elements from problem to problem of a batch. */
+static size_t from_problem_to_problem(const pg_desc *d, const int64_t stride[3])
+{
+    const int64_t row = stride[0] ? stride[0] : d->n[0], plane = stride[1] ? stride[1] : row * d->n[1];
+    return (size_t)(stride[2] ? stride[2] : plane * d->n[2]);
+}
+
+static int kind_of(const pg_desc *d, const int at[3])
+{
+    return d->mask ? d->mask[element(d, d->stride_mask, at)] : PG_FLUID;
+}
+
+/* The cell beside a side; 0: the side is a face of the box. */
+static int beside(const pg_desc *d, const int at[3], int axis, int end, int to[3])
+{
+    memcpy(to, at, 3 * sizeof *to);
+    to[axis] += end ? 1 : -1;
+    if (to[axis] >= 0 && to[axis] < d->n[axis]) return 1;
+    to[axis] = (to[axis] + d->n[axis]) % d->n[axis];
+    return d->face[2 * axis].kind == PG_PERIODIC;
+}
+
+static void draw_shape(problem *p)
+{
+    pg_desc *d = &p->desc;
+    d->dim = rng_int(&p->random, 1, 3);
+    for (int a = 0; a < 3; a++) {
+        d->n[a] = a < d->dim ? rng_int(&p->random, 1, d->dim == 3 ? 8 : 14) : 1;
+        d->centring[a] = PG_CELL;
+        if (a >= d->dim) continue;
+        const int spacing = rng_int(&p->random, 0, 3);
+        if (spacing == 1) d->h[a] = rng_uniform(&p->random, 0.1, 1);
+        if (spacing < 2 || (spacing == 2 && chance(p, 0.5))) continue;
+        double *coord = keep(p, sizeof *coord * (size_t)(d->n[a] + 1));
+        coord[0] = rng_uniform(&p->random, -1, 1);
+        for (int i = 0; i < d->n[a]; i++) coord[i + 1] = coord[i] + rng_uniform(&p->random, 0.5, 2) / d->n[a];
+        d->coord[a] = coord;
+    }
+    if (chance(p, 0.3)) d->alpha = rng_uniform(&p->random, 0, 1) < 0.5 ? 0.01 : 3;
+    if (chance(p, 0.3)) d->beta = rng_uniform(&p->random, 0.5, 3);
+    d->batch = chance(p, 0.2) ? 2 : 1;
+    d->coarsest = chance(p, 0.7) ? 8 : 0;
+    d->robust = rng_int(&p->random, -1, 1);
+}
+
+static void draw_faces(problem *p)
+{
+    pg_desc *d = &p->desc;
+    const int closed = chance(p, 0.4);
+    for (int a = 0; a < d->dim; a++) {
+        char ends[3] = {"DNR"[rng_int(&p->random, 0, 2)], "DNR"[rng_int(&p->random, 0, 2)], 0};
+        if (closed) ends[0] = ends[1] = 'N';
+        if (chance(p, 0.25)) ends[0] = ends[1] = 'P';
+        set_ends(d, a, ends);
+        for (int end = 0; end < 2 && ends[0] != 'P'; end++) {
+            pg_face *face = &d->face[2 * a + end];
+            const int what = rng_int(&p->random, 0, 2);
+            const size_t count = cells_of(d) / (size_t)d->n[a] * (size_t)d->batch;
+            if (what == 1) face->value = rng_uniform(&p->random, -1, 1);
+            if (what != 2) continue;
+            void *array = keep(p, count * sizeof(double));
+            for (size_t q = 0; q < count; q++) put(p, array, q, rng_uniform(&p->random, -1, 1));
+            face->array = array;
+        }
+    }
+}
+
+static void draw_strides(problem *p, int64_t stride[3])
+{
+    const pg_desc *d = &p->desc;
+    if (chance(p, 0.6)) return;
+    stride[0] = d->n[0] + rng_int(&p->random, 0, 3);
+    stride[1] = stride[0] * d->n[1] + rng_int(&p->random, 0, 5);
+    stride[2] = stride[1] * d->n[2] + rng_int(&p->random, 0, 7);
+}
+
+/* At least one cell is fluid. */
+static void draw_mask(problem *p)
+{
+    static const double shares[] = {0, 0, 0.1, 0.3, 0.5};
+    pg_desc *d = &p->desc;
+    int64_t stride[3] = {0};
+    draw_strides(p, stride);
+    memcpy(d->stride_mask, stride, sizeof d->stride_mask);
+    const double solid = shares[rng_int(&p->random, 0, 4)], air = shares[rng_int(&p->random, 0, 4)] / 2;
+    const size_t count = from_problem_to_problem(d, stride);
+    unsigned char *mask = keep(p, count);
+    memset(mask, 99, count);
+    size_t fluid = 0;
+    int at[3];
+    for (size_t c = 0; c < cells_of(d); c++) {
+        place(d, c, at);
+        const double x = rng_uniform(&p->random, 0, 1);
+        const pg_cell_kind kind = x < solid ? PG_SOLID : x < solid + air ? PG_AIR : PG_FLUID;
+        mask[element(d, stride, at)] = (unsigned char)kind;
+        fluid += kind == PG_FLUID;
+    }
+    place(d, (size_t)rng_int(&p->random, 0, (int)cells_of(d) - 1), at);
+    if (!fluid) mask[element(d, stride, at)] = PG_FLUID;
+    d->mask = mask;
+}
+
+enum { POSITIVE, OPEN_PART, SHIFT };
+
+static double draw_coefficient(problem *p, int what, double decades)
+{
+    const int choice = rng_int(&p->random, 0, 3);
+    if (what == POSITIVE) return pow(10, rng_uniform(&p->random, -decades, decades));
+    if (what == SHIFT) return choice < 2 ? 0 : rng_uniform(&p->random, 0, 5);
+    return choice == 0 ? 0 : choice < 3 ? 1 : rng_uniform(&p->random, 0.01, 1);
+}
+
+static void *draw_array(problem *p, size_t count, int what, double decades)
+{
+    void *array = keep(p, count * sizeof(double));
+    for (size_t q = 0; q < count; q++) put(p, array, q, draw_coefficient(p, what, decades));
+    return array;
+}
+
+static void draw_coefficients(problem *p, double decades)
+{
+    pg_desc *d = &p->desc;
+    const size_t cells = cells_of(d);
+    const int beta = rng_int(&p->random, 0, 4), openness = chance(p, 0.3);
+    for (int a = 0; a < d->dim; a++) {
+        const size_t faces = cells / (size_t)d->n[a] * (size_t)(d->n[a] + 1);
+        if (beta == 1) d->beta_face[a] = draw_array(p, faces, POSITIVE, decades);
+        if (openness) d->openness[a] = draw_array(p, faces, OPEN_PART, decades);
+    }
+    if (beta == 2) d->beta_cell = draw_array(p, cells, POSITIVE, decades);
+    if (chance(p, 0.2)) d->alpha_cell = draw_array(p, cells, SHIFT, decades);
+    const int fields = beta == 1 || beta == 2 || openness || d->alpha_cell;
+    if (!fields || chance(p, 0.9)) draw_mask(p);
+}
+
+/* Values on some of the sides where fluid meets this kind. */
+static pg_cell_value *draw_values(problem *p, int kind, double share, int *count)
+{
+    const pg_desc *d = &p->desc;
+    const size_t cells = cells_of(d);
+    pg_cell_value *list = keep(p, 6 * cells * sizeof *list);
+    int at[3], to[3];
+    *count = 0;
+    for (size_t c = 0; c < cells; c++) {
+        place(d, c, at);
+        for (int face = 0; face < 2 * d->dim && kind_of(d, at) == PG_FLUID; face++) {
+            if (!beside(d, at, face / 2, face % 2, to) || kind_of(d, to) != kind || !chance(p, share)) continue;
+            list[*count] = (pg_cell_value){{at[0], at[1], at[2]}, face, rng_uniform(&p->random, -1, 1)};
+            if (p->f32) list[*count].value = (float)list[*count].value;
+            ++*count;
+        }
+    }
+    for (int q = *count - 1; q > 0; q--) {      /* in any order */
+        const int other = rng_int(&p->random, 0, q);
+        const pg_cell_value value = list[q];
+        list[q] = list[other], list[other] = value;
+    }
+    return list;
+}
+
+static void draw_arrays(problem *p)
+{
+    pg_desc *d = &p->desc;
+    draw_strides(p, d->stride_u), draw_strides(p, d->stride_f);
+    const size_t next_u = from_problem_to_problem(d, d->stride_u), next_f = from_problem_to_problem(d, d->stride_f);
+    p->count_u = next_u * (size_t)d->batch, p->count_f = next_f * (size_t)d->batch;
+    p->u = keep(p, p->count_u * sizeof(double)), p->f = keep(p, p->count_f * sizeof(double));
+    for (size_t q = 0; q < p->count_u; q++) put(p, p->u, q, padding);
+    for (size_t q = 0; q < p->count_f; q++) put(p, p->f, q, NAN);
+    const int guess = chance(p, 0.5);
+    int at[3];
+    for (int q = 0; q < d->batch; q++)
+        for (size_t c = 0; c < cells_of(d); c++) {
+            place(d, c, at);
+            const int fluid = kind_of(d, at) == PG_FLUID;
+            const double f = rng_uniform(&p->random, -1, 1), u = guess ? rng_uniform(&p->random, -1, 1) : 0;
+            put(p, p->f, (size_t)q * next_f + element(d, d->stride_f, at), fluid ? f : NAN);
+            put(p, p->u, (size_t)q * next_u + element(d, d->stride_u, at), fluid ? u : NAN);
+        }
+}
+
+/* decades: beta lies between 10^-decades and 10^decades. */
+static void problem_create(problem *p, uint64_t seed, pg_backend backend, int f32, double decades)
+{
+    memset(p, 0, sizeof *p);
+    p->seed = seed, p->random.state = seed, p->f32 = f32;
+    p->desc.backend = backend;
+    rng_next(&p->random);
+    draw_shape(p), draw_faces(p), draw_coefficients(p, decades);
+    if (p->desc.mask && chance(p, 0.5)) p->desc.air_value = draw_values(p, PG_AIR, 0.6, &p->desc.air_values);
+    if (p->desc.mask && chance(p, 0.5)) p->desc.solid_flux = draw_values(p, PG_SOLID, 0.6, &p->desc.solid_fluxes);
+    draw_arrays(p);
+}
+
+static const char *tell(const problem *p)
+{
+    static char text[480];
+    const pg_desc *d = &p->desc;
+    snprintf(text, sizeof text, "seed %llu: %s, robust %d, batch %d%s%s%s%s%s, %d air values, %d solid fluxes",
+             (unsigned long long)p->seed, describe(d), d->robust, d->batch, d->mask ? ", mask" : "",
+             d->beta_face[0] ? ", beta_face" : "", d->beta_cell ? ", beta_cell" : "",
+             d->openness[0] ? ", openness" : "", d->alpha_cell ? ", alpha_cell" : "", d->air_values, d->solid_fluxes);
+    return text;
+}
+
+/* ---- The reference: a dense matrix, each row multiplied by the volume of its cell ---- */
+
+typedef struct dense {
+    int unknowns, batch, parts, pockets;
+    int *cell, *number, *part;          /* of the unknown; unknown of the cell, or -1; part that the unknown is in */
+    char *singular, *linked;            /* the part; the unknown has a link or a shift */
+    long double *a, *volume, *load;     /* the load: f times the volume, and from boundaries; [problem][unknown] */
+    long double *boundary, *u;          /* the latter alone; the solution */
+    long double removed[2], alone[2];   /* largest mean removed, of pockets and of cells without a link */
+} dense;
+
+static long double width(const pg_desc *d, int axis, int i)
+{
+    if (axis >= d->dim) return 1;
+    if (d->coord[axis]) return (long double)d->coord[axis][i + 1] - d->coord[axis][i];
+    return d->h[axis] != 0 ? d->h[axis] : 1.0L / d->n[axis];
+}
+
+/* Of the face at one end of a cell, without distance and area. */
+static long double coefficient(const problem *p, const int at[3], int axis, int end)
+{
+    const pg_desc *d = &p->desc;
+    const int periodic = d->face[2 * axis].kind == PG_PERIODIC;
+    int size[3] = {d->n[0], d->n[1], d->n[2]}, face[3] = {at[0], at[1], at[2]}, to[3];
+    size[axis]++, face[axis] += end;
+    if (periodic && face[axis] == d->n[axis]) face[axis] = 0;
+    const size_t q = (size_t)face[0] + (size_t)size[0] * ((size_t)face[1] + (size_t)size[1] * (size_t)face[2]);
+    long double c = d->beta != 0 ? d->beta : 1;
+    if (d->beta_face[axis]) c *= get(p, d->beta_face[axis], q);
+    if (d->openness[axis]) c *= get(p, d->openness[axis], q);
+    if (d->beta_cell) {
+        const int64_t packed[2] = {0, 0};
+        const long double own = get(p, d->beta_cell, element(d, packed, at));
+        if (!beside(d, at, axis, end, to)) return c * own;
+        c *= 2 / (1 / own + 1 / (long double)get(p, d->beta_cell, element(d, packed, to)));
+    }
+    return c;
+}
+
+static long double listed(const pg_cell_value *list, int count, const int at[3], int face)
+{
+    for (int q = 0; q < count; q++)
+        if (list[q].face == face && !memcmp(list[q].cell, at, sizeof list[q].cell)) return list[q].value;
+    return 0;
+}
+
+static long double face_value(const problem *p, const int at[3], int axis, int end, int q)
+{
+    const pg_desc *d = &p->desc;
+    const pg_face *face = &d->face[2 * axis + end];
+    if (!face->array) return face->value;
+    const int low = axis == 0 ? 1 : 0, high = axis == 2 ? 1 : 2;
+    const size_t count = cells_of(d) / (size_t)d->n[axis];
+    return get(p, face->array, (size_t)q * count + (size_t)at[low] + (size_t)d->n[low] * (size_t)at[high]);
+}
+
+/* One side of a cell: a face of the box. Returns the shift. */
+static long double add_box_face(dense *m, const problem *p, int row, const int at[3], int axis, int end, long double c)
+{
+    const pg_face *face = &p->desc.face[2 * axis + end];
+    const long double half = width(&p->desc, axis, at[axis]) / 2;
+    long double shift = 0, per_g = c;
+    if (face->kind == PG_DIRICHLET) shift = per_g = c / half;
+    if (face->kind == PG_ROBIN) per_g = c / (face->a * half + face->b), shift = face->a * per_g;
+    for (int q = 0; q < m->batch; q++) m->boundary[q * m->unknowns + row] += per_g * face_value(p, at, axis, end, q);
+    return shift;
+}
+
+/* One side of a cell. Returns the shift. */
+static long double add_side(dense *m, const problem *p, int row, const int at[3], int axis, int end)
+{
+    const pg_desc *d = &p->desc;
+    int to[3];
+    long double c = coefficient(p, at, axis, end), from_known = 0, shift = 0;
+    for (int other = 0; other < 3; other++)
+        if (other != axis) c *= width(d, other, at[other]);
+    if (!beside(d, at, axis, end, to)) return add_box_face(m, p, row, at, axis, end, c);
+    const long double link = c / ((width(d, axis, at[axis]) + width(d, axis, to[axis])) / 2);
+    const int kind = kind_of(d, to);
+    if (kind == PG_SOLID) from_known = c * listed(d->solid_flux, d->solid_fluxes, at, 2 * axis + end);
+    if (kind == PG_AIR) shift = link, from_known = link * listed(d->air_value, d->air_values, at, 2 * axis + end);
+    if (kind == PG_FLUID) {
+        const int64_t packed[2] = {0, 0};
+        const int other = m->number[element(d, packed, to)];
+        if (other != row) m->a[row * m->unknowns + row] += link, m->a[row * m->unknowns + other] -= link;
+    }
+    for (int q = 0; q < m->batch; q++) m->boundary[q * m->unknowns + row] += from_known;
+    return shift;
+}
+
+/* Parts that hang together, and those that nothing holds. */
+static void find_parts(dense *m, const char *held)
+{
+    const int n = m->unknowns;
+    int *stack = allocate(sizeof *stack * (size_t)n);
+    for (int q = 0; q < n; q++) m->part[q] = -1;
+    for (int first = 0; first < n; first++) {
+        if (m->part[first] >= 0) continue;
+        const int part = m->parts++;
+        int waiting = 1, size = 0;
+        m->singular[part] = 1, stack[0] = first, m->part[first] = part;
+        while (waiting) {
+            const int row = stack[--waiting];
+            size++;
+            if (held[row]) m->singular[part] = 0;
+            for (int q = 0; q < n; q++)
+                if (m->part[q] < 0 && m->a[row * n + q] < 0) m->part[q] = part, stack[waiting++] = q;
+        }
+        for (int q = 0; q < n; q++)
+            if (m->part[q] == part) m->linked[q] = size > 1 || held[q];
+        m->pockets += m->singular[part] && size > 1;
+    }
+    free(stack);
+}
+
+static void dense_allocate(dense *m, const problem *p)
+{
+    const pg_desc *d = &p->desc;
+    const size_t cells = cells_of(d);
+    memset(m, 0, sizeof *m);
+    m->batch = d->batch > 1 ? d->batch : 1;
+    m->cell = allocate(cells * sizeof *m->cell), m->number = allocate(cells * sizeof *m->number);
+    m->part = allocate(cells * sizeof *m->part), m->singular = allocate(cells), m->linked = allocate(cells);
+    int at[3];
+    for (size_t c = 0; c < cells; c++) {
+        place(d, c, at);
+        m->number[c] = kind_of(d, at) == PG_FLUID ? m->unknowns : -1;
+        if (m->number[c] >= 0) m->cell[m->unknowns++] = (int)c;
+    }
+    const size_t n = (size_t)m->unknowns, loads = n * (size_t)m->batch;
+    long double **const all[] = {&m->a, &m->volume, &m->load, &m->boundary, &m->u};
+    const size_t count[] = {n * n, n, loads, loads, loads};
+    for (size_t q = 0; q < 5; q++) {
+        const size_t bytes = count[q] * sizeof(long double);
+        *all[q] = memset(allocate(bytes), 0, bytes);
+    }
+}
+
+static void dense_create(dense *m, const problem *p)
+{
+    const pg_desc *d = &p->desc;
+    const int64_t packed[2] = {0, 0};
+    dense_allocate(m, p);
+    const int n = m->unknowns;
+    char *held = allocate((size_t)n);
+    int at[3];
+    for (int row = 0; row < n; row++) {
+        place(d, (size_t)m->cell[row], at);
+        m->volume[row] = width(d, 0, at[0]) * width(d, 1, at[1]) * width(d, 2, at[2]);
+        long double shift = d->alpha;
+        if (d->alpha_cell) shift += get(p, d->alpha_cell, element(d, packed, at));
+        shift *= m->volume[row];
+        for (int side = 0; side < 2 * d->dim; side++) shift += add_side(m, p, row, at, side / 2, side % 2);
+        m->a[row * n + row] += shift;
+        held[row] = shift > 0;
+        for (int q = 0; q < m->batch; q++) {
+            const size_t f = (size_t)q * from_problem_to_problem(d, d->stride_f) + element(d, d->stride_f, at);
+            m->load[q * n + row] = m->volume[row] * get(p, p->f, f) + m->boundary[q * n + row];
+        }
+    }
+    find_parts(m, held);
+    free(held);
+}
+
+static void dense_free(dense *m)
+{
+    free(m->cell), free(m->number), free(m->part), free(m->singular), free(m->linked);
+    free(m->a), free(m->volume), free(m->load), free(m->boundary), free(m->u);
+}
+
+/* In a part: the weighted mean of a field that has been multiplied by the volumes, or has not. */
+static long double mean_in(const dense *m, int part, const long double *field, int multiplied)
+{
+    long double sum = 0, volume = 0;
+    for (int q = 0; q < m->unknowns; q++)
+        if (m->part[q] == part) sum += field[q] * (multiplied ? 1 : m->volume[q]), volume += m->volume[q];
+    return sum / volume;
+}
+
+/* Makes the loads compatible, part by part. */
+static void remove_means(dense *m)
+{
+    for (int q = 0; q < m->batch; q++)
+        for (int part = 0; part < m->parts; part++) {
+            if (!m->singular[part]) continue;
+            long double *load = m->load + q * m->unknowns;
+            const long double mean = mean_in(m, part, load, 1);
+            int linked = 0;
+            for (int row = 0; row < m->unknowns; row++)
+                if (m->part[row] == part) load[row] -= mean * m->volume[row], linked = m->linked[row];
+            long double *const largest = linked ? &m->removed[q] : &m->alone[q];
+            if (fabsl(mean) > fabsl(*largest)) *largest = mean;
+        }
+}
+
+/* Gauss, with rows exchanged for the largest pivot; x holds the loads, then the solutions. */
+static void eliminate(long double *a, long double *x, int n, int loads)
+{
+    for (int k = 0; k < n; k++) {
+        int pivot = k;
+        for (int i = k + 1; i < n; i++)
+            if (fabsl(a[i * n + k]) > fabsl(a[pivot * n + k])) pivot = i;
+        for (int j = k; j < n && pivot != k; j++) {
+            const long double other = a[k * n + j];
+            a[k * n + j] = a[pivot * n + j], a[pivot * n + j] = other;
+        }
+        for (int q = 0; q < loads && pivot != k; q++) {
+            const long double other = x[q * n + k];
+            x[q * n + k] = x[q * n + pivot], x[q * n + pivot] = other;
+        }
+        for (int i = k + 1; i < n; i++) {
+            const long double factor = a[i * n + k] / a[k * n + k];
+            if (factor == 0) continue;
+            for (int j = k; j < n; j++) a[i * n + j] -= factor * a[k * n + j];
+            for (int q = 0; q < loads; q++) x[q * n + i] -= factor * x[q * n + k];
+        }
+    }
+    for (int q = 0; q < loads; q++)
+        for (int i = n - 1; i >= 0; i--) {
+            for (int j = i + 1; j < n; j++) x[q * n + i] -= a[i * n + j] * x[q * n + j];
+            x[q * n + i] /= a[i * n + i];
+        }
+}
+
+/* Of singular parts the solution whose weighted mean is 0. Its first value is set to 0 on the way. */
+static void dense_solve(dense *m)
+{
+    const int n = m->unknowns;
+    remove_means(m);
+    long double *a = allocate(sizeof *a * (size_t)n * (size_t)n);
+    memcpy(a, m->a, sizeof *a * (size_t)n * (size_t)n);
+    memcpy(m->u, m->load, sizeof *a * (size_t)n * (size_t)m->batch);
+    for (int part = 0; part < m->parts; part++) {
+        int first = 0;
+        while (m->part[first] != part) first++;
+        if (!m->singular[part]) continue;
+        memset(a + (size_t)first * (size_t)n, 0, sizeof *a * (size_t)n);
+        a[first * n + first] = 1;
+        for (int q = 0; q < m->batch; q++) m->u[q * n + first] = 0;
+    }
+    eliminate(a, m->u, n, m->batch);
+    for (int q = 0; q < m->batch; q++)
+        for (int part = 0; part < m->parts; part++) {
+            const long double mean = m->singular[part] ? mean_in(m, part, m->u + q * n, 0) : 0;
+            for (int row = 0; row < n; row++)
+                if (m->part[row] == part) m->u[q * n + row] -= mean;
+        }
+    free(a);
+}
+
+/* What row of problem q has in an array of these strides. */
+static double at_row(const dense *m, const problem *p, const void *array, const int64_t *stride, int row, int q)
+{
+    int at[3];
+    place(&p->desc, (size_t)m->cell[row], at);
+    return get(p, array, (size_t)q * from_problem_to_problem(&p->desc, stride) + element(&p->desc, stride, at));
+}
+
+/* A u of one row with u in the layout of the problem, times the volume; *size: the sum of what is added. */
+static long double dense_apply(const dense *m, const problem *p, const void *u, int row, int q, long double *size)
+{
+    long double sum = 0, absolute = 0;
+    for (int other = 0; other < m->unknowns; other++) {
+        const long double a = m->a[row * m->unknowns + other];
+        if (a == 0) continue;
+        const long double term = a * at_row(m, p, u, p->desc.stride_u, other, q);
+        sum += term, absolute += fabsl(term);
+    }
+    if (size) *size = absolute;
+    return sum;
+}
+
+/* ||u - reference|| / ||reference||, and ||residual|| / ||right-hand side||. */
+static void compare(const dense *m, const problem *p, int q, double *error, double *residual)
+{
+    long double difference = 0, whole = 0, left = 0, load = 0;
+    for (int row = 0; row < m->unknowns; row++) {
+        const long double own = m->u[q * m->unknowns + row], b = m->load[q * m->unknowns + row], v = m->volume[row];
+        const long double d = at_row(m, p, p->u, p->desc.stride_u, row, q) - own;
+        const long double r = b - dense_apply(m, p, p->u, row, q, NULL);
+        difference += v * d * d, whole += v * own * own;
+        left += r * r / v, load += b * b / v;
+    }
+    *error = (double)(whole > 0 ? sqrtl(difference / whole) : sqrtl(difference));
+    *residual = (double)(load > 0 ? sqrtl(left / load) : sqrtl(left));
+}
+
+/* ---- What solutions are like ---- */
+
+static int failures;
+
+#define EXPECT(condition, ...)                                                                                        \
+    do {                                                                                                              \
+        if (!(condition) && failures++ < 40) print_error(__VA_ARGS__), print_error("\n");                             \
+    } while (0)
+
+/* 0 where nothing is solved for, and what was there before between rows, planes and problems. */
+static void check_outside(const dense *m, const problem *p)
+{
+    const pg_desc *d = &p->desc;
+    const size_t next = from_problem_to_problem(d, d->stride_u);
+    char *seen = memset(allocate(p->count_u), 0, p->count_u);
+    int at[3], not_zero = 0, touched = 0;
+    for (int q = 0; q < m->batch; q++)
+        for (size_t c = 0; c < cells_of(d); c++) {
+            place(d, c, at);
+            const size_t e = (size_t)q * next + element(d, d->stride_u, at);
+            seen[e] = 1;
+            if (m->number[c] < 0 || !m->linked[m->number[c]]) not_zero += !(get(p, p->u, e) == 0);
+        }
+    const double before = p->f32 ? (float)padding : padding;
+    for (size_t e = 0; e < p->count_u; e++) touched += !seen[e] && get(p, p->u, e) != before;
+    EXPECT(!not_zero, "%s: %d values outside are not 0", tell(p), not_zero);
+    EXPECT(!touched, "%s: %d elements of padding were written", tell(p), touched);
+    free(seen);
+}
+
+static const unsigned methods[] = {
+    PG_FASTEST, PG_FMG, PG_CG, PG_CG | PG_PRECOND_DIAGONAL, PG_CG | PG_PRECOND_NONE, PG_CG | PG_PRECOND_AINV,
+    PG_CG | PG_PRECOND_AINV2, PG_CG | PG_PRECOND_DIRECT, PG_PIPECG, PG_PIPECG | PG_PRECOND_DIAGONAL,
+    PG_PIPECG | PG_PRECOND_NONE, PG_BICGSTAB, PG_BICGSTAB | PG_PRECOND_AINV, PG_PIPEBICGSTAB | PG_PRECOND_DIAGONAL,
+    PG_MIXED | PG_FMG, PG_MIXED | PG_CG, PG_RBGS, PG_SOR, PG_JACOBI};
+enum { METHODS = sizeof methods / sizeof *methods, SWEEPS = 3, MIXED = 2 };
+
+/* Sweeps only take what is tiny, and not singular, nor nearly so. */
+static void draw_method(problem *p, const dense *m)
+{
+    const pg_desc *d = &p->desc;
+    int regular = 1;
+    for (int part = 0; part < m->parts; part++) regular &= !m->singular[part];
+    const int fields = d->beta_face[0] || d->beta_cell || d->openness[0] || d->alpha_cell;
+    const int sweeps = regular && !fields && m->unknowns <= 60 && (d->alpha == 0 || d->alpha > 1) ? 0 : SWEEPS;
+    const int last = METHODS - (p->f32 ? SWEEPS + MIXED : sweeps);
+    p->desc.flags = methods[rng_int(&p->random, 0, last - 1)] | (p->f32 ? PG_F32 : 0);
+}
+
+/* What the method can reach: recurrences of pipelined forms and of BiCGStab lose some of it, and with jumps of decades
+   a small residual may be a larger error. */
+static int is_as_good_as_can_be(const problem *p, double error, double residual)
+{
+    const int loses = (p->desc.flags & (PG_PIPECG | PG_BICGSTAB | PG_PIPEBICGSTAB)) != 0;
+    if (p->f32) return error <= (loses ? 5e-2 : 2e-3) || residual <= 1e-4;
+    return error <= (loses ? 1e-7 : 1e-9) || (error <= 1e-7 && residual <= 1.1e-12);
+}
+
+/* Around anything but the cycle the end may be that of the iterations: with jumps the floor is not always seen. */
+static int is_an_end(const problem *p, pg_outcome outcome)
+{
+    const unsigned weak = PG_PRECOND_DIAGONAL | PG_PRECOND_NONE | PG_PRECOND_AINV | PG_PRECOND_AINV2;
+    return outcome == PG_CONVERGED || outcome == PG_STAGNATED || (outcome == PG_MAX_ITER && p->desc.flags & weak);
+}
+
+static void check_problem(problem *p, const dense *m, const pg_report *report)
+{
+    EXPECT(report->pockets == m->pockets, "%s: reports %d pockets instead of %d", tell(p), report->pockets, m->pockets);
+    check_outside(m, p);
+    for (int q = 0; q < m->batch; q++) {
+        double error, residual;
+        compare(m, p, q, &error, &residual);
+        EXPECT(is_as_good_as_can_be(p, error, residual), "%s: problem %d: error %.1e, residual %.1e: %s", tell(p), q,
+               error, residual, report->message);
+    }
+    EXPECT(is_an_end(p, report->outcome), "%s: %s", tell(p), report->message);
+    const double removed = (double)m->removed[report->problem], alone = (double)m->alone[report->problem];
+    const double told = report->removed_mean, allowed = (p->f32 ? 1e-4 : 1e-10) * (1 + report->rhs_norm + fabs(told));
+    EXPECT(fabs(told - removed) <= allowed || (fabs(alone) > fabs(removed) && fabs(told - alone) <= allowed),
+           "%s: removed a mean of %g instead of %g or %g", tell(p), told, removed, alone);
+}
+
+static void try_problem(uint64_t seed, pg_backend backend, int f32)
+{
+    problem p;
+    dense m;
+    problem_create(&p, seed, backend, f32, f32 ? 0.5 : 3);
+    dense_create(&m, &p);
+    dense_solve(&m);
+    draw_method(&p, &m);
+    pg_solver *solver = NULL;
+    if (p.desc.flags & PG_PRECOND_DIRECT && pg_create(&p.desc, &solver) == PG_ERROR_UNSUPPORTED) p.desc.flags = PG_CG;
+    if (!solver) solver = create(&p.desc);
+    pg_stop stop = {.rtol = 1e-12, .max_iter = p.desc.flags & (PG_RBGS | PG_SOR | PG_JACOBI) ? 200000 : 5000};
+    OK(pg_solve(solver, p.u, p.f, f32 ? NULL : &stop), solver);
+    pg_report report;
+    OK(pg_get_report(solver, &report), solver);
+    check_problem(&p, &m, &report);
+    pg_destroy(solver);
+    dense_free(&m);
+    problem_free(&p);
+}
+
+static void try_problems(pg_backend backend, int f32, int count)
+{
+    const char *only = getenv("PG_TEST_SEED");
+    failures = 0;
+    if (only) try_problem(strtoull(only, NULL, 10), backend, f32);
+    for (int seed = 1; seed <= count && !only; seed++) try_problem((uint64_t)seed, backend, f32);
+    assert_int_equal(failures, 0);
+}
+
+static void random_problems(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    try_problems(backend, 0, full_or_small(500, 40));
+}
+
+static void random_problems_in_f32(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    try_problems(backend, 1, full_or_small(100, 10));
+}
+
+/* PG_PRECOND_DIRECT solves on the empty box, which is singular here though the problem is not. */
+static void the_direct_preconditioner_of_a_box_that_is_singular(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 8 };
+    failures = 0;
+    for (int q = 0; q < 12; q++) {
+        unsigned char mask[N * N] = {0};
+        double shift[N * N] = {0}, u[N * N] = {0}, f[N * N];
+        pg_desc desc = {.n = {N, N}, .backend = backend, .centring = {PG_CELL, PG_CELL}};
+        desc.flags = q % 2 ? PG_PIPECG | PG_PRECOND_DIRECT : PG_CG | PG_PRECOND_DIRECT;
+        set_ends(&desc, 0, "NN"), set_ends(&desc, 1, q / 2 % 2 ? "PP" : "NN");
+        for (int c = 0; c < N * N; c++) f[c] = c % 7 - 2;
+        if (q < 8) desc.alpha_cell = shift, shift[5] = 1, shift[40] = 2;
+        if (q >= 4) desc.mask = mask, mask[27] = q < 8 ? PG_SOLID : PG_AIR;
+        pg_report report;
+        if (pg_solve_once(&desc, u, f, &report) == PG_ERROR_UNSUPPORTED) continue;
+        EXPECT(report.outcome == PG_CONVERGED && report.iterations <= 30, "%s%s%s: %s", describe(&desc),
+               desc.mask ? ", mask" : "", desc.alpha_cell ? ", alpha_cell" : "", report.message);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Iterations ---- */
+
+static const struct { const char *name; int most, in_2d; } iteration_bounds[] = {
+    {"box", 10, 0}, {"obstacle", 10, 1}, {"pockets", 10, 0}, {"liquid", 10, 0}, {"checkerboard air", 10, 0},
+    {"dielectric", 10, 0}, {"rooms", 12, 0}, {"baffles", 12, 1}, {"beta 1e-6", 12, 0}, {"porous", 13, 1},
+    {"cut cells", 13, 0}, {"layers", 16, 1}, {"inclusions", 16, 0}, {"spiral 1", 14, 1}, {"spiral 2", 14, 0},
+    {"random 50%", 24, 0}, {"maze", 150, 0}, {"beta 1e6", 150, 0}, {"beta per cell", 150, 0}};
+enum { BOUNDS = sizeof iteration_bounds / sizeof *iteration_bounds };
+
+/* Normal numbers. */
+static double *random_rhs(scene *s)
+{
+    double *f = allocate(scene_cells(s) * sizeof *f);
+    for (size_t c = 0; c < scene_cells(s); c++) f[c] = scene_normal(s);
+    return f;
+}
+
+static void count_iterations(const char *name, int n, int dim, int most, unsigned flags, pg_backend backend)
+{
+    scene s;
+    assert_true(scene_create(&s, name, n, dim));
+    double *f = random_rhs(&s), *u = allocate(scene_cells(&s) * sizeof *u);
+    pg_desc desc = {.backend = backend, .flags = flags};
+    scene_describe(&s, &desc);
+    pg_solver *solver = create(&desc);
+    const pg_stop stop = {.rtol = 1e-8, .max_iter = 300, .guess = PG_GUESS_ZERO};
+    pg_report report;
+    OK(pg_solve(solver, u, f, &stop), solver);
+    OK(pg_get_report(solver, &report), solver);
+    EXPECT(report.outcome == PG_CONVERGED && report.iterations <= most, "%s, %d^%d cells, flags 0x%x: more than %d: %s",
+           name, n, dim, flags, most, report.message);
+    pg_destroy(solver);
+    scene_free(&s);
+    free(f), free(u);
+}
+
+static void iterations(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (int q = 0; q < BOUNDS; q++)
+        for (int mixed = 0; mixed < full_or_small(2, 1); mixed++) {
+            const int most = iteration_bounds[q].most * full_or_small(1, 2) + 2 * mixed;
+            const unsigned flags = mixed ? PG_MIXED : 0;
+            count_iterations(iteration_bounds[q].name, full_or_small(33, 13), 3, most, flags, backend);
+            if (!iteration_bounds[q].in_2d) continue;
+            count_iterations(iteration_bounds[q].name, full_or_small(65, 33), 2, most + 4, flags, backend);
+        }
+    assert_int_equal(failures, 0);
+}
+
+/* ---- The same bits ---- */
+
+/* u of a handle of its own, from 0. */
+static void solve_anew(const pg_desc *desc, double *u, const double *f)
+{
+    const pg_stop stop = {.guess = PG_GUESS_ZERO};
+    pg_solver *solver = create(desc);
+    pg_report report;
+    OK(pg_solve(solver, u, f, &stop), solver);
+    OK(pg_get_report(solver, &report), solver);
+    if (report.outcome != PG_CONVERGED) fail_msg("%s: %s", describe(desc), report.message);
+    pg_destroy(solver);
+}
+
+/* With more than 32768 unknowns a thread. */
+static void check_threads(const char *name)
+{
+#ifdef _OPENMP
+    const int before = omp_get_max_threads(), n = full_or_small(44, 36);
+    scene s;
+    assert_true(scene_create(&s, name, n, 3));
+    const size_t bytes = scene_cells(&s) * sizeof(double);
+    double *f = random_rhs(&s), *u[2] = {allocate(bytes), allocate(bytes)};
+    pg_desc desc = {.backend = PG_CPU};
+    scene_describe(&s, &desc);
+    for (int threads = 1; threads <= 2; threads++) {
+        omp_set_num_threads(threads);
+        solve_anew(&desc, u[threads - 1], f);
+    }
+    omp_set_num_threads(before);
+    if (memcmp(u[0], u[1], bytes)) fail_msg("%s: other bits with two threads", name);
+    scene_free(&s);
+    free(f), free(u[0]), free(u[1]);
+#else
+    (void)name;
+#endif
+}
+
+static void same_bits(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const char *const names[] = {"obstacle", "pockets"};
+    for (int q = 0; q < 2; q++) {
+        scene s;
+        assert_true(scene_create(&s, names[q], 24, 3));
+        const size_t bytes = scene_cells(&s) * sizeof(double);
+        double *f = random_rhs(&s), *u[2] = {allocate(bytes), allocate(bytes)};
+        pg_desc desc = {.backend = backend};
+        scene_describe(&s, &desc);
+        for (int run = 0; run < 2; run++) solve_anew(&desc, u[run], f);
+        if (memcmp(u[0], u[1], bytes)) fail_msg("%s: two handles have other bits", names[q]);
+        scene_free(&s);
+        free(f), free(u[0]), free(u[1]);
+        if (backend == PG_CPU) check_threads(names[q]);
+    }
+}
+
+/* ---- Changes between solves ---- */
+
+enum { NX = 11, NY = 9, NZ = 10, CELLS = NX * NY * NZ, FACES = (NX + 1) * (NY + 1) * (NZ + 1) };
+
+static const unsigned change_flags[] = {0, PG_MIXED, PG_CG | PG_PRECOND_DIAGONAL, PG_CG | PG_PRECOND_AINV,
+                                        PG_CG | PG_PRECOND_DIRECT, PG_BICGSTAB, PG_PIPECG};
+enum { CHANGES = sizeof change_flags / sizeof *change_flags };
+
+/* Arrays of a small box with everything, two of each. */
+typedef struct box {
+    unsigned char mask[3][CELLS];
+    double f[CELLS], beta[2][CELLS], alpha[2][CELLS], openness[2][3][FACES];
+    pg_cell_value air[2][6 * CELLS], solid[2][6 * CELLS];
+} box;
+
+static box *box_create(uint64_t seed)
+{
+    box *b = memset(allocate(sizeof *b), 0, sizeof *b);
+    rng r = {seed};
+    for (int c = 0; c < CELLS; c++) {
+        for (int q = 0; q < 3; q++) {
+            const double x = rng_uniform(&r, 0, 1);
+            b->mask[q][c] = x < 0.25 ? PG_SOLID : x < 0.3 ? PG_AIR : PG_FLUID;
+        }
+        b->f[c] = rng_uniform(&r, -1, 1);
+        for (int q = 0; q < 2; q++) {
+            b->beta[q][c] = pow(10, rng_uniform(&r, -1, 1));
+            b->alpha[q][c] = rng_int(&r, 0, 1) ? rng_uniform(&r, 0, 1) : 0;
+        }
+    }
+    for (int q = 0; q < 6 * FACES; q++) b->openness[q / FACES / 3][q / FACES % 3][q % FACES] = rng_uniform(&r, 0, 1);
+    return b;
+}
+
+/* Neumann, but Dirichlet at the high end of z. */
+static pg_desc box_desc(const box *b, int mask, pg_backend backend, unsigned flags)
+{
+    pg_desc desc = {.n = {NX, NY, NZ}, .dim = 3, .backend = backend, .flags = flags, .coarsest = 8};
+    for (int a = 0; a < 3; a++) {
+        desc.centring[a] = PG_CELL;
+        set_ends(&desc, a, a < 2 ? "NN" : "ND");
+    }
+    desc.mask = b->mask[mask];
+    return desc;
+}
+
+static void box_coefficients(pg_desc *desc, const box *b, int which)
+{
+    desc->beta_cell = b->beta[which], desc->alpha_cell = b->alpha[which];
+    for (int a = 0; a < 3; a++) desc->openness[a] = b->openness[which][a];
+}
+
+/* A list of values of every second side where fluid meets the kind. */
+static int box_values(const pg_desc *desc, int kind, double scale, pg_cell_value *list)
+{
+    int count = 0, at[3], to[3];
+    for (size_t c = 0; c < CELLS; c++) {
+        place(desc, c, at);
+        for (int face = 0; face < 6 && kind_of(desc, at) == PG_FLUID; face++)
+            if ((c + (size_t)face) % 2 && beside(desc, at, face / 2, face % 2, to) && kind_of(desc, to) == kind)
+                list[count++] = (pg_cell_value){{at[0], at[1], at[2]}, face, scale * cos((double)c)};
+    }
+    return count;
+}
+
+/* The handle, as it is now, and a new one have the same bits. */
+static void expect_bits_of_a_new_handle(pg_solver *solver, const pg_desc *desc, const double *f, const char *what)
+{
+    double u[CELLS], expected[CELLS];
+    const pg_stop stop = {.guess = PG_GUESS_ZERO};
+    OK(pg_solve(solver, u, f, &stop), solver);
+    solve_anew(desc, expected, f);
+    EXPECT(!memcmp(u, expected, sizeof u), "%s: other bits after %s", describe(desc), what);
+}
+
+/* Entries whose sides have become something else count for nothing. */
+static int still_valid(const pg_desc *desc, int kind, const pg_cell_value *list, int count, pg_cell_value *valid)
+{
+    int left = 0, to[3];
+    for (int q = 0; q < count; q++)
+        if (kind_of(desc, list[q].cell) == PG_FLUID &&
+            beside(desc, list[q].cell, list[q].face / 2, list[q].face % 2, to) && kind_of(desc, to) == kind)
+            valid[left++] = list[q];
+    return left;
+}
+
+static void set_mask(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    box *b = box_create(5);
+    failures = 0;
+    for (int q = 0; q < CHANGES; q++) {
+        pg_desc desc = box_desc(b, 0, backend, change_flags[q]);
+        desc.air_value = b->air[0], desc.air_values = box_values(&desc, PG_AIR, 1, b->air[0]);
+        desc.solid_flux = b->solid[0], desc.solid_fluxes = box_values(&desc, PG_SOLID, 1, b->solid[0]);
+        const int airs = desc.air_values, solids = desc.solid_fluxes;
+        pg_solver *solver = create(&desc);
+        expect_bits_of_a_new_handle(solver, &desc, b->f, "nothing");
+        for (int next = 1; next < full_or_small(4, 2); next++) {
+            OK(pg_set_mask(solver, b->mask[next % 3]), solver);
+            desc.mask = b->mask[next % 3];
+            desc.air_value = b->air[1], desc.solid_flux = b->solid[1];
+            desc.air_values = still_valid(&desc, PG_AIR, b->air[0], airs, b->air[1]);
+            desc.solid_fluxes = still_valid(&desc, PG_SOLID, b->solid[0], solids, b->solid[1]);
+            expect_bits_of_a_new_handle(solver, &desc, b->f, "pg_set_mask");
+            OK(pg_set_alpha(solver, desc.alpha = next % 2 ? 2.5 : 0), solver);
+            expect_bits_of_a_new_handle(solver, &desc, b->f, "pg_set_alpha");
+        }
+        pg_destroy(solver);
+    }
+    free(b);
+    assert_int_equal(failures, 0);
+}
+
+static void set_coefficients(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (int q = 0; q < CHANGES; q++) {
+        box *b = box_create(6);
+        pg_desc desc = box_desc(b, 0, backend, change_flags[q]);
+        box_coefficients(&desc, b, 0);
+        pg_solver *solver = create(&desc);
+        expect_bits_of_a_new_handle(solver, &desc, b->f, "nothing");
+        box_coefficients(&desc, b, 1);
+        OK(pg_set_coefficients(solver, &desc), solver);
+        expect_bits_of_a_new_handle(solver, &desc, b->f, "pg_set_coefficients");
+        for (int c = 0; c < CELLS; c++) b->beta[1][c] = 1 / b->beta[1][c], b->alpha[1][c] *= 2;
+        for (int face = 0; face < FACES; face++) b->openness[1][1][face] *= 0.5;
+        OK(pg_set_coefficients(solver, NULL), solver);
+        expect_bits_of_a_new_handle(solver, &desc, b->f, "pg_set_coefficients in place");
+        OK(pg_set_mask(solver, desc.mask = b->mask[1]), solver);
+        expect_bits_of_a_new_handle(solver, &desc, b->f, "pg_set_mask with coefficients");
+        pg_destroy(solver);
+        free(b);
+    }
+    assert_int_equal(failures, 0);
+}
+
+static void set_cell_values(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    box *b = box_create(7);
+    failures = 0;
+    for (int q = 0; q < CHANGES; q++) {
+        pg_desc desc = box_desc(b, 0, backend, change_flags[q]);
+        desc.air_value = b->air[0], desc.air_values = box_values(&desc, PG_AIR, 1, b->air[0]);
+        desc.solid_flux = b->solid[0], desc.solid_fluxes = box_values(&desc, PG_SOLID, 1, b->solid[0]);
+        pg_solver *solver = create(&desc);
+        desc.air_value = b->air[1], desc.solid_flux = b->solid[1];
+        box_values(&desc, PG_AIR, -2, b->air[1]), box_values(&desc, PG_SOLID, 3, b->solid[1]);
+        for (int shorter = 0; shorter < 3; shorter++) {
+            OK(pg_set_cell_values(solver, desc.air_value, desc.air_values, desc.solid_flux, desc.solid_fluxes), solver);
+            expect_bits_of_a_new_handle(solver, &desc, b->f, "pg_set_cell_values");
+            desc.air_values /= 2, desc.solid_fluxes = shorter ? 0 : desc.solid_fluxes / 3;
+        }
+        pg_destroy(solver);
+    }
+    free(b);
+    assert_int_equal(failures, 0);
+}
+
+/* ---- Refusals ---- */
+
+enum { RX = 6, RY = 5, RZ = 4, RCELLS = RX * RY * RZ, RFACES = (RX + 1) * (RY + 1) * (RZ + 1) };
+#define R_AT(i, j, k) ((i) + RX * ((j) + RY * (k)))
+
+static unsigned char r_mask[RCELLS];
+static double r_cells[RCELLS], r_faces[3][RFACES], r_metric[RX + 1];
+static pg_cell_value r_value;
+
+/* A box with a solid cell (1,1,1) and an air cell (4,3,2). */
+static pg_desc refusal_desc(pg_backend backend)
+{
+    pg_desc desc = {.n = {RX, RY, RZ}, .dim = 3, .backend = backend};
+    for (int a = 0; a < 3; a++) desc.centring[a] = PG_CELL;
+    memset(r_mask, PG_FLUID, sizeof r_mask);
+    r_mask[R_AT(1, 1, 1)] = PG_SOLID, r_mask[R_AT(4, 3, 2)] = PG_AIR;
+    for (int c = 0; c < RCELLS; c++) r_cells[c] = 1;
+    for (int q = 0; q < 3 * RFACES; q++) r_faces[q / RFACES][q % RFACES] = 1;
+    for (int q = 0; q <= RX; q++) r_metric[q] = 1;
+    r_value = (pg_cell_value){{3, 3, 2}, PG_X_HIGH, 2};
+    desc.mask = r_mask;
+    return desc;
+}
+
+static void give_faces(const void *array[3])
+{
+    for (int a = 0; a < 3; a++) array[a] = r_faces[a];
+}
+static void air(pg_desc *d, int i, int j, int k, int face, double value)
+{
+    r_value = (pg_cell_value){{i, j, k}, face, value};
+    d->air_value = &r_value, d->air_values = 1;
+}
+static void flux(pg_desc *d, int i, int j, int k, int face, double value)
+{
+    air(d, i, j, k, face, value);
+    d->solid_flux = d->air_value, d->solid_fluxes = 1, d->air_value = NULL, d->air_values = 0;
+}
+
+/* The face (2,3,1) across y: element 2 + 6*(3 + 6*1). */
+static void bad_face(const void *array[3], double value)
+{
+    give_faces(array);
+    r_faces[1][2 + RX * (3 + (RY + 1) * 1)] = value;
+}
+
+#define REFUSALS(X)                                                                                                   \
+    X(unknown_byte, r_mask[R_AT(3, 2, 1)] = 7, PG_ERROR_ARGUMENT, "mask", "(3, 2, 1)")                                \
+    X(all_solid, memset(r_mask, PG_SOLID, sizeof r_mask), PG_ERROR_ARGUMENT, "mask", "no fluid")                      \
+    X(all_air, memset(r_mask, PG_AIR, sizeof r_mask), PG_ERROR_ARGUMENT, "mask", "no fluid")                          \
+    X(air_outside, air(d, 6, 3, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(6, 3, 2)")                      \
+    X(air_below, air(d, 1, -1, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(1, -1, 2)")                      \
+    X(air_beside_fluid, air(d, 3, 3, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(3, 3, 2)")                 \
+    X(air_beside_solid, air(d, 0, 1, 1, PG_X_HIGH, 1), PG_ERROR_ARGUMENT, "air_value[0]", "solid")                    \
+    X(air_at_the_box, air(d, 0, 3, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(0, 3, 2)")                   \
+    X(air_of_a_solid, air(d, 1, 1, 1, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(1, 1, 1)")                   \
+    X(air_nan, air(d, 3, 3, 2, PG_X_HIGH, NAN), PG_ERROR_ARGUMENT, "air_value[0]", "nan")                             \
+    X(air_face_6, air(d, 3, 3, 2, 6, 1), PG_ERROR_ARGUMENT, "air_value[0]", "face 6")                                 \
+    X(air_face_negative, air(d, 3, 3, 2, -1, 1), PG_ERROR_ARGUMENT, "air_value[0]", "face -1")                        \
+    X(air_count, (air(d, 3, 3, 2, PG_X_HIGH, 1), d->air_values = -3), PG_ERROR_ARGUMENT, "air_values", "-3")          \
+    X(air_list_missing, d->air_values = 2, PG_ERROR_ARGUMENT, "air_value", "2")                                       \
+    X(air_without_mask, (air(d, 3, 3, 2, PG_X_HIGH, 1), give_faces(d->openness), d->mask = NULL), PG_ERROR_ARGUMENT,  \
+      "air_value", "mask")                                                                                            \
+    X(flux_outside, flux(d, 0, 1, 4, PG_X_HIGH, 1), PG_ERROR_ARGUMENT, "solid_flux[0]", "(0, 1, 4)")                  \
+    X(flux_beside_air, flux(d, 3, 3, 2, PG_X_HIGH, 1), PG_ERROR_ARGUMENT, "solid_flux[0]", "air")                     \
+    X(flux_infinite, flux(d, 0, 1, 1, PG_X_HIGH, INFINITY), PG_ERROR_ARGUMENT, "solid_flux[0]", "inf")                \
+    X(beta_face_zero, bad_face(d->beta_face, 0), PG_ERROR_ARGUMENT, "beta_face[1] is 0", "(2, 3, 1)")                 \
+    X(beta_face_negative, bad_face(d->beta_face, -2.5), PG_ERROR_ARGUMENT, "beta_face[1] is -2.5", "(2, 3, 1)")       \
+    X(beta_face_nan, bad_face(d->beta_face, NAN), PG_ERROR_ARGUMENT, "beta_face[1] is", "(2, 3, 1)")                  \
+    X(beta_face_infinite, bad_face(d->beta_face, INFINITY), PG_ERROR_ARGUMENT, "beta_face[1] is inf", "(2, 3, 1)")    \
+    X(openness_above_1, bad_face(d->openness, 1.5), PG_ERROR_ARGUMENT, "openness[1] is 1.5", "(2, 3, 1)")             \
+    X(openness_below_0, bad_face(d->openness, -0.1), PG_ERROR_ARGUMENT, "openness[1] is -0.1", "(2, 3, 1)")           \
+    X(openness_nan, bad_face(d->openness, NAN), PG_ERROR_ARGUMENT, "openness[1] is", "(2, 3, 1)")                     \
+    X(beta_cell_zero, (d->beta_cell = r_cells, r_cells[R_AT(5, 4, 3)] = 0), PG_ERROR_ARGUMENT, "beta_cell is 0",      \
+      "(5, 4, 3)")                                                                                                    \
+    X(alpha_cell_negative, (d->alpha_cell = r_cells, r_cells[R_AT(2, 4, 3)] = -4), PG_ERROR_ARGUMENT,                 \
+      "alpha_cell is -4", "(2, 4, 3)")                                                                                \
+    X(some_beta_face, (give_faces(d->beta_face), d->beta_face[2] = NULL), PG_ERROR_ARGUMENT, "beta_face[2]", "NULL")  \
+    X(some_openness, (give_faces(d->openness), d->openness[0] = NULL), PG_ERROR_ARGUMENT, "openness[0]", "NULL")      \
+    X(both_betas, (give_faces(d->beta_face), d->beta_cell = r_cells), PG_ERROR_ARGUMENT, "beta_face", "beta_cell")    \
+    X(nodes, d->centring[1] = PG_NODE, PG_ERROR_UNSUPPORTED, "centring[1]", "PG_NODE")                                \
+    X(direct, d->flags = PG_DIRECT, PG_ERROR_UNSUPPORTED, "PG_DIRECT", "mask")                                        \
+    X(metric_weight, d->weight[0] = r_metric, PG_ERROR_UNSUPPORTED, "weight[0]", "mask")                              \
+    X(metric_conductance, d->conductance[2] = r_metric, PG_ERROR_UNSUPPORTED, "conductance[2]", "mask")               \
+    X(with_velocity, d->velocity[1] = 0.25, PG_ERROR_UNSUPPORTED, "velocity", "0.25")                                 \
+    X(jacobi_smoother, d->flags = PG_SMOOTH_JACOBI, PG_ERROR_UNSUPPORTED, "PG_SMOOTH_RBGS", "0x20000")                \
+    X(line_smoother, d->flags = PG_VCYCLE | PG_SMOOTH_LINES, PG_ERROR_UNSUPPORTED, "PG_SMOOTH_RBGS", "0x80000")       \
+    X(robust_3, d->robust = 3, PG_ERROR_ARGUMENT, "robust", "3")                                                      \
+    X(stride_negative, d->stride_mask[0] = -6, PG_ERROR_ARGUMENT, "stride_mask[0]", "-6")                             \
+    X(stride_short, d->stride_mask[1] = 29, PG_ERROR_ARGUMENT, "stride_mask[1]", "29")
+
+#define SPOIL(name, change, status, field, value)                                                                     \
+    static void spoil_##name(pg_desc *d) { (void)d, (void)(change); }
+#define REFUSAL(name, change, status, field, value) {#name, spoil_##name, status, field, value},
+
+REFUSALS(SPOIL)
+static const struct { const char *name; void (*spoil)(pg_desc *d); pg_status status; const char *field, *value; }
+refused[] = {REFUSALS(REFUSAL)};
+
+static void expect_refusal(const char *what, pg_status got, pg_status expected, const char *text, const char *field,
+                           const char *value)
+{
+    EXPECT(got == expected, "%s: %s instead of %s: %s", what, pg_status_string(got), pg_status_string(expected), text);
+    if (got == PG_OK) return;
+    EXPECT(strstr(text, field) && strstr(text, value), "%s: \"%s\" or \"%s\" is not in \"%s\"", what, field, value,
+           text);
+}
+
+static void what_cannot_be_is_refused_by_name(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (size_t q = 0; q < sizeof refused / sizeof *refused; q++) {
+        pg_desc desc = refusal_desc(backend);
+        refused[q].spoil(&desc);
+        pg_solver *solver = (pg_solver *)&desc;
+        const pg_status status = pg_create(&desc, &solver);
+        expect_refusal(refused[q].name, status, refused[q].status, pg_last_error(NULL), refused[q].field,
+                       refused[q].value);
+        EXPECT(status == PG_OK || !solver, "%s: the handle is not NULL", refused[q].name);
+        if (status == PG_OK) pg_destroy(solver);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* What the header allows at the edge of it. */
+static void what_can_be_is_taken(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int q = 0; q < 6; q++) {
+        pg_desc desc = refusal_desc(backend);
+        if (q == 1) air(&desc, 3, 3, 2, PG_X_HIGH, 1);
+        if (q == 2) flux(&desc, 0, 1, 1, PG_X_HIGH, 1);
+        if (q == 3) bad_face(desc.openness, 0);
+        if (q == 4) desc.flags = PG_SMOOTH_RBGS, desc.robust = PG_NONE;
+        if (q == 5) desc.mask = NULL, desc.alpha_cell = r_cells, r_cells[7] = 0;
+        double u[RCELLS], f[RCELLS];
+        for (int c = 0; c < RCELLS; c++) f[c] = c % 7;
+        solve_anew(&desc, u, f);
+    }
+}
+
+/* A call between solves that is refused changes nothing. */
+static void refused_changes_change_nothing(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    double u[RCELLS], expected[RCELLS], f[RCELLS];
+    unsigned char other[RCELLS] = {0};
+    double bad[RCELLS];
+    const pg_stop stop = {.guess = PG_GUESS_ZERO};
+    pg_desc desc = refusal_desc(backend), spoilt;
+    desc.beta_cell = r_cells;
+    air(&desc, 3, 3, 2, PG_X_HIGH, 1);
+    for (int c = 0; c < RCELLS; c++) f[c] = c % 7, bad[c] = 1;
+    pg_solver *solver = create(&desc);
+    OK(pg_solve(solver, expected, f, &stop), solver);
+    failures = 0;
+    other[R_AT(3, 2, 1)] = 7, bad[R_AT(4, 0, 2)] = -1;
+    expect_refusal("a bad byte", pg_set_mask(solver, other), PG_ERROR_ARGUMENT, pg_last_error(solver), "mask",
+                   "(3, 2, 1)");
+    memset(other, PG_SOLID, sizeof other);
+    expect_refusal("no fluid", pg_set_mask(solver, other), PG_ERROR_ARGUMENT, pg_last_error(solver), "mask",
+                   "no fluid");
+    expect_refusal("no mask", pg_set_mask(solver, NULL), PG_ERROR_ARGUMENT, pg_last_error(solver), "mask", "NULL");
+    spoilt = desc, spoilt.beta_cell = bad;
+    expect_refusal("a bad value", pg_set_coefficients(solver, &spoilt), PG_ERROR_ARGUMENT, pg_last_error(solver),
+                   "beta_cell is -1", "(4, 0, 2)");
+    spoilt = desc, spoilt.alpha_cell = r_cells;
+    expect_refusal("one more array", pg_set_coefficients(solver, &spoilt), PG_ERROR_UNSUPPORTED, pg_last_error(solver),
+                   "alpha_cell", "pg_create");
+    const pg_cell_value two[2] = {r_value, r_value};
+    expect_refusal("a longer list", pg_set_cell_values(solver, two, 2, NULL, 0), PG_ERROR_ARGUMENT,
+                   pg_last_error(solver), "air_values", "2");
+    pg_cell_value outside = r_value;
+    outside.cell[2] = RZ;
+    expect_refusal("a cell outside", pg_set_cell_values(solver, &outside, 1, NULL, 0), PG_ERROR_ARGUMENT,
+                   pg_last_error(solver), "air_value", "(3, 3, 4)");
+    OK(pg_solve(solver, u, f, &stop), solver);
+    EXPECT(!memcmp(u, expected, sizeof u), "other bits after calls that were refused");
+    pg_destroy(solver);
+    assert_int_equal(failures, 0);
+}
+
+static void a_handle_without_a_mask_takes_none(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (int fields = 0; fields < 2; fields++) {
+        pg_desc desc = refusal_desc(backend);
+        desc.mask = NULL, desc.beta_cell = fields ? r_cells : NULL;
+        pg_solver *solver = create(&desc);
+        expect_refusal("pg_set_mask", pg_set_mask(solver, r_mask), PG_ERROR_UNSUPPORTED, pg_last_error(solver), "mask",
+                       "create");
+        if (!fields)
+            expect_refusal("pg_set_coefficients", pg_set_coefficients(solver, NULL), PG_ERROR_UNSUPPORTED,
+                           pg_last_error(solver), "pg_set_coefficients", "create");
+        pg_destroy(solver);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* Inside of the fluid it is found, and u stays; outside it is not even read. */
+static void nan_matters_inside_only(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned flags[] = {0,         PG_MIXED, PG_CG | PG_PRECOND_NONE, PG_BICGSTAB | PG_PRECOND_AINV,
+                                     PG_VCYCLE, PG_RBGS};
+    for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
+        pg_desc desc = refusal_desc(backend);
+        desc.flags = flags[q];
+        double u[2][RCELLS], f[RCELLS];
+        for (int c = 0; c < RCELLS; c++) f[c] = c % 7, u[0][c] = u[1][c] = 5;
+        pg_solver *solver = create(&desc);
+        pg_report report;
+        f[R_AT(2, 2, 2)] = NAN;
+        OK(pg_solve(solver, u[0], f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        if (report.outcome != PG_NOT_A_NUMBER) fail_msg("%s: NaN in f: %s", describe(&desc), report.message);
+        if (memcmp(u[0], u[1], sizeof u[0])) fail_msg("%s: NaN in f, u was touched", describe(&desc));
+        f[R_AT(2, 2, 2)] = 1;
+        OK(pg_solve(solver, u[0], f, NULL), solver);
+        f[R_AT(1, 1, 1)] = NAN, u[1][R_AT(1, 1, 1)] = NAN;
+        f[R_AT(4, 3, 2)] = -INFINITY, u[1][R_AT(4, 3, 2)] = INFINITY;
+        OK(pg_solve(solver, u[1], f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        if (report.outcome != PG_CONVERGED) fail_msg("%s: NaN outside: %s", describe(&desc), report.message);
+        if (memcmp(u[0], u[1], sizeof u[0])) fail_msg("%s: NaN outside changes u", describe(&desc));
+        pg_destroy(solver);
+    }
+}
+
+/* ---- Pieces ---- */
+
+/* v = A u, or r = f + boundary terms - A u, row by row; 0 outside, and in cells without any link or shift. */
+static void check_rows(const problem *p, const dense *m, const void *v, int residual)
+{
+    const pg_desc *d = &p->desc;
+    double worst = 0;
+    int wrong = 0, at[3];
+    for (int q = 0; q < m->batch; q++)
+        for (int row = 0; row < m->unknowns; row++) {
+            long double size, expected = dense_apply(m, p, p->u, row, q, &size);
+            const long double load = m->load[q * m->unknowns + row], from_f = load - m->boundary[q * m->unknowns + row];
+            if (residual) expected = load - expected, size += fabsl(from_f) + fabsl(load - from_f);
+            const double got = at_row(m, p, v, d->stride_f, row, q);
+            wrong += !m->linked[row] && got != 0;
+            if (!m->linked[row]) continue;
+            const double error = (double)(fabsl(got - expected / m->volume[row]) * m->volume[row] / (size + 1e-300L));
+            if (!(error <= worst)) worst = error;
+        }
+    for (int q = 0; q < m->batch; q++)
+        for (size_t c = 0; c < cells_of(d); c++) {
+            place(d, c, at);
+            const size_t e = (size_t)q * from_problem_to_problem(d, d->stride_f) + element(d, d->stride_f, at);
+            wrong += m->number[c] < 0 && get(p, v, e) != 0;
+        }
+    EXPECT(worst <= 1e-12, "%s: %s differs by %.1e", tell(p), residual ? "pg_residual" : "pg_apply", worst);
+    EXPECT(!wrong, "%s: %s: %d values outside are not 0", tell(p), residual ? "pg_residual" : "pg_apply", wrong);
+}
+
+static void pg_apply_and_pg_residual_are_those_of_the_matrix(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (int seed = 1; seed <= full_or_small(100, 15); seed++) {
+        problem p;
+        dense m;
+        problem_create(&p, 1000 + (uint64_t)seed, backend, 0, 3);
+        dense_create(&m, &p);
+        draw_method(&p, &m);
+        if (p.desc.flags & PG_PRECOND_DIRECT) p.desc.flags = PG_VCYCLE;
+        void *v = keep(&p, p.count_f * sizeof(double));
+        pg_solver *solver = create(&p.desc);
+        OK(pg_apply(solver, p.u, v), solver);
+        check_rows(&p, &m, v, 0);
+        OK(pg_residual(solver, p.u, p.f, v), solver);
+        check_rows(&p, &m, v, 1);
+        pg_destroy(solver);
+        dense_free(&m);
+        problem_free(&p);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* Levels of more than one tile along each axis, on the GPU in kernels that small ones do not take: two cycles give what
+   they give on the CPU, with primes for sizes, rows apart, solids and air of one cell, and any faces. */
+static void large_cycles_are_those_of_the_cpu(void **state)
+{
+    static const struct {
+        const char *ends[3];
+        int n[3], small[3], f32;
+        double alpha;
+    } cases[] = {{{"DN", "ND", "NN"}, {131, 61, 37}, {131, 37, 11}, 0, 0},
+                 {{"PP", "DN", "PP"}, {132, 61, 38}, {132, 29, 34}, 0, 0},
+                 {{"NN", "PP", "DD"}, {131, 64, 37}, {67, 34, 13}, 0, 3},
+                 {{"NN", "NN", "NN"}, {127, 61, 37}, {67, 37, 11}, 0, 0},
+                 {{"DN", "ND", "DD"}, {131, 61, 37}, {131, 37, 11}, 1, 0}};
+    backend_or_skip(state);
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        const int *const n = small_run() ? cases[q].small : cases[q].n, f32 = cases[q].f32;
+        const int64_t row = n[0] + 3, plane = row * n[1] + 5;
+        const size_t cells = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], room = (size_t)(plane * n[2]);
+        unsigned char *mask = allocate(cells);
+        void *u[2] = {allocate(room * sizeof(double)), allocate(room * sizeof(double))},
+             *f = allocate(room * sizeof(double));
+        rng random = {q + 1};
+        for (size_t c = 0; c < cells; c++) {
+            const int kind = rng_int(&random, 0, 199);
+            mask[c] = kind < 2 ? PG_SOLID : kind == 2 && cases[q].ends[0][0] != 'N' ? PG_AIR : PG_FLUID;
+        }
+        for (size_t c = 0; c < room; c++) {
+            const double value = rng_uniform(&random, -1, 1);
+            if (f32)
+                ((float *)f)[c] = (float)value;
+            else
+                ((double *)f)[c] = value;
+        }
+        for (int backend = 0; backend < 2; backend++) {
+            pg_desc desc = {.n = {n[0], n[1], n[2]}, .backend = backend ? PG_CUDA : PG_CPU, .robust = PG_NONE};
+            desc.flags = PG_VCYCLE | (f32 ? PG_F32 : 0), desc.mask = mask, desc.alpha = cases[q].alpha;
+            for (int a = 0; a < 3; a++) desc.centring[a] = PG_CELL, set_ends(&desc, a, cases[q].ends[a]);
+            desc.stride_u[0] = desc.stride_f[0] = row, desc.stride_u[1] = desc.stride_f[1] = plane;
+            memset(u[backend], 0, room * sizeof(double));
+            pg_solver *solver = create(&desc);
+            OK(pg_cycle(solver, u[backend], f, 2), solver);
+            pg_destroy(solver);
+        }
+        double most = 0, worst = 0;
+        for (size_t c = 0; c < room; c++) {
+            const double x = f32 ? (double)((float *)u[0])[c] : ((double *)u[0])[c],
+                         y = f32 ? (double)((float *)u[1])[c] : ((double *)u[1])[c];
+            most = fmax(most, fabs(x)), worst = fmax(worst, fabs(x - y));
+        }
+        assert_true(most > 0);
+        /* Coarse levels are in f32, in which a singular problem loses another digit. */
+        if (!(worst <= 1e-5 * most)) fail_msg("case %zu: off by %.1e of %.1e", q, worst, most);
+        free(mask), free(u[0]), free(u[1]), free(f);
+    }
+}
+
+static double residual_of(pg_solver *solver, const double *u, const double *f, double *r)
+{
+    double norm;
+    OK(pg_residual(solver, u, f, r), solver);
+    OK(pg_norm(solver, r, PG_NORM_L2, &norm), solver);
+    return norm;
+}
+
+static void sweeps_and_cycles_reduce_the_residual(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const char *const names[] = {"obstacle", "liquid", "porous", "cut cells", "layers"};
+    for (int q = 0; q < 5; q++) {
+        scene s;
+        assert_true(scene_create(&s, names[q], full_or_small(24, 12), 3));
+        const size_t cells = scene_cells(&s);
+        double *f = random_rhs(&s), *u = allocate(cells * sizeof *u), *r = allocate(cells * sizeof *r);
+        pg_desc desc = {.backend = backend, .flags = PG_VCYCLE, .coarsest = 8, .alpha = 1};
+        scene_describe(&s, &desc);
+        for (size_t c = 0; c < cells; c++) u[c] = s.mask && s.mask[c] ? NAN : 0;
+        pg_solver *solver = create(&desc);
+        const double first = residual_of(solver, u, f, r);
+        OK(pg_smooth(solver, u, f, 2), solver);
+        const double smoothed = residual_of(solver, u, f, r);
+        OK(pg_cycle(solver, u, f, 4), solver);
+        const double cycled = residual_of(solver, u, f, r);
+        if (!(smoothed < first && cycled < 0.6 * smoothed))
+            fail_msg("%s: residuals %g, smoothed %g, after four cycles %g", names[q], first, smoothed, cycled);
+        for (size_t c = 0; c < cells; c++)
+            if (s.mask && s.mask[c] && u[c] != 0) fail_msg("%s: u is %g outside", names[q], u[c]);
+        pg_destroy(solver);
+        scene_free(&s);
+        free(f), free(u), free(r);
+    }
+}
+
+/* Conjugate gradients of the user's own around the symmetric cycle. Returns the iterations to 1e-8. */
+static int own_conjugate_gradients(pg_solver *solver, size_t cells, double *r)
+{
+    double *z = allocate(cells * sizeof *z), *d = allocate(cells * sizeof *d), *q = allocate(cells * sizeof *q);
+    double rz = 0, first, norm, dq, before;
+    int steps = 0;
+    OK(pg_norm(solver, r, PG_NORM_L2, &first), solver);
+    for (norm = first; norm > 1e-8 * first && steps < 50; steps++) {
+        memset(z, 0, cells * sizeof *z);
+        OK(pg_cycle(solver, z, r, 1), solver);
+        before = rz;
+        OK(pg_dot(solver, r, z, &rz), solver);
+        for (size_t c = 0; c < cells; c++) d[c] = z[c] + (steps ? rz / before * d[c] : 0);
+        OK(pg_apply(solver, d, q), solver);
+        OK(pg_dot(solver, d, q, &dq), solver);
+        for (size_t c = 0; c < cells; c++) r[c] -= rz / dq * q[c];
+        OK(pg_norm(solver, r, PG_NORM_L2, &norm), solver);
+    }
+    free(z), free(d), free(q);
+    return steps;
+}
+
+static void conjugate_gradients_of_ones_own(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const char *const names[] = {"obstacle", "baffles", "liquid"};
+    for (int q = 0; q < 3; q++) {
+        scene s;
+        assert_true(scene_create(&s, names[q], full_or_small(33, 17), 3));
+        double *f = random_rhs(&s);
+        pg_desc desc = {.backend = backend, .flags = PG_VCYCLE | PG_SYMMETRIC};
+        scene_describe(&s, &desc);
+        for (size_t c = 0; c < scene_cells(&s); c++)
+            if (s.mask[c]) f[c] = 0;
+        pg_solver *solver = create(&desc);
+        const int steps = own_conjugate_gradients(solver, scene_cells(&s), f);
+        if (steps > 14) fail_msg("%s: %d iterations", names[q], steps);
+        pg_destroy(solver);
+        scene_free(&s);
+        free(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_BOTH(random_problems),
+        ON_BOTH(random_problems_in_f32),
+        ON_BOTH(the_direct_preconditioner_of_a_box_that_is_singular),
+        ON_BOTH(iterations),
+        ON_BOTH(same_bits),
+        ON_BOTH(set_mask),
+        ON_BOTH(set_coefficients),
+        ON_BOTH(set_cell_values),
+        ON_BOTH(what_cannot_be_is_refused_by_name),
+        ON_BOTH(what_can_be_is_taken),
+        ON_BOTH(refused_changes_change_nothing),
+        ON_BOTH(a_handle_without_a_mask_takes_none),
+        ON_BOTH(nan_matters_inside_only),
+        ON_BOTH(pg_apply_and_pg_residual_are_those_of_the_matrix),
+        ON_CUDA(large_cycles_are_those_of_the_cpu),
+        ON_BOTH(sweeps_and_cycles_reduce_the_residual),
+        ON_BOTH(conjugate_gradients_of_ones_own),
+    };
+    return cmocka_run_group_tests_name("masks", tests, NULL, NULL);
+}
