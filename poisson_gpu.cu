@@ -670,8 +670,11 @@ struct pgi_list {
 enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_METAS };
 
 struct pgi_obstacles {
-    pgi_cells *cells;    // in the workspace
+    pgi_cells *cells;    // in the workspace, one for each level
     unsigned char *kind;
+    int by_cells;                                // PG_COARSEN_CELLS; of its coarse levels:
+    unsigned char *mask_of[PGI_MAX_LEVELS];      // what the cells are, see pg_cell_kind, but of the finest level
+    unsigned char *kind_of[PGI_MAX_LEVELS];      // see pgi_cells, that of the finest level too
     unsigned *quads;
     int *others, *others_number;    // coarse cells that quads which are not plain have to do with
     pgi_grid given;                 // the caller's f; that of the levels is made from it
@@ -690,7 +693,7 @@ struct pgi_obstacles {
     pgi_lattice lattice;
     pgi_list list[PGI_COARSE_LEVELS];
     char *copy[9];    // on the device, of the caller's host arrays: see pgi_check_media; the last one of the mask
-    pgi_cells values_of_cells;
+    pgi_cells values_of_cells[PGI_MAX_LEVELS];
     pgi_grid held;    // in the precision of u: to work in where no iteration is under way
     int *parent;      // the same
     double unit, mean_weight, largest_weight, largest_diagonal;
@@ -14390,6 +14393,9 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
 #define PGI_BACK_END(s, operation) pgi_cpu_##operation
 #endif
 
+namespace
+{    // so that member functions have no names outside
+
 // ---- executors ----
 
 #if PGI_GPU
@@ -14646,7 +14652,9 @@ static int pgi_has_fields(const pg_desc *d)
 
 template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *s, const pgi_level *l)
 {
-    pgi_cell_operator<T> a = {pgi_box_of(l, T()), s->obstacles.cells, s->obstacles.kind, 0, 0, {0, 0, 0}};
+    const pgi_obstacles *const o = &s->obstacles;
+    const int64_t q = l >= s->level && l < s->level + s->levels ? l - s->level : 0;    // the outer one is the finest
+    pgi_cell_operator<T> a = {pgi_box_of(l, T()), o->cells + q, o->kind_of[q], 0, 0, {0, 0, 0}};
     a.is_masked = !pgi_has_fields(&s->work);
     a.is_even = a.is_masked;
     for (int d = 0; d < 3; d++) {
@@ -15030,6 +15038,166 @@ template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, 
         PGI_RECURRENCES(PGI_CASE_)
 #undef PGI_CASE_
     }
+}
+
+// ---- PG_COARSEN_CELLS: coarse levels that are masks again ----
+
+// The rules of A. McAdams, E. Sifakis, J. Teran (2010): a coarse cell is air if any cell in it is, else fluid if any is,
+// else solid, and the operator is drawn anew on it. Prolongation is linear, with solid cells left out and the weights of
+// the others as much larger; restriction is its adjoint.
+
+// The cells of an axis that lie in coarse cell J: from the first one up to the end. One that two share is in both.
+template <class T> static PGI_HD inline void pgi_cells_along(const pgi_transfer<T> &t, int J, int *first, int *end)
+{
+    const int64_t mf = t.mf, mc = t.mc;
+    *first = t.kind == PGI_SAME ? J : t.kind == PGI_MERGED ? 0 : (int)(J * mf / mc);
+    *end = t.kind == PGI_SAME ? J + 1 : t.kind == PGI_MERGED ? t.nf : (int)(((J + 1) * mf + mc - 1) / mc);
+}
+
+template <class T> struct pgi_coarsen_mask {
+    pgi_transfers<T> t;
+    int n[2];    // of the coarse cells
+    const unsigned char *from;
+    int64_t stride[2];
+    unsigned char *to;
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const int at[3] = {I, J, K};
+        int first[3], end[3], kind = PG_SOLID;
+        for (int a = 0; a < 3; a++) pgi_cells_along(t.axis[a], at[a], &first[a], &end[a]);
+        for (int k = first[2]; k < end[2]; k++)
+            for (int j = first[1]; j < end[1]; j++)
+                for (int i = first[0]; i < end[0]; i++) {
+                    const int own = from[i + j * stride[0] + k * stride[1]];
+                    if (own != PG_SOLID && kind != PG_AIR) kind = own == PG_FLUID ? PG_FLUID : PG_AIR;
+                }
+        to[I + n[0] * (J + (int64_t)n[1] * K)] = (unsigned char)kind;
+    }
+};
+
+// Prolongation at a cell: f(weight, coarse cell's place) for all that are not solid. Returns what the weights are
+// multiplied with. They add up to 1, but near a value on the box, which is 0 in a correction.
+template <class T> struct pgi_cell_prolongation {
+    pgi_transfers<T> t;
+    int coarse[3];
+    const unsigned char *mask;    // of the coarse cells
+    const unsigned char *kind;    // of the cells
+    int n[2];
+    PGI_HD int is_live(int i, int j, int k) const { return kind[i + n[0] * (j + (int64_t)n[1] * k)] & PGI_LIVE; }
+    template <class F> PGI_HD T over(int i, int j, int k, const F &f) const
+    {
+        const pgi_pair<T> x = pgi_prolongation(t.axis[0], i), y = pgi_prolongation(t.axis[1], j),
+                          z = pgi_prolongation(t.axis[2], k);
+        T solid = 0;
+        for (int q = 0; q < 8; q++) {
+            const T w = (q & 1 ? x.w1 : x.w0) * (q & 2 ? y.w1 : y.w0) * (q & 4 ? z.w1 : z.w0);
+            const int I = q & 1 ? x.j1 : x.j0, J = q & 2 ? y.j1 : y.j0, K = q & 4 ? z.j1 : z.j0;
+            if (w == 0) continue;
+            if (mask[I + coarse[0] * (J + (int64_t)coarse[1] * K)] == PG_SOLID)
+                solid += w;
+            else
+                f(w, I, J, K);
+        }
+        return solid < 1 ? 1 / (1 - solid) : (T)0;
+    }
+};
+template <class T> static pgi_cell_prolongation<T> pgi_prolongation_of(const pg_solver *s, const pgi_level *fine)
+{
+    const int64_t q = fine - s->level;
+    const int *const n = fine[1].n;
+    const pgi_cell_prolongation<T> p = {pgi_transfers_of(fine, T()),
+                                        {n[0], n[1], n[2]},
+                                        s->obstacles.mask_of[q + 1],
+                                        s->obstacles.kind_of[q],
+                                        {fine->n[0], fine->n[1]}};
+    return p;
+}
+
+template <class T> struct pgi_prolong_cells {
+    pgi_cell_prolongation<T> by;
+    pgi_grid u, e;
+    int add;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        T *const to = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        T sum = 0;
+        if (by.is_live(i, j, k)) {
+            const T *const from = pgi_data<T>(e);
+            const auto add_up = [&](T w, int I, int J, int K) { sum += w * from[I + J * e.sj + K * e.sk]; };
+            const T factor = by.over(i, j, k, add_up);
+            sum *= factor;
+        }
+        *to = add ? *to + sum : sum;
+    }
+};
+// Before a residual is restricted
+template <class T> struct pgi_weigh_cells {
+    pgi_cell_prolongation<T> by;
+    pgi_grid r;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        if (!by.is_live(i, j, k)) return;
+        pgi_data<T>(r)[i + j * r.sj + k * r.sk] *= by.over(i, j, k, [](T, int, int, int) {});
+    }
+};
+template <class T> struct pgi_restrict_cells {
+    pgi_transfers<T> t;
+    pgi_box<T> fine, coarse;
+    const unsigned char *kind;    // of the coarse cells
+    pgi_grid r, f;
+    int average;
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const int n[3] = {fine.axis[0].n, fine.axis[1].n, fine.axis[2].n};
+        T *const to = pgi_data<T>(f) + I + J * f.sj + K * f.sk;
+        *to = 0;
+        if (!(kind[pgi_cell_at(coarse, I, J, K)] & PGI_LIVE)) return;
+        pgi_window<T> x, y, z;
+        pgi_restriction(t.axis[0], fine.axis[0], coarse.axis[0], I, average, &x);
+        pgi_restriction(t.axis[1], fine.axis[1], coarse.axis[1], J, average, &y);
+        pgi_restriction(t.axis[2], fine.axis[2], coarse.axis[2], K, average, &z);
+        *to = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
+    }
+};
+
+template <class T>
+static void pgi_cell_restrict(pg_solver *s, const pgi_level *l, pgi_grid r, const pgi_level *c, pgi_grid f, int average)
+{
+    const pgi_restrict_cells<T> body = {
+        pgi_transfers_of(l, T()), pgi_box_of(l, T()), pgi_box_of(c, T()), s->obstacles.kind_of[c - s->level], r, f,
+        average};
+    pgi_for_points(s, c->n, body);
+}
+template <class T> static void pgi_cell_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                          const pgi_level *c, int with_norm)
+{
+    const pgi_grid r = pgi_other_grid(l, u);
+    s->ops->residual(s, l, u, rhs, r);
+    if (with_norm) s->ops->reduce(s, l, PGI_FIELD, PGI_SELF, r, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    const pgi_weigh_cells<T> weigh = {pgi_prolongation_of<T>(s, l), r};
+    pgi_for_points(s, l->n, weigh);
+    s->ops->restrict_full(s, l, r, c, c->f, 0);
+}
+template <class T>
+static void pgi_cell_interpolate(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_level *, pgi_grid v, int,
+                                 int add)
+{
+    const pgi_prolong_cells<T> body = {pgi_prolongation_of<T>(s, l), u, v, add};
+    pgi_for_points(s, l->n, body);
+}
+template <class T>
+static void pgi_cell_prolong_add(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_level *c, pgi_grid e)
+{
+    pgi_cell_interpolate<T>(s, l, u, c, e, 0, 1);
+}
+
+// A few cells: as many sweeps leave next to nothing. There and back, so that the cycle stays symmetric.
+template <class T>
+static void pgi_cell_solve_coarsest(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, int from_zero)
+{
+    enum { SWEEPS = 16 };
+    if (from_zero) s->ops->fill_zero(s, l, u);
+    for (int q = 0; q < SWEEPS; q++) s->ops->red_black(s, l, u, rhs, pgi_evenly(1), q >= SWEEPS / 2);
 }
 
 // ---- the caller's mask and coefficients ----
@@ -17304,7 +17472,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     memset(&a, 0, sizeof a);
     if (!pgi_blocks_of(s, job.fine.a, &a.blocks)) return 0;
     a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f;
-    a.scale = job.weight * s->obstacles.values_of_cells.measure, a.scaled = job.scaled;
+    a.scale = job.weight * s->obstacles.values_of_cells[0].measure, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
@@ -17430,11 +17598,12 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
 struct pgi_set_cells {
     pgi_cells *cells;
     pgi_cells value;
-    int64_t *bad;
+    int64_t *bad;    // or NULL
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         *cells = value;
+        if (!bad) return;
         bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
         bad[1] = 0;
     }
@@ -17446,7 +17615,7 @@ template <class T> static void pgi_read_media(pg_solver *s, const unsigned char 
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_check_media check = pgi_media_of(s, mask);
-    pgi_set_cells set = {o->cells, o->values_of_cells, o->bad};
+    pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
@@ -17465,15 +17634,44 @@ template <class T> static void pgi_read_media(pg_solver *s, const unsigned char 
     pgi_list_others<T>(s);
 }
 
+// The coarse masks of PG_COARSEN_CELLS, and what follows from them.
+template <class T> static void pgi_coarsen_cells(pg_solver *s, const unsigned char *mask)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_check_media media = pgi_media_of(s, mask);
+    for (int q = 1; q < s->levels; q++) {
+        const pgi_level *const fine = &s->level[q - 1], *const l = &s->level[q];
+        const int64_t above = fine->n[0];
+        pgi_coarsen_mask<T> coarsen = {pgi_transfers_of(fine, T()),
+                                       {l->n[0], l->n[1]},
+                                       q > 1 ? o->mask_of[q - 1] : media.mask,
+                                       {above, above * fine->n[1]},
+                                       o->mask_of[q]};
+        if (q == 1) coarsen.stride[0] = media.stride[0], coarsen.stride[1] = media.stride[1];
+        pgi_for_points(s, l->n, coarsen);
+        const pgi_set_cells set = {o->cells + q, o->values_of_cells[q], NULL};
+        pgi_for_each(s, 1, set);
+        const pgi_classify<T> classify = {pgi_operator_of<T>(s, l),
+                                          o->mask_of[q],
+                                          {l->n[0], (int64_t)l->n[0] * l->n[1]},
+                                          o->kind_of[q]};
+        pgi_for_points(s, l->n, classify);
+        const pgi_mark_plain<T> mark = {classify.a, o->kind_of[q]};
+        pgi_for_points(s, l->n, mark);
+    }
+}
+
 static void pgi_refresh(pg_solver *s, const unsigned char *mask, int media)
 {
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     (void)single;
 #if PGI_F32
     if (media && single) pgi_read_media<float>(s, mask);
+    if (media && single && s->obstacles.by_cells) pgi_coarsen_cells<float>(s, mask);
 #endif
     if (media && !single) pgi_read_media<double>(s, mask);
-    if (!s->multigrid) return;
+    if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s, mask);
+    if (!s->multigrid || s->obstacles.by_cells) return;
     if (media)
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);    // passes leave what is outside of the fluid as it is
     if (media && (s->krylov || s->mixed)) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
@@ -17792,13 +17990,27 @@ static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
     const int *const n = s->level[0].n;
-    const int passes = s->cuda && s->multigrid && n[1] > 1 && !pgi_has_fields(&s->work);
+    const int passes = s->cuda && s->multigrid && !o->by_cells && n[1] > 1 && !pgi_has_fields(&s->work);
     const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]);
     o->quads = NULL, o->others = o->others_number = NULL;
     if (passes) o->quads = (unsigned *)pgi_take_block(arena, quads * (size_t)n[2] * sizeof(unsigned));
     if (passes && !o->robust && s->level[0].points >= PGI_CELL_PASS_POINTS) {
         o->others = (int *)pgi_take_block(arena, quads * (size_t)pgi_half(n[2]) * sizeof(int));
         o->others_number = (int *)pgi_take_block(arena, sizeof(int));
+    }
+}
+
+// What is known of the cells of a level.
+static void pgi_layout_cells(const pg_solver *s, pgi_line *const line[3], const unsigned char *kind, pgi_cells *to)
+{
+    memset(to, 0, sizeof *to);
+    to->kind = kind;
+    to->wide = s->desc.flags & PG_F32 ? 0 : 1;
+    to->measure = 1;
+    for (int a = 0; a < 3; a++) {
+        to->measure *= pgi_line_w(line[a], 0);
+        for (int e = 0; e < 2 && !line[a]->periodic && !line[a]->absent; e++)
+            to->end[2 * a + e] = s->work.beta * pgi_end_coupling(line[a], e) * line[a]->end_a[e];
     }
 }
 
@@ -17821,7 +18033,12 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->parent = (int *)o->held.base;
     o->root = s->multigrid ? (int *)s->level[0].t.base : NULL;
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
-    o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells));
+    o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells) * (size_t)s->levels);
+    o->kind_of[0] = o->kind;
+    for (int q = 1; q < s->levels; q++) {
+        o->mask_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
+        o->kind_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
+    }
     pgi_layout_quads(s, arena);
     o->bad = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t));
     o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
@@ -17834,27 +18051,22 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
                     : NULL;
-    if (s->multigrid) {
+    if (s->multigrid && !o->by_cells) {
         if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
         pgi_layout_coarse(s, h, arena);
     }
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
     if (s->staged && work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
-    memset(&o->values_of_cells, 0, sizeof o->values_of_cells);
-    o->values_of_cells.kind = o->kind;
-    o->values_of_cells.wide = s->desc.flags & PG_F32 ? 0 : 1;
-    o->mean_weight = o->largest_weight = o->values_of_cells.measure = 1;
+    o->mean_weight = o->largest_weight = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *const line = h->line[0][a];
         double most = 0;
         for (int i = 0; i < line->n; i = pgi_line_next(line, i)) most = fmax(most, pgi_line_w(line, i));
         o->largest_weight *= most;
-        o->values_of_cells.measure *= pgi_line_w(line, 0);
         o->mean_weight *= pgi_line_volume(line) / line->n;
-        for (int e = 0; e < 2 && !line->periodic && !line->absent; e++)
-            o->values_of_cells.end[2 * a + e] = work.beta * pgi_end_coupling(line, e) * line->end_a[e];
     }
+    for (int q = 0; q < s->levels; q++) pgi_layout_cells(s, h->line[q], o->kind_of[q], &o->values_of_cells[q]);
 }
 
 // The table of operations for these problems: those of the back end, but what has to do with the operator.
@@ -17868,6 +18080,12 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     o.reduce = pgi_cell_reduce<T>;
     o.magnitude = pgi_cell_magnitude<T>;
     o.recur = pgi_cell_recur<T>;
+    o.restrict_full = pgi_cell_restrict<T>;
+    o.restrict_residual = pgi_cell_restrict_residual<T>;
+    o.restrict_faces = [](pg_solver *, const pgi_level *, const pgi_level *) {};    // f has their data
+    o.prolong_add = pgi_cell_prolong_add<T>;
+    o.interpolate = pgi_cell_interpolate<T>;
+    o.solve_coarsest = pgi_cell_solve_coarsest<T>;
     o.relax = pgi_cpu_relax<T>;    // in place, one sweep after the other, whatever the back end
     o.relax_turns = pgi_cpu_relax_turns<T>;
     o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
@@ -17875,6 +18093,7 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     if (sizeof(T) == sizeof(float)) o.residual_narrow = pgi_cell_residual_narrow;
 #endif
     return o;
+}
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -17986,7 +18205,7 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
         level->box32.state = level->box64.state = s->state;
         for (int q = 0; q < 6; q++) {
-            if (!own || !(d->flags & PG_FMG) || h->line[l][q / 2]->periodic) continue;
+            if (!own || !(d->flags & PG_FMG) || s->masked || h->line[l][q / 2]->periodic) continue;
             const size_t count = (size_t)level->n[pgi_plane_axis(q, 0)] * (size_t)level->n[pgi_plane_axis(q, 1)];
             level->plane[q] = pgi_take_block(arena, count * element);
         }
@@ -18341,7 +18560,7 @@ static pgi_grid pgi_ascend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int vis
 static pgi_grid pgi_cycle(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int from_zero, int visits)
 {
     const pgi_level *level = &s->level[l];
-    if (s->masked) {
+    if (s->masked && !s->obstacles.by_cells) {
         pgi_cycle_among_cells(s, u, rhs, from_zero);
         return u;
     }
@@ -18969,8 +19188,11 @@ static const char *pgi_method_name(unsigned flags)
            : flags & PG_PIPECG       ? "PG_PIPECG"
            : flags & PG_BICGSTAB     ? "PG_BICGSTAB"
            : flags & PG_PIPEBICGSTAB ? "PG_PIPEBICGSTAB"
-           : flags & PG_GAUSS_SEIDEL ? "PG_GAUSS_SEIDEL"
                                      : "PG_FMG";
+}
+static const char *pgi_method_of(const pg_solver *s)
+{
+    return s->dense && s->desc.flags & PG_GAUSS_SEIDEL ? "PG_GAUSS_SEIDEL" : pgi_method_name(s->desc.flags);
 }
 
 // The average factor of the last iterations, from the last checks.
@@ -19001,7 +19223,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
     case PG_DIVERGED:
         snprintf(r->message, sizeof r->message,
                  "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
-                 r->iterations == 1 ? "" : "s", pgi_method_name(s->desc.flags), st->best, r->residual,
+                 r->iterations == 1 ? "" : "s", pgi_method_of(s), st->best, r->residual,
                  s->dense                    ? "sweeps do not converge for this A and omega"
                  : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
                  : s->desc.flags & PG_JACOBI ? "give a smaller omega"
@@ -19012,7 +19234,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
         snprintf(r->message, sizeof r->message,
                  "%s after %d iterations: %s divided by 0 twice; residual %.3g, rhs %.3g; try another preconditioner "
                  "or guess",
-                 name, r->iterations, pgi_method_name(s->desc.flags), r->residual, r->rhs_norm);
+                 name, r->iterations, pgi_method_of(s), r->residual, r->rhs_norm);
         break;
     case PG_RESONANCE:
         snprintf(r->message, sizeof r->message,
@@ -19062,7 +19284,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
-    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_name(s->desc.flags));
+    snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
     r->pockets = st->pockets;
     if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
@@ -19124,12 +19346,14 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
     const unsigned known =
-        pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners | PG_KEEP_CYCLES | PG_UPWIND;
+        pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners | PG_KEEP_CYCLES | PG_UPWIND |
+        PG_COARSEN_CELLS;
     if (d->flags & ~known)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
-    const unsigned options = pgi_smoothers | PG_SYMMETRIC;    // of multigrid, which is what is meant then
+    const unsigned options =
+        pgi_smoothers | PG_SYMMETRIC | PG_COARSEN_CELLS;    // of multigrid, which is what is meant then
     const int convects = pgi_convects(d);
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods,
                             convects                              ? PG_BICGSTAB
@@ -19423,7 +19647,10 @@ static int pgi_is_masked(const pg_desc *d)
 }
 
 // PG_FMG is PG_CG around a symmetric cycle then.
-static int pgi_means_cg(unsigned flags) { return !(flags & (pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST))); }
+static int pgi_means_cg(unsigned flags)
+{
+    return !(flags & (PG_COARSEN_CELLS | (pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST))));
+}
 
 static int pgi_is_robust(const pg_desc *d)
 {
@@ -19439,6 +19666,23 @@ static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const
         if (!array[a])
             return pgi_refuse(text, PG_ERROR_ARGUMENT,
                               "%s[%d] is NULL, but others are not; give one for each of %d axes", name, a, d->dim);
+    return PG_OK;
+}
+
+// PG_COARSEN_CELLS is an option of cycles on a mask, and on nothing else.
+static pg_status pgi_check_coarsen_cells(const pg_desc *d, char text[512])
+{
+    if (!d->mask || pgi_has_fields(d))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_COARSEN_CELLS goes with a mask and constant beta and alpha; leave it out, or %s",
+                          d->mask ? "beta_face, beta_cell, openness and alpha_cell" : "give a mask");
+    if (d->robust == 1)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "robust is 1, but PG_COARSEN_CELLS makes coarse levels by other rules; leave one of them out");
+    if (!(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_COARSEN_CELLS is about cycles, and %s has none; use PG_FMG, PG_VCYCLE or PG_WCYCLE",
+                          pgi_method_name(d->flags));
     return PG_OK;
 }
 
@@ -19463,6 +19707,7 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
                           "%s does not go with PG_PRECOND_CYCLE and a mask or coefficient fields, whose coarse levels "
                           "are f32: its recurrences lose what they round; use PG_BICGSTAB or PG_CG",
                           method);
+    if (d->flags & PG_COARSEN_CELLS) PGI_TRY(pgi_check_coarsen_cells(d, text));
     if (pgi_means_cg(d->flags)) d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) | PG_CG | PG_PRECOND_CYCLE;
     if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)) d->flags |= PG_SYMMETRIC;
     return PG_OK;
@@ -19483,7 +19728,7 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
     for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
     if (!pgi_is_masked(d)) {
         d->robust = 0;
-        return PG_OK;
+        return d->flags & PG_COARSEN_CELLS ? pgi_check_coarsen_cells(d, text) : PG_OK;
     }
     if (d->beta_face[0] && d->beta_cell)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta_face and beta_cell are both given; give one of them");
@@ -20183,15 +20428,18 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->masked = pgi_is_masked(&s->desc);
-    s->accelerated = s->masked && pgi_means_cg(desc->flags);
-    s->obstacles.robust = pgi_is_robust(&s->desc);
+    s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
+    s->accelerated = s->masked && !s->obstacles.by_cells && pgi_means_cg(desc->flags);
+    s->obstacles.robust = !s->obstacles.by_cells && pgi_is_robust(&s->desc);
     if (s->accelerated)
         snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s",
                  s->obstacles.robust ? ", robust" : "");
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pgi_turn(&s->desc, &s->work);
-    *lines = pgi_hierarchy_create(&s->work, s->multigrid && !s->masked);
+    pg_desc levels = s->work;
+    if (s->masked) levels.coarsest = 2, levels.flags |= PG_SMOOTH_RBGS;    // down to a few cells, without lines
+    *lines = pgi_hierarchy_create(&levels, s->multigrid && (!s->masked || s->obstacles.by_cells));
     if (!*lines)
         return pgi_refuse(text, PG_ERROR_MEMORY,
                           "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
@@ -20250,7 +20498,8 @@ static void pgi_choose_units(pg_solver *s)
     const double most = s->spectrum.largest_diagonal;
     o->largest_diagonal = most > 0 ? most : 1;
     o->unit = 1 / (o->mean_weight * o->largest_diagonal);
-    s->level[0].omega[0] = s->level[0].omega[1] = pgi_evenly(s->desc.omega > 0 ? s->desc.omega : 1);
+    for (int l = 0; l < s->levels; l++)
+        s->level[l].omega[0] = s->level[l].omega[1] = pgi_evenly(s->desc.omega > 0 ? s->desc.omega : 1);
 }
 
 // The weight or over-relaxation of sweeps.

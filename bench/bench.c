@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include "poisson_gpu.h"
+#include "scenes.h"
 #include "stages.h"
 
 #ifdef PG_BENCH_CUDA
@@ -34,12 +35,14 @@ enum {
     TRIAD_POINTS = 256 * 256 * 256,
     COPY_BYTES = 1 << 30,
     LEAST_REPEATS = 7, MOST_REPEATS = 31, REPEATS_PAST_LIMIT = 3,
-    MAX_ROWS = 1024,
+    MAX_ROWS = 1024, MAX_SCENE_ROWS = 128, MAX_BOXES = 16,
+    SCENE_ITERATIONS = 300,       /* at most, as in test_masks.c */
     SOLVES_IN_GRAPH = 20          /* of the stages: what the host takes to launch them does not count */
 };
 static const double row_seconds = 1.0;          /* a row stops here, with fewer repeats than it should have */
 static const double enough_seconds = 0.15;      /* and here if it has LEAST_REPEATS */
 static const double bound_cuda = 1.30, bound_cpu = 2.0;
+static const double slow_cuda = 1.0, slow_cpu = 0.3;   /* what takes longer is timed once, if it is of a scene */
 
 /* ---------------------------------------------------------------------------------------------------------------
    The machine: arrays and a clock, on a CUDA stream or on the CPU. */
@@ -187,6 +190,22 @@ static void array_fill(void *array, int64_t count, unsigned precision)
     fill_host(array, count, precision);
 }
 
+/* A copy of what the host has, where solvers read it. NULL: out of memory. */
+static void *array_from(const void *host, size_t bytes)
+{
+    void *array = array_new(bytes);
+    if (!array) return NULL;
+#ifdef PG_BENCH_CUDA
+    if (here.cuda) {
+        CUDA(cudaMemcpyAsync(array, host, bytes, cudaMemcpyHostToDevice, here.stream));
+        CUDA(cudaStreamSynchronize(here.stream));
+        return array;
+    }
+#endif
+    memcpy(array, host, bytes);
+    return array;
+}
+
 static void clock_start(void)
 {
 #ifdef PG_BENCH_CUDA
@@ -219,6 +238,7 @@ typedef struct work {
     pg_stop stop;
     pg_dense *dense;              /* of run_dense */
     int kept, solves;             /* of run_stages */
+    const unsigned char *mask;    /* of run_set_up */
 #ifdef PG_BENCH_CUDA
     cudaGraphExec_t graph;        /* of run_graph */
 #endif
@@ -233,6 +253,11 @@ static pg_status run_apply(work *w) { return pg_apply(w->solver, w->u, w->r); }
 static pg_status run_cycle(work *w) { return pg_cycle(w->solver, w->u, w->f, 1); }
 static pg_status run_iterations(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
 static pg_status run_solve(work *w) { return pg_solve(w->solver, w->u, w->f, &w->stop); }
+
+static pg_status run_set_up(work *w)
+{
+    return w->mask ? pg_set_mask(w->solver, w->mask) : pg_set_coefficients(w->solver, NULL);
+}
 
 static pg_status run_dense(work *w) { return pg_dense_solve(w->dense, w->u, w->f, &w->stop); }
 
@@ -404,6 +429,16 @@ static int64_t points_of(const shape *s)
     return points;
 }
 
+/* On this machine and its stream. */
+static void settle(pg_desc *desc)
+{
+    desc->memory = here.cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
+    desc->backend = here.cuda ? PG_CUDA : PG_CPU;
+#ifdef PG_BENCH_CUDA
+    desc->stream = here.stream;
+#endif
+}
+
 static pg_desc describe(const shape *s, unsigned precision, unsigned flags)
 {
     pg_desc desc = {0};
@@ -413,11 +448,7 @@ static pg_desc describe(const shape *s, unsigned precision, unsigned flags)
         desc.centring[d] = s->centring;
     }
     desc.flags = flags & PG_MIXED ? flags : flags | precision;
-    desc.memory = here.cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
-    desc.backend = here.cuda ? PG_CUDA : PG_CPU;
-#ifdef PG_BENCH_CUDA
-    desc.stream = here.stream;
-#endif
+    settle(&desc);
     return desc;
 }
 
@@ -503,22 +534,29 @@ static double bound_of(const operation *op, const shape *s, unsigned precision)
     return 0;
 }
 
+/* Whether --rows lets a row of this name through. */
+static int has_words(const char *label)
+{
+    char words[200];
+    if (!options.rows) return 1;
+    snprintf(words, sizeof words, "%s", options.rows);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        if (!strstr(label, word)) return 0;
+    return 1;
+}
+
 static int wanted(const operation *op, const shape *s, unsigned precision)
 {
-    char label[96], name[16], words[200];
+    char label[96], name[16];
     if (!(op->precisions & precision) || !(op->dims >> s->dim & 1)) return 0;
     if (s->when >= LARGE && (!options.large || op->floor != FMG_WORDS)) return 0;
     if (s->when == LARGE_F32 && precision != PG_F32) return 0;
     if (points_of(s) > (int64_t)options.max * options.max * options.max) return 0;
     if (options.quick && s->when != QUICK && bound_of(op, s, precision) == 0) return 0;
-    if (!options.rows) return 1;
     shape_name(s, name);
     snprintf(label, sizeof label, "%s %dD %s %s %s", op->name, s->dim, centring_name(s), name,
              precision == PG_F32 ? "f32" : "f64");
-    snprintf(words, sizeof words, "%s", options.rows);
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
-        if (!strstr(label, word)) return 0;
-    return 1;
+    return has_words(label);
 }
 
 static void print_head(const shape *s, unsigned precision)
@@ -794,14 +832,10 @@ static unsigned dense_precision(const dense_row *r) { return r->flags & PG_F32 ?
 
 static int dense_wanted(const dense_row *r)
 {
-    char label[96], words[200];
+    char label[96];
     if (!here.cuda || (options.quick && r->bound == 0)) return 0;
-    if (!options.rows) return 1;
     snprintf(label, sizeof label, "dense %s %d %s", r->name, r->n, r->flags & PG_F32 ? "f32" : "f64");
-    snprintf(words, sizeof words, "%s", options.rows);
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
-        if (!strstr(label, word)) return 0;
-    return 1;
+    return has_words(label);
 }
 
 /* Random numbers, and so large a diagonal that sweeps converge. Returns why there is no time, or NULL. */
@@ -899,6 +933,352 @@ static int dense_count(void)
 }
 
 /* ---------------------------------------------------------------------------------------------------------------
+   Scenes with obstacles and coefficients: conjugate gradients around one cycle, that cycle, what a new mask costs. */
+
+typedef struct scene_row {
+    const char *name;
+    int n;
+    unsigned precision;           /* PG_F64, PG_F32 or PG_MIXED */
+    timing solve, cycle, set_up;
+    double share;                 /* the cycle's time over the one of time_reference */
+    double grids;                 /* workspace, in grids of u */
+    pg_report report;
+    char remark[160];             /* why there are no figures, or what is wrong with them */
+} scene_row;
+
+static scene_row scene_rows[MAX_SCENE_ROWS];
+static int scene_row_count;
+
+/* Two that scenes.h does not have: the dielectric with its coefficients on the faces, and a solid with a room in it. */
+static const char faces_of_dielectric[] = "dielectric faces", ten_percent[] = "10 % fluid";
+
+static const char *const few_scenes[] = {"box", "obstacle", "dielectric"};   /* with --quick, and at 129^3 on a CPU */
+static const struct {
+    const char *name;
+    unsigned precisions;
+} large_scenes[] = {{"box", PG_F64 | PG_F32},
+                    {"obstacle", PG_F64 | PG_F32 | PG_MIXED},
+                    {"dielectric", PG_F64 | PG_F32},
+                    {faces_of_dielectric, PG_F64 | PG_F32}};
+enum {
+    FEW_SCENES = sizeof few_scenes / sizeof few_scenes[0],
+    LARGE_SCENES = sizeof large_scenes / sizeof large_scenes[0],
+    QUICK_SCENE = 33, LARGE_SCENE = 512, LARGEST_SCENE_CPU = 129, TEN_PERCENT_CPU = 128
+};
+
+static const char *scene_precision(const scene_row *r)
+{
+    return r->precision == PG_MIXED ? "mixed" : r->precision == PG_F32 ? "f32" : "f64";
+}
+
+static size_t scene_word(const scene_row *r) { return r->precision == PG_F32 ? sizeof(float) : sizeof(double); }
+static int64_t scene_points(const scene_row *r) { return (int64_t)r->n * r->n * r->n; }
+static int is_scene(const scene_row *r, const char *name) { return !strcmp(r->name, name); }
+
+static int scene_wanted(const scene_row *r)
+{
+    char label[96];
+    int few = 0;
+    for (int q = 0; q < FEW_SCENES; q++) few |= is_scene(r, few_scenes[q]);
+    if (r->n > options.max || options.quick != (r->n == QUICK_SCENE)) return 0;
+    if (options.quick && !few) return 0;
+    if (!here.cuda && r->n > TEN_PERCENT_CPU && (r->n > LARGEST_SCENE_CPU || !few)) return 0;
+    snprintf(label, sizeof label, "scenes %s 3D cell %d^3 %s", r->name, r->n, scene_precision(r));
+    return has_words(label);
+}
+
+/* The coefficients of the cells as those of faces: the harmonic mean of both sides, at an end the cell's own. */
+static int scene_faces(const scene *s, double *face[3])
+{
+    const int n = s->n;
+    const int64_t stride[3] = {1, n, (int64_t)n * n};
+    for (int a = 0; a < 3; a++) {
+        double *to = face[a] = malloc((size_t)n * (size_t)n * (size_t)(n + 1) * sizeof *to);
+        if (!to) return 0;
+        const int size[3] = {n + (a == 0), n + (a == 1), n + (a == 2)};
+        PARALLEL_FOR
+        for (int k = 0; k < size[2]; k++)
+            for (int j = 0; j < size[1]; j++)
+                for (int i = 0; i < size[0]; i++) {
+                    const int along = a == 0 ? i : a == 1 ? j : k;
+                    const int64_t high = i + j * stride[1] + k * stride[2], low = high - stride[a];
+                    const double below = s->beta[along > 0 ? low : high], above = s->beta[along < n ? high : low];
+                    to[i + size[0] * (j + (int64_t)size[1] * k)] = 2 * below * above / (below + above);
+                }
+    }
+    return 1;
+}
+
+/* A cube of fluid, a tenth of all cells, in the middle below the top, where u is known; all else is solid. */
+static int scene_ten_percent(scene *s, int n)
+{
+    const int side = (int)(cbrt(0.1) * n + 0.5), low = (n - side) / 2;
+    if (!scene_create(s, "box", n, 3)) return 0;
+    memset(s->mask, PG_SOLID, scene_cells(s));
+    for (int k = n - side; k < n; k++)
+        for (int j = low; j < low + side; j++) {
+            const int at[3] = {low, j, k};
+            memset(s->mask + scene_at(s, at), PG_FLUID, (size_t)side);
+        }
+    return 1;
+}
+
+/* The scene and, where it has coefficients of faces, these; on the host, in f64. */
+static int scene_on_host(const char *name, int n, scene *s, double *face[3])
+{
+    if (!strcmp(name, ten_percent)) return scene_ten_percent(s, n);
+    if (strcmp(name, faces_of_dielectric)) return scene_create(s, name, n, 3);
+    if (!scene_create(s, "dielectric", n, 3)) return 0;
+    const int done = scene_faces(s, face);
+    free(s->beta);
+    s->beta = NULL;
+    return done;
+}
+
+/* A copy of coefficients where the solver reads them, in its precision. *missing: there was no memory for it. */
+static const void *coefficients(const void *host, int64_t count, unsigned precision, int *missing)
+{
+    void *array;
+    if (!host) return NULL;
+    if (precision != PG_F32) array = array_from(host, (size_t)count * sizeof(double));
+    else {
+        const double *from = host;
+        float *narrow = malloc((size_t)count * sizeof *narrow);
+        PARALLEL_FOR
+        for (int64_t i = 0; i < (narrow ? count : 0); i++) narrow[i] = (float)from[i];
+        array = narrow ? array_from(narrow, (size_t)count * sizeof *narrow) : NULL;
+        free(narrow);
+    }
+    *missing |= !array;
+    return array;
+}
+
+/* Describes the scene with copies of its arrays, which drop_scene frees. Returns whether there was memory for them. */
+static int place_scene(const scene_row *r, const scene *s, double *const face[3], pg_desc *desc)
+{
+    const int64_t cells = scene_points(r), faces = cells + (int64_t)r->n * r->n;
+    int missing = 0;
+    scene_describe(s, desc);
+    if (s->mask) missing = !(desc->mask = array_from(s->mask, (size_t)cells));
+    desc->beta_cell = coefficients(s->beta, cells, r->precision, &missing);
+    for (int a = 0; a < 3; a++) {
+        desc->openness[a] = coefficients(s->openness[a], faces, r->precision, &missing);
+        desc->beta_face[a] = coefficients(face[a], faces, r->precision, &missing);
+    }
+    return !missing;
+}
+
+static void drop_scene(const pg_desc *desc)
+{
+    array_free((void *)desc->mask);
+    array_free((void *)desc->beta_cell);
+    for (int a = 0; a < 3; a++) {
+        array_free((void *)desc->openness[a]);
+        array_free((void *)desc->beta_face[a]);
+    }
+}
+
+/* As measure, but what takes long is run once and not again, not even to warm up: on a CPU some scenes need so many
+   iterations that all rows together would take far too long. */
+static pg_status measure_scene(pg_status (*run)(work *), work *w, timing *t)
+{
+    clock_start();
+    pg_status status = run(w);
+    const double once = clock_stop();
+    if (status != PG_OK || once < (here.cuda ? slow_cuda : slow_cpu))
+        return status != PG_OK ? status : measure(run, w, REPEATS_PAST_LIMIT, t);
+    *t = (timing){once, once, once, 1, 1};
+    return PG_OK;
+}
+
+/* The cycle that preconditions, on its own. With PG_MIXED one f32 cycle and the f64 residual that it is given. */
+static const char *time_scene_cycle(const scene_row *r, pg_desc desc, work *w, timing *t)
+{
+    pg_destroy(w->solver);
+    w->solver = NULL;
+    desc.flags = PG_VCYCLE | PG_SYMMETRIC | r->precision;
+    desc.nu_pre = desc.nu_post = 2;
+    desc.inner_cycles = 1;
+    settle(&desc);
+    if (pg_create(&desc, &w->solver) != PG_OK) return pg_last_error(NULL);
+    array_fill(w->u, scene_points(r), r->precision);
+    return measure_scene(run_cycle, w, t) == PG_OK ? NULL : pg_last_error(w->solver);
+}
+
+/* What the cycle is compared to: the cycle of the empty box without a mask, which is timed once for each size and
+   precision; of ten_percent the one of a mask that is all fluid. */
+static const char *time_reference(const scene_row *r, work *w, double *time)
+{
+    static struct {
+        int n;
+        unsigned precision;
+        double time;
+    } box[MAX_BOXES];
+    static int boxes;
+    const int masked = is_scene(r, ten_percent);
+    double *const no_face[3] = {NULL};
+    const char *why = "out of memory";
+    scene s = {.name = "box", .n = r->n, .dim = 3, .outer = 'o'};
+    pg_desc desc = {0};
+    timing t;
+    for (int q = 0; q < boxes && !masked; q++) {
+        if (box[q].n != r->n || box[q].precision != r->precision) continue;
+        *time = box[q].time;
+        return NULL;
+    }
+    if (masked && !scene_create(&s, "box", r->n, 3)) return why;
+    if (place_scene(r, &s, no_face, &desc)) why = time_scene_cycle(r, desc, w, &t);
+    drop_scene(&desc);
+    scene_free(&s);
+    if (why) return why;
+    *time = t.median;
+    if (masked) return NULL;
+    if (boxes == MAX_BOXES) fail("too many sizes of scenes", "raise MAX_BOXES");
+    box[boxes].n = r->n, box[boxes].precision = r->precision, box[boxes++].time = t.median;
+    return NULL;
+}
+
+/* Returns why there are no figures, or NULL. */
+static const char *time_scene(scene_row *r, const pg_desc *scene_desc, work *w)
+{
+    pg_desc desc = *scene_desc;
+    size_t bytes;
+    double reference;
+    desc.flags = PG_CG | r->precision;
+    settle(&desc);
+    w->mask = desc.mask;
+    array_fill(w->u, scene_points(r), r->precision);
+    array_fill(w->f, scene_points(r), r->precision);
+    if (pg_workspace_bytes(&desc, &bytes) != PG_OK) return pg_last_error(NULL);
+    r->grids = (double)bytes / ((double)scene_points(r) * (double)scene_word(r));
+    if (pg_create(&desc, &w->solver) != PG_OK) return pg_last_error(NULL);
+    w->stop.rtol = r->precision == PG_F32 ? 1e-5 : 1e-8;
+    w->stop.max_iter = SCENE_ITERATIONS;
+    w->stop.guess = PG_GUESS_ZERO;
+    if (measure_scene(run_solve, w, &r->solve) != PG_OK || pg_get_report(w->solver, &r->report) != PG_OK ||
+        measure_scene(run_set_up, w, &r->set_up) != PG_OK)
+        return pg_last_error(w->solver);
+    const char *why = time_scene_cycle(r, *scene_desc, w, &r->cycle);
+    if (!why) why = time_reference(r, w, &reference);
+    if (why) return why;
+    r->share = r->cycle.median / reference;
+    return NULL;
+}
+
+static void print_scene(const scene_row *r, int head)
+{
+    char name[40];
+    snprintf(name, sizeof name, "scenes 3D cell %d^3", r->n);
+    if (head)
+        printf("\n%-26s%6s%11s%11s%9s%11s%8s%8s%9s\n", name, "iter", "solve ms", "cycle ms", "of box", "set-up ms",
+               "cycles", "grids", "pockets");
+    snprintf(name, sizeof name, "%s %s", r->name, scene_precision(r));
+    printf("  %-24s", name);
+    if (r->solve.repeats)
+        printf("%6d%11.4g%11.4g%9.2f%11.4g%8.2f%8.2f%9d", r->report.iterations, 1e3 * r->solve.median,
+               1e3 * r->cycle.median, r->share, 1e3 * r->set_up.median, r->set_up.median / r->cycle.median, r->grids,
+               r->report.pockets);
+    if (is_scene(r, ten_percent)) printf("  of box: of its cycle with a mask that is all fluid");
+    if (r->remark[0]) printf("  %s", r->remark);
+    putchar('\n');
+    fflush(stdout);
+}
+
+static void do_scene_row(scene_row *r, const scene *s, double *const face[3])
+{
+    const size_t bytes = (size_t)scene_points(r) * scene_word(r);
+    const char *why = "out of memory";
+    pg_desc desc = {0};
+    work w = {0};
+    w.u = array_new(bytes);
+    w.f = array_new(bytes);
+    if (place_scene(r, s, face, &desc) && w.u && w.f) why = time_scene(r, &desc, &w);
+    if (why) {
+        r->solve.repeats = 0;
+        snprintf(r->remark, sizeof r->remark, "skipped: %.140s", why);
+    } else if (r->report.outcome != PG_CONVERGED)
+        snprintf(r->remark, sizeof r->remark, "%s", pg_outcome_string(r->report.outcome));
+    pg_destroy(w.solver);
+    drop_scene(&desc);
+    array_free(w.u);
+    array_free(w.f);
+}
+
+/* The rows of one scene and size: random numbers and sorting are slow, so it is made once for all precisions. */
+static void do_scene(const char *name, int n, unsigned precisions)
+{
+    static const unsigned each[] = {PG_F64, PG_F32, PG_MIXED};
+    static int head_of;           /* the size of the last head */
+    scene s = {0};
+    double *face[3] = {NULL};
+    int made = 0;
+    for (int q = 0; q < 3; q++) {
+        scene_row row = {.name = name, .n = n, .precision = each[q]};
+        if (!(precisions & each[q]) || !scene_wanted(&row)) continue;
+        if (scene_row_count == MAX_SCENE_ROWS) fail("too many scenes", "raise MAX_SCENE_ROWS");
+        scene_row *r = &scene_rows[scene_row_count++];
+        *r = row;
+        made = made || scene_on_host(name, n, &s, face);
+        if (made) do_scene_row(r, &s, face);
+        else snprintf(r->remark, sizeof r->remark, "skipped: out of host memory");
+        print_scene(r, head_of != n);
+        head_of = n;
+    }
+    scene_free(&s);
+    for (int a = 0; a < 3; a++) free(face[a]);
+}
+
+static void do_scenes(void)
+{
+    static const int sizes[] = {QUICK_SCENE, 65, 129, 257};
+    for (size_t q = 0; q < sizeof sizes / sizeof sizes[0]; q++)
+        for (int i = 0; i < SCENES; i++) do_scene(scene_names[i], sizes[q], PG_F64);
+    for (int q = 0; q < LARGE_SCENES; q++) do_scene(large_scenes[q].name, LARGE_SCENE, large_scenes[q].precisions);
+    do_scene(ten_percent, here.cuda ? LARGE_SCENE : TEN_PERCENT_CPU, PG_F64);
+}
+
+/* What a row is checked for; the bounds are those of the largest size, and of ten_percent at either. */
+typedef struct scene_check {
+    const char *what;
+    double value, bound;
+} scene_check;
+
+static int scene_checks(const scene_row *r, scene_check check[3])
+{
+    const int faces = is_scene(r, faces_of_dielectric), mask = is_scene(r, "box") || is_scene(r, "obstacle");
+    int count = 0;
+    if (!r->solve.repeats) return 0;
+    if (is_scene(r, ten_percent)) {
+        check[0] = (scene_check){"cycle over all fluid", r->share, 0.35};
+        return 1;
+    }
+    if (r->n != LARGE_SCENE) return 0;
+    check[count++] = (scene_check){"set-up in cycles", r->set_up.median / r->cycle.median, 2};
+    if (mask && r->precision != PG_MIXED)
+        check[count++] = (scene_check){"cycle over empty box", r->share, r->precision == PG_F32 ? 2.4 : 1.6};
+    if (faces && r->precision == PG_F64) check[count++] = (scene_check){"cycle over empty box", r->share, 2.2};
+    if (is_scene(r, "obstacle") && r->precision == PG_MIXED)
+        check[count++] = (scene_check){"solve to 1e-8 in ms", 1e3 * r->solve.median, 75};
+    return count;
+}
+
+static void print_scene_checks(void)
+{
+    int found = 0;
+    for (int i = 0; i < scene_row_count; i++) {
+        const scene_row *r = &scene_rows[i];
+        scene_check check[3];
+        char label[64];
+        const int count = scene_checks(r, check);
+        if (count && !found++) printf("\nChecks: scenes\n");
+        snprintf(label, sizeof label, "%s %d^3 %s", r->name, r->n, scene_precision(r));
+        for (int q = 0; q < count; q++)
+            printf("  %-30s%-22s%7.2f   bound %.2f   %s\n", label, check[q].what, check[q].value, check[q].bound,
+                   check[q].value <= check[q].bound ? "holds" : "MISSED");
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------------
    The copy, the checks, the JSON file */
 
 static timing measure_copy(size_t *bytes_moved)
@@ -955,6 +1335,7 @@ static void print_checks(void)
     }
     if (!found)
         printf("  none: %s was not measured\n", here.cuda ? "jacobi sweep 512^3 f64" : "red-black sweep 256^3 f64");
+    print_scene_checks();
 }
 
 static void json_string(FILE *out, const char *key, const char *text)
@@ -965,6 +1346,43 @@ static void json_string(FILE *out, const char *key, const char *text)
         if ((unsigned char)*text >= ' ') fputc(*text, out);
     }
     fputc('"', out);
+}
+
+static void json_scene(FILE *out, const scene_row *r)
+{
+    scene_check check[3];
+    const int count = scene_checks(r, check);
+    fprintf(out, "    {\"scene\": \"%s\", \"n\": [%d, %d, %d], \"precision\": \"%s\"", r->name, r->n, r->n, r->n,
+            scene_precision(r));
+    if (r->solve.repeats) {
+        fprintf(out, ", \"iterations\": %d, \"milliseconds\": {\"min\": %.6g, \"median\": %.6g, \"max\": %.6g}, "
+                "\"repeats\": %d", r->report.iterations, 1e3 * r->solve.min, 1e3 * r->solve.median,
+                1e3 * r->solve.max, r->solve.repeats);
+        fprintf(out, ", \"cycle_milliseconds\": %.6g, \"%s\": %.4g, \"set_up_milliseconds\": %.6g, "
+                "\"set_up_cycles\": %.4g", 1e3 * r->cycle.median,
+                is_scene(r, ten_percent) ? "over_all_fluid" : "over_empty_box", r->share, 1e3 * r->set_up.median,
+                r->set_up.median / r->cycle.median);
+        fprintf(out, ", \"workspace_grids\": %.4g, \"pockets\": %d", r->grids, r->report.pockets);
+    }
+    for (int q = 0; q < count; q++)
+        fprintf(out, "%s{\"what\": \"%s\", \"value\": %.4g, \"bound\": %.2f, \"holds\": %s}%s",
+                q ? ", " : ", \"checks\": [", check[q].what, check[q].value, check[q].bound,
+                check[q].value <= check[q].bound ? "true" : "false", q + 1 < count ? "" : "]");
+    if (r->remark[0]) {
+        fprintf(out, ", ");
+        json_string(out, "remark", r->remark);
+    }
+    fprintf(out, "}");
+}
+
+static void json_scenes(FILE *out)
+{
+    fprintf(out, "  \"scenes\": [\n");
+    for (int i = 0; i < scene_row_count; i++) {
+        json_scene(out, &scene_rows[i]);
+        fprintf(out, i + 1 < scene_row_count ? ",\n" : "\n");
+    }
+    fprintf(out, "  ],\n");
 }
 
 static void json_row(FILE *out, const row *r)
@@ -1067,6 +1485,7 @@ static void write_json(const timing *copy, size_t copy_bytes)
     }
     fprintf(out, "  ],\n");
     if (dense_count()) json_dense(out);
+    if (scene_row_count) json_scenes(out);
     if (stage_cpu.threads) {
         fprintf(out, "  ");
         json_string(out, "stages_cpu", stage_cpu.name);
@@ -1147,7 +1566,9 @@ int main(int argc, char **argv)
     }
     for (int s = 0; s < STAGE_SHAPES; s++) do_stages(&stage_shapes[s]);
     do_dense();
-    if (!row_count && !stage_table_count && !dense_count()) fail("--rows", "no row has all these words");
+    do_scenes();
+    if (!row_count && !stage_table_count && !dense_count() && !scene_row_count)
+        fail("--rows", "no row has all these words");
     print_checks();
     if (options.out) write_json(&copy, copy_bytes);
     return 0;

@@ -41,7 +41,8 @@ def measured(log, folder):
             if (name, arch) in found:
                 found[name, arch][3] = int(size, 16)
     names = sorted({name for name, _ in found})
-    plain = subprocess.run(['c++filt'], input='\n'.join(names), capture_output=True, text=True).stdout.split('\n')
+    plain = subprocess.run(['c++filt'], input='\n'.join(names), capture_output=True, text=True).stdout
+    plain = plain.replace('(anonymous namespace)::', '').split('\n')
     short = {name: re.sub(r'^void ', '', text).rsplit('>(', 1)[0] + '>' if '>(' in text else text.split('(')[0]
              for name, text in zip(names, plain)}
     return {(short[name].replace(' ', ''), arch): figures for (name, arch), figures in found.items()}

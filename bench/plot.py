@@ -180,6 +180,35 @@ def figure(value):
     return f'{value:.{digits}f}'
 
 
+def scene_table(result):
+    """Markdown for the scenes with obstacles and coefficients: of each the largest size, in every precision."""
+    rows = [row for row in result.get('scenes', []) if 'milliseconds' in row]
+    largest = {}
+    for row in rows:
+        largest[row['scene']] = max(row['n'][0], largest.get(row['scene'], 0))
+    rows = [row for row in rows if row['n'][0] == largest[row['scene']]]
+    if not rows:
+        return []
+    out = ['', '| scene | cells | iterations | ms | cycle, of empty box | set-up, in cycles | grids beyond u, f |',
+           '|---' + '|--:' * 6 + '|']
+    for row in rows:
+        share = f"{row['over_empty_box']:.2f}" if 'over_empty_box' in row else ''
+        remark = f" ({row['remark']})" if 'remark' in row else ''
+        out.append(f"| {row['scene']}, {row['precision']} | {row['n'][0]}^3 | {row['iterations']}{remark} | "
+                   f"{figure(row['milliseconds']['median'])} | {share} | {row['set_up_cycles']:.1f} | "
+                   f"{row['workspace_grids']:.1f} |")
+    return out
+
+
+def scene_checks(result):
+    out = []
+    for row in result.get('scenes', []):
+        for check in row.get('checks', []):
+            out += ['', f"Check: {row['scene']} {row['n'][0]}^3 {row['precision']}, {check['what']}: "
+                    f"{check['value']:.2f} (bound {check['bound']:.2f}: {'holds' if check['holds'] else 'missed'})."]
+    return out
+
+
 def quote(result, svg):
     """Markdown for the README: one device."""
     found = cubes(result)
@@ -213,10 +242,12 @@ def quote(result, svg):
         out += ['', '| dense sweep, f64 | n | ms | of the copy bandwidth |', '|---' + '|--:' * 3 + '|']
         out += [f"| {row['sweep']} | {row['n']} | {figure(row['milliseconds']['median'])} | {row['share_of_copy']:.0%} |"
                 for row in dense]
+    out += scene_table(result)
     for row in result['rows']:
         if 'bound' in row:
             out += ['', f"Check: {row['row']} {row['n'][0]}^3 {row['precision']} takes {row['over_floor']:.2f} times "
                     f"its floor (bound {row['bound']:.2f}: {'holds' if row['holds'] else 'missed'})."]
+    out += scene_checks(result)
     return '\n'.join(out)
 
 

@@ -93,10 +93,23 @@ static inline void scene_point(const scene *s, double all, double last, double p
     for (int a = 0; a < 3; a++) p[a] = a < s->dim - 1 ? all : a == s->dim - 1 ? last : 0;
 }
 
+/* The planes across the last axis that the ball may touch, as cells from *from to before *to: to look at all cells for
+   every ball would take most of the time of a large scene. */
+static inline void scene_ball_range(const scene *s, const double middle[3], double radius, size_t *from, size_t *to)
+{
+    const size_t plane = scene_cells(s) / (size_t)s->n;
+    const double height = middle[s->dim - 1];
+    const double low = floor((height - radius) * s->n) - 1, high = ceil((height + radius) * s->n) + 1;
+    *from = low > 0 ? (size_t)low * plane : 0;
+    *to = high >= s->n ? scene_cells(s) : high > 0 ? (size_t)high * plane : 0;
+}
+
 static inline void scene_fill_ball(scene *s, const double middle[3], double radius, pg_cell_kind kind)
 {
     double x[3];
-    for (size_t c = 0; c < scene_cells(s); c++) {
+    size_t from, to;
+    scene_ball_range(s, middle, radius, &from, &to);
+    for (size_t c = from; c < to; c++) {
         scene_middle(s, c, x);
         if (scene_in_ball(x, middle, radius)) s->mask[c] = (unsigned char)kind;
     }
@@ -325,11 +338,13 @@ static inline int scene_maze(scene *s)
 static inline void scene_inclusions(scene *s, double low, double high)
 {
     double x[3], middle[3];
+    size_t from, to;
     for (size_t c = 0; c < scene_cells(s); c++) s->beta[c] = 1;
     for (int q = 0; q < 60; q++) {
         scene_random_point(s, middle);
         const double radius = 0.02 + 0.1 * scene_uniform(s), value = scene_below(s, 2) ? high : low;
-        for (size_t c = 0; c < scene_cells(s); c++) {
+        scene_ball_range(s, middle, radius, &from, &to);
+        for (size_t c = from; c < to; c++) {
             scene_middle(s, c, x);
             if (scene_in_ball(x, middle, radius)) s->beta[c] = value;
         }

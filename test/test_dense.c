@@ -570,7 +570,7 @@ static void what_cannot_be_is_refused_by_name(void **state)
     pg_dense_destroy(solver);
     pg_dense_destroy(NULL);
     pg_desc grid = {0};
-    grid.n[0] = 8, grid.flags = PG_GAUSS_SEIDEL, grid.backend = backend;
+    grid.n[0] = 8, grid.flags = PG_BACKWARD, grid.backend = backend;
     pg_solver *other = NULL;
     assert_int_equal(pg_create(&grid, &other), PG_ERROR_ARGUMENT);
     free_system(&s);
