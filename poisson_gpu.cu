@@ -176,7 +176,8 @@ enum {
     PGI_EXACT_NODES = 128,      // a coarse level of so few nodes is solved exactly
     PGI_LIST_NODES = 4,         // nodes that a list has room for, a cell
     PGI_LIST_LINKS = 8,         // and links, a node
-    PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told
+    PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
+    PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
     PGI_ALIGN = 256               // bytes
 };
 
@@ -324,6 +325,7 @@ struct pgi_state {
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
     int problem;                        // of a batch
     int pockets;                        // that are singular
+    int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
     unsigned long long largest_mean;    // bits of the largest one that was removed from a pocket
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
@@ -681,7 +683,8 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity, air_values;
-    int64_t *bad;    // see pgi_check_media
+    int64_t *bad;         // see pgi_check_media
+    int64_t *overflow;    // whether there was no room for all nodes or links of a list; for all pockets
     // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
     int *pocket, *pockets;
     int64_t *weight, *sum;
@@ -15562,10 +15565,13 @@ template <class T> struct pgi_subtract_means {
 struct pgi_begin_means {
     pgi_state *st;
     const int *pockets;
+    const int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         st->pockets = st->alpha == 0 ? *pockets : 0;
+        st->merged = overflow[0] != 0;
+        st->lost = st->alpha == 0 && overflow[1] != 0;
         st->largest_mean = 0;
     }
 };
@@ -15608,7 +15614,7 @@ template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi
 template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, int compatible)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_begin_means begin = {s->state, o->pockets};
+    const pgi_begin_means begin = {s->state, o->pockets, o->overflow};
     pgi_for_each(s, 1, begin);
     const pgi_gather_rhs<T> gather = {pgi_operator_of<T>(s, l), o->faces, o->given, l->f};
     pgi_for_points(s, l->n, gather);
@@ -15624,8 +15630,13 @@ template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, i
 
 struct pgi_limit_pockets {
     int *pockets, capacity;
+    int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
-    PGI_HD void operator()(int64_t) const { *pockets = *pockets < capacity ? *pockets : capacity; }
+    PGI_HD void operator()(int64_t) const
+    {
+        overflow[1] = *pockets > capacity;
+        if (*pockets > capacity) *pockets = capacity;
+    }
 };
 
 // The pockets of the mask as it is.
@@ -15646,7 +15657,7 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     pgi_prefix_sum(s, o->pocket, cells, o->pockets, o->scan, NULL);
     const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, o->pocket_capacity};
     pgi_for_each(s, cells, numbers);
-    const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity};
+    const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity, o->overflow};
     pgi_for_each(s, 1, limit);
     const pgi_clear_sums clear = {o->weight, o->pockets, 2};
     pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
@@ -16114,12 +16125,15 @@ template <class LEVEL> struct pgi_count_nodes {
 struct pgi_close_count {
     pgi_list to;
     int again;
+    int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         const int nodes = to.first[to.colours * to.cells];
         to.meta[PGI_NODES_OF] = nodes;
-        if (!again) to.meta[PGI_IS_FULL] = nodes > to.capacity;
+        if (again) return;
+        to.meta[PGI_IS_FULL] = nodes > to.capacity;
+        if (nodes > to.capacity) *overflow = 1;
     }
 };
 
@@ -16237,10 +16251,11 @@ struct pgi_clear_rest {
 // A list whose links do not fit is left out: the level before it is the last one.
 struct pgi_close_links {
     pgi_list to;
+    int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
-        if (to.meta[PGI_LINKS_OF] > to.link_capacity) to.meta[PGI_NODES_OF] = 0;
+        if (to.meta[PGI_LINKS_OF] > to.link_capacity) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
         to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
     }
 };
@@ -17225,7 +17240,7 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
         const pgi_count_nodes<LEVEL> counts = {fine, to, root, again};
         pgi_for_each(s, to.cells, counts);
         pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
-        const pgi_close_count close = {to, again};
+        const pgi_close_count close = {to, again, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
     }
     const pgi_number_nodes<LEVEL> numbers = {fine, to, root, aggregate};
@@ -17241,7 +17256,7 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
         const pgi_clear_rest rest = {to};
         pgi_for_each(s, to.capacity + 1, rest);
         pgi_prefix_sum(s, to.begin, to.capacity + 1, to.meta + PGI_LINKS_OF, s->obstacles.scan, NULL);
-        const pgi_close_links close = {to};
+        const pgi_close_links close = {to, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
         const pgi_clear_list clear = {to};
         pgi_for_each(s, slots + 1, clear);
@@ -17292,9 +17307,11 @@ template <class T> static pgi_finest<T> pgi_finest_of(const pg_solver *s)
 template <class T> struct pgi_set_plain {
     pgi_finest<T> fine;
     pgi_cells *cells;
+    int64_t *overflow;
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
+        *overflow = 0;
         for (int side = -1; side <= 1; side++) cells->plain[1 + side] = fine.plain_weights(side);
     }
 };
@@ -17302,7 +17319,7 @@ template <class T> static void pgi_make_levels(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_finest<T> fine = pgi_finest_of<T>(s);
-    const pgi_set_plain<T> plain = {fine, o->cells};
+    const pgi_set_plain<T> plain = {fine, o->cells, o->overflow};
     pgi_for_each(s, 1, plain);
     const pgi_lattice_level lattice(o->lattice);
     const int64_t points = s->level[0].points;
@@ -17598,14 +17615,14 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
 struct pgi_set_cells {
     pgi_cells *cells;
     pgi_cells value;
-    int64_t *bad;    // or NULL
+    int64_t *bad;    // what is wrong, and what had no room; or NULL
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         *cells = value;
         if (!bad) return;
         bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
-        bad[1] = 0;
+        bad[1] = bad[2] = bad[3] = 0;
     }
 };
 
@@ -18040,7 +18057,8 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
         o->kind_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
     }
     pgi_layout_quads(s, arena);
-    o->bad = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t));
+    o->bad = (int64_t *)pgi_take_block(arena, 4 * sizeof(int64_t));
+    o->overflow = o->bad ? o->bad + 2 : NULL;
     o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
     o->pockets = (int *)pgi_take_block(arena, sizeof(int));
@@ -19225,6 +19243,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                  "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
                  r->iterations == 1 ? "" : "s", pgi_method_of(s), st->best, r->residual,
                  s->dense                    ? "sweeps do not converge for this A and omega"
+                 : s->masked                 ? "use PG_CG"
                  : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
                  : s->desc.flags & PG_JACOBI ? "give a smaller omega"
                  : pgi_convects(&s->desc)    ? "use PG_UPWIND, or a finer grid"
@@ -19284,6 +19303,12 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    if (st->lost)
+        snprintf(r->warning, sizeof r->warning, "there are more pockets than there is room for, %d; others count as regular",
+                 s->obstacles.pocket_capacity);
+    else if (st->merged)
+        snprintf(r->warning, sizeof r->warning,
+                 "the fluid has more parts than coarse levels have room for; some were merged, which may slow the solve");
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
     r->pockets = st->pockets;
@@ -19654,7 +19679,8 @@ static int pgi_means_cg(unsigned flags)
 
 static int pgi_is_robust(const pg_desc *d)
 {
-    return d->robust == 1 || (d->robust == 0 && (double)d->n[0] * d->n[1] * d->n[2] <= PGI_ROBUST_CELLS);
+    const int most = d->beta_face[0] || d->beta_cell ? PGI_ROBUST_CELLS_OF_BETA : PGI_ROBUST_CELLS;
+    return d->robust == 1 || (d->robust == 0 && (double)d->n[0] * d->n[1] * d->n[2] <= most);
 }
 
 // Arrays for the faces of all axes of the problem, or of none.

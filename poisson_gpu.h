@@ -466,7 +466,8 @@ typedef struct pg_desc {
     const void *alpha_cell;         /* added to alpha, a value a cell; 0: none */
     const pg_cell_value *air_value, *solid_flux;   /* values on sides of fluid cells, copied by pg_create, */
     int air_values, solid_fluxes;   /*    and their numbers */
-    int robust;                     /* 1: multigrid for media that are random cell by cell; PG_NONE: not; 0: 1 up to 300000 cells */
+    int robust;                     /* 1: multigrid for media that are random cell by cell; PG_NONE: not; 0: 1 up to 300000 cells,
+                                       120000 where beta varies */
     double velocity[3];             /* v of a term v du/dx along each axis, see VELOCITY; 0: none */
     int batch;                      /* problems of this shape, solved in one call, see BATCHES; 0: one */
     int64_t stride_u[3];            /* stride_j, stride_k and from problem to problem, in elements; 0: packed */
@@ -527,7 +528,8 @@ typedef struct pg_report {
     int accelerated;                /* 1: PG_FMG was PG_CG around its cycle, see CHOOSING A METHOD */
     int pockets;                    /* parts of the fluid that are singular by themselves, see OBSTACLES AND COEFFICIENTS */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
-                                       it can use, unless compiled without CUDA; else empty */
+                                       it can use, unless compiled without CUDA; that parts of the fluid or pockets were
+                                       more than there is room for; else empty */
 } pg_report;
 
 /* When to stop. NULL in place of a pg_stop means: all zero. */

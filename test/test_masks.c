@@ -996,6 +996,39 @@ static void set_cell_values(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* ---- Room ---- */
+
+/* Every cell is linked to one other alone, which lies in another coarse cell: as many parts as pairs, and coarse levels
+   have no room for all their nodes. Above a million cells there is none for so many pockets either. */
+static void what_has_no_room_is_reported(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    for (int large = 0; large < full_or_small(2, 1); large++) {
+        const int n[2] = {large ? 1030 : 18, large ? 1025 : 6}, pairs = (n[0] / 2 - 1) * n[1];
+        const size_t cells = (size_t)n[0] * (size_t)n[1];
+        double *x = memset(allocate((cells + (size_t)n[1]) * sizeof *x), 0, (cells + (size_t)n[1]) * sizeof *x),
+               *y = memset(allocate((cells + (size_t)n[0]) * sizeof *y), 0, (cells + (size_t)n[0]) * sizeof *y),
+               *u = allocate(cells * sizeof *u), *f = allocate(cells * sizeof *f);
+        pg_desc desc = {.n = {n[0], n[1]}, .backend = backend, .centring = {PG_CELL, PG_CELL}, .openness = {x, y}};
+        for (int a = 0; a < 2; a++) set_ends(&desc, a, "NN");
+        desc.robust = 1;
+        for (int j = 0; j < n[1]; j++)
+            for (int i = 2; i < n[0]; i += 2) x[i + (n[0] + 1) * j] = 1;
+        for (size_t c = 0; c < cells; c++) f[c] = (double)(c % 5);
+        pg_solver *solver = create(&desc);
+        const pg_stop stop = {.max_iter = 3, .rtol = large ? PG_NONE : 1e-10};
+        pg_report report;
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        assert_non_null(strstr(report.warning, large ? "pockets" : "merged"));
+        if (!large) assert_int_equal(report.outcome, PG_CONVERGED);
+        if (!large) assert_int_equal(report.pockets, pairs);
+        if (large) assert_true(report.pockets < pairs);
+        pg_destroy(solver);
+        free(x), free(y), free(u), free(f);
+    }
+}
+
 /* ---- Refusals ---- */
 
 enum { RX = 6, RY = 5, RZ = 4, RCELLS = RX * RY * RZ, RFACES = (RX + 1) * (RY + 1) * (RZ + 1) };
@@ -1439,6 +1472,7 @@ int main(void)
         ON_BOTH(set_mask),
         ON_BOTH(set_coefficients),
         ON_BOTH(set_cell_values),
+        ON_BOTH(what_has_no_room_is_reported),
         ON_BOTH(what_cannot_be_is_refused_by_name),
         ON_BOTH(what_can_be_is_taken),
         ON_BOTH(refused_changes_change_nothing),
