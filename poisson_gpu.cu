@@ -629,6 +629,14 @@ struct pgi_cells {
     pgi_weights plain[3];
 };
 
+// A row of the finest level as a preconditioner has it where the caller's arrays, or spacings that vary, make rows work:
+// conductances to the upper neighbours and what holds the cell, integrated, in units of the largest diagonal, in bf16.
+// The neighbours read the same numbers, so that the preconditioner is symmetric whatever is rounded; it differs from that
+// of A itself by less than a hundredth.
+struct alignas(8) pgi_stored_row {
+    uint16_t c[3], s;
+};
+
 // A value on a side of a cell, by cell: of equal ones the first one's thread adds them all.
 struct pgi_side_value {
     int64_t cell;
@@ -690,7 +698,8 @@ struct pgi_obstacles {
     int64_t *weight, *sum;
     int pocket_capacity;
     int *scan;    // partial sums of prefix sums
-    int *node;    // robust: the aggregate of a cell
+    pgi_stored_row *stored;    // or NULL
+    int *node;                 // robust: the aggregate of a cell
     int *root;
     int robust, levels;
     pgi_lattice lattice;
@@ -14639,12 +14648,15 @@ template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 
 // is_masked: no array of the caller's takes part but the mask. is_even: and all axes are uniform; then even is the
 // coefficient of each axis.
+// stored: rows of a preconditioner's finest level, in units of `unit`; or NULL.
 template <class T> struct pgi_cell_operator {
     pgi_box<T> b;
     const pgi_cells *cells;
     const unsigned char *kind;
     int is_masked, is_even;
     T even[3];
+    const pgi_stored_row *stored;
+    double unit;
 };
 
 // Has a problem coefficients beside its mask?
@@ -14657,7 +14669,8 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
 {
     const pgi_obstacles *const o = &s->obstacles;
     const int64_t q = l >= s->level && l < s->level + s->levels ? l - s->level : 0;    // the outer one is the finest
-    pgi_cell_operator<T> a = {pgi_box_of(l, T()), o->cells + q, o->kind_of[q], 0, 0, {0, 0, 0}};
+    pgi_cell_operator<T> a = {pgi_box_of(l, T()), o->cells + q,                         o->kind_of[q], 0, 0,
+                              {0, 0, 0},          l == s->level ? o->stored : NULL, o->unit};
     a.is_masked = !pgi_has_fields(&s->work);
     a.is_even = a.is_masked;
     for (int d = 0; d < 3; d++) {
@@ -14737,12 +14750,58 @@ static PGI_HD inline int pgi_is_plain(const pgi_cell_operator<T> &a, unsigned ki
            pgi_is_inner(a.b.axis[2], k);
 }
 
+// bf16: the upper half of a float, rounded to the nearest, of two the even one.
+static PGI_HD inline uint16_t pgi_to_bf16(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+static PGI_HD inline float pgi_from_bf16(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+// The links of a cell and what holds it, from stored rows: c is 0 where there is no link.
+static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const int n[3], const int periodic[3],
+                                          const int at[3], float c[6], float *shift)
+{
+    const int64_t stride[3] = {1, n[0], (int64_t)n[0] * n[1]}, cell = at[0] + stride[1] * at[1] + stride[2] * at[2];
+    const pgi_stored_row own = stored[cell];
+    *shift = pgi_from_bf16(own.s);
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) {
+        const int64_t below = at[d] > 0 ? -stride[d] : (n[d] - 1) * stride[d];
+        c[2 * d + 1] = pgi_from_bf16(own.c[d]);
+        c[2 * d] = at[d] > 0 || periodic[d] ? pgi_from_bf16(stored[cell + below].c[d]) : 0;
+    }
+}
+template <class T> static PGI_HD inline pgi_cell_row<T> pgi_row_in_store(const pgi_cell_operator<T> &a, const int at[3])
+{
+    const pgi_axis<T> *const axis = a.b.axis;
+    const int n[3] = {axis[0].n, axis[1].n, axis[2].n},
+              periodic[3] = {axis[0].periodic, axis[1].periodic, axis[2].periodic};
+    const double weight = pgi_weight_of(axis[0], at[0]) * pgi_weight_of(axis[1], at[1]) * pgi_weight_of(axis[2], at[2]);
+    const T factor = (T)(1 / (a.unit * weight));
+    float c[6], shift;
+    pgi_cell_row<T> row;
+    pgi_read_stored(a.stored, n, periodic, at, c, &shift);
+    row.reaction = factor * (T)shift;
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) row.c[q] = factor * (T)c[q];
+    return row;
+}
+
 template <class T> static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a,
                                                                              unsigned kind, int i, int j, int k)
 {
     const int at[3] = {i, j, k};
     pgi_cell_row<T> row = {{0, 0, 0, 0, 0, 0}, 0};
     if (!(kind & PGI_LIVE)) return row;
+    if (a.stored) return pgi_row_in_store(a, at);
     row.reaction = (T)a.b.state->alpha;
     if (pgi_is_plain(a, kind, i, j, k)) {
         PGI_UNROLLED
@@ -15831,6 +15890,12 @@ template <class T> struct pgi_finest {
     PGI_HD int is_live(int i) const { return a.kind[i] & PGI_LIVE; }
     PGI_HD links_of row(const spot &p) const
     {
+        if (a.stored && is_live(p.cell)) {
+            const int periodic[3] = {a.b.axis[0].periodic, a.b.axis[1].periodic, a.b.axis[2].periodic};
+            links_of stored;
+            pgi_read_stored(a.stored, n, periodic, p.at, stored.c, &stored.shift);
+            return stored;
+        }
         const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
         const double w = unit * pgi_cell_weight(a.b, p.at[0], p.at[1], p.at[2]);
         T held = r.reaction;
@@ -17315,10 +17380,28 @@ template <class T> struct pgi_set_plain {
         for (int side = -1; side <= 1; side++) cells->plain[1 + side] = fine.plain_weights(side);
     }
 };
+template <class T> struct pgi_store_rows {
+    pgi_finest<T> exact;
+    pgi_stored_row *to;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const auto p = exact.spot_at(i, j, k);
+        const auto own = exact.row(p);
+        pgi_stored_row row;
+        for (int d = 0; d < 3; d++) row.c[d] = pgi_to_bf16(own.c[2 * d + 1]);
+        row.s = pgi_to_bf16(own.shift);
+        to[p.cell] = row;
+    }
+};
 template <class T> static void pgi_make_levels(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_finest<T> fine = pgi_finest_of<T>(s);
+    if (o->stored) {
+        pgi_store_rows<T> store = {fine, o->stored};
+        store.exact.a.stored = NULL;
+        pgi_for_points(s, s->level[0].n, store);
+    }
     const pgi_set_plain<T> plain = {fine, o->cells, o->overflow};
     pgi_for_each(s, 1, plain);
     const pgi_lattice_level lattice(o->lattice);
@@ -18069,6 +18152,9 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
                     : NULL;
+    const int even = h->line[0][0]->uniform && h->line[0][1]->uniform && h->line[0][2]->uniform;
+    const int stores = s->multigrid && !o->by_cells && (s->krylov || s->mixed) && (!even || pgi_has_fields(&work));
+    o->stored = stores ? (pgi_stored_row *)pgi_take_block(arena, (size_t)points * sizeof(pgi_stored_row)) : NULL;
     if (s->multigrid && !o->by_cells) {
         if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
         pgi_layout_coarse(s, h, arena);
