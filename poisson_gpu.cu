@@ -17650,16 +17650,16 @@ static size_t pgi_media_bytes(const pg_desc *d, int q)
 }
 
 // What the operations read: the caller's arrays, or their copies on the device.
-static pgi_check_media pgi_media_of(const pg_solver *s, const unsigned char *mask)
+static pgi_check_media pgi_media_of(const pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     pg_desc work = s->work;
     pgi_check_media m;
     memset(&m, 0, sizeof m);
     for (int a = 0; a < 3; a++) m.n[a] = work.n[a];
-    m.mask = mask && s->staged ? (const unsigned char *)o->copy[8] : mask;
-    m.stride[0] = s->staged ? work.n[0] : work.stride_mask[0];
-    m.stride[1] = s->staged ? (int64_t)work.n[0] * work.n[1] : work.stride_mask[1];
+    m.mask = (const unsigned char *)o->copy[8];
+    m.stride[0] = work.n[0];
+    m.stride[1] = (int64_t)work.n[0] * work.n[1];
     for (int q = 0; q < 8; q++) {
         const void *const array = *pgi_media_field(&work, q);
         m.array[q] = array && s->staged ? o->copy[q] : array;
@@ -17670,11 +17670,28 @@ static pgi_check_media pgi_media_of(const pg_solver *s, const unsigned char *mas
     return m;
 }
 
-// Copies what is in host memory to the device. Waits.
+struct pgi_copy_mask {
+    const unsigned char *from;
+    int64_t stride[2];
+    unsigned char *to;
+    int n[2];
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        to[i + n[0] * (j + (int64_t)n[1] * k)] = from[i + j * stride[0] + k * stride[1]];
+    }
+};
+// Copies the mask, which is the caller's to change afterwards, and what is in host memory to the device. Then it waits.
 static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coefficients)
 {
-#if PGI_GPU
     const pgi_obstacles *const o = &s->obstacles;
+    if (!s->staged && mask) {
+        const pgi_copy_mask copy = {mask,
+                                    {s->work.stride_mask[0], s->work.stride_mask[1]},
+                                    (unsigned char *)o->copy[8],
+                                    {s->work.n[0], s->work.n[1]}};
+        pgi_for_points(s, s->work.n, copy);
+    }
+#if PGI_GPU
     const cudaStream_t stream = (cudaStream_t)s->desc.stream;
     pg_desc work = s->work;
     if (!s->staged) return;
@@ -17690,7 +17707,7 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
                                         cudaMemcpyHostToDevice, stream));
     PGI_CUDA(s, cudaStreamSynchronize(stream));
 #else
-    (void)s, (void)mask, (void)coefficients;
+    (void)coefficients;
 #endif
 }
 
@@ -17710,11 +17727,11 @@ struct pgi_set_cells {
 };
 
 // Reads the mask and the coefficients, and makes all that follows from them: where both are fine.
-template <class T> static void pgi_read_media(pg_solver *s, const unsigned char *mask)
+template <class T> static void pgi_read_media(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
-    const pgi_check_media check = pgi_media_of(s, mask);
+    const pgi_check_media check = pgi_media_of(s);
     pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
@@ -17735,19 +17752,18 @@ template <class T> static void pgi_read_media(pg_solver *s, const unsigned char 
 }
 
 // The coarse masks of PG_COARSEN_CELLS, and what follows from them.
-template <class T> static void pgi_coarsen_cells(pg_solver *s, const unsigned char *mask)
+template <class T> static void pgi_coarsen_cells(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_check_media media = pgi_media_of(s, mask);
+    const unsigned char *const mask = (const unsigned char *)o->copy[8];
     for (int q = 1; q < s->levels; q++) {
         const pgi_level *const fine = &s->level[q - 1], *const l = &s->level[q];
         const int64_t above = fine->n[0];
-        pgi_coarsen_mask<T> coarsen = {pgi_transfers_of(fine, T()),
-                                       {l->n[0], l->n[1]},
-                                       q > 1 ? o->mask_of[q - 1] : media.mask,
-                                       {above, above * fine->n[1]},
-                                       o->mask_of[q]};
-        if (q == 1) coarsen.stride[0] = media.stride[0], coarsen.stride[1] = media.stride[1];
+        const pgi_coarsen_mask<T> coarsen = {pgi_transfers_of(fine, T()),
+                                             {l->n[0], l->n[1]},
+                                             q > 1 ? o->mask_of[q - 1] : mask,
+                                             {above, above * fine->n[1]},
+                                             o->mask_of[q]};
         pgi_for_points(s, l->n, coarsen);
         const pgi_set_cells set = {o->cells + q, o->values_of_cells[q], NULL};
         pgi_for_each(s, 1, set);
@@ -17761,16 +17777,17 @@ template <class T> static void pgi_coarsen_cells(pg_solver *s, const unsigned ch
     }
 }
 
-static void pgi_refresh(pg_solver *s, const unsigned char *mask, int media)
+// media: mask or coefficients are new; else alpha is
+static void pgi_refresh(pg_solver *s, int media)
 {
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     (void)single;
 #if PGI_F32
-    if (media && single) pgi_read_media<float>(s, mask);
-    if (media && single && s->obstacles.by_cells) pgi_coarsen_cells<float>(s, mask);
+    if (media && single) pgi_read_media<float>(s);
+    if (media && single && s->obstacles.by_cells) pgi_coarsen_cells<float>(s);
 #endif
-    if (media && !single) pgi_read_media<double>(s, mask);
-    if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s, mask);
+    if (media && !single) pgi_read_media<double>(s);
+    if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s);
     if (!s->multigrid || s->obstacles.by_cells) return;
     if (media)
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);    // passes leave what is outside of the fluid as it is
@@ -18005,7 +18022,7 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
 #endif
     PGI_TRY(pgi_store_values(s, list, number, text));
     pgi_stage_media(s, s->work.mask, 1);
-    pgi_refresh(s, s->work.mask, 1);
+    pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
     PGI_TRY(pgi_judge_media(s, &s->desc, bad, fluid, text));
     for (int solid = 0; solid < 2; solid++) PGI_TRY(pgi_check_sides(s, list[solid], number[solid], solid, text));
@@ -18161,7 +18178,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     }
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
-    if (s->staged && work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
+    if (work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
     o->mean_weight = o->largest_weight = 1;
     for (int a = 0; a < 3; a++) {
         const pgi_line *const line = h->line[0][a];
@@ -20865,7 +20882,7 @@ static void pgi_refresh_stale(pg_solver *s)
 {
     if (!s->masked || !s->obstacles.stale) return;
     s->obstacles.stale = 0;
-    pgi_refresh(s, NULL, 0);
+    pgi_refresh(s, 0);
 }
 
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
@@ -21145,12 +21162,12 @@ static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
                       call);
 }
 
-// A mask that is in host memory is checked before anything changes.
+// What is in host memory is checked before anything changes. mask: NULL where it stays as it is
 static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
 {
     if (s->desc.memory != PG_MEM_HOST) return PG_OK;
     int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
-    pgi_check_media check = pgi_media_of(s, NULL);
+    pgi_check_media check = pgi_media_of(s);
     pg_desc work;
     pgi_turn(arrays, &work);
     check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
@@ -21172,7 +21189,7 @@ static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc.mask = s->work.mask = mask;
     pgi_stage_media(s, mask, 0);
-    pgi_refresh(s, mask, 1);
+    pgi_refresh(s, 1);
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
@@ -21192,12 +21209,12 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
         if (array) PGI_TRY(pgi_check_kind(&s->desc, "a coefficient array", array, s->error));
         *own = array;
     }
-    PGI_TRY(pgi_check_host_media(s, s->desc.mask, &next));
+    PGI_TRY(pgi_check_host_media(s, NULL, &next));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = next;
     pgi_turn(&s->desc, &s->work);
     pgi_stage_media(s, NULL, 1);
-    pgi_refresh(s, s->work.mask, 1);
+    pgi_refresh(s, 1);
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
@@ -21284,8 +21301,9 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
     PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->accelerated)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give "
-                          "PG_KEEP_CYCLES, or use pg_solve");
+                          "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use "
+                          "pg_solve",
+                          s->masked ? "PG_VCYCLE" : "PG_KEEP_CYCLES");
     if (!s->multigrid || s->krylov)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
