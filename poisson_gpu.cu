@@ -16099,57 +16099,111 @@ template <class LEVEL> static PGI_HD inline int pgi_coarse_cell_of(const LEVEL &
     return pgi_block_of(level.n, at);
 }
 
-// What a link of a node is weak or strong beside: the diagonal. Where the node's coarse cell is the last one of an odd
-// axis, and so one node wide, links along that axis and the shift, which is that of a face there, do not count: all
-// nodes of the cell have them, to the same neighbours.
-template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i)
+// What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out`, and then for the
+// shift too.
+template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i, int left_out)
 {
-    float d = 0;
-    int at[3], thin = 0;
+    float d = left_out ? 0 : level.shift(i);
+    level.links(i, [&](int, int q, float c) { d += left_out >> (q / 2) & 1 ? 0 : c; });
+    return d;
+}
+enum { PGI_STRONG_SHARE = 50 };    // a strong link is a fiftieth of that, at both of its ends
+template <class LEVEL>
+static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
+{
+    return (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, i, left_out) &&
+           (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, j, left_out);
+}
+// The neighbour along an axis, of several the one with the strongest link; -1: there is none.
+template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL &level, int i, int axis)
+{
+    float most = 0;
+    int strongest = -1;
+    level.links(i, [&](int j, int q, float c) {
+        if (q / 2 == axis && c > most) most = c, strongest = j;
+    });
+    return strongest;
+}
+// The axes along which the coarse cell of node i is the last one of an odd number, and so one node wide, and along which
+// i and j have the same neighbour, or neighbours that are strongly linked: what ties both of them there does not keep
+// them apart.
+template <class LEVEL> static PGI_HD inline int pgi_axes_left_out(const LEVEL &level, int i, int j)
+{
+    int at[3], axes = 0;
     pgi_fine_place(level, i, at);
-    for (int a = 0; a < 3; a++) thin |= (level.n[a] % 2 && at[a] == level.n[a] - 1) << a;
-    level.links(i, [&](int, int q, float c) { d += thin >> (q / 2) & 1 ? 0 : c; });
-    return thin ? d : d + level.shift(i);
+    for (int a = 0; a < 3; a++) {
+        if (level.n[a] == 1 || level.n[a] % 2 == 0 || at[a] != level.n[a] - 1) continue;
+        const int k = pgi_strongest_along(level, i, a), l = pgi_strongest_along(level, j, a);
+        int tied = k == l;
+        if (k >= 0 && l >= 0)
+            level.links(k, [&](int m, int, float c) {
+                if (m == l && !tied) tied = pgi_is_strong(level, k, l, c, 0);
+            });
+        axes |= tied << a;
+    }
+    return axes;
 }
 
 static PGI_HD inline int pgi_has_ended(const pgi_lattice_level &) { return 0; }
 template <class T> static PGI_HD inline int pgi_has_ended(const pgi_finest<T> &) { return 0; }
 static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[PGI_IS_EXACT]; }
 
-// root: of each node the least node of its aggregate; -1: it goes no deeper. A list that would be too long (again) has
-// one aggregate a cell.
+template <class LEVEL> static PGI_HD inline int pgi_cell_with(const LEVEL &, int i) { return i; }
+static PGI_HD inline int pgi_cell_with(const pgi_list_level &l, int i) { return l.cell[i]; }
+
+// root: of each node the least node of its aggregate; -1: it goes no deeper. Nodes of different cells are joined first.
+// Those of one cell, which weak links have kept apart so far, are joined by twos: a chain of them that become strongly
+// linked on the same level would else be one aggregate, far longer than smoothing reaches. A list that would be too long
+// (again) has one aggregate a cell.
 template <class LEVEL> struct pgi_join_nodes {
     LEVEL fine;
     pgi_list to;
     int *root;
     int again;
     PGI_HD int64_t count() const { return pgi_has_ended(fine) || (again && !to.meta[PGI_IS_FULL]) ? 0 : to.cells; }
-    PGI_HD int joins(int j, float c, float own) const
+    PGI_HD int joins(int i, int j, float c) const
     {
-        return c >= 0.02f * own && c >= 0.02f * pgi_strength_of(fine, j);
+        return pgi_is_strong(fine, i, j, c, 0) || pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j));
+    }
+    // Would a cell have more than two nodes of two aggregates?
+    PGI_HD int crowds(const int coarse[3], int a, int b) const
+    {
+        int cell = -1, nodes = 0, crowded = 0;
+        fine.children(coarse, [&](int i) {
+            if (pgi_cell_with(fine, i) != cell) cell = pgi_cell_with(fine, i), nodes = 0;
+            nodes += root[i] == a || root[i] == b;
+            crowded |= nodes > 2;
+        });
+        return crowded;
+    }
+    PGI_HD void unite(const int coarse[3], int a, int b) const
+    {
+        const int least = a < b ? a : b;
+        fine.children(coarse, [&](int i) {
+            if (root[i] == a || root[i] == b) root[i] = least;
+        });
     }
     PGI_HD void operator()(int64_t J) const
     {
-        int coarse[3], least = -1;
+        int coarse[3], least = -1, shared = 0, last = -1;
         pgi_place_of(to.n, J, coarse);
         fine.children(coarse, [&](int i) {
             int linked = 0;
             fine.links(i, [&](int, int, float) { linked = 1; });
             if (linked && least < 0) least = i;
             root[i] = !linked ? -1 : again ? least : i;
+            shared |= pgi_cell_with(fine, i) == last;    // a cell has several
+            last = pgi_cell_with(fine, i);
         });
-        for (int changed = !again; changed;) {
-            changed = 0;
+        for (int inside = 0; inside < (again ? 0 : 1 + shared); inside++)
             fine.children(coarse, [&](int i) {
                 if (root[i] < 0) return;
-                const float own = pgi_strength_of(fine, i);
                 fine.links(i, [&](int j, int, float c) {
-                    if (pgi_coarse_cell_of(fine, j) != (int)J || root[i] == root[j] || !joins(j, c, own)) return;
-                    root[i] = root[j] = root[i] < root[j] ? root[i] : root[j];
-                    changed = 1;
+                    if (pgi_coarse_cell_of(fine, j) != (int)J || root[i] == root[j]) return;
+                    if ((pgi_cell_with(fine, i) == pgi_cell_with(fine, j)) != inside || !joins(i, j, c)) return;
+                    if (!inside || !crowds(coarse, root[i], root[j])) unite(coarse, root[i], root[j]);
                 });
             });
-        }
     }
 };
 
@@ -16355,9 +16409,10 @@ struct pgi_mirror_links {
     }
 };
 
-// The inverse of a small level, by elimination in place, all entries of the matrix at once. A pivot that is nothing
-// beside its diagonal is that of a pocket: its unknown becomes 0. Phases: the matrix; then for each pivot its row and
-// column, and the update.
+// The inverse of a small level, by elimination in place, all entries of the matrix at once. Nothing is ever subtracted
+// that could cancel (W. K. Grassmann, M. I. Taksar, D. P. Heyman 1985): a pivot is the sum of the links that are left and
+// of what holds the node, so that it is 0 exactly where nothing holds a pocket, whatever the contrast. The pocket's last
+// unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update.
 struct pgi_invert {
     enum { N = PGI_EXACT_NODES };
     pgi_list level;
@@ -16367,28 +16422,24 @@ struct pgi_invert {
     PGI_HD void operator()(int phase, int p) const
     {
         const int n = nodes(), k = (phase - 1) / 2;
-        double *const a = level.inverse, *const column = a + N * N, *const row = column + N, *const diagonal = row + N;
+        double *const a = level.inverse, *const column = a + N * N, *const row = column + N, *const held = row + N;
         if (phase == 0) {
             for (int j = 0; j < n; j++) a[p * N + j] = 0;
-            double d = level.s[p];
-            for (int l = level.begin[p]; l < level.begin[p + 1]; l++) {
-                a[p * N + (level.link[l] >> 3)] -= level.c[l];
-                d += level.c[l];
-            }
-            a[p * N + p] += d;
-            diagonal[p] = d;
+            for (int l = level.begin[p]; l < level.begin[p + 1]; l++) a[p * N + (level.link[l] >> 3)] -= level.c[l];
+            held[p] = level.s[p];
             return;
         }
-        const double pivot = a[k * N + k];
         if (phase & 1) {
-            const int none = !(pivot > 1e-11 * diagonal[k]);
-            column[p] = none ? 0 : a[p * N + k];
-            row[p] = none ? 0 : p == k ? 1 / pivot : a[k * N + p] / pivot;
+            double pivot = held[k];
+            for (int j = k + 1; j < n; j++) pivot -= a[k * N + j];
+            column[p] = pivot > 0 ? a[p * N + k] : 0;
+            row[p] = !(pivot > 0) ? 0 : p == k ? 1 / pivot : a[k * N + p] / pivot;
             return;
         }
         const int i = p / n, j = p % n;
         double &v = a[i * N + j];
         v = i == k ? row[j] : j == k ? -column[i] * row[k] : v - column[i] * row[j];
+        if (i == j && i > k) held[i] -= column[i] * row[k] * held[k];
     }
 };
 struct pgi_solve_exactly {
@@ -18031,11 +18082,13 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
 
 // ---- their place in the workspace ----
 
-static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int most, int repeated)
+// above: nodes of the level before at most; kept: those that are left where strong links join nodes by twos, along one
+// axis alone, say
+static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64_t kept, int most, int repeated)
 {
     const auto ints = [&](int64_t count) { return (int *)pgi_take_block(arena, (size_t)count * sizeof(int)); };
     const auto floats = [&](int64_t count) { return (float *)pgi_take_block(arena, (size_t)count * sizeof(float)); };
-    const int64_t capacity = most * to->cells > above / 2 ? most * to->cells : above / 2;
+    const int64_t capacity = most * to->cells > kept ? most * to->cells : kept;
     to->capacity = (int)(capacity < above ? capacity : above);
     to->link_capacity = PGI_LIST_LINKS * to->capacity;
     to->first = ints(to->colours * to->cells + 1);
@@ -18080,10 +18133,14 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
          most = PGI_LIST_NODES) {
         const int q = o->levels++;
         int seams = 0;
+        int64_t kept = 0;
         for (int a = 0; a < 3; a++) {
+            const int64_t left = n[a] > 1 ? (above * pgi_half(n[a]) + n[a] - 1) / n[a] : 0;
+            if (left > kept) kept = left;
             n[a] = pgi_half(n[a]);
             seams |= (periodic >> a & 1 && n[a] % 2 && n[a] > 1) << a;
         }
+        kept += kept / 16;    // of parts of the box with an odd number more are left
         pgi_list *const list = &o->list[q];
         pgi_lattice *const lattice = &o->lattice;
         const int64_t cells = (int64_t)n[0] * n[1] * n[2];
@@ -18097,7 +18154,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
             pgi_layout_lattice(arena, lattice, pgi_is_repeated_level(s, q) || n[0] + n[1] + n[2] == 3, o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
         else
-            pgi_layout_list(arena, list, above, most, pgi_is_repeated_level(s, q) || q == 1);
+            pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q) || q == 1);
         above = q == 0 && !o->robust ? cells : list->capacity;
     }
 }

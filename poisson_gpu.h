@@ -249,9 +249,9 @@ int main(void)
               included, may not converge there. All cells are worked on by plain kernels.
    Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream, without allocation; after
               pg_set_alpha the next solve does.
-   Memory.    PG_CG with the cycle: 8 grids beyond u and f in f64, 9.5 with PG_MIXED, 12 in f32; with coefficients, or spacings
-              that vary, 8 bytes a cell more; robust 22 in f64; up to a million cells 16 bytes a cell more, for pockets.
-              PG_COARSEN_CELLS 5.4 in f64. Without a cycle 1.9 more than elsewhere. Parts of the fluid for which coarse
+   Memory.    PG_CG with the cycle: 8.2 grids beyond u and f in f64, 9.7 with PG_MIXED, 12.5 in f32; with coefficients, or spacings
+              that vary, 8 bytes a cell more; robust 24 in f64; up to a million cells 16 bytes a cell more, for pockets.
+              PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere. Parts of the fluid for which coarse
               levels have no room are merged, pockets for which there is none count as regular: report.warning.
    Cost.      On large 3D grids on GPUs a cycle with a mask on uniform axes takes two to four times the one of an empty box; on
               small grids, with spacings that vary, with coefficients, and where most cells are near a wall, it takes longer.
