@@ -176,6 +176,7 @@ enum {
     PGI_EXACT_NODES = 128,      // a coarse level of so few nodes is solved exactly
     PGI_LIST_NODES = 4,         // nodes that a list has room for, a cell
     PGI_LIST_LINKS = 8,         // and links, a node
+    PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
     PGI_ALIGN = 256               // bytes
@@ -702,6 +703,7 @@ struct pgi_obstacles {
     int *node;                 // robust: the aggregate of a cell
     int *root;
     int robust, levels;
+    int too_long;    // a list would have more nodes than ints can number
     pgi_lattice lattice;
     pgi_list list[PGI_COARSE_LEVELS];
     char *copy[9];    // on the device, of the caller's host arrays: see pgi_check_media; the last one of the mask
@@ -15281,7 +15283,7 @@ struct pgi_check_media {
     int n[3];
     int64_t stride[2];
     const void *array[8];    // beta_face, openness, beta_cell, alpha_cell
-    int wide;
+    int wide, periodic[3];
     int64_t *bad, *fluid;    // fluid: 0, or -1 where there is any
     PGI_HD int64_t count() const { return (int64_t)(n[0] + 1) * (n[1] + 1) * (n[2] + 1); }
     PGI_HD void found(int what, int64_t at) const { pgi_atomic_least(bad, (int64_t)what << PGI_BAD_SHIFT | at); }
@@ -15289,7 +15291,8 @@ struct pgi_check_media {
     {
         const double v = wide ? ((const double *)array[q])[at] : (double)((const float *)array[q])[at];
         const int openness = q >= 3 && q < 6, alpha = q == 7;
-        const int fine = openness ? v >= 0 && v <= 1 : alpha ? v >= 0 && v <= 1e30 : v >= 1e-30 && v <= 1e30;
+        const double most = 1.000001e30, least = 0.999999e-30;    // f32 rounds
+        const int fine = openness ? v >= 0 && v <= 1 : alpha ? v >= 0 && v <= most : v >= least && v <= most;
         if (!fine || !pgi_finite(v)) found(PGI_BAD_BETA_FACE + q, at);
     }
     PGI_HD void operator()(int64_t p) const
@@ -15301,6 +15304,7 @@ struct pgi_check_media {
             if (!array[q]) continue;
             int64_t size[3] = {n[0], n[1], n[2]};
             if (q < 6) size[q % 3]++;
+            if (q < 6 && periodic[q % 3] && at[q % 3] == n[q % 3]) continue;    // face 0 is read
             if (at[0] < size[0] && at[1] < size[1] && at[2] < size[2]) check(q, i + size[0] * (j + size[1] * k));
         }
         if (!inside) return;
@@ -15328,7 +15332,7 @@ template <class T> struct pgi_classify {
             const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
             if (!outer) to[q / 2] += pgi_cell_step(axis[q / 2], q, at[q / 2]);
             if (outer ? a.cells->end[q] == 0 : axis[q / 2].n == 1 || of(to[0], to[1], to[2]) == PG_SOLID) continue;
-            if (pgi_face_share(a, q, at, cell) > 0) bits |= 1u << q;
+            if (pgi_face_share(a, q, at, cell) >= 1e-30) bits |= 1u << q;
         }
         kind[cell] = (unsigned char)bits;
     }
@@ -15388,8 +15392,9 @@ template <class T> struct pgi_gather_rhs {
             sum = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
             for (int q = 0; q < 6; q++) {
                 if (!(st->face_mask & faces->mask & 1u << q) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
-                sum += (T)(faces->coefficient[q] * pgi_face_share(a, q, at, cell)) *
-                       pgi_face_value<T>(faces, st, q, place[q / 2]);
+                const double share = pgi_face_share(a, q, at, cell);
+                if (share > 0)
+                    sum += (T)(faces->coefficient[q] * share) * pgi_face_value<T>(faces, st, q, place[q / 2]);
             }
         }
         pgi_data<T>(to)[i + j * to.sj + k * to.sk] = sum;
@@ -15674,7 +15679,7 @@ template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, i
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_begin_means begin = {s->state, o->pockets, o->overflow};
-    pgi_for_each(s, 1, begin);
+    if (compatible) pgi_for_each(s, 1, begin);    // else the report stays that of the last solve
     const pgi_gather_rhs<T> gather = {pgi_operator_of<T>(s, l), o->faces, o->given, l->f};
     pgi_for_points(s, l->n, gather);
     if (o->values_capacity) {
@@ -15847,6 +15852,7 @@ static PGI_HD inline float pgi_half_resistance(const pgi_factors &f, int q, floa
 static PGI_HD inline float pgi_series(float c, float ri, float rj) { return 1 / (1 / c + ri + rj); }
 static PGI_HD inline float pgi_coarse_shift(const pgi_factors &f, float s)
 {
+    if (s > 1e36f) s = 1e36f;    // sums over many levels stay numbers
     const float most = 0.5f * s > f.inside ? 0.5f * s : f.inside;
     return f.inner & PGI_ALONE || s == 0 ? 0 : s / (1 + (f.inner & PGI_FULL && most > 0 ? s * 0.5f / most : 0));
 }
@@ -15888,6 +15894,8 @@ template <class T> struct pgi_finest {
     PGI_HD int aggregate_at(const spot &p) const { return node ? node[p.cell] : pgi_block_of(n, p.at); }
     PGI_HD int aggregate_of(int i) const { return aggregate_at(spot_of(i)); }
     PGI_HD int is_live(int i) const { return a.kind[i] & PGI_LIVE; }
+    // A link stays one, and a sum of many a number, in f32 too.
+    static PGI_HD float in_range(double v) { return (float)(v < 1e-37 ? 1e-37 : v > 1e36 ? 1e36 : v); }
     PGI_HD links_of row(const spot &p) const
     {
         if (a.stored && is_live(p.cell)) {
@@ -15903,10 +15911,10 @@ template <class T> struct pgi_finest {
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             const int linked = r.c[q] != 0 && is_live(beside(p, q).cell);
-            links.c[q] = linked ? (float)(w * (double)r.c[q]) : 0;
+            links.c[q] = linked ? in_range(w * (double)r.c[q]) : 0;
             held += linked ? 0 : r.c[q];
         }
-        links.shift = (float)(w * (double)held);
+        links.shift = held > 0 ? in_range(w * (double)held) : 0;
         return links;
     }
     template <class F> PGI_HD void links(int i, const F &f) const
@@ -16422,18 +16430,23 @@ struct pgi_invert {
     PGI_HD void operator()(int phase, int p) const
     {
         const int n = nodes(), k = (phase - 1) / 2;
-        double *const a = level.inverse, *const column = a + N * N, *const row = column + N, *const held = row + N;
+        double *const a = level.inverse, *const column = a + N * N, *const row = column + N, *const held = row + N,
+                     *const least = held + N;
         if (phase == 0) {
             for (int j = 0; j < n; j++) a[p * N + j] = 0;
-            for (int l = level.begin[p]; l < level.begin[p + 1]; l++) a[p * N + (level.link[l] >> 3)] -= level.c[l];
-            held[p] = level.s[p];
+            held[p] = least[p] = level.s[p];
+            for (int l = level.begin[p]; l < level.begin[p + 1]; l++) {
+                a[p * N + (level.link[l] >> 3)] -= level.c[l];
+                least[p] += level.c[l];
+            }
+            least[p] *= 1e-14;    // what holds a pocket less than that is nothing beside round-off
             return;
         }
         if (phase & 1) {
             double pivot = held[k];
             for (int j = k + 1; j < n; j++) pivot -= a[k * N + j];
-            column[p] = pivot > 0 ? a[p * N + k] : 0;
-            row[p] = !(pivot > 0) ? 0 : p == k ? 1 / pivot : a[k * N + p] / pivot;
+            column[p] = pivot > least[k] ? a[p * N + k] : 0;
+            row[p] = !(pivot > least[k]) ? 0 : p == k ? 1 / pivot : a[k * N + p] / pivot;
             return;
         }
         const int i = p / n, j = p % n;
@@ -17707,7 +17720,7 @@ static pgi_check_media pgi_media_of(const pg_solver *s)
     pg_desc work = s->work;
     pgi_check_media m;
     memset(&m, 0, sizeof m);
-    for (int a = 0; a < 3; a++) m.n[a] = work.n[a];
+    for (int a = 0; a < 3; a++) m.n[a] = work.n[a], m.periodic[a] = work.face[2 * a].kind == PG_PERIODIC;
     m.mask = (const unsigned char *)o->copy[8];
     m.stride[0] = work.n[0];
     m.stride[1] = (int64_t)work.n[0] * work.n[1];
@@ -17840,13 +17853,13 @@ static void pgi_refresh(pg_solver *s, int media)
     if (media && !single) pgi_read_media<double>(s);
     if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s);
     if (!s->multigrid || s->obstacles.by_cells) return;
-    if (media)
-        s->ops->fill_zero(s, &s->level[0], s->level[0].t);    // passes leave what is outside of the fluid as it is
-    if (media && (s->krylov || s->mixed)) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
 #if PGI_F32
     if (single) pgi_make_levels<float>(s);
 #endif
     if (!single) pgi_make_levels<double>(s);
+    // Passes leave what is outside of the fluid as it is, and levels are made in t.
+    s->ops->fill_zero(s, &s->level[0], s->level[0].t);
+    if (s->krylov || s->mixed) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
 }
 
 // The right-hand side of the problem under way, from the caller's f.
@@ -17925,13 +17938,20 @@ static double pgi_media_value(const pg_solver *s, const void *array, int64_t at)
     return element == sizeof wide ? wide : (double)narrow;
 }
 
+// The name of array q in the order of pgi_check_media, of this axis.
+static void pgi_media_name(int q, int axis, char name[16])
+{
+    if (q < 6)
+        snprintf(name, 16, "%s[%d]", q < 3 ? "beta_face" : "openness", axis);
+    else
+        snprintf(name, 16, "%s", q == 6 ? "beta_cell" : "alpha_cell");
+}
+
 // In words, what pgi_check_media has found.
 static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int64_t bad, int64_t fluid, char text[512])
 {
     const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
     const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
-    static const char *const name[8] = {"beta_face[0]", "beta_face[1]", "beta_face[2]", "openness[0]",
-                                        "openness[1]",  "openness[2]",  "beta_cell",    "alpha_cell"};
     if (what == PGI_MEDIA_FINE && fluid == 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "mask has no fluid cell; at least one byte must be PG_FLUID (0)");
     if (what == PGI_MEDIA_FINE) return PG_OK;
@@ -17947,8 +17967,7 @@ static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int6
     pg_desc work;
     pgi_turn(arrays, &work);
     char array[16];
-    snprintf(array, sizeof array, "%s", name[q]);
-    if (q < 6) array[strlen(array) - 2] = (char)('0' + axis);
+    pgi_media_name(q, axis, array);
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s", array,
                       pgi_media_value(s, *pgi_media_field(&work, q), at), q < 6 ? "face" : "cell", cell[0], cell[1],
                       cell[2],
@@ -17999,8 +18018,9 @@ static pg_status pgi_sort_values(const pg_solver *s, const pg_cell_value *const 
     return PG_OK;
 }
 
-// The kind of what an entry's side leads to, of the mask in the caller's memory.
-static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, int number, int solid, char text[512])
+// The kind of what an entry's side leads to. mask: packed, in host memory
+static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, int number, int solid,
+                                 const unsigned char *mask, char text[512])
 {
     const pg_desc *const d = &s->desc;
     for (int e = 0; e < number; e++) {
@@ -18012,17 +18032,8 @@ static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, 
         if (periodic) to[axis] = (to[axis] + n) % n;
         for (int side = 0; side < 2; side++) {
             const int *const at = side ? to : v->cell;
-            unsigned char byte = PG_FLUID;
             if (at[axis] < 0 || at[axis] >= n) continue;
-            const unsigned char *const p = d->mask + at[0] + at[1] * d->stride_mask[0] + at[2] * d->stride_mask[1];
-#if PGI_GPU
-            if (d->mask && d->memory == PG_MEM_DEVICE)
-                cudaMemcpy(&byte, p, 1, cudaMemcpyDeviceToHost);
-            else
-#endif
-                if (d->mask)
-                byte = *p;
-            kind[side] = byte;
+            kind[side] = mask[pgi_cell_of(d->n, at)];    // of 2D problems the same, turned or not
         }
         if (kind[0] == PG_FLUID && kind[1] == (solid ? PG_SOLID : PG_AIR)) continue;
         static const char *const what[3] = {"fluid", "solid", "air"};
@@ -18037,6 +18048,24 @@ static pg_status pgi_check_sides(const pg_solver *s, const pg_cell_value *list, 
                           solid ? "solid" : "air");
     }
     return PG_OK;
+}
+
+static pg_status pgi_check_lists(pg_solver *s, const pg_cell_value *const list[2], const int number[2], char text[512])
+{
+    const size_t cells = (size_t)s->level[0].points;
+    unsigned char *const mask = (unsigned char *)malloc(cells);
+    pg_status status = PG_OK;
+    if (!mask) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of a mask", cells);
+#if PGI_GPU
+    if (s->cuda)
+        PGI_CUDA(s, cudaMemcpy(mask, s->obstacles.copy[8], cells, cudaMemcpyDeviceToHost));
+    else
+#endif
+        memcpy(mask, s->obstacles.copy[8], cells);
+    for (int solid = 0; solid < 2 && status == PG_OK && s->failed == PG_OK; solid++)
+        status = pgi_check_sides(s, list[solid], number[solid], solid, mask, text);
+    free(mask);
+    return status == PG_OK ? s->failed : status;
 }
 
 // Hands lists to the device, sorted. Waits.
@@ -18059,7 +18088,8 @@ static pg_status pgi_store_values(pg_solver *s, const pg_cell_value *const list[
             memcpy(o->values, sorted, bytes);
     }
     free(sorted);
-    return status;
+    if (s->failed) snprintf(text, 512, "%s", s->error);
+    return status == PG_OK ? s->failed : status;
 }
 
 // At creation, with the workspace at hand. Waits.
@@ -18076,8 +18106,7 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
     PGI_TRY(pgi_judge_media(s, &s->desc, bad, fluid, text));
-    for (int solid = 0; solid < 2; solid++) PGI_TRY(pgi_check_sides(s, list[solid], number[solid], solid, text));
-    return s->failed;
+    return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
 
 // ---- their place in the workspace ----
@@ -18089,7 +18118,8 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     const auto ints = [&](int64_t count) { return (int *)pgi_take_block(arena, (size_t)count * sizeof(int)); };
     const auto floats = [&](int64_t count) { return (float *)pgi_take_block(arena, (size_t)count * sizeof(float)); };
     const int64_t capacity = most * to->cells > kept ? most * to->cells : kept;
-    to->capacity = (int)(capacity < above ? capacity : above);
+    const int64_t wanted = capacity < above ? capacity : above;
+    to->capacity = (int)(wanted < PGI_MOST_NODES ? wanted : (int64_t)PGI_MOST_NODES);
     to->link_capacity = PGI_LIST_LINKS * to->capacity;
     to->first = ints(to->colours * to->cells + 1);
     to->meta = ints(PGI_METAS);
@@ -18102,7 +18132,7 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     float **const vectors[8] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e, &to->g};
     for (int q = 0; q < (repeated ? 8 : 6); q++) *vectors[q] = floats(to->capacity);
     to->factors = (pgi_factors *)pgi_take_block(arena, (size_t)to->capacity * sizeof(pgi_factors));
-    to->inverse = (double *)pgi_take_block(arena, (PGI_EXACT_NODES + 3) * PGI_EXACT_NODES * sizeof(double));
+    to->inverse = (double *)pgi_take_block(arena, (PGI_EXACT_NODES + 4) * PGI_EXACT_NODES * sizeof(double));
 }
 
 // held: room that is free while levels are made
@@ -18128,7 +18158,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         n[a] = s->level[0].n[a];
         periodic |= h->line[0][a]->periodic << a;
     }
-    o->levels = 0;
+    o->levels = o->too_long = 0;
     for (int most = 2; o->levels == 0 || ((n[0] > 1 || n[1] > 1 || n[2] > 1) && o->levels < PGI_COARSE_LEVELS);
          most = PGI_LIST_NODES) {
         const int q = o->levels++;
@@ -18151,12 +18181,26 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
         if (q == 0 && !o->robust)
-            pgi_layout_lattice(arena, lattice, pgi_is_repeated_level(s, q) || n[0] + n[1] + n[2] == 3, o->held.base,
+            pgi_layout_lattice(arena, lattice, s->desc.flags & PG_WCYCLE || n[0] + n[1] + n[2] == 3, o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
         else
             pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q) || q == 1);
         above = q == 0 && !o->robust ? cells : list->capacity;
+        o->too_long |= (q > 0 || o->robust) && list->capacity == PGI_MOST_NODES;
     }
+}
+
+// What the longest prefix sum needs: over the cells, or the rows of colours or nodes of a list.
+static void pgi_layout_scan(pg_solver *s, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    int64_t longest = s->level[0].points;
+    for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
+        const pgi_list *const l = &o->list[q];
+        if (l->colours * l->cells > longest) longest = l->colours * l->cells;
+        if (l->capacity + (int64_t)1 > longest) longest = l->capacity + (int64_t)1;
+    }
+    o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(longest) * sizeof(int));
 }
 
 // For kernels that sweep a masked level, and those that restrict from it to a grid
@@ -18221,7 +18265,6 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->pockets = (int *)pgi_take_block(arena, sizeof(int));
     o->weight = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
     o->sum = (int64_t *)pgi_take_block(arena, 2 * sizeof(int64_t) * (size_t)o->pocket_capacity);
-    o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(points + 64) * sizeof(int));
     o->values_capacity = work.air_values + work.solid_fluxes;
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
@@ -18233,6 +18276,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
         if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
         pgi_layout_coarse(s, h, arena);
     }
+    pgi_layout_scan(s, arena);
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
     if (work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
@@ -19287,6 +19331,13 @@ static void pgi_step_centre(pg_solver *s)
     else
         pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
 }
+// The caller's u, without what is outside of the fluid.
+static pgi_grid pgi_read_u(pg_solver *s)
+{
+    if (!s->masked) return s->outer.u;
+    pgi_clear_cells(s, s->outer.u, s->obstacles.held);
+    return s->obstacles.held;
+}
 static void pgi_step_clear(pg_solver *s)
 {
     pgi_clear_cells(s, s->outer.u, s->outer.u);
@@ -19321,13 +19372,16 @@ static void pgi_program(pg_solver *s)
     }
     if (s->may_be_singular && !s->guess_zero && !at_once)
         s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);    // a large constant would drown the rest
-    if (s->masked && !s->guess_zero) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
+    const int clears = s->masked && !s->guess_zero;
+    if (clears && !s->checked) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
     if (s->checked && (s->guess_zero || at_once)) {
         s->ops->control(s, PGI_ZERO_GUESS, 0);
     } else if (s->checked) {
+        const pgi_grid u = clears ? pgi_read_u(s) : s->outer.u;
         for (int again = 0; again < 2; again++)
-            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, none, pgi_outer_rhs(s), again);
+            s->outer_ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, u, none, pgi_outer_rhs(s), again);
         s->ops->control(s, PGI_CHECK_FIRST, 0);
+        if (clears) s->ops->loop(s, PGI_VALID, 0, pgi_step_clear);
     } else if (s->mixed || s->masked) {
         for (int again = 0; again < 2; again++)
             s->outer_ops->reduce(s, &s->outer, s->guess_zero ? PGI_RHS : PGI_RESIDUAL, PGI_SELF, s->outer.u, none,
@@ -19403,6 +19457,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                  "%s after %d iteration%s of %s: the residual grew from %.3g at least to %.3g; %s", name, r->iterations,
                  r->iterations == 1 ? "" : "s", pgi_method_of(s), st->best, r->residual,
                  s->dense                    ? "sweeps do not converge for this A and omega"
+                 : s->masked && s->krylov    ? "try PG_PRECOND_DIAGONAL, or alpha 0"
                  : s->masked                 ? "use PG_CG"
                  : s->multigrid              ? "try PG_DIRECT, or PG_SMOOTH_LINES"
                  : s->desc.flags & PG_JACOBI ? "give a smaller omega"
@@ -19840,7 +19895,14 @@ static int pgi_means_cg(unsigned flags)
 static int pgi_is_robust(const pg_desc *d)
 {
     const int most = d->beta_face[0] || d->beta_cell ? PGI_ROBUST_CELLS_OF_BETA : PGI_ROBUST_CELLS;
-    return d->robust == 1 || (d->robust == 0 && (double)d->n[0] * d->n[1] * d->n[2] <= most);
+    double finest = DBL_MAX, coarsest = 0;
+    for (int a = 0; a < d->dim; a++) {
+        const double h = d->coord[a] ? fabs(d->coord[a][d->n[a]] - d->coord[a][0]) / d->n[a] : d->h[a];
+        if (d->n[a] == 1) continue;
+        finest = fmin(finest, h), coarsest = fmax(coarsest, h);
+    }
+    return d->robust == 1 ||
+           (d->robust == 0 && (coarsest > 4 * finest || (double)d->n[0] * d->n[1] * d->n[2] <= most));
 }
 
 // Arrays for the faces of all axes of the problem, or of none.
@@ -20125,6 +20187,25 @@ static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array
     return pgi_check_kind(d, "a face array", array, text);
 }
 
+// Where the mask and the coefficients lie.
+static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
+{
+    pg_desc own = *d;
+    const size_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double);
+    if (d->mask) PGI_TRY(pgi_check_kind(d, "mask", d->mask, text));
+    for (int q = 0; q < 8; q++) {
+        char name[16];
+        const void *const array = *pgi_media_field(&own, q);
+        if (!array) continue;
+        pgi_media_name(q, q % 3, name);
+        if ((uintptr_t)array % element)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, array,
+                              element);
+        PGI_TRY(pgi_check_kind(d, name, array, text));
+    }
+    return PG_OK;
+}
+
 // Copies the caller's descriptor, resolves every default and checks every field.
 static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, char *warning, char text[512])
 {
@@ -20165,7 +20246,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
         PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
     }
-    return PG_OK;
+    return pgi_check_media_arrays(d, text);
 }
 
 static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_stop *stop, char text[512])
@@ -20646,6 +20727,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
+    if (s->masked && s->obstacles.too_long)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s", s->desc.n[0],
+                          s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
+                          s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
 }
@@ -20818,6 +20904,8 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
     if (s->owns_workspace) desc->workspace = NULL;
+    desc->air_value = desc->solid_flux = NULL;    // copied
+    if (s->masked) desc->robust = s->obstacles.robust ? 1 : PG_NONE;
     return PG_OK;
 }
 
@@ -20938,8 +21026,8 @@ static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
 static void pgi_refresh_stale(pg_solver *s)
 {
     if (!s->masked || !s->obstacles.stale) return;
-    s->obstacles.stale = 0;
     pgi_refresh(s, 0);
+    s->obstacles.stale = s->recording;    // a graph does it when it is launched, and leaves levels of its alpha
 }
 
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
@@ -21258,14 +21346,15 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
         pg_desc from = *given;
         const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(&next, q);
         if (q < 6 && q % 3 >= s->desc.dim) continue;
+        char name[16];
+        pgi_media_name(q, q % 3, name);
         if (!array != !*own)
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "the arrays given are not those that pg_create had (number %d of beta_face, openness, "
-                              "beta_cell, alpha_cell); create a new solver for that",
-                              q);
-        if (array) PGI_TRY(pgi_check_kind(&s->desc, "a coefficient array", array, s->error));
+                              "%s is %s, but at pg_create it was %s; create a new solver for that", name,
+                              array ? "given" : "NULL", array ? "NULL" : "given");
         *own = array;
     }
+    PGI_TRY(pgi_check_media_arrays(&next, s->error));
     PGI_TRY(pgi_check_host_media(s, NULL, &next));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = next;
@@ -21294,13 +21383,6 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
 // The caller's f, or its copy: not what has been made of it among obstacles.
 static pgi_grid pgi_given_f(const pg_solver *s) { return s->masked ? s->obstacles.given : s->outer.f; }
 
-// The argument u of a piece that reads it: without what is outside of the fluid.
-static pgi_grid pgi_read_u(pg_solver *s)
-{
-    if (!s->masked) return s->outer.u;
-    pgi_clear_cells(s, s->outer.u, s->obstacles.held);
-    return s->obstacles.held;
-}
 // The right-hand side of a piece that also writes u.
 static void pgi_begin_piece(pg_solver *s)
 {

@@ -212,35 +212,42 @@ int main(void)
               face kinds, any spacing (no metric, no velocity).
    Mask.      desc.mask, one byte a cell, element (i,j,k) at i + j*stride_mask[0] + k*stride_mask[1]: PG_FLUID (0), an
               unknown; PG_SOLID, a wall: no flux, or one that is given; PG_AIR: u is known there, 0 or a value that is
-              given, at the centre of the air cell. u and f of cells that are not fluid are not read, and u is set to 0
-              there. One mask serves all problems of a batch.
+              given, at the centre of the air cell. Solves do not read u and f of cells that are not fluid, and set u to 0
+              there; pg_norm, pg_sum and pg_dot take all cells. One mask and its lists serve all problems of a batch.
    Values.    desc.air_value and desc.solid_flux list what is not 0: {cell, face, value}, the fluid cell and its side
               (PG_X_LOW, ...) where the air or the solid is. Of air u; of a solid du/dn along the normal that points into
-              the solid, as on a Neumann face. They are kept with the handle; pg_set_cell_values gives new ones.
+              the solid, as on a Neumann face; openness multiplies it. Values of the same side add up. They are kept with
+              the handle; pg_set_cell_values gives new ones, at most as many as pg_create had.
    beta.      desc.beta_face[a]: the coefficient of every face along axis a, packed, n[a]+1 of them along a, i fastest:
               (nx+1)*ny*nz values [i + (nx+1)*(j + ny*k)] for x; all axes of the problem or none. Or desc.beta_cell, packed
-              nx*ny*nz values: a face has the harmonic mean of both sides, a face of the box the value of its cell.
+              nx*ny*nz values: a face has the harmonic mean of both sides, also of a fluid cell and what air or a solid
+              with a flux has there; a face of the box has the value of its cell.
               desc.openness[a], laid out as beta_face: the open part of a face, 0 to 1, which multiplies beta (variational
               solids, cut cells: C. Batty, F. Bertails, R. Bridson 2007), all axes or none. All of them multiply desc.beta.
               Of a periodic axis the last face is the first one, and face 0 is read. desc.alpha_cell, packed: added to
-              alpha, >= 0 (linearised Poisson-Boltzmann). Arrays of u's precision and memory kind, kept by the caller: every
-              solve reads them.
+              alpha, >= 0 (linearised Poisson-Boltzmann). beta is 1e-30 to 1e30, alpha_cell at most 1e30, in all cells, also
+              those that are not fluid. Arrays of u's precision and memory kind, kept by the caller: every solve reads them,
+              or with host arrays on a GPU the copies that pg_create and pg_set_coefficients make.
    Singular   problems are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin
               face nor alpha holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the
               largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
-              Cells without any link have u = 0.
+              Cells without any link have u = 0, or f / alpha.
    Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
-              and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle; PG_VCYCLE (may fall slowly, or not
-              at all), PG_WCYCLE, PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless given) too. PG_PRECOND_DIRECT solves on the
+              and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle; PG_VCYCLE and PG_WCYCLE (may fall
+              slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless given) too. PG_PRECOND_DIRECT solves on the
               empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
    The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as compact
               lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do not slow it
               much. Coarse conductances are bounded sums of resistances, without Galerkin products (as a preconditioner the
               cycle has its own copy of the coefficients in bf16, and coarse levels are f32); the first list is
               visited three times (W: the dense level before it) with fixed Chebyshev factors. desc.robust: the first coarse
-              level is a list as well, and is visited three times: for media that are random or nearly closed cell by cell.
-              Iterations to 1e-8: 7 to 10 with obstacles, pockets, free surfaces, 9 to 14 in labyrinths, porous media and
-              layers, 15 to 60 where every cell differs from its neighbours by decades.
+              level is a list as well, and is visited three times: for media that are random or nearly closed cell by cell,
+              for spacings that differ (at 1:10 some 40 iterations become 9) and for alpha > 0 among many closed pockets,
+              which slow the other cycle the more the smaller alpha is. It is the default up to 300000 cells, up to 120000
+              where beta varies, and where spacings differ by more than 4.
+              Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers and
+              porous media, 18 where half of the cells are solid at random; about 100 where every cell differs from its
+              neighbours by decades, among touching balls of 1e6 in 1, and in a maze.
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
@@ -248,10 +255,12 @@ int main(void)
               7 to 10 iterations); beside thin walls 19 and more, in labyrinths over 100, and cycles alone, PG_FMG
               included, may not converge there. All cells are worked on by plain kernels.
    Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream, without allocation; after
-              pg_set_alpha the next solve does.
-   Memory.    PG_CG with the cycle: 8.2 grids beyond u and f in f64, 9.7 with PG_MIXED, 12.5 in f32; with coefficients, or spacings
-              that vary, 8 bytes a cell more; robust 24 in f64; up to a million cells 16 bytes a cell more, for pockets.
-              PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere. Parts of the fluid for which coarse
+              pg_set_alpha the next solve does. A captured solve, launched, takes the newest mask and coefficients, and alpha
+              as it was captured.
+   Memory.    PG_CG with the cycle in 3D: 8.2 grids beyond u and f in f64, 9.7 with PG_MIXED, 12.5 in f32 (2D 15, 17, 27); with
+              coefficients, or spacings that vary, 8 bytes a cell more; robust 24 in f64, 44 in f32; up to a million cells 16
+              bytes a cell more, for pockets; on a GPU with host arrays their copies. At most 2e9 cells, robust 4e8.
+              PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of the fluid for which coarse
               levels have no room are merged, pockets for which there is none count as regular: report.warning.
    Cost.      On large 3D grids on GPUs a cycle with a mask on uniform axes takes two to four times the one of an empty box; on
               small grids, with spacings that vary, with coefficients, and where most cells are near a wall, it takes longer.
@@ -544,8 +553,8 @@ typedef struct pg_stop {
                                        and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
-    int max_iter;                   /* 0: 100 for multigrid, also as a preconditioner, 10000 for others; without a tolerance 1. PG_MIXED ends with whole steps of
-                                       inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
+    int max_iter;                   /* 0: 100 for multigrid, also as a preconditioner, but 1000 among obstacles; 10000 for others; without a
+                                       tolerance 1. PG_MIXED ends with whole steps of inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
     int check;                      /* iterations between checks; 0: 1, where they cost next to nothing, but 10 for sweeps.
                                        FMG also checks after its pass */
     pg_norm_kind norm;
@@ -600,7 +609,8 @@ PG_API pg_status pg_set_mask(pg_solver *solver, const unsigned char *mask);
    values. Otherwise desc's beta_face, beta_cell, openness and alpha_cell, which must be given where pg_create had them, and
    only there; nothing else of it is read. Checked and waited for as a mask is. */
 PG_API pg_status pg_set_coefficients(pg_solver *solver, const pg_desc *desc);
-/* Between solves: new lists, at most as long as those of pg_create. Entries whose side is no air, or no solid, count for nothing. */
+/* Between solves: new lists, at most as long as those of pg_create. Entries whose side is no air, or no solid, count for
+   nothing. Waits until they are copied. */
 PG_API pg_status pg_set_cell_values(pg_solver *solver, const pg_cell_value *air_value, int air_values,
                                     const pg_cell_value *solid_flux, int solid_fluxes);
 /* Between solves: a new stream. The caller orders it after the work still under way on the old one. */
