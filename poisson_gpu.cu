@@ -179,7 +179,7 @@ enum {
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
-    PGI_ALIGN = 256               // bytes
+    PGI_ALIGN = 256                       // bytes
 };
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -630,10 +630,10 @@ struct pgi_cells {
     pgi_weights plain[3];
 };
 
-// A row of the finest level as a preconditioner has it where the caller's arrays, or spacings that vary, make rows work:
-// conductances to the upper neighbours and what holds the cell, integrated, in units of the largest diagonal, in bf16.
-// The neighbours read the same numbers, so that the preconditioner is symmetric whatever is rounded; it differs from that
-// of A itself by less than a hundredth.
+// A row of the finest level as a preconditioner has it where the caller's arrays, or spacings that vary, make rows
+// work: conductances to the upper neighbours and what holds the cell, integrated, in units of the largest diagonal, in
+// bf16. The neighbours read the same numbers, so that the preconditioner is symmetric whatever is rounded; it differs
+// from that of A itself by less than a hundredth.
 struct alignas(8) pgi_stored_row {
     uint16_t c[3], s;
 };
@@ -683,9 +683,9 @@ enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_METAS
 struct pgi_obstacles {
     pgi_cells *cells;    // in the workspace, one for each level
     unsigned char *kind;
-    int by_cells;                                // PG_COARSEN_CELLS; of its coarse levels:
-    unsigned char *mask_of[PGI_MAX_LEVELS];      // what the cells are, see pg_cell_kind, but of the finest level
-    unsigned char *kind_of[PGI_MAX_LEVELS];      // see pgi_cells, that of the finest level too
+    int by_cells;                              // PG_COARSEN_CELLS; of its coarse levels:
+    unsigned char *mask_of[PGI_MAX_LEVELS];    // what the cells are, see pg_cell_kind, but of the finest level
+    unsigned char *kind_of[PGI_MAX_LEVELS];    // see pgi_cells, that of the finest level too
     unsigned *quads;
     int *others, *others_number;    // coarse cells that quads which are not plain have to do with
     pgi_grid given;                 // the caller's f; that of the levels is made from it
@@ -14671,8 +14671,8 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
 {
     const pgi_obstacles *const o = &s->obstacles;
     const int64_t q = l >= s->level && l < s->level + s->levels ? l - s->level : 0;    // the outer one is the finest
-    pgi_cell_operator<T> a = {pgi_box_of(l, T()), o->cells + q,                         o->kind_of[q], 0, 0,
-                              {0, 0, 0},          l == s->level ? o->stored : NULL, o->unit};
+    pgi_cell_operator<T> a = {
+        pgi_box_of(l, T()), o->cells + q, o->kind_of[q], 0, 0, {0, 0, 0}, l == s->level ? o->stored : NULL, o->unit};
     a.is_masked = !pgi_has_fields(&s->work);
     a.is_even = a.is_masked;
     for (int d = 0; d < 3; d++) {
@@ -15106,9 +15106,9 @@ template <class T> static void pgi_cell_recur(pg_solver *s, const pgi_level *l, 
 
 // ---- PG_COARSEN_CELLS: coarse levels that are masks again ----
 
-// The rules of A. McAdams, E. Sifakis, J. Teran (2010): a coarse cell is air if any cell in it is, else fluid if any is,
-// else solid, and the operator is drawn anew on it. Prolongation is linear, with solid cells left out and the weights of
-// the others as much larger; restriction is its adjoint.
+// The rules of A. McAdams, E. Sifakis, J. Teran (2010): a coarse cell is air if any cell in it is, else fluid if any
+// is, else solid, and the operator is drawn anew on it. Prolongation is linear, with solid cells left out and the
+// weights of the others as much larger; restriction is its adjoint.
 
 // The cells of an axis that lie in coarse cell J: from the first one up to the end. One that two share is in both.
 template <class T> static PGI_HD inline void pgi_cells_along(const pgi_transfer<T> &t, int J, int *first, int *end)
@@ -15227,9 +15227,13 @@ template <class T> struct pgi_restrict_cells {
 template <class T>
 static void pgi_cell_restrict(pg_solver *s, const pgi_level *l, pgi_grid r, const pgi_level *c, pgi_grid f, int average)
 {
-    const pgi_restrict_cells<T> body = {
-        pgi_transfers_of(l, T()), pgi_box_of(l, T()), pgi_box_of(c, T()), s->obstacles.kind_of[c - s->level], r, f,
-        average};
+    const pgi_restrict_cells<T> body = {pgi_transfers_of(l, T()),
+                                        pgi_box_of(l, T()),
+                                        pgi_box_of(c, T()),
+                                        s->obstacles.kind_of[c - s->level],
+                                        r,
+                                        f,
+                                        average};
     pgi_for_points(s, c->n, body);
 }
 template <class T> static void pgi_cell_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
@@ -15242,9 +15246,8 @@ template <class T> static void pgi_cell_restrict_residual(pg_solver *s, const pg
     pgi_for_points(s, l->n, weigh);
     s->ops->restrict_full(s, l, r, c, c->f, 0);
 }
-template <class T>
-static void pgi_cell_interpolate(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_level *, pgi_grid v, int,
-                                 int add)
+template <class T> static void pgi_cell_interpolate(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_level *,
+                                                    pgi_grid v, int, int add)
 {
     const pgi_prolong_cells<T> body = {pgi_prolongation_of<T>(s, l), u, v, add};
     pgi_for_points(s, l->n, body);
@@ -16107,8 +16110,8 @@ template <class LEVEL> static PGI_HD inline int pgi_coarse_cell_of(const LEVEL &
     return pgi_block_of(level.n, at);
 }
 
-// What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out`, and then for the
-// shift too.
+// What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out`, and then for
+// the shift too.
 template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i, int left_out)
 {
     float d = left_out ? 0 : level.shift(i);
@@ -16116,8 +16119,7 @@ template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &l
     return d;
 }
 enum { PGI_STRONG_SHARE = 50 };    // a strong link is a fiftieth of that, at both of its ends
-template <class LEVEL>
-static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
+template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
 {
     return (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, i, left_out) &&
            (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, j, left_out);
@@ -16132,9 +16134,9 @@ template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL 
     });
     return strongest;
 }
-// The axes along which the coarse cell of node i is the last one of an odd number, and so one node wide, and along which
-// i and j have the same neighbour, or neighbours that are strongly linked: what ties both of them there does not keep
-// them apart.
+// The axes along which the coarse cell of node i is the last one of an odd number, and so one node wide, and along
+// which i and j have the same neighbour, or neighbours that are strongly linked: what ties both of them there does not
+// keep them apart.
 template <class LEVEL> static PGI_HD inline int pgi_axes_left_out(const LEVEL &level, int i, int j)
 {
     int at[3], axes = 0;
@@ -16161,8 +16163,8 @@ static PGI_HD inline int pgi_cell_with(const pgi_list_level &l, int i) { return 
 
 // root: of each node the least node of its aggregate; -1: it goes no deeper. Nodes of different cells are joined first.
 // Those of one cell, which weak links have kept apart so far, are joined by twos: a chain of them that become strongly
-// linked on the same level would else be one aggregate, far longer than smoothing reaches. A list that would be too long
-// (again) has one aggregate a cell.
+// linked on the same level would else be one aggregate, far longer than smoothing reaches. A list that would be too
+// long (again) has one aggregate a cell.
 template <class LEVEL> struct pgi_join_nodes {
     LEVEL fine;
     pgi_list to;
@@ -16418,9 +16420,9 @@ struct pgi_mirror_links {
 };
 
 // The inverse of a small level, by elimination in place, all entries of the matrix at once. Nothing is ever subtracted
-// that could cancel (W. K. Grassmann, M. I. Taksar, D. P. Heyman 1985): a pivot is the sum of the links that are left and
-// of what holds the node, so that it is 0 exactly where nothing holds a pocket, whatever the contrast. The pocket's last
-// unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update.
+// that could cancel (W. K. Grassmann, M. I. Taksar, D. P. Heyman 1985): a pivot is the sum of the links that are left
+// and of what holds the node, so that it is 0 exactly where nothing holds a pocket, whatever the contrast. The pocket's
+// last unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update.
 struct pgi_invert {
     enum { N = PGI_EXACT_NODES };
     pgi_list level;
@@ -16431,7 +16433,7 @@ struct pgi_invert {
     {
         const int n = nodes(), k = (phase - 1) / 2;
         double *const a = level.inverse, *const column = a + N * N, *const row = column + N, *const held = row + N,
-                     *const least = held + N;
+                      *const least = held + N;
         if (phase == 0) {
             for (int j = 0; j < n; j++) a[p * N + j] = 0;
             held[p] = least[p] = level.s[p];
@@ -17831,10 +17833,8 @@ template <class T> static void pgi_coarsen_cells(pg_solver *s)
         pgi_for_points(s, l->n, coarsen);
         const pgi_set_cells set = {o->cells + q, o->values_of_cells[q], NULL};
         pgi_for_each(s, 1, set);
-        const pgi_classify<T> classify = {pgi_operator_of<T>(s, l),
-                                          o->mask_of[q],
-                                          {l->n[0], (int64_t)l->n[0] * l->n[1]},
-                                          o->kind_of[q]};
+        const pgi_classify<T> classify = {
+            pgi_operator_of<T>(s, l), o->mask_of[q], {l->n[0], (int64_t)l->n[0] * l->n[1]}, o->kind_of[q]};
         pgi_for_points(s, l->n, classify);
         const pgi_mark_plain<T> mark = {classify.a, o->kind_of[q]};
         pgi_for_points(s, l->n, mark);
@@ -18316,7 +18316,7 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
 #endif
     return o;
 }
-}
+}    // namespace
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>layout  Where everything lies in the workspace.
@@ -19519,11 +19519,13 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
     if (st->lost)
-        snprintf(r->warning, sizeof r->warning, "there are more pockets than there is room for, %d; others count as regular",
+        snprintf(r->warning, sizeof r->warning,
+                 "there are more pockets than there is room for, %d; others count as regular",
                  s->obstacles.pocket_capacity);
     else if (st->merged)
-        snprintf(r->warning, sizeof r->warning,
-                 "the fluid has more parts than coarse levels have room for; some were merged, which may slow the solve");
+        snprintf(
+            r->warning, sizeof r->warning,
+            "the fluid has more parts than coarse levels have room for; some were merged, which may slow the solve");
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
     r->pockets = st->pockets;
@@ -19585,9 +19587,8 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
 
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
-    const unsigned known =
-        pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners | PG_KEEP_CYCLES | PG_UPWIND |
-        PG_COARSEN_CELLS;
+    const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners |
+                           PG_KEEP_CYCLES | PG_UPWIND | PG_COARSEN_CELLS;
     if (d->flags & ~known)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
@@ -19901,8 +19902,7 @@ static int pgi_is_robust(const pg_desc *d)
         if (d->n[a] == 1) continue;
         finest = fmin(finest, h), coarsest = fmax(coarsest, h);
     }
-    return d->robust == 1 ||
-           (d->robust == 0 && (coarsest > 4 * finest || (double)d->n[0] * d->n[1] * d->n[2] <= most));
+    return d->robust == 1 || (d->robust == 0 && (coarsest > 4 * finest || (double)d->n[0] * d->n[1] * d->n[2] <= most));
 }
 
 // Arrays for the faces of all axes of the problem, or of none.
@@ -19925,8 +19925,9 @@ static pg_status pgi_check_coarsen_cells(const pg_desc *d, char text[512])
                           "PG_COARSEN_CELLS goes with a mask and constant beta and alpha; leave it out, or %s",
                           d->mask ? "beta_face, beta_cell, openness and alpha_cell" : "give a mask");
     if (d->robust == 1)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "robust is 1, but PG_COARSEN_CELLS makes coarse levels by other rules; leave one of them out");
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "robust is 1, but PG_COARSEN_CELLS makes coarse levels by other rules; leave one of them out");
     if (!(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_COARSEN_CELLS is about cycles, and %s has none; use PG_FMG, PG_VCYCLE or PG_WCYCLE",
@@ -20729,9 +20730,10 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     pgi_layout(s, *lines, &measure);
     if (s->masked && s->obstacles.too_long)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s", s->desc.n[0],
-                          s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
-                          s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
+                          "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
+                          s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
+                          s->obstacles.robust ? "; set robust to PG_NONE"
+                                              : "; use a coarser grid, or PG_COARSEN_CELLS");
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
 }
@@ -21439,10 +21441,11 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->accelerated)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use "
-                          "pg_solve",
-                          s->masked ? "PG_VCYCLE" : "PG_KEEP_CYCLES");
+        return pgi_refuse(
+            s->error, PG_ERROR_UNSUPPORTED,
+            "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use "
+            "pg_solve",
+            s->masked ? "PG_VCYCLE" : "PG_KEEP_CYCLES");
     if (!s->multigrid || s->krylov)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",

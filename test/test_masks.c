@@ -1243,9 +1243,12 @@ static void u_is_that_of_the_only_air(void **state)
     const pg_backend backend = backend_or_skip(state);
     const int n = full_or_small(130, 66);
     unsigned char *mask = memset(allocate((size_t)(n * n)), PG_FLUID, (size_t)(n * n));
-    double *u = allocate((size_t)(n * n) * sizeof *u), *f = memset(allocate((size_t)(n * n) * sizeof *f), 0, (size_t)(n * n) * sizeof *f);
-    const pg_cell_value sides[] = {{{4, 7, 0}, PG_X_HIGH, 1}, {{6, 7, 0}, PG_X_LOW, 1}, {{5, 6, 0}, PG_Y_HIGH, 1}, {{5, 8, 0}, PG_Y_LOW, 1}};
-    pg_desc desc = {.n = {n, n}, .backend = backend, .centring = {PG_CELL, PG_CELL}, .mask = mask, .air_value = sides, .air_values = 4};
+    double *u = allocate((size_t)(n * n) * sizeof *u), *f = allocate((size_t)(n * n) * sizeof *f);
+    const pg_cell_value sides[] = {
+        {{4, 7, 0}, PG_X_HIGH, 1}, {{6, 7, 0}, PG_X_LOW, 1}, {{5, 6, 0}, PG_Y_HIGH, 1}, {{5, 8, 0}, PG_Y_LOW, 1}};
+    pg_desc desc = {.n = {n, n}, .backend = backend, .centring = {PG_CELL, PG_CELL}, .mask = mask};
+    desc.air_value = sides, desc.air_values = 4;
+    for (int q = 0; q < n * n; q++) f[q] = 0;
     mask[5 + n * 7] = PG_AIR;
     for (int a = 0; a < 2; a++) set_ends(&desc, a, "PP");
     solve_anew(&desc, u, f);
