@@ -262,9 +262,9 @@ int main(void)
               bytes a cell more, for pockets; on a GPU with host arrays their copies. At most 2e9 cells, robust 4e8.
               PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of the fluid for which coarse
               levels have no room are merged, pockets for which there is none count as regular: report.warning.
-   Cost.      On large 3D grids on GPUs a cycle with a mask on uniform axes takes two to four times the one of an empty box; on
-              small grids, with spacings that vary, with coefficients, and where most cells are near a wall, it takes longer.
-              A new mask takes about five cycles' time.
+   Cost.      A cycle takes longer than the one of an empty box: least so on large 3D grids with a mask on uniform axes, which
+              have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
+              most cells are near a wall. A new mask takes a few cycles' time.
 
    ===================================================================================================================
    DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
