@@ -98,7 +98,7 @@ static void free_nothing(void *user, void *pointer, size_t bytes, pg_memory memo
     X(stride_overflows, d->stride_u[1] = INT64_MAX, PG_ERROR_ARGUMENT, "stride_u", "9223372036854775807")             \
     X(stride_overflows_later, d->stride_f[0] = INT64_MAX / 4, PG_ERROR_ARGUMENT, "stride_f", "2305843009213693951")   \
                                                                                                                       \
-    X(flag_unknown, d->flags = 0x10000000, PG_ERROR_ARGUMENT, "flags", "0x10000000")                                  \
+    X(flag_unknown, d->flags = 0x20000000, PG_ERROR_ARGUMENT, "flags", "0x20000000")                                  \
     X(flag_unknown_high, d->flags = 0x80000000u | PG_F32, PG_ERROR_ARGUMENT, "flags", "0x80000000")                   \
     X(two_precisions, d->flags = PG_F64 | PG_F32, PG_ERROR_ARGUMENT, "precision", "0x3")                              \
     X(two_precisions_mixed, d->flags = PG_F32 | PG_MIXED, PG_ERROR_ARGUMENT, "precision", "0x6")                      \

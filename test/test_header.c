@@ -76,12 +76,13 @@ static void no_two_flags_share_a_bit(void **state)
                               PG_FASTEST, PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB, PG_PRECOND_CYCLE,
                               PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV, PG_PRECOND_AINV2,
                               PG_PRECOND_DIRECT,
-                              PG_UPWIND, PG_KEEP_CYCLES, PG_GAUSS_SEIDEL, PG_BACKWARD, PG_RESTORE};
+                              PG_UPWIND, PG_KEEP_CYCLES, PG_COARSEN_CELLS, PG_BACKWARD, PG_RESTORE};
     unsigned seen = 0;
     for (size_t q = 0; q < sizeof flags / sizeof *flags; q++) {
         assert_true(flags[q] != 0 && (flags[q] & (flags[q] - 1)) == 0 && (seen & flags[q]) == 0);
         seen |= flags[q];
     }
+    assert_int_equal(PG_GAUSS_SEIDEL, PG_RBGS);    /* but these: Gauss-Seidel sweeps, of a matrix and of a grid */
 }
 
 static void the_lists_are_the_enums(void **state)
