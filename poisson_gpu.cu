@@ -20698,7 +20698,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     s->accelerated = s->masked && !s->obstacles.by_cells && pgi_means_cg(desc->flags);
-    s->obstacles.robust = !s->obstacles.by_cells && pgi_is_robust(&s->desc);
+    s->obstacles.robust = s->masked && !s->obstacles.by_cells && pgi_is_robust(&s->desc);
     if (s->accelerated)
         snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s",
                  s->obstacles.robust ? ", robust" : "");
