@@ -21356,7 +21356,9 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
                               array ? "given" : "NULL", array ? "NULL" : "given");
         *own = array;
     }
-    PGI_TRY(pgi_check_media_arrays(&next, s->error));
+    pg_desc arrays = next;
+    arrays.mask = NULL;    // the caller's may be gone
+    PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
     PGI_TRY(pgi_check_host_media(s, NULL, &next));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = next;

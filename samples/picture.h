@@ -86,17 +86,26 @@ static inline void picture_lines(struct picture *p, const double *field, int nx,
     free(value);
 }
 
-/* Writes PATH.png or PATH.ppm, and says so. */
-static inline void picture_write(const struct picture *p, const char *path)
-{
-    char name[512];
 #ifdef PG_SAMPLE_PNG
+/* The picture as libpng describes it. */
+static inline png_image picture_image(const struct picture *p)
+{
     png_image image;
     memset(&image, 0, sizeof image);
     image.version = PNG_IMAGE_VERSION;
     image.format = PNG_FORMAT_RGB;
     image.width = (png_uint_32)p->width;
     image.height = (png_uint_32)p->height;
+    return image;
+}
+#endif
+
+/* Writes PATH.png or PATH.ppm, and says so. */
+static inline void picture_write(const struct picture *p, const char *path)
+{
+    char name[512];
+#ifdef PG_SAMPLE_PNG
+    png_image image = picture_image(p);
     snprintf(name, sizeof name, "%s.png", path);
     sample_require(png_image_write_to_file(&image, name, 0, p->rgb, 0, NULL), "writing the picture");
 #else

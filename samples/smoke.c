@@ -452,12 +452,7 @@ static void put_chunk(FILE *file, const char *name, const unsigned char *head, s
 /* One frame: libpng makes a whole file in memory, whose image data it takes over. The last frame stays for a second. */
 static void put_frame(FILE *file, const struct picture *p, int frame, int frames, unsigned long *number)
 {
-    png_image image;
-    memset(&image, 0, sizeof image);
-    image.version = PNG_IMAGE_VERSION;
-    image.format = PNG_FORMAT_RGB;
-    image.width = (png_uint_32)p->width;
-    image.height = (png_uint_32)p->height;
+    png_image image = picture_image(p);
     png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
     unsigned char *png = (unsigned char *)sample_alloc(bytes, PG_MEM_HOST), head[26], *at = head;
     sample_require(png_image_write_to_memory(&image, png, &bytes, 0, p->rgb, 0, NULL), "writing a frame");
