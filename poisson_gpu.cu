@@ -819,6 +819,7 @@ struct pgi_ops {
                         int add);
     // Works in t, or where there is none and u is 0, in u and f
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);
+    void (*solve_box)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);    // exactly, without obstacles
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last.
     // residual: if not NULL, the last pass does restrict_residual's work too where that pays, and says so
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed, int sweeps,
@@ -11186,7 +11187,7 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 static void pgi_solve_direct(pg_solver *s, const pgi_level *l, pgi_rhs rhs, pgi_grid u)
 {
     if (s->direct.exact) {
-        s->ops->solve_coarsest(s, l, u, rhs, 1);
+        s->ops->solve_box(s, l, u, rhs, 1);
         return;
     }
     if (s->direct.small.blocks) {
@@ -18558,7 +18559,7 @@ template <class T> static constexpr pgi_ops pgi_cpu_ops()
     o.restrict_faces = pgi_cpu_restrict_faces<T>;
     o.prolong_add = pgi_cpu_prolong_add<T>;
     o.interpolate = pgi_cpu_interpolate<T>;
-    o.solve_coarsest = pgi_cpu_solve_coarsest<T>;
+    o.solve_coarsest = o.solve_box = pgi_cpu_solve_coarsest<T>;
     o.relax = pgi_cpu_relax<T>;
     o.relax_turns = pgi_cpu_relax_turns<T>;
     o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
@@ -18598,7 +18599,7 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
     o.restrict_faces = pgi_cuda_restrict_faces<T>;
     o.prolong_add = pgi_cuda_prolong_add<T>;
     o.interpolate = pgi_cuda_interpolate<T>;
-    o.solve_coarsest = pgi_cuda_solve_coarsest<T>;
+    o.solve_coarsest = o.solve_box = pgi_cuda_solve_coarsest<T>;
     o.relax = pgi_cuda_relax<T>;
     o.relax_turns = pgi_cuda_relax_turns<T>;
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
