@@ -610,6 +610,7 @@ enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
 // PGI_LIVE and bit q where face q is open: towards a fluid or an air cell, or on the box towards a Dirichlet or Robin
 // value. All vectors are 0 where kind is, so an air cell is a neighbour like any other.
 enum {
+    PGI_OPEN = 63,
     PGI_LIVE = 64,
     PGI_PLAIN = 128    // all faces on the box, or open to fluid cells; and no coefficients but those of the axes
 };
@@ -628,6 +629,7 @@ struct pgi_cells {
     // y and z: first along x, inside, last.
     double measure;
     pgi_weights plain[3];
+    float plain_link[3], plain_shift;    // of a coarse cell all of whose cells are plain, and those above it
 };
 
 // A row of the finest level as a preconditioner has it where the caller's arrays, or spacings that vary, make rows
@@ -636,6 +638,12 @@ struct pgi_cells {
 // from that of A itself by less than a hundredth.
 struct alignas(8) pgi_stored_row {
     uint16_t c[3], s;
+};
+
+// What the transfers between that level and the next coarser one have of a cell: the shares of the aggregates across
+// its three outer faces, and what is lost to what holds it; the rest is that of its own aggregate. In bf16.
+struct alignas(8) pgi_stored_weights {
+    uint16_t slide[3], held;
 };
 
 // A value on a side of a cell, by cell: of equal ones the first one's thread adds them all.
@@ -699,7 +707,8 @@ struct pgi_obstacles {
     int64_t *weight, *sum;
     int pocket_capacity;
     int *scan;    // partial sums of prefix sums
-    pgi_stored_row *stored;    // or NULL
+    pgi_stored_row *stored;            // or NULL
+    pgi_stored_weights *transfers;     // or NULL: as they come
     int *node;                 // robust: the aggregate of a cell
     int *root;
     int robust, levels;
@@ -14581,8 +14590,32 @@ static PGI_HD inline int64_t pgi_scan_pieces(int64_t size, const int *wanted)
 {
     return wanted && !*wanted ? 0 : (size + PGI_PIECE - 1) / PGI_PIECE;
 }
+// f(v) for the values of a piece, which it may change. They move by fours where their place allows that, for a thread's
+// values are far from those of its neighbours.
+struct alignas(16) pgi_four {
+    int v[4];
+};
+template <int CHANGES, class F>
+static PGI_HD inline void pgi_by_fours(int *value, int64_t begin, int64_t end, const F &f)
+{
+    if ((size_t)(value + begin) % sizeof(pgi_four) != 0 || end - begin != PGI_PIECE) {
+        for (int64_t i = begin; i < end; i++) f(value[i]);
+        return;
+    }
+    pgi_four *const fours = (pgi_four *)(value + begin);
+    for (int q = 0; q < PGI_PIECE / 4; q += 4) {
+        pgi_four own[4];
+        PGI_UNROLLED
+        for (int e = 0; e < 4; e++) own[e] = fours[q + e];
+        PGI_UNROLLED
+        for (int e = 0; e < 16; e++) f(own[e / 4].v[e % 4]);
+        PGI_UNROLLED
+        for (int e = 0; e < (CHANGES ? 4 : 0); e++) fours[q + e] = own[e];
+    }
+}
 struct pgi_scan_totals {
-    const int *value, *wanted;
+    int *value;
+    const int *wanted;
     int *total;
     int64_t size;
     PGI_HD int64_t count() const { return pgi_scan_pieces(size, wanted); }
@@ -14590,7 +14623,7 @@ struct pgi_scan_totals {
     {
         const int64_t end = (p + 1) * PGI_PIECE < size ? (p + 1) * PGI_PIECE : size;
         int sum = 0;
-        for (int64_t i = p * PGI_PIECE; i < end; i++) sum += value[i];
+        pgi_by_fours<0>(value, p * PGI_PIECE, end, [&](int &v) { sum += v; });
         total[p] = sum;
     }
 };
@@ -14604,11 +14637,11 @@ struct pgi_scan_places {
     {
         const int64_t end = (p + 1) * PGI_PIECE < size ? (p + 1) * PGI_PIECE : size;
         int sum = before ? before[p] : 0;
-        for (int64_t i = p * PGI_PIECE; i < end; i++) {
-            const int own = value[i];
-            value[i] = sum;
+        pgi_by_fours<1>(value, p * PGI_PIECE, end, [&](int &v) {
+            const int own = v;
+            v = sum;
             sum += own;
-        }
+        });
         if (total && end == size) *total = sum;
     }
 };
@@ -14656,10 +14689,11 @@ template <class T> struct pgi_cell_operator {
     pgi_box<T> b;
     const pgi_cells *cells;
     const unsigned char *kind;
-    int is_masked, is_even;
-    T even[3];
+    int is_masked, is_uniform, is_even;    // no coefficients; no tables; neither
+    T even[3];                             // couplings inside
     const pgi_stored_row *stored;
     double unit;
+    T scale;    // of stored rows, where axes are uniform
 };
 
 // Has a problem coefficients beside its mask?
@@ -14673,17 +14707,18 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
     const pgi_obstacles *const o = &s->obstacles;
     const int64_t q = l >= s->level && l < s->level + s->levels ? l - s->level : 0;    // the outer one is the finest
     pgi_cell_operator<T> a = {
-        pgi_box_of(l, T()), o->cells + q, o->kind_of[q], 0, 0, {0, 0, 0}, l == s->level ? o->stored : NULL, o->unit};
+        pgi_box_of(l, T()), o->cells + q, o->kind_of[q], 0, 1, 0, {0, 0, 0}, l == s->level ? o->stored : NULL, o->unit, 0};
     a.is_masked = !pgi_has_fields(&s->work);
-    a.is_even = a.is_masked;
+    a.scale = (T)(1 / (o->unit * o->values_of_cells[q].measure));
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
-        a.is_even = a.is_even && !axis.table;
+        a.is_uniform = a.is_uniform && !axis.table;
         for (int q = 0; q < 3; q++) {
             const T most = axis.row[q].lower < axis.row[q].upper ? -axis.row[q].lower : -axis.row[q].upper;
             a.even[d] = most > a.even[d] ? most : a.even[d];
         }
     }
+    a.is_even = a.is_masked && a.is_uniform;
     return a;
 }
 
@@ -14714,6 +14749,12 @@ template <class T> static PGI_HD inline int pgi_is_outer(const pgi_axis<T> &a, i
     return !a.periodic && i == (q & 1 ? a.n - 1 : 0);
 }
 
+template <class T> static PGI_HD inline T pgi_harmonic_mean(T a, T b)
+{
+    const T least = a < b ? a : b, most = a < b ? b : a;    // from both sides the same bits
+    return least == most ? least : 2 * least * (most / (least + most));
+}
+
 // What the caller's arrays multiply the coefficient of face q of a cell with.
 template <class T>
 static PGI_HD inline double pgi_face_share(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
@@ -14736,9 +14777,17 @@ static PGI_HD inline double pgi_face_share(const pgi_cell_operator<T> &a, int q,
             pgi_is_outer(a.b.axis[axis], q, at[axis])
                 ? own
                 : pgi_coefficient(c, c->beta_cell, cell + pgi_cell_step(a.b.axis[axis], q, at[axis]) * stride);
-        share *= own == other ? own : 2 * own / (own + other) * other;
+        share *= pgi_harmonic_mean(own, other);
     }
     return share;
+}
+
+// Has a cell a row, by what its byte tells? Then the diagonal is positive.
+template <class T> static PGI_HD inline int pgi_has_row(const pgi_cell_operator<T> &a, unsigned kind, int64_t cell)
+{
+    if (!(kind & PGI_LIVE)) return 0;
+    return kind & PGI_OPEN || a.b.state->alpha > 0 ||
+           (a.cells->alpha_cell && pgi_coefficient(a.cells, a.cells->alpha_cell, cell) > 0);
 }
 
 // Is its row that of most of the box?
@@ -14751,6 +14800,15 @@ static PGI_HD inline int pgi_is_plain(const pgi_cell_operator<T> &a, unsigned ki
 {
     return kind & PGI_PLAIN && a.is_even && pgi_is_inner(a.b.axis[0], i) && pgi_is_inner(a.b.axis[1], j) &&
            pgi_is_inner(a.b.axis[2], k);
+}
+
+template <class T> static PGI_HD inline double pgi_cell_weight(const pgi_box<T> &b, int i, int j, int k)
+{
+    return pgi_weight_of(b.axis[0], i) * pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
+}
+template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_operator<T> &a, int i, int j, int k)
+{
+    return a.is_uniform ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
 }
 
 // bf16: the upper half of a float, rounded to the nearest, of two the even one.
@@ -14787,8 +14845,7 @@ template <class T> static PGI_HD inline pgi_cell_row<T> pgi_row_in_store(const p
     const pgi_axis<T> *const axis = a.b.axis;
     const int n[3] = {axis[0].n, axis[1].n, axis[2].n},
               periodic[3] = {axis[0].periodic, axis[1].periodic, axis[2].periodic};
-    const double weight = pgi_weight_of(axis[0], at[0]) * pgi_weight_of(axis[1], at[1]) * pgi_weight_of(axis[2], at[2]);
-    const T factor = (T)(1 / (a.unit * weight));
+    const T factor = a.is_uniform ? a.scale : (T)(1 / (a.unit * pgi_cell_weight(a.b, at[0], at[1], at[2])));
     float c[6], shift;
     pgi_cell_row<T> row;
     pgi_read_stored(a.stored, n, periodic, at, c, &shift);
@@ -14869,27 +14926,104 @@ template <class T> static PGI_HD inline T pgi_cell_product(const pgi_cell_operat
     return sum;
 }
 
-template <class T> static PGI_HD inline double pgi_cell_weight(const pgi_box<T> &b, int i, int j, int k)
-{
-    return pgi_weight_of(b.axis[0], i) * pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
-}
-template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_operator<T> &a, int i, int j, int k)
-{
-    return a.is_even ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
-}
 
-// A u at a cell, and the diagonal there; 0 where the row is empty. Plain cells inside, and at the ends of rows, are
-// worked out by themselves.
+// A u at a cell, and the diagonal there; 0 where the row is empty.
 template <class T> struct pgi_cell_value {
     T au, diagonal;
 };
+
+// From a stored row. All is asked for at once; what a row does not link to has no say, whatever is there.
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const pgi_cell_operator<T> &a, const T *p,
+                                                                           int64_t sj, int64_t sk, const int at[3])
+{
+    const pgi_axis<T> *const axis = a.b.axis;
+    const pgi_cell_row<T> r = pgi_row_in_store(a, at);
+    const T own = *p;
+    T beside[6];
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++)
+        beside[q] = p[pgi_cell_step(axis[q / 2], q, at[q / 2]) * (q < 2 ? (int64_t)1 : q < 4 ? sj : sk)];
+    pgi_cell_value<T> v = {r.reaction * own, pgi_cell_diagonal(r)};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) v.au += r.c[q] != 0 ? r.c[q] * (own - beside[q]) : (T)0;
+    return v;
+}
+
+// Inside of a box whose axes are uniform, with coefficients: what all six faces need is asked for at once.
+template <class T> static PGI_HD inline T pgi_field_at(const pgi_cells *cells, const void *array, int64_t at)
+{
+    return cells->wide ? (T)((const double *)array)[at] : (T)((const float *)array)[at];
+}
+template <class T>
+static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a, const void *const array[3], const int at[3],
+                                             T share[6])
+{
+    const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) {
+        if (!array[d]) continue;
+        const int64_t row = nx + (d == 0), plane = row * (ny + (d == 1)), face = at[0] + row * at[1] + plane * at[2];
+        share[2 * d] *= pgi_field_at<T>(a.cells, array[d], face);
+        share[2 * d + 1] *= pgi_field_at<T>(a.cells, array[d], face + (d == 0 ? 1 : d == 1 ? row : plane));
+    }
+}
+// Has a cell both neighbours along an axis, or neither, without a face that is open?
+template <class T> static PGI_HD inline int pgi_is_between(const pgi_axis<T> &axis, int i, unsigned open)
+{
+    return axis.n == 1 ? !open : i > 0 && i < axis.n - 1;
+}
+template <class T>
+static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
+                                                       int64_t sk, const int at[3], unsigned kind)
+{
+    const pgi_axis<T> *const axis = a.b.axis;
+    const pgi_cells *const cells = a.cells;
+    const int64_t cell = pgi_cell_at(a.b, at[0], at[1], at[2]),
+                  stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n}, to[3] = {1, sj, sk};
+    const T own = *p;
+    T beside[6], share[6];
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const int step = axis[q / 2].n == 1 ? 0 : q & 1 ? 1 : -1;
+        beside[q] = p[step * to[q / 2]], share[q] = 1;
+    }
+    if (cells->beta_cell) {
+        const T beta = pgi_field_at<T>(cells, cells->beta_cell, cell);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++)
+            share[q] = pgi_field_at<T>(cells, cells->beta_cell,
+                                       cell + (axis[q / 2].n == 1 ? 0 : q & 1 ? stride[q / 2] : -stride[q / 2]));
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) share[q] = pgi_harmonic_mean(beta, share[q]);
+    }
+    pgi_multiply_faces(a, cells->beta_face, at, share);
+    pgi_multiply_faces(a, cells->openness, at, share);
+    T reaction = (T)a.b.state->alpha;
+    if (cells->alpha_cell) reaction += pgi_field_at<T>(cells, cells->alpha_cell, cell);
+    pgi_cell_value<T> v = {reaction * own, reaction};
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) {
+        const T c = kind >> q & 1 ? a.even[q / 2] * share[q] : (T)0;
+        if (kind >> q & 1) v.au += c * (own - beside[q]);
+        v.diagonal += c;
+    }
+    return v;
+}
+
+// Plain cells inside, and at the ends of rows, are worked out by themselves, as are stored rows and the inside of boxes
+// with coefficients.
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
                                                                             int64_t sj, int64_t sk, int i, int j, int k)
 {
     const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1], &z = a.b.axis[2];
     const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
-    const int first = i == 0, last = i == x.n - 1;
-    pgi_cell_value<T> v;
+    const int first = i == 0, last = i == x.n - 1, at[3] = {i, j, k};
+    pgi_cell_value<T> v = {0, 0};
+    if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
+    if (!(kind & PGI_LIVE)) return v;
+    if (a.is_uniform && !a.is_masked && pgi_is_between(x, i, kind & 3) && pgi_is_between(y, j, kind & 12) &&
+        pgi_is_between(z, k, kind & 48))
+        return pgi_inner_value(a, p, sj, sk, at, kind);
     if (a.is_even && !(x.periodic && (first || last)) && (y.n == 1 || (j > 0 && j < y.n - 1)) &&
         (z.n == 1 || (k > 0 && k < z.n - 1))) {
         // Neighbours are there, and asked for before it is known what they are.
@@ -15330,13 +15464,18 @@ template <class T> struct pgi_classify {
         const pgi_axis<T> *const axis = a.b.axis;
         const int64_t cell = pgi_cell_at(a.b, i, j, k);
         const int at[3] = {i, j, k};
-        unsigned bits = of(i, j, k) == PG_FLUID ? (unsigned)PGI_LIVE : 0u;
-        for (int q = 0; q < 6 && bits; q++) {
-            int to[3] = {i, j, k};
-            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
-            if (!outer) to[q / 2] += pgi_cell_step(axis[q / 2], q, at[q / 2]);
-            if (outer ? a.cells->end[q] == 0 : axis[q / 2].n == 1 || of(to[0], to[1], to[2]) == PG_SOLID) continue;
-            if (pgi_face_share(a, q, at, cell) >= 1e-30) bits |= 1u << q;
+        if (of(i, j, k) != PG_FLUID) {
+            kind[cell] = 0;
+            return;
+        }
+        unsigned bits = PGI_LIVE;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]),
+                      step = outer ? 0 : pgi_cell_step(axis[q / 2], q, at[q / 2]);
+            const int there = of(i + (q < 2 ? step : 0), j + (q / 2 == 1 ? step : 0), k + (q > 3 ? step : 0));
+            const int open = outer ? a.cells->end[q] != 0 : axis[q / 2].n > 1 && there != PG_SOLID;
+            if (open && (a.is_masked || pgi_face_share(a, q, at, cell) >= 1e-30)) bits |= 1u << q;
         }
         kind[cell] = (unsigned char)bits;
     }
@@ -15352,13 +15491,15 @@ template <class T> struct pgi_mark_plain {
         const int at[3] = {i, j, k}, stride[3] = {1, axis[0].n, axis[0].n * axis[1].n};
         const int cell = i + stride[1] * j + stride[2] * k;
         const unsigned bits = kind[cell];
-        int plain = bits & PGI_LIVE;
-        for (int q = 0; q < 6 && plain; q++) {
+        if (!(bits & PGI_LIVE)) return;
+        int plain = 1;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
             const int d = q / 2;
             if (axis[d].n == 1)
-                plain = !(bits >> q & 1);    // no face there
+                plain &= !(bits >> q & 1);    // no face there
             else if (!pgi_is_outer(axis[d], q, at[d]))
-                plain = bits >> q & 1 && kind[cell + pgi_cell_step(axis[d], q, at[d]) * stride[d]] & PGI_LIVE;
+                plain &= bits >> q & 1 && kind[cell + pgi_cell_step(axis[d], q, at[d]) * stride[d]] & PGI_LIVE;
         }
         if (plain) kind[cell] = (unsigned char)(bits | PGI_PLAIN);    // the other bits, which others read, stay
     }
@@ -15386,16 +15527,17 @@ template <class T> struct pgi_gather_rhs {
     PGI_HD void operator()(int i, int j, int k) const
     {
         const pgi_state *const st = a.b.state;
-        const pgi_cell_row<T> r = pgi_cell_row_of(a, i, j, k);
+        const int64_t cell = pgi_cell_at(a.b, i, j, k);
         T sum = 0;
-        if (pgi_cell_diagonal(r) > 0) {
-            const int64_t cell = pgi_cell_at(a.b, i, j, k);
+        if (pgi_has_row(a, a.kind[cell], cell)) {
             const int at[3] = {i, j, k};
             const int64_t place[3] = {j + (int64_t)faces->n[1] * k, i + (int64_t)faces->n[0] * k,
                                       i + (int64_t)faces->n[0] * j};
             sum = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
-            for (int q = 0; q < 6; q++) {
-                if (!(st->face_mask & faces->mask & 1u << q) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
+            const unsigned given = st->face_mask & faces->mask;
+            PGI_UNROLLED
+            for (int q = 0; q < 6 && given; q++) {
+                if (!(given >> q & 1) || !pgi_is_outer(a.b.axis[q / 2], q, at[q / 2])) continue;
                 const double share = pgi_face_share(a, q, at, cell);
                 if (share > 0)
                     sum += (T)(faces->coefficient[q] * share) * pgi_face_value<T>(faces, st, q, place[q / 2]);
@@ -15446,7 +15588,8 @@ template <class T> struct pgi_clear_outside {
     PGI_HD void operator()(int i, int j, int k) const
     {
         T *const q = pgi_data<T>(to) + i + j * to.sj + k * to.sk;
-        if (!(pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)) > 0))
+        const int64_t cell = pgi_cell_at(a.b, i, j, k);
+        if (!pgi_has_row(a, a.kind[cell], cell))
             *q = 0;
         else if (from.base != to.base)
             *q = pgi_data<T>(from)[i + j * from.sj + k * from.sk];
@@ -15486,25 +15629,47 @@ static PGI_HD inline void pgi_unite(int *parent, int x, int y)
     }
 }
 
+// Cells of a row that are linked one by one are a run. Runs end where a multiple of PGI_RUN cells does, so that many
+// threads work on a row; their cells begin with the first one as root.
+enum { PGI_RUN = 32 };
+static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cell)    // to the next cell of the row
+{
+    return kind[cell] & 2 && kind[cell + 1] & PGI_LIVE;
+}
 struct pgi_label_begin {
-    int *parent;
-    int64_t cells;
-    PGI_HD int64_t count() const { return cells; }
-    PGI_HD void operator()(int64_t i) const { parent[i] = (int)i; }
+    const unsigned char *kind;
+    int nx, ny, *parent;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int64_t cell = i + nx * (j + (int64_t)ny * k);
+        int before = 0;
+        while ((i - before) % PGI_RUN && pgi_is_linked_on(kind, cell - before - 1)) before++;
+        parent[cell] = (int)cell - before;
+    }
 };
 
+// Unites runs: of those of two rows that lie side by side, once where they begin to.
 template <class T> struct pgi_label_unite {
     pgi_cell_operator<T> a;
     int *parent;
+    PGI_HD int is_open(int64_t cell, int64_t other, int q) const
+    {
+        return a.kind[cell] >> q & 1 && a.kind[other] & PGI_LIVE;
+    }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const pgi_axis<T> *const axis = a.b.axis;
         const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
-        const int at[3] = {i, j, k};
+        const int at[3] = {i, j, k}, goes_on = i % PGI_RUN && pgi_is_linked_on(a.kind, cell - 1);
+        if (!(a.kind[cell] & PGI_LIVE)) return;
+        PGI_UNROLLED
         for (int q = 1; q < 6; q += 2) {
-            if (!(a.kind[cell] >> q & 1) || pgi_is_outer(axis[q / 2], q, at[q / 2])) continue;
+            if (pgi_is_outer(axis[q / 2], q, at[q / 2]) || axis[q / 2].n == 1) continue;
             const int64_t other = cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2];
-            if (a.kind[other] & PGI_LIVE) pgi_unite(parent, (int)cell, (int)other);
+            if (!is_open(cell, other, q)) continue;
+            const int done = q == 1 ? i + 1 < axis[0].n && (i + 1) % PGI_RUN
+                                    : goes_on && pgi_is_linked_on(a.kind, other - 1) && is_open(cell - 1, other - 1, q);
+            if (!done) pgi_unite(parent, (int)cell, (int)other);
         }
     }
 };
@@ -15518,17 +15683,17 @@ template <class T> struct pgi_label_held {
     {
         const pgi_axis<T> *const axis = a.b.axis;
         const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
-        const int at[3] = {i, j, k}, bits = kind[cell], root = pgi_root_of(parent, (int)cell);
-        int held = a.cells->alpha_cell && pgi_coefficient(a.cells, a.cells->alpha_cell, cell) > 0, linked = 0;
+        const int at[3] = {i, j, k}, bits = kind[cell];
         if (!(bits & PGI_LIVE)) return;
+        int held = a.cells->alpha_cell && pgi_coefficient(a.cells, a.cells->alpha_cell, cell) > 0;
+        PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             if (!(bits >> q & 1)) continue;
             const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
-            linked = 1;
             if (outer || !(kind[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]] & PGI_LIVE)) held = 1;
         }
         // All who write write the same. A cell without links is none of the singular pockets.
-        if (held || !linked) *(volatile int *)(parent + root) = PGI_HELD;
+        if (held || !(bits & PGI_OPEN)) *(volatile int *)(parent + pgi_root_of(parent, (int)cell)) = PGI_HELD;
     }
 };
 
@@ -15714,8 +15879,8 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
     const int64_t cells = l->points;
     int *const parent = o->parent;
-    const pgi_label_begin begin = {parent, cells};
-    pgi_for_each(s, cells, begin);
+    const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
+    pgi_for_points(s, l->n, begin);
     const pgi_label_unite<T> unite = {a, parent};
     pgi_for_points(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
@@ -15954,6 +16119,38 @@ template <class T> struct pgi_finest {
         f.own = 1 - total * shrink;
         return f;
     }
+    PGI_HD void plain_lattice(float link[3], float *shift) const
+    {
+        const double w = unit * pgi_cell_weight(a.b, 0, 0, 0), held = (double)(T)a.b.state->alpha;
+        float c[3], largest = 0;
+        int children = 1, full = PGI_FULL;
+        for (int d = 0; d < 3; d++) {
+            c[d] = n[d] > 1 ? in_range(w * (double)a.even[d]) : 0;
+            largest = c[d] > largest ? c[d] : largest;
+            children *= n[d] > 1 ? 2 : 1;
+        }
+        const float own = held > 0 ? in_range(w * held) : 0, half = largest > 0 ? 0.5f / largest : 0;
+        const pgi_factors f = {0, 1, 0, largest, (unsigned)full};
+        for (int d = 0; d < 3; d++) link[d] = c[d] > 0 ? (float)(children / 2) * pgi_series(c[d], half, half) : 0;
+        *shift = (float)children * pgi_coarse_shift(f, own);
+    }
+    // Are all cells of a coarse cell plain, and their neighbours above?
+    PGI_HD int is_plain_block(const int coarse[3]) const
+    {
+        if (!a.is_even || node) return 0;
+        PGI_UNROLLED
+        for (int q = 0; q < 8; q++) {
+            const int i = 2 * coarse[0] + (q & 1), j = 2 * coarse[1] + (q >> 1 & 1), k = 2 * coarse[2] + (q >> 2);
+            if ((q & 1 && n[0] == 1) || (q & 2 && n[1] == 1) || (q & 4 && n[2] == 1)) continue;
+            if (i >= n[0] || j >= n[1] || k >= n[2]) return 0;
+            const spot p = spot_at(i, j, k);
+            if (!is_plain(p)) return 0;
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++)
+                if (q >> d & 1 && !is_plain(beside(p, 2 * d + 1))) return 0;
+        }
+        return 1;
+    }
     PGI_HD pgi_weights weights_at(const spot &p) const
     {
         if (is_plain(p)) return a.cells->plain[1];
@@ -16036,7 +16233,8 @@ struct pgi_list_level : pgi_list {
     PGI_HD float shift(int i) const { return s[i]; }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
-        for (int l = begin[i]; l < begin[i + 1]; l++) f(link[l] >> 3, link[l] & 7, c[l]);
+        for (int l = begin[i]; l < begin[i + 1]; l++)
+            if (c[l] > 0) f(link[l] >> 3, link[l] & 7, c[l]);
     }
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const
     {
@@ -16074,6 +16272,11 @@ template <class T> struct pgi_make_lattice {
         int coarse[3];
         float sum[3] = {0, 0, 0}, held = 0;
         pgi_place_of(to.n, J, coarse);
+        if (fine.is_plain_block(coarse)) {
+            for (int a = 0; a < 3; a++) to.c[a][J] = fine.a.cells->plain_link[a];
+            to.s[J] = fine.a.cells->plain_shift;
+            return;
+        }
         fine.children(coarse, [&](int i) {
             if (!fine.is_live(i)) return;
             const auto p = fine.spot_of(i);
@@ -16194,6 +16397,28 @@ template <class LEVEL> struct pgi_join_nodes {
             if (root[i] == a || root[i] == b) root[i] = least;
         });
     }
+    // Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not for
+    // themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many aggregates
+    // each joins the neighbour there that it is linked to most; and none joins two that were apart.
+    PGI_HD void join_splinters(const int coarse[3], int J) const
+    {
+        enum { MANY = 4 };
+        int aggregates = 0;
+        fine.children(coarse, [&](int i) { aggregates += root[i] == i; });
+        if (aggregates <= MANY) return;
+        fine.children(coarse, [&](int i) {
+            int members = 0, strong = 0, to = -1;
+            float most = 0, sum = 0;
+            fine.children(coarse, [&](int j) { members += root[j] == i; });
+            if (root[i] != i || members > 1) return;
+            fine.links(i, [&](int j, int, float c) {
+                strong |= pgi_is_strong(fine, i, j, c, 0);
+                sum += c;
+                if (c > most && pgi_coarse_cell_of(fine, j) == J) most = c, to = root[j];
+            });
+            if (!strong && to >= 0 && (float)PGI_STRONG_SHARE * most >= fine.shift(i) + sum) root[i] = to;
+        });
+    }
     PGI_HD void operator()(int64_t J) const
     {
         int coarse[3], least = -1, shared = 0, last = -1;
@@ -16215,6 +16440,7 @@ template <class LEVEL> struct pgi_join_nodes {
                     if (!inside || !crowds(coarse, root[i], root[j])) unite(coarse, root[i], root[j]);
                 });
             });
+        if (!again && shared) join_splinters(coarse, (int)J);
     }
 };
 
@@ -16303,7 +16529,8 @@ template <class LEVEL> struct pgi_store_factors {
 };
 
 // The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
-// looked up.
+// looked up. Of a node with more of them, all further crossing links are counted, and the places that are left over
+// have links of conductance 0.
 template <class LEVEL> struct pgi_gather_links {
     enum { KEPT = 32 };
     LEVEL fine;
@@ -16318,22 +16545,10 @@ template <class LEVEL> struct pgi_gather_links {
             if (fine.aggregate_of(i) == J) f(i);
         });
     }
-    // Has a link been met before place `end` in the order of crossing links?
-    PGI_HD int is_repeated(int J, int key, int end) const
-    {
-        int number = 0, found = 0;
-        crossing(J, [&](int i) {
-            fine.links(i, [&](int j, int q, float) {
-                const int K = fine.aggregate_of(j);
-                if (K != J && K >= 0 && number++ < end && (K << 3 | q) == key) found = 1;
-            });
-        });
-        return found;
-    }
     PGI_HD void operator()(int64_t node) const
     {
         const int J = (int)node, at = fills ? to.begin[J] : 0;
-        int key[KEPT] = {0}, links = 0, number = 0;
+        int key[KEPT] = {0}, links = 0;
         float held = 0, diagonal = 0;
         crossing(J, [&](int i) {
             const pgi_factors f = fine.factors_of(i);
@@ -16341,13 +16556,11 @@ template <class LEVEL> struct pgi_gather_links {
             fine.links(i, [&](int j, int q, float c) {
                 const int K = fine.aggregate_of(j), own = K << 3 | q;
                 if (K == J || K < 0) return;
-                const int place = number++, kept = links < KEPT ? links : (int)KEPT;
+                const int kept = links < KEPT ? links : (int)KEPT;
                 int l = 0;
                 while (l < kept && key[l] != own) l++;
-                if (l == KEPT && links > KEPT && is_repeated(J, own, place)) {
-                    if (!fills) return;
-                    while (to.link[at + l] != own) l++;
-                } else if (l == kept) {
+                while (fills && l >= KEPT && l < links && to.link[at + l] != own) l++;
+                if (l == links || (!fills && l == KEPT)) {
                     l = links++;
                     if (l < KEPT) key[l] = own;
                     if (fills) to.link[at + l] = own, to.c[at + l] = 0;
@@ -16363,6 +16576,7 @@ template <class LEVEL> struct pgi_gather_links {
             to.begin[J] = links;
             return;
         }
+        for (int l = at + links; l < to.begin[J + 1]; l++) to.link[l] = J << 3, to.c[l] = 0;
         to.s[J] = held;
         to.d[J] = held + diagonal;
     }
@@ -16664,6 +16878,76 @@ template <class T> struct pgi_prolong_finest {
     {
         const spot p = fine.spot_at(i, j, k);
         if (fine.is_live(p.cell)) pgi_data<T>(u)[i + j * u.sj + k * u.sk] += correction(p);
+    }
+};
+
+// The same where the weights of cells are stored.
+static PGI_HD inline pgi_weights pgi_read_weights(const pgi_stored_weights &w)
+{
+    pgi_weights to;
+    to.own = 1 - pgi_from_bf16(w.held);
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) to.own -= to.slide[d] = pgi_from_bf16(w.slide[d]);
+    return to;
+}
+template <class T> struct pgi_store_weights {
+    pgi_finest<T> fine;
+    pgi_stored_weights *to;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const auto p = fine.spot_at(i, j, k);
+        const pgi_weights w = fine.weights_at(p);
+        const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
+        pgi_stored_weights stored;
+        for (int d = 0; d < 3; d++) stored.slide[d] = pgi_to_bf16(w.slide[d]);
+        stored.held = pgi_to_bf16(held > 1e-6f ? held : 0);    // less is round-off
+        to[p.cell] = stored;
+    }
+};
+// f(cell, place, axis) for the neighbours of a cell that lie in other coarse cells
+template <class T, class F>
+static PGI_HD inline void pgi_across(const pgi_finest<T> &fine, const typename pgi_finest<T>::spot &p, const F &f)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++)
+        if (fine.n[q / 2] > 1 && !pgi_is_outer(fine.a.b.axis[q / 2], q, p.at[q / 2]) && !fine.is_inside(p, q))
+            f(fine.beside(p, q), q / 2);
+}
+template <class T> struct pgi_restrict_weighted {
+    pgi_restrict_finest<T> one;
+    const pgi_stored_weights *weights;
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const pgi_finest<T> &fine = one.fine;
+        double sum = 0;
+        for (int k = 2 * K; k < 2 * K + 2 && k < fine.n[2]; k++)
+            for (int j = 2 * J; j < 2 * J + 2 && j < fine.n[1]; j++)
+                PGI_UNROLLED
+                for (int e = 0; e < 2; e++) {
+                    if (2 * I + e >= fine.n[0]) continue;
+                    const auto p = fine.spot_at(2 * I + e, j, k);
+                    sum += (double)pgi_read_weights(weights[p.cell]).own * one.residual(p);
+                    pgi_across(fine, p, [&](const auto &to, int d) {
+                        sum += (double)pgi_from_bf16(weights[to.cell].slide[d]) * one.residual(to);
+                    });
+                }
+        one.f[I + pgi_half(fine.n[0]) * (J + pgi_half(fine.n[1]) * K)] = (float)(one.scale() * sum);
+    }
+};
+template <class T> struct pgi_prolong_weighted {
+    pgi_prolong_finest<T> one;
+    const pgi_stored_weights *weights;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const pgi_finest<T> &fine = one.fine;
+        const auto p = fine.spot_at(i, j, k);
+        if (!fine.is_live(p.cell)) return;
+        const pgi_weights w = pgi_read_weights(weights[p.cell]);
+        float sum = w.own * one.e[pgi_block_of(fine.n, p.at)];
+        pgi_across(fine, p, [&](const auto &to, int d) {
+            if (w.slide[d] > 0) sum += w.slide[d] * one.e[pgi_block_of(fine.n, to.at)];
+        });
+        pgi_data<T>(one.u)[i + j * one.u.sj + k * one.u.sk] += (T)(one.scale() * (double)sum);
     }
 };
 
@@ -17050,170 +17334,6 @@ template <class T> static __global__ void __launch_bounds__(32 * PGI_RESTRICTION
     march.run(K, end);
 }
 
-// ---- a red-black sweep of the finest level in one pass over memory, for any coefficients ----
-
-// Where a mask is all there is, passes of >>cuda take its place, see pgi_cuda_masked_pass. Here a block
-// has a tile of columns with a halo of two, a thread two cells side by side, one of either colour. Planes pass through
-// a ring in shared memory: when plane k + 1 has come in, the first colour is relaxed in plane k, then the second one in
-// plane k - 1, which is complete. From grid to grid, so that tiles never race; equal to a kernel for each colour. Cells
-// that are not fluid cost the byte that says so: both grids have 0 there already.
-enum { PGI_CELL_PASS_X = 64, PGI_CELL_PASS_Y = 16, PGI_CELL_PASS_RING = 5, PGI_CELL_PASS_HALO = 2 };
-template <class T> struct pgi_cell_pass {
-    pgi_prolong_finest<T> from;    // the operator, u, and of a corrected pass what is added to it
-    pgi_grid f, out;
-    T omega[2];
-    int reversed, tiles[2], planes;
-};
-template <class T> struct pgi_cell_lane {    // of a thread's two cells in a plane
-    T f[2];
-    unsigned kind[2];
-};
-
-template <class T, int HEAD> struct pgi_cell_marcher {
-    enum {
-        X = PGI_CELL_PASS_X,
-        Y = PGI_CELL_PASS_Y,
-        RING = PGI_CELL_PASS_RING,
-        HALO = PGI_CELL_PASS_HALO,
-        SIZE = Y * (X + 2)
-    };
-    const pgi_cell_pass<T> &p;
-    T *ring;
-    int raw[2], x[2], y;    // indices before and after periodic axes wrap; -1: outside of the box
-    int slot[4];            // where planes k - 2 to k + 1 are in the ring
-
-    static __device__ inline int wrapped(int i, const pgi_axis<T> &axis)
-    {
-        const int n = axis.n;
-        if (axis.periodic) return i < 0 || i >= n ? (i % n + n) % n : i;
-        return i < 0 || i >= n ? -1 : i;
-    }
-    __device__ inline void begin(int tile_x, int tile_y)
-    {
-        const pgi_axis<T> *const axis = p.from.fine.a.b.axis;
-        raw[0] = tile_x * (X - 2 * HALO) - HALO + 2 * (int)threadIdx.x;
-        raw[1] = tile_y * (Y - 2 * HALO) - HALO + (int)threadIdx.y;
-        y = wrapped(raw[1], axis[1]);
-        for (int e = 0; e < 2; e++) x[e] = y < 0 ? -1 : wrapped(raw[0] + e, axis[0]);
-        for (int q = 0; q < 4; q++) slot[q] = q * SIZE;
-    }
-    // The plane that comes next becomes k + 1.
-    __device__ inline void turn()
-    {
-        for (int q = 0; q < 3; q++) slot[q] = slot[q + 1];
-        slot[3] = slot[3] + SIZE < RING * SIZE ? slot[3] + SIZE : 0;
-    }
-    // Of the q-th of these planes, e cells to the right of the thread's first one, and dy rows on
-    __device__ inline T &at(int q, int e, int dy) const
-    {
-        return ring[slot[q] + ((int)threadIdx.y + dy) * (X + 2) + 2 * (int)threadIdx.x + 1 + e];
-    }
-    __device__ inline bool is_within(int e, int halo) const
-    {
-        const int i = 2 * (int)threadIdx.x + e, j = (int)threadIdx.y;
-        return i >= halo && i < X - halo && j >= halo && j < Y - halo;
-    }
-    __device__ inline void load(int k, pgi_cell_lane<T> *lane) const
-    {
-        const pgi_finest<T> &fine = p.from.fine;
-        const int z = wrapped(k, fine.a.b.axis[2]);
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            T v = 0;
-            lane->f[e] = 0;
-            lane->kind[e] = 0;
-            if (z >= 0 && x[e] >= 0) lane->kind[e] = fine.a.kind[x[e] + fine.n[0] * (y + fine.n[1] * z)];
-            if (lane->kind[e]) {
-                lane->f[e] = pgi_data<T>(p.f)[x[e] + y * p.f.sj + z * p.f.sk];
-                if (HEAD != PGI_FROM_ZERO) v = pgi_data<T>(p.from.u)[x[e] + y * p.from.u.sj + z * p.from.u.sk];
-                if (HEAD == PGI_CORRECTED) v += p.from.correction(fine.spot_at(x[e], y, z));
-            }
-            at(3, e, 0) = v;
-        }
-    }
-    // Plane k, the q-th of the ring
-    __device__ inline void relax(int k, int q, int e, const pgi_cell_lane<T> &lane, T omega) const
-    {
-        const unsigned kind = e ? lane.kind[1] : lane.kind[0];
-        if (!(kind & PGI_LIVE)) return;
-        const pgi_finest<T> &fine = p.from.fine;
-        const pgi_cell_row<T> r = pgi_cell_row_of_kind(fine.a, kind, e ? x[1] : x[0], y, wrapped(k, fine.a.b.axis[2]));
-        const T factor = pgi_cell_inverse(r);
-        const T u = at(q, e, 0);
-        T sum = r.reaction * u;
-        sum += r.c[0] * (u - at(q, e - 1, 0));
-        sum += r.c[1] * (u - at(q, e + 1, 0));
-        sum += r.c[2] * (u - at(q, e, -1));
-        sum += r.c[3] * (u - at(q, e, 1));
-        sum += r.c[4] * (u - at(q - 1, e, 0));
-        sum += r.c[5] * (u - at(q + 1, e, 0));
-        at(q, e, 0) = factor > 0 ? pgi_relaxed(u, (e ? lane.f[1] : lane.f[0]) - sum, factor, omega) : (T)0;
-    }
-    __device__ inline void store(int k, const pgi_cell_lane<T> &lane) const
-    {
-        const pgi_axis<T> *const axis = p.from.fine.a.b.axis;
-#pragma unroll
-        for (int e = 0; e < 2; e++)
-            if (lane.kind[e] && is_within(e, HALO) && raw[0] + e < axis[0].n && raw[1] < axis[1].n)
-                pgi_data<T>(p.out)[x[e] + y * p.out.sj + k * p.out.sk] = at(1, e, 0);
-    }
-};
-
-template <class T, int HEAD> static __global__ void __launch_bounds__(PGI_CELL_PASS_X / 2 * PGI_CELL_PASS_Y, 2)
-    pgi_cell_pass_kernel(const __grid_constant__ pgi_cell_pass<T> p)
-{
-    PGI_UNLESS_DONE(p.from.fine.a.b.state);
-    pgi_await();
-    __shared__ T ring[PGI_CELL_PASS_RING * PGI_CELL_PASS_Y * (PGI_CELL_PASS_X + 2)];
-    const int tiles = p.tiles[0] * p.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
-    const int nz = p.from.fine.n[2], k0 = slab * p.planes, k1 = k0 + p.planes < nz ? k0 + p.planes : nz;
-    const T given = (T)p.from.fine.a.b.state->omega, first = p.omega[0] == 0 ? given : p.omega[0],
-            second = p.omega[1] == 0 ? given : p.omega[1];
-    pgi_cell_marcher<T, HEAD> march = {p, ring};
-    pgi_cell_lane<T> before = {}, now, next;
-    march.begin(tile % p.tiles[0], tile / p.tiles[0]);
-    march.load(k0 - 2, &next);
-    march.turn();
-    march.load(k0 - 1, &now);
-    for (int k = k0 - 1; k <= k1; k++) {
-        const int e = (march.raw[1] + k + p.reversed) & 1;    // the cell that is of the first colour in plane k
-        march.turn();
-        march.load(k + 1, &next);
-        __syncthreads();
-        if (march.is_within(e, 1)) march.relax(k, 2, e, now, first);
-        __syncthreads();
-        if (k > k0) {
-            if (march.is_within(e, 2)) march.relax(k - 1, 1, e, before, second);
-            march.store(k - 1, before);
-        }
-        before = now;
-        now = next;
-    }
-}
-
-// A sweep of any operator in one pass: 0 where the level is small, flat or has seams.
-template <class T> static int pgi_cell_sweep_in_pass(pg_solver *s, const pgi_level *l,
-                                                     const pgi_prolong_finest<T> &from, pgi_rhs rhs, pgi_omega omega,
-                                                     int reversed, int head, pgi_grid out)
-{
-    const pgi_axis<T> *const axis = from.fine.a.b.axis;
-    if (l->points < PGI_CELL_PASS_POINTS || l->n[1] == 1 || axis[0].seam || axis[1].seam || axis[2].seam) return 0;
-    const int own[2] = {PGI_CELL_PASS_X - 2 * PGI_CELL_PASS_HALO, PGI_CELL_PASS_Y - 2 * PGI_CELL_PASS_HALO};
-    pgi_cell_pass<T> p = {from, rhs.f, out, {(T)omega.first, (T)omega.second}, reversed, {0, 0}, 0};
-    for (int a = 0; a < 2; a++) p.tiles[a] = (l->n[a] + own[a] - 1) / own[a];
-    const int64_t columns = (int64_t)p.tiles[0] * p.tiles[1], resident = 2 * (int64_t)s->multiprocessors;
-    int64_t best = INT64_MAX;
-    for (int planes = 1; planes <= 128; planes++) {
-        const int64_t cost = pgi_rounds(columns * ((l->n[2] + planes - 1) / planes), resident) * (planes + 4);
-        if (cost <= best) best = cost, p.planes = planes;
-    }
-    const int64_t blocks = columns * ((l->n[2] + p.planes - 1) / p.planes);
-    const auto kernel = head == PGI_FROM_ZERO   ? pgi_cell_pass_kernel<T, PGI_FROM_ZERO>
-                        : head == PGI_CORRECTED ? pgi_cell_pass_kernel<T, PGI_CORRECTED>
-                                                : pgi_cell_pass_kernel<T, PGI_FROM_U>;
-    PGI_LAUNCH_EARLY(s, blocks, dim3(PGI_CELL_PASS_X / 2, PGI_CELL_PASS_Y), 0, kernel, p);
-    return 1;
-}
 #endif
 
 // The grid of the first coarse level: steps of its cycle, point by point.
@@ -17445,6 +17565,7 @@ template <class T> struct pgi_set_plain {
     {
         *overflow = 0;
         for (int side = -1; side <= 1; side++) cells->plain[1 + side] = fine.plain_weights(side);
+        fine.plain_lattice(cells->plain_link, &cells->plain_shift);
     }
 };
 template <class T> struct pgi_store_rows {
@@ -17471,6 +17592,8 @@ template <class T> static void pgi_make_levels(pg_solver *s)
     }
     const pgi_set_plain<T> plain = {fine, o->cells, o->overflow};
     pgi_for_each(s, 1, plain);
+    const pgi_store_weights<T> weights = {fine, o->transfers};
+    if (o->transfers) pgi_for_points(s, s->level[0].n, weights);
     const pgi_lattice_level lattice(o->lattice);
     const int64_t points = s->level[0].points;
     if (o->robust) {
@@ -17602,31 +17725,27 @@ static void pgi_visit_coarse(pg_solver *s, int q)
     }
 }
 
-// Sweeps of the finest level from from.u: in passes from grid to grid where they pay, else one colour after the other.
-// Returns where u is, which is from.u or `other`.
-template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_prolong_finest<T> from, pgi_grid other,
-                                                    pgi_rhs rhs, int sweeps, int reversed, int head)
+// Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
+// Returns where u is, which is u or `other`.
+template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, const pgi_finest<T> &fine, pgi_grid u,
+                                                    pgi_grid other, pgi_rhs rhs, int sweeps, int reversed, int head)
 {
     const pgi_level *const l = &s->level[0];
     const pgi_omega omega = l->omega[reversed];
 #if PGI_GPU
     while (s->cuda && sweeps > 0) {
-        const int masked = from.fine.a.is_masked && head != PGI_CORRECTED,
-                  count = masked && sweeps > 1 && omega.first == omega.second ? 2 : 1;
-        if (!(masked && pgi_cuda_masked_pass<T>(s, l, from.u, rhs, omega, reversed, count, head, other)) &&
-            !(count == 1 && pgi_cell_sweep_in_pass<T>(s, l, from, rhs, omega, reversed, head, other)))
-            break;
-        const pgi_grid before = from.u;
-        from.u = other, other = before;
+        const int count = sweeps > 1 && omega.first == omega.second ? 2 : 1;
+        if (!fine.a.is_masked || !pgi_cuda_masked_pass<T>(s, l, u, rhs, omega, reversed, count, head, other)) break;
+        const pgi_grid before = u;
+        u = other, other = before;
         head = PGI_FROM_U;
         sweeps -= count;
     }
 #endif
-    (void)other;
-    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, from.u);
-    if (head == PGI_CORRECTED) pgi_for_points(s, l->n, from);
-    for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, from.u, rhs, omega, reversed);
-    return from.u;
+    (void)other, (void)fine;
+    if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u);
+    for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, u, rhs, omega, reversed);
+    return u;
 }
 
 // The residual of u on the grid of coarse cells: 0 where the level is small or its axes are not even ones.
@@ -17659,7 +17778,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
 #endif
 }
 
-// The correction of a masked level by itself: 0 where a kernel that sweeps does that too.
+// The correction, where most cells are plain: 0 where the level is small or its axes are not even ones.
 template <class T> static int pgi_correct_blocks(pg_solver *s, const pgi_prolong_finest<T> &from)
 {
     pgi_prolong_blocks<T> plain = {from, {NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
@@ -17681,25 +17800,32 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     pgi_list none;
     memset(&none, 0, sizeof none);
     // Passes, of one or two sweeps, turn from grid to grid: from 0 the first one begins so that the last one ends in u.
-    const int each = fine.a.is_masked ? 2 : 1, turns = (pre + each - 1) / each + (post + each - 1) / each;
-    pgi_prolong_finest<T> from = {fine, s->cuda && from_zero && turns % 2 ? l->t : u, NULL, 1 / o->largest_diagonal,
-                                  scaled};
-    from.u = pgi_sweep_finest<T>(s, from, other(from.u), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
+    const int turns = s->cuda && fine.a.is_masked ? (pre + 1) / 2 + (post + 1) / 2 : 0;
+    const pgi_grid begin = from_zero && turns % 2 ? l->t : u;
+    const pgi_grid smooth =
+        pgi_sweep_finest<T>(s, fine, begin, other(begin), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
+    const pgi_grid r = other(smooth);
     const int thrice = pgi_is_repeated_level(s, 0);
     float *const f = o->robust ? (thrice ? o->list[0].g : o->list[0].f) : thrice ? o->lattice.g : o->lattice.f;
-    const pgi_grid r = other(from.u);
     const pgi_restrict_finest<T> restriction = {fine, r, o->robust ? o->list[0] : none, f, 1 / o->mean_weight, scaled};
-    if (o->robust || !pgi_restrict_in_pass<T>(s, l, restriction, from.u, rhs)) {
-        s->ops->residual(s, l, from.u, rhs, r);
+    if (o->robust || !pgi_restrict_in_pass<T>(s, l, restriction, smooth, rhs)) {
+        s->ops->residual(s, l, smooth, rhs, r);
+        const pgi_restrict_weighted<T> weighted = {restriction, o->transfers};
         if (o->robust)
             pgi_for_each(s, pgi_most_nodes(o, 0), restriction);
+        else if (o->transfers)
+            pgi_for_points(s, o->lattice.n, weighted);
         else
             pgi_for_points(s, o->lattice.n, restriction);
     }
-    from.e = pgi_solve_coarse(s, 0);
-    const int corrected = !o->robust && pgi_correct_blocks<T>(s, from);
-    from.u = pgi_sweep_finest<T>(s, from, r, rhs, post, 1, corrected ? PGI_FROM_U : PGI_CORRECTED);
-    if (from.u.base != u.base) s->ops->copy(s, l, from.u, u);
+    const pgi_prolong_finest<T> correction = {fine, smooth, pgi_solve_coarse(s, 0), 1 / o->largest_diagonal, scaled};
+    const pgi_prolong_weighted<T> weighted = {correction, o->transfers};
+    if (o->transfers)
+        pgi_for_points(s, l->n, weighted);
+    else if (o->robust || !pgi_correct_blocks<T>(s, correction))
+        pgi_for_points(s, l->n, correction);
+    const pgi_grid result = pgi_sweep_finest<T>(s, fine, smooth, r, rhs, post, 1, PGI_FROM_U);
+    if (result.base != u.base) s->ops->copy(s, l, result, u);
 }
 
 // ---- on the host: mask, pockets and levels of a solver ----
@@ -18273,6 +18399,9 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     const int even = h->line[0][0]->uniform && h->line[0][1]->uniform && h->line[0][2]->uniform;
     const int stores = s->multigrid && !o->by_cells && (s->krylov || s->mixed) && (!even || pgi_has_fields(&work));
     o->stored = stores ? (pgi_stored_row *)pgi_take_block(arena, (size_t)points * sizeof(pgi_stored_row)) : NULL;
+    o->transfers = s->multigrid && !o->by_cells && !o->robust && (!even || pgi_has_fields(&work))
+                       ? (pgi_stored_weights *)pgi_take_block(arena, (size_t)points * sizeof(pgi_stored_weights))
+                       : NULL;
     if (s->multigrid && !o->by_cells) {
         if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
         pgi_layout_coarse(s, h, arena);
