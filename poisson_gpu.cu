@@ -103,10 +103,12 @@ enum { pgi_no_cuda = 0 };
 
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #define PGI_ASSUME(condition) __builtin_assume(condition)
 #else
 #define PGI_ROLLED
+#define PGI_APART inline
 #define PGI_UNROLLED
 #define PGI_ASSUME(condition) ((void)0)
 #endif
@@ -14555,6 +14557,14 @@ static PGI_HD inline int pgi_atomic_min(int *p, int v)    // returns what was th
     return seen;
 #endif
 }
+static PGI_HD inline int pgi_atomic_next(int *p)    // returns what was there before one was added
+{
+#ifdef __CUDA_ARCH__
+    return atomicAdd(p, 1);
+#else
+    return __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+#endif
+}
 static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v)
 {
 #ifdef __CUDA_ARCH__
@@ -14855,8 +14865,9 @@ template <class T> static PGI_HD inline pgi_cell_row<T> pgi_row_in_store(const p
     return row;
 }
 
-template <class T> static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a,
-                                                                             unsigned kind, int i, int j, int k)
+template <class T>
+static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a, unsigned kind, int i, int j,
+                                                             int k)
 {
     const int at[3] = {i, j, k};
     pgi_cell_row<T> row = {{0, 0, 0, 0, 0, 0}, 0};
@@ -15010,6 +15021,16 @@ static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T
     return v;
 }
 
+// Any cell
+template <class T>
+static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
+                                                            int64_t sk, const int at[3], unsigned kind)
+{
+    const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, at[0], at[1], at[2]);
+    const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, at[0], at[1], at[2]), pgi_cell_diagonal(r)};
+    return v;
+}
+
 // Plain cells inside, and at the ends of rows, are worked out by themselves, as are stored rows and the inside of boxes
 // with coefficients.
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
@@ -15020,7 +15041,6 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     const int first = i == 0, last = i == x.n - 1, at[3] = {i, j, k};
     pgi_cell_value<T> v = {0, 0};
     if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
-    if (!(kind & PGI_LIVE)) return v;
     if (a.is_uniform && !a.is_masked && pgi_is_between(x, i, kind & 3) && pgi_is_between(y, j, kind & 12) &&
         pgi_is_between(z, k, kind & 48))
         return pgi_inner_value(a, p, sj, sk, at, kind);
@@ -15040,10 +15060,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
             return v;
         }
     }
-    const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
-    v.diagonal = pgi_cell_diagonal(r);
-    v.au = pgi_cell_product(a, r, p, sj, sk, i, j, k);
-    return v;
+    return pgi_general_value(a, p, sj, sk, at, kind);
 }
 
 // ---- its plain operations ----
@@ -15423,7 +15440,6 @@ struct pgi_check_media {
     const void *array[8];    // beta_face, openness, beta_cell, alpha_cell
     int wide, periodic[3];
     int64_t *bad, *fluid;    // fluid: 0, or -1 where there is any
-    PGI_HD int64_t count() const { return (int64_t)(n[0] + 1) * (n[1] + 1) * (n[2] + 1); }
     PGI_HD void found(int what, int64_t at) const { pgi_atomic_least(bad, (int64_t)what << PGI_BAD_SHIFT | at); }
     PGI_HD void check(int q, int64_t at) const
     {
@@ -15433,10 +15449,10 @@ struct pgi_check_media {
         const int fine = openness ? v >= 0 && v <= 1 : alpha ? v >= 0 && v <= most : v >= least && v <= most;
         if (!fine || !pgi_finite(v)) found(PGI_BAD_BETA_FACE + q, at);
     }
-    PGI_HD void operator()(int64_t p) const
+    // For all faces too: one more along each axis.
+    PGI_HD void operator()(int i, int j, int k) const
     {
-        const int i = (int)(p % (n[0] + 1)), j = (int)(p / (n[0] + 1) % (n[1] + 1)),
-                  k = (int)(p / (n[0] + 1) / (n[1] + 1)), at[3] = {i, j, k};
+        const int at[3] = {i, j, k};
         const int inside = i < n[0] && j < n[1] && k < n[2];
         for (int q = 0; q < 8; q++) {
             if (!array[q]) continue;
@@ -15606,12 +15622,17 @@ template <class T> static void pgi_cells_clear(pg_solver *s, const pgi_level *l,
 
 // Labels by union of trees: every root is the least cell of its tree, so the result does not depend on any order.
 enum { PGI_HELD = -1 };    // of a root in place of itself: something holds its pocket
-static PGI_HD inline int pgi_root_of(const int *parent, int cell)
+// Paths are halved on the way: a cell that has a parent may get that one's, whoever changes them meanwhile, for the
+// trees of both will be one.
+static PGI_HD inline int pgi_root_of(int *parent, int cell)
 {
     for (;;) {
         const int next = *(const volatile int *)(parent + cell);
         if (next == cell || next == PGI_HELD) return cell;
-        cell = next;
+        const int after = *(const volatile int *)(parent + next);
+        if (after == next || after == PGI_HELD) return next;
+        *(volatile int *)(parent + cell) = after;
+        cell = after;
     }
 }
 static PGI_HD inline void pgi_unite(int *parent, int x, int y)
@@ -15639,12 +15660,15 @@ static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cel
 struct pgi_label_begin {
     const unsigned char *kind;
     int nx, ny, *parent;
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void operator()(int run, int j, int k) const
     {
-        const int64_t cell = i + nx * (j + (int64_t)ny * k);
-        int before = 0;
-        while ((i - before) % PGI_RUN && pgi_is_linked_on(kind, cell - before - 1)) before++;
-        parent[cell] = (int)cell - before;
+        const int64_t row = nx * (j + (int64_t)ny * k);
+        const int begin = run * PGI_RUN, end = begin + PGI_RUN < nx ? begin + PGI_RUN : nx;
+        int first = begin;
+        for (int i = begin; i < end; i++) {
+            if (i > begin && !pgi_is_linked_on(kind, row + i - 1)) first = i;
+            parent[row + i] = (int)row + first;
+        }
     }
 };
 
@@ -15697,22 +15721,29 @@ template <class T> struct pgi_label_held {
     }
 };
 
-// 1 for the first cell of a singular pocket; after the prefix sum, the pocket's number for every cell of it.
+// 1 for the first cell of a singular pocket; after the prefix sum, the pocket's number for every cell of it. Where there
+// is none, nothing more is done.
 struct pgi_label_count {
     const unsigned char *kind;
     const int *parent;
     int *number;
     int64_t cells;
+    int *pockets;
     PGI_HD int64_t count() const { return cells; }
-    PGI_HD void operator()(int64_t i) const { number[i] = kind[i] & PGI_LIVE && parent[i] == (int)i; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        const int first = kind[i] & PGI_LIVE && parent[i] == (int)i;
+        number[i] = first;
+        if (first) pgi_atomic_next(pockets);
+    }
 };
 struct pgi_label_number {
     const unsigned char *kind;
-    const int *parent;
-    int *pocket;    // in place: the entry of a pocket's first cell keeps its value
+    int *parent, *pocket;    // pocket: in place, the entry of a pocket's first cell keeps its value
     int64_t cells;
     int capacity;
-    PGI_HD int64_t count() const { return cells; }
+    const int *pockets;
+    PGI_HD int64_t count() const { return *pockets ? cells : 0; }
     PGI_HD void operator()(int64_t i) const
     {
         int own = -1;
@@ -15861,6 +15892,11 @@ template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, i
     pgi_for_each(s, 1, end);
 }
 
+struct pgi_set_number {
+    int *number, value;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const { *number = value; }
+};
 struct pgi_limit_pockets {
     int *pockets, capacity;
     int64_t *overflow;
@@ -15879,16 +15915,19 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
     const int64_t cells = l->points;
     int *const parent = o->parent;
+    const int runs[3] = {(l->n[0] + PGI_RUN - 1) / PGI_RUN, l->n[1], l->n[2]};
     const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
-    pgi_for_points(s, l->n, begin);
+    pgi_for_points(s, runs, begin);
     const pgi_label_unite<T> unite = {a, parent};
     pgi_for_points(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
     pgi_for_points(s, l->n, held);
-    const pgi_label_count counts = {o->kind, parent, o->pocket, cells};
+    const pgi_set_number none = {o->pockets, 0};
+    pgi_for_each(s, 1, none);
+    const pgi_label_count counts = {o->kind, parent, o->pocket, cells, o->pockets};
     pgi_for_each(s, cells, counts);
-    pgi_prefix_sum(s, o->pocket, cells, o->pockets, o->scan, NULL);
-    const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, o->pocket_capacity};
+    pgi_prefix_sum(s, o->pocket, cells, NULL, o->scan, o->pockets);
+    const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, o->pocket_capacity, o->pockets};
     pgi_for_each(s, cells, numbers);
     const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity, o->overflow};
     pgi_for_each(s, 1, limit);
@@ -16266,17 +16305,14 @@ struct pgi_list_level : pgi_list {
 template <class T> struct pgi_make_lattice {
     pgi_finest<T> fine;
     pgi_lattice to;
-    PGI_HD int64_t count() const { return (int64_t)to.n[0] * to.n[1] * to.n[2]; }
-    PGI_HD void operator()(int64_t J) const
+    const int *list, *listed;    // the coarse cells that are not plain; or NULL: all
+    PGI_HD int64_t count() const { return listed ? *listed : (int64_t)to.n[0] * to.n[1] * to.n[2]; }
+    PGI_HD void operator()(int64_t p) const
     {
         int coarse[3];
         float sum[3] = {0, 0, 0}, held = 0;
+        const int64_t J = list ? list[p] : p;
         pgi_place_of(to.n, J, coarse);
-        if (fine.is_plain_block(coarse)) {
-            for (int a = 0; a < 3; a++) to.c[a][J] = fine.a.cells->plain_link[a];
-            to.s[J] = fine.a.cells->plain_shift;
-            return;
-        }
         fine.children(coarse, [&](int i) {
             if (!fine.is_live(i)) return;
             const auto p = fine.spot_of(i);
@@ -16293,6 +16329,23 @@ template <class T> struct pgi_make_lattice {
         });
         for (int a = 0; a < 3; a++) to.c[a][J] = sum[a];
         to.s[J] = held;
+    }
+};
+
+// The same for plain coarse cells; the others are listed, in any order: threads that stay together have the same to do.
+template <class T> struct pgi_make_plain_lattice {
+    pgi_finest<T> fine;
+    pgi_lattice to;
+    int *list, *listed;
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        const int coarse[3] = {I, J, K}, cell = I + to.n[0] * (J + to.n[1] * K);
+        if (!fine.is_plain_block(coarse)) {
+            list[pgi_atomic_next(listed)] = cell;
+            return;
+        }
+        for (int a = 0; a < 3; a++) to.c[a][cell] = fine.a.cells->plain_link[a];
+        to.s[cell] = fine.a.cells->plain_shift;
     }
 };
 
@@ -17599,7 +17652,12 @@ template <class T> static void pgi_make_levels(pg_solver *s)
     if (o->robust) {
         pgi_aggregate(s, fine, points, o->root, o->node, (pgi_factors *)NULL, o->list[0]);
     } else {
-        const pgi_make_lattice<T> make = {fine, o->lattice};
+        int *const listed = fine.a.is_even && points > 1 ? o->parent : NULL, *const list = listed ? listed + 1 : NULL;
+        const pgi_make_plain_lattice<T> make_plain = {fine, o->lattice, list, listed};
+        const pgi_set_number none = {listed, 0};
+        const pgi_make_lattice<T> make = {fine, o->lattice, list, listed};
+        if (listed) pgi_for_each(s, 1, none);
+        if (listed) pgi_for_points(s, o->lattice.n, make_plain);
         pgi_for_each(s, pgi_most_nodes(o, 0), make);
     }
     for (int q = 1; q < o->levels; q++) {
@@ -17929,7 +17987,8 @@ template <class T> static void pgi_read_media(pg_solver *s)
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
-    pgi_for_each(s, (int64_t)(l->n[0] + 1) * (l->n[1] + 1) * (l->n[2] + 1), check);
+    const int places[3] = {l->n[0] + 1, l->n[1] + 1, l->n[2] + 1};
+    pgi_for_points(s, places, check);
     const pgi_classify<T> classify = {
         pgi_operator_of<T>(s, l), check.mask, {check.stride[0], check.stride[1]}, o->kind};
     pgi_for_points(s, l->n, classify);
@@ -21450,7 +21509,9 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
     for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
     check.bad = bad, check.fluid = bad + 1;
-    for (int64_t p = 0; p < check.count(); p++) check(p);
+    for (int k = 0; k <= check.n[2]; k++)
+        for (int j = 0; j <= check.n[1]; j++)
+            for (int i = 0; i <= check.n[0]; i++) check(i, j, k);
     return pgi_judge_media(s, arrays, bad[0], bad[1], s->error);
 }
 
