@@ -14459,8 +14459,8 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
-// Three blocks a multiprocessor: these wait for memory.
-template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+// Four blocks a multiprocessor: these wait for memory.
+template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, double *partials, pgi_state *state,
                           double *result, pgi_shape h, int again)
 {
@@ -14759,10 +14759,20 @@ template <class T> static PGI_HD inline int pgi_is_outer(const pgi_axis<T> &a, i
     return !a.periodic && i == (q & 1 ? a.n - 1 : 0);
 }
 
-template <class T> static PGI_HD inline T pgi_harmonic_mean(T a, T b)
+// From both sides of a face the same bits. In f64 the reciprocal is a float's, made better by two of Newton's steps: six
+// divisions a row would take longer than its memory.
+static PGI_HD inline float pgi_harmonic_mean(float a, float b)
 {
-    const T least = a < b ? a : b, most = a < b ? b : a;    // from both sides the same bits
-    return least == most ? least : 2 * least * (most / (least + most));
+    const float least = a < b ? a : b, most = a < b ? b : a;
+    return a == b ? a : 2 * least * (most / (least + most));
+}
+static PGI_HD inline double pgi_harmonic_mean(double a, double b)
+{
+    const double sum = a + b;
+    double inverse = (double)(1 / (float)sum);
+    inverse += inverse * (1 - sum * inverse);
+    inverse += inverse * (1 - sum * inverse);
+    return a == b ? a : 2 * (a * b) * inverse;
 }
 
 // What the caller's arrays multiply the coefficient of face q of a cell with.
@@ -14944,8 +14954,9 @@ template <class T> struct pgi_cell_value {
 };
 
 // From a stored row. All is asked for at once; what a row does not link to has no say, whatever is there.
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const pgi_cell_operator<T> &a, const T *p,
-                                                                           int64_t sj, int64_t sk, const int at[3])
+template <class T>
+static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
+                                                        int64_t sk, const int at[3])
 {
     const pgi_axis<T> *const axis = a.b.axis;
     const pgi_cell_row<T> r = pgi_row_in_store(a, at);
@@ -15021,29 +15032,28 @@ static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T
     return v;
 }
 
-// Any cell
+// Any cell of any operator; stored rows, and the inside of boxes with coefficients, are worked out by themselves.
 template <class T>
 static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
-                                                            int64_t sk, const int at[3], unsigned kind)
+                                                            int64_t sk, int i, int j, int k, unsigned kind)
 {
-    const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, at[0], at[1], at[2]);
-    const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, at[0], at[1], at[2]), pgi_cell_diagonal(r)};
+    const int at[3] = {i, j, k};
+    if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
+    if (a.is_uniform && !a.is_masked && pgi_is_between(a.b.axis[0], i, kind & 3) &&
+        pgi_is_between(a.b.axis[1], j, kind & 12) && pgi_is_between(a.b.axis[2], k, kind & 48))
+        return pgi_inner_value(a, p, sj, sk, at, kind);
+    const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
+    const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, i, j, k), pgi_cell_diagonal(r)};
     return v;
 }
 
-// Plain cells inside, and at the ends of rows, are worked out by themselves, as are stored rows and the inside of boxes
-// with coefficients.
+// Plain cells inside, and at the ends of rows, are worked out by themselves.
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
                                                                             int64_t sj, int64_t sk, int i, int j, int k)
 {
     const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1], &z = a.b.axis[2];
     const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
-    const int first = i == 0, last = i == x.n - 1, at[3] = {i, j, k};
-    pgi_cell_value<T> v = {0, 0};
-    if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
-    if (a.is_uniform && !a.is_masked && pgi_is_between(x, i, kind & 3) && pgi_is_between(y, j, kind & 12) &&
-        pgi_is_between(z, k, kind & 48))
-        return pgi_inner_value(a, p, sj, sk, at, kind);
+    const int first = i == 0, last = i == x.n - 1;
     if (a.is_even && !(x.periodic && (first || last)) && (y.n == 1 || (j > 0 && j < y.n - 1)) &&
         (z.n == 1 || (k > 0 && k < z.n - 1))) {
         // Neighbours are there, and asked for before it is known what they are.
@@ -15052,6 +15062,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
                 above = p[on];
         T reaction = (T)a.b.state->alpha;
         if (kind & PGI_PLAIN) {
+            pgi_cell_value<T> v;
             if (first) reaction += (T)a.cells->end[0];
             if (last) reaction += (T)a.cells->end[1];
             v.au = reaction * u + a.even[0] * ((u - west) + (u - east)) + a.even[1] * ((u - south) + (u - north)) +
@@ -15060,7 +15071,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
             return v;
         }
     }
-    return pgi_general_value(a, p, sj, sk, at, kind);
+    return pgi_general_value(a, p, sj, sk, i, j, k, kind);
 }
 
 // ---- its plain operations ----
