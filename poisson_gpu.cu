@@ -709,8 +709,8 @@ struct pgi_obstacles {
     int64_t *weight, *sum;
     int pocket_capacity;
     int *scan;    // partial sums of prefix sums
-    pgi_stored_row *stored;            // or NULL
-    pgi_stored_weights *transfers;     // or NULL: as they come
+    pgi_stored_row *stored;           // or NULL
+    pgi_stored_weights *transfers;    // or NULL: as they come
     int *node;                 // robust: the aggregate of a cell
     int *root;
     int robust, levels;
@@ -830,7 +830,8 @@ struct pgi_ops {
                         int add);
     // Works in t, or where there is none and u is 0, in u and f
     void (*solve_coarsest)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);
-    void (*solve_box)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, int from_zero);    // exactly, without obstacles
+    void (*solve_box)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs,
+                      int from_zero);    // exactly, without obstacles
     // Red-black sweeps from u, 0 or u + P e (see pgi_head); u and the level's other grid take turns: returns the last.
     // residual: if not NULL, the last pass does restrict_residual's work too where that pays, and says so
     pgi_grid (*relax)(pg_solver *, const pgi_level *, pgi_grid u, pgi_rhs, pgi_omega, int reversed, int sweeps,
@@ -14716,8 +14717,16 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
 {
     const pgi_obstacles *const o = &s->obstacles;
     const int64_t q = l >= s->level && l < s->level + s->levels ? l - s->level : 0;    // the outer one is the finest
-    pgi_cell_operator<T> a = {
-        pgi_box_of(l, T()), o->cells + q, o->kind_of[q], 0, 1, 0, {0, 0, 0}, l == s->level ? o->stored : NULL, o->unit, 0};
+    pgi_cell_operator<T> a = {pgi_box_of(l, T()),
+                              o->cells + q,
+                              o->kind_of[q],
+                              0,
+                              1,
+                              0,
+                              {0, 0, 0},
+                              l == s->level ? o->stored : NULL,
+                              o->unit,
+                              0};
     a.is_masked = !pgi_has_fields(&s->work);
     a.scale = (T)(1 / (o->unit * o->values_of_cells[q].measure));
     for (int d = 0; d < 3; d++) {
@@ -14759,8 +14768,8 @@ template <class T> static PGI_HD inline int pgi_is_outer(const pgi_axis<T> &a, i
     return !a.periodic && i == (q & 1 ? a.n - 1 : 0);
 }
 
-// From both sides of a face the same bits. In f64 the reciprocal is a float's, made better by two of Newton's steps: six
-// divisions a row would take longer than its memory.
+// From both sides of a face the same bits. In f64 the reciprocal is a float's, made better by two of Newton's steps:
+// six divisions a row would take longer than its memory.
 static PGI_HD inline float pgi_harmonic_mean(float a, float b)
 {
     const float least = a < b ? a : b, most = a < b ? b : a;
@@ -14875,9 +14884,8 @@ template <class T> static PGI_HD inline pgi_cell_row<T> pgi_row_in_store(const p
     return row;
 }
 
-template <class T>
-static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a, unsigned kind, int i, int j,
-                                                             int k)
+template <class T> static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of_kind(const pgi_cell_operator<T> &a,
+                                                                                unsigned kind, int i, int j, int k)
 {
     const int at[3] = {i, j, k};
     pgi_cell_row<T> row = {{0, 0, 0, 0, 0, 0}, 0};
@@ -14947,16 +14955,14 @@ template <class T> static PGI_HD inline T pgi_cell_product(const pgi_cell_operat
     return sum;
 }
 
-
 // A u at a cell, and the diagonal there; 0 where the row is empty.
 template <class T> struct pgi_cell_value {
     T au, diagonal;
 };
 
 // From a stored row. All is asked for at once; what a row does not link to has no say, whatever is there.
-template <class T>
-static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
-                                                        int64_t sk, const int at[3])
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const pgi_cell_operator<T> &a, const T *p,
+                                                                           int64_t sj, int64_t sk, const int at[3])
 {
     const pgi_axis<T> *const axis = a.b.axis;
     const pgi_cell_row<T> r = pgi_row_in_store(a, at);
@@ -14976,9 +14982,8 @@ template <class T> static PGI_HD inline T pgi_field_at(const pgi_cells *cells, c
 {
     return cells->wide ? (T)((const double *)array)[at] : (T)((const float *)array)[at];
 }
-template <class T>
-static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a, const void *const array[3], const int at[3],
-                                             T share[6])
+template <class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a,
+                                                                const void *const array[3], const int at[3], T share[6])
 {
     const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n;
     PGI_UNROLLED
@@ -14994,9 +14999,9 @@ template <class T> static PGI_HD inline int pgi_is_between(const pgi_axis<T> &ax
 {
     return axis.n == 1 ? !open : i > 0 && i < axis.n - 1;
 }
-template <class T>
-static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
-                                                       int64_t sk, const int at[3], unsigned kind)
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T> &a, const T *p,
+                                                                          int64_t sj, int64_t sk, const int at[3],
+                                                                          unsigned kind)
 {
     const pgi_axis<T> *const axis = a.b.axis;
     const pgi_cells *const cells = a.cells;
@@ -15014,7 +15019,9 @@ static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T
         PGI_UNROLLED
         for (int q = 0; q < 6; q++)
             share[q] = pgi_field_at<T>(cells, cells->beta_cell,
-                                       cell + (axis[q / 2].n == 1 ? 0 : q & 1 ? stride[q / 2] : -stride[q / 2]));
+                                       cell + (axis[q / 2].n == 1 ? 0
+                                               : q & 1            ? stride[q / 2]
+                                                                  : -stride[q / 2]));
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) share[q] = pgi_harmonic_mean(beta, share[q]);
     }
@@ -15033,9 +15040,9 @@ static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T
 }
 
 // Any cell of any operator; stored rows, and the inside of boxes with coefficients, are worked out by themselves.
-template <class T>
-static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a, const T *p, int64_t sj,
-                                                            int64_t sk, int i, int j, int k, unsigned kind)
+template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a,
+                                                                               const T *p, int64_t sj, int64_t sk,
+                                                                               int i, int j, int k, unsigned kind)
 {
     const int at[3] = {i, j, k};
     if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
@@ -15732,8 +15739,8 @@ template <class T> struct pgi_label_held {
     }
 };
 
-// 1 for the first cell of a singular pocket; after the prefix sum, the pocket's number for every cell of it. Where there
-// is none, nothing more is done.
+// 1 for the first cell of a singular pocket; after the prefix sum, the pocket's number for every cell of it. Where
+// there is none, nothing more is done.
 struct pgi_label_count {
     const unsigned char *kind;
     const int *parent;
@@ -16461,9 +16468,9 @@ template <class LEVEL> struct pgi_join_nodes {
             if (root[i] == a || root[i] == b) root[i] = least;
         });
     }
-    // Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not for
-    // themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many aggregates
-    // each joins the neighbour there that it is linked to most; and none joins two that were apart.
+    // Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not
+    // for themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many
+    // aggregates each joins the neighbour there that it is linked to most; and none joins two that were apart.
     PGI_HD void join_splinters(const int coarse[3], int J) const
     {
         enum { MANY = 4 };
@@ -16844,6 +16851,67 @@ template <class LEVEL> struct pgi_prolong_from_list {
     PGI_HD void operator()(int64_t i) const { fine.from(turn)[i] += pgi_prolong_node(fine, e, (int)i); }
 };
 
+// What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
+// one that is visited three times.
+enum { PGI_NODES_RELAX = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG, PGI_NODES_SOLVE };
+struct pgi_node_task {
+    unsigned char what, level, colour, turn, reversed, repeats;
+    float weight;
+};
+template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list, const pgi_node_task &t, const F &f)
+{
+    const pgi_list_level level(list[t.level]);
+    switch (t.what) {
+    case PGI_NODES_RELAX: {
+        const pgi_relax_nodes<pgi_list_level> relax = {level, t.colour, t.turn, t.reversed};
+        f(relax);
+        break;
+    }
+    case PGI_NODES_RESTRICT: {
+        const pgi_list &next = list[t.level + 1];
+        const pgi_restrict_to_list<pgi_list_level> restriction = {level, next, t.repeats ? next.g : next.f};
+        f(restriction);
+        break;
+    }
+    case PGI_NODES_PROLONG: {
+        const pgi_list_level next(list[t.level + 1]);
+        const pgi_prolong_from_list<pgi_list_level> prolongation = {level, t.repeats ? next.e : next.from(t.colour),
+                                                                    t.turn};
+        f(prolongation);
+        break;
+    }
+    case PGI_NODES_SOLVE: {
+        const pgi_solve_exactly exact = {list[t.level]};
+        f(exact);
+        break;
+    }
+    default: {
+        const pgi_step_nodes<pgi_list_level> step = {level, t.what, t.turn, t.weight};
+        f(step);
+    }
+    }
+}
+
+// Tasks of small levels, one after the other in one block: on the GPU a kernel for each would take longer to launch
+// than to run. A visit of the levels from the first small one down.
+struct pgi_small_visit {
+    enum { LEVELS = 5, TASKS = 150 };
+    pgi_list list[LEVELS];
+    pgi_node_task task[TASKS];
+    int tasks;
+    PGI_HD int phases() const { return tasks; }
+    PGI_HD int count(int phase) const
+    {
+        int number = 0;
+        pgi_with_task(list, task[phase], [&](const auto &body) { number = (int)body.count(); });
+        return number;
+    }
+    PGI_HD void operator()(int phase, int p) const
+    {
+        pgi_with_task(list, task[phase], [&](const auto &body) { body(p); });
+    }
+};
+
 // Between the finest level and the first coarse one. Residuals count with their weights; f32 holds them in units of
 // 1/state.scale, and conductances in units of the largest diagonal.
 template <class T> struct pgi_restrict_finest {
@@ -16985,16 +17053,15 @@ template <class T> struct pgi_restrict_weighted {
         const pgi_finest<T> &fine = one.fine;
         double sum = 0;
         for (int k = 2 * K; k < 2 * K + 2 && k < fine.n[2]; k++)
-            for (int j = 2 * J; j < 2 * J + 2 && j < fine.n[1]; j++)
-                PGI_UNROLLED
-                for (int e = 0; e < 2; e++) {
-                    if (2 * I + e >= fine.n[0]) continue;
-                    const auto p = fine.spot_at(2 * I + e, j, k);
-                    sum += (double)pgi_read_weights(weights[p.cell]).own * one.residual(p);
-                    pgi_across(fine, p, [&](const auto &to, int d) {
-                        sum += (double)pgi_from_bf16(weights[to.cell].slide[d]) * one.residual(to);
-                    });
-                }
+            for (int j = 2 * J; j < 2 * J + 2 && j < fine.n[1]; j++) PGI_UNROLLED
+        for (int e = 0; e < 2; e++) {
+            if (2 * I + e >= fine.n[0]) continue;
+            const auto p = fine.spot_at(2 * I + e, j, k);
+            sum += (double)pgi_read_weights(weights[p.cell]).own * one.residual(p);
+            pgi_across(fine, p, [&](const auto &to, int d) {
+                sum += (double)pgi_from_bf16(weights[to.cell].slide[d]) * one.residual(to);
+            });
+        }
         one.f[I + pgi_half(fine.n[0]) * (J + pgi_half(fine.n[1]) * K)] = (float)(one.scale() * sum);
     }
 };
@@ -17539,6 +17606,8 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
     const int *const n = o->lattice.n;
     return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
 }
+// Levels of at most so many cells are visited in one kernel.
+enum { PGI_SMALL_CELLS = 1000 };
 // The level that is visited three times
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
@@ -17683,121 +17752,159 @@ template <class T> static void pgi_make_levels(pg_solver *s)
     }
 }
 
-static void pgi_visit_coarse(pg_solver *s, int q);
-
-template <class LEVEL> static void pgi_step_coarse(pg_solver *s, int q, const LEVEL &level, int what, float weight)
-{
-    const pgi_step_nodes<LEVEL> step = {level, what, s->desc.nu_pre + s->desc.nu_post, weight};
-    pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), step);
-}
-
-// What solves for the correction on coarse level q, and where that is.
-static const float *pgi_solve_coarse(pg_solver *s, int q)
+// A task is run at once, or where small levels are visited becomes one of theirs.
+static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_task &task)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const float *result = NULL;
-    if (!pgi_is_repeated_level(s, q)) {
-        pgi_visit_coarse(s, q);
-        pgi_with_level(o, q, [&](const auto &level) { result = level.from(s->desc.nu_pre + s->desc.nu_post); });
-        return result;
+    if (small) {
+        small->task[small->tasks++] = task;
+        return;
     }
+    const int64_t most = task.what == PGI_NODES_SOLVE      ? PGI_EXACT_NODES
+                         : task.what == PGI_NODES_RESTRICT ? o->list[task.level + 1].capacity
+                                                           : o->list[task.level].capacity;
+    pgi_with_task(o->list, task, [&](const auto &body) { pgi_for_each(s, most, body); });
+}
+
+// The same of the lattice, where a level is that
+struct pgi_visit {
+    pg_solver *s;
+    pgi_small_visit *small;    // or NULL
+    int base;                  // the level that is its first list
+    bool is_lattice(int q) const { return q == 0 && !s->obstacles.robust; }
+    pgi_node_task task(int what, int q) const
+    {
+        const pgi_node_task t = {(unsigned char)what, (unsigned char)(q - base), 0, 0, 0, 0, 0};
+        return t;
+    }
+    void step(int q, int what, int turn, float weight) const
+    {
+        if (is_lattice(q)) {
+            const pgi_lattice_level lattice(s->obstacles.lattice);
+            const pgi_step_nodes<pgi_lattice_level> body = {lattice, what, turn, weight};
+            pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), body);
+            return;
+        }
+        pgi_node_task t = task(what, q);
+        t.turn = (unsigned char)turn, t.weight = weight;
+        pgi_run_task(s, small, t);
+    }
+    // Sweeps of a level; those before the coarser level begin at 0.
+    void sweep(int q, int sweeps, int turn, int reversed) const
+    {
+        if (is_lattice(q)) {
+            sweep_lattice(sweeps, reversed);
+            return;
+        }
+        const int colours = s->obstacles.list[q].colours;
+        if (!reversed) step(q, PGI_NODES_ZERO, 0, 0);
+        for (int sweep = 0; sweep < sweeps; sweep++)
+            for (int c = 0; c < colours; c++) {
+                pgi_node_task t = task(PGI_NODES_RELAX, q);
+                t.colour = (unsigned char)(reversed ? colours - 1 - c : c);
+                t.turn = (unsigned char)(turn + sweep), t.reversed = (unsigned char)reversed;
+                pgi_run_task(s, small, t);
+            }
+    }
+    void sweep_lattice(int sweeps, int reversed) const
+    {
+        const pgi_lattice &level = s->obstacles.lattice;
+        const int colours = pgi_colours_of(level.seams), pairs = !level.seams,
+                  half[3] = {pairs ? (level.n[0] + 1) / 2 : level.n[0], level.n[1], level.n[2]};
+        for (int sweep = 0; sweep < sweeps; sweep++)
+            for (int c = 0; c < colours; c++) {
+                const int from_zero = !reversed && sweep == 0 && c == 0;
+                const pgi_lattice_relax relax = {level, reversed ? colours - 1 - c : c, pairs && !from_zero, from_zero};
+                pgi_for_points(s, from_zero ? level.n : half, relax);
+            }
+    }
+    // Defect and restriction to level q + 1
+    void restrict_from(int q, int turn, int repeats) const
+    {
+        if (is_lattice(q)) {
+            const pgi_lattice_defect defect = {s->obstacles.lattice};
+            const pgi_list &next = s->obstacles.list[1];
+            const pgi_restrict_lattice restriction = {s->obstacles.lattice, next, repeats ? next.g : next.f};
+            pgi_for_points(s, s->obstacles.lattice.n, defect);
+            pgi_for_each(s, next.capacity, restriction);
+            return;
+        }
+        pgi_node_task t = task(PGI_NODES_RESTRICT, q);
+        t.repeats = (unsigned char)repeats;
+        step(q, PGI_NODES_DEFECT, turn, 0);
+        pgi_run_task(s, small, t);
+    }
+    void prolong_to(int q, int turn, int repeats) const
+    {
+        const int sweeps = s->desc.nu_pre + s->desc.nu_post;
+        if (is_lattice(q)) {
+            const pgi_list_level next(s->obstacles.list[1]);
+            const pgi_prolong_lattice prolongation = {s->obstacles.lattice, repeats ? next.e : next.from(sweeps)};
+            pgi_for_points(s, s->obstacles.lattice.n, prolongation);
+            return;
+        }
+        pgi_node_task t = task(PGI_NODES_PROLONG, q);
+        t.turn = (unsigned char)turn, t.colour = (unsigned char)sweeps, t.repeats = (unsigned char)repeats;
+        pgi_run_task(s, small, t);
+    }
+    // Solves for the correction on level q: one symmetric V-cycle from 0 or, where the level is visited three times,
     // Richardson's method with the roots of a Chebyshev polynomial of degree 3 over [0.15, 1.1]: an odd degree keeps
     // the preconditioner positive definite for any spectrum.
-    const float richardson[3] = {0.965f, 1.600f, 4.681f};
-    pgi_with_level(o, q, [&](const auto &level) {
+    void solve(int q) const
+    {
+        const float richardson[3] = {0.965f, 1.600f, 4.681f};
+        if (!pgi_is_repeated_level(s, q)) {
+            cycle(q);
+            return;
+        }
         for (int visit = 0; visit < 3; visit++) {
-            pgi_step_coarse(s, q, level, visit == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN, 0);
-            pgi_visit_coarse(s, q);
-            pgi_step_coarse(s, q, level, PGI_NODES_ADD, richardson[visit]);
+            step(q, visit == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN, 0, 0);
+            cycle(q);
+            step(q, PGI_NODES_ADD, s->desc.nu_pre + s->desc.nu_post, richardson[visit]);
         }
-        result = level.e;
-    });
-    return result;
-}
-
-// Sweeps of a level; those before the coarser level begin at 0.
-template <class LEVEL>
-static void pgi_sweep_coarse(pg_solver *s, int q, const LEVEL &level, int sweeps, int turn, int reversed)
-{
-    if (!reversed) {
-        const pgi_step_nodes<LEVEL> zero = {level, PGI_NODES_ZERO, 0, 0};
-        pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), zero);
     }
-    for (int sweep = 0; sweep < sweeps; sweep++)
-        for (int c = 0; c < level.colours; c++) {
-            const pgi_relax_nodes<LEVEL> relax = {level, reversed ? level.colours - 1 - c : c, turn + sweep, reversed};
-            pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), relax);
-        }
-}
-static void pgi_sweep_coarse(pg_solver *s, int, const pgi_lattice_level &level, int sweeps, int, int reversed)
-{
-    const int colours = pgi_colours_of(level.seams), pairs = !level.seams,
-              half[3] = {pairs ? (level.n[0] + 1) / 2 : level.n[0], level.n[1], level.n[2]};
-    for (int sweep = 0; sweep < sweeps; sweep++)
-        for (int c = 0; c < colours; c++) {
-            const int from_zero = !reversed && sweep == 0 && c == 0;
-            const pgi_lattice_relax relax = {level, reversed ? colours - 1 - c : c, pairs && !from_zero, from_zero};
-            pgi_for_points(s, from_zero ? level.n : half, relax);
-        }
-}
-template <class LEVEL> static void pgi_defect_coarse(pg_solver *s, int q, const LEVEL &level, int turn)
-{
-    const pgi_step_nodes<LEVEL> defect = {level, PGI_NODES_DEFECT, turn, 0};
-    pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), defect);
-}
-static void pgi_defect_coarse(pg_solver *s, int, const pgi_lattice_level &level, int)
-{
-    const pgi_lattice_defect defect = {level};
-    pgi_for_points(s, level.n, defect);
-}
-
-template <class LEVEL> static void pgi_restrict_coarse(pg_solver *s, const LEVEL &level, const pgi_list &next, float *f)
-{
-    const pgi_restrict_to_list<LEVEL> restriction = {level, next, f};
-    pgi_for_each(s, next.capacity, restriction);
-}
-static void pgi_restrict_coarse(pg_solver *s, const pgi_lattice_level &level, const pgi_list &next, float *f)
-{
-    const pgi_restrict_lattice restriction = {level, next, f};
-    pgi_for_each(s, next.capacity, restriction);
-}
-template <class LEVEL>
-static void pgi_prolong_coarse(pg_solver *s, int64_t most, const LEVEL &level, const float *e, int turn)
-{
-    const pgi_prolong_from_list<LEVEL> prolongation = {level, e, turn};
-    pgi_for_each(s, most, prolongation);
-}
-static void pgi_prolong_coarse(pg_solver *s, int64_t, const pgi_lattice_level &level, const float *e, int)
-{
-    const pgi_prolong_lattice prolongation = {level, e};
-    pgi_for_points(s, level.n, prolongation);
-}
-
-// A symmetric V-cycle from 0 on coarse level q.
-static void pgi_visit_coarse(pg_solver *s, int q)
-{
-    const pgi_obstacles *const o = &s->obstacles;
-    pgi_with_level(o, q, [&](const auto &level) {
+    void cycle(int q) const
+    {
+        const pgi_obstacles *const o = &s->obstacles;
         const int pre = s->desc.nu_pre;
-        pgi_sweep_coarse(s, q, level, pre, 0, 0);
+        if (!small && begin_small(q)) return;
+        sweep(q, pre, 0, 0);
         if (q + 1 < o->levels) {
-            const pgi_list &next = o->list[q + 1];
-            pgi_defect_coarse(s, q, level, pre);
-            pgi_restrict_coarse(s, level, next, pgi_is_repeated_level(s, q + 1) ? next.g : next.f);
-            pgi_prolong_coarse(s, pgi_most_nodes(o, q), level, pgi_solve_coarse(s, q + 1), pre);
+            const int repeats = pgi_is_repeated_level(s, q + 1);
+            restrict_from(q, pre, repeats);
+            solve(q + 1);
+            prolong_to(q, pre, repeats);
         }
-        pgi_sweep_coarse(s, q, level, s->desc.nu_post, pre, 1);
-    });
-    if (q > 0 || o->robust) {
-        const pgi_solve_exactly exact = {o->list[q]};
-        pgi_for_each(s, PGI_EXACT_NODES, exact);
+        sweep(q, s->desc.nu_post, pre, 1);
+        if (!is_lattice(q)) pgi_run_task(s, small, task(PGI_NODES_SOLVE, q));
     }
-}
+    // Whether level q and those after it are small: then this visits them.
+    bool begin_small(int q) const
+    {
+        const pgi_obstacles *const o = &s->obstacles;
+        const int levels = o->levels - q;
+        if (!s->cuda || is_lattice(q) || o->list[q].cells > PGI_SMALL_CELLS || levels > pgi_small_visit::LEVELS)
+            return false;
+        int tasks = 0;
+        for (int p = q; p < o->levels; p++) {
+            const int each = 5 + (s->desc.nu_pre + s->desc.nu_post) * o->list[p].colours;
+            tasks += each * (p > q && pgi_is_repeated_level(s, p) ? 4 : 1);
+        }
+        if (tasks > pgi_small_visit::TASKS) return false;
+        pgi_small_visit all;
+        memset(&all, 0, sizeof all);
+        for (int p = 0; p < levels; p++) all.list[p] = o->list[q + p];
+        const pgi_visit visit = {s, &all, q};
+        visit.cycle(q);
+        pgi_for_phases(s, all);
+        return true;
+    }
+};
 
 // Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
 // Returns where u is, which is u or `other`.
-template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, const pgi_finest<T> &fine, pgi_grid u,
-                                                    pgi_grid other, pgi_rhs rhs, int sweeps, int reversed, int head)
+template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, const pgi_finest<T> &fine, pgi_grid u, pgi_grid other,
+                                                    pgi_rhs rhs, int sweeps, int reversed, int head)
 {
     const pgi_level *const l = &s->level[0];
     const pgi_omega omega = l->omega[reversed];
@@ -17887,7 +17994,12 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
         else
             pgi_for_points(s, o->lattice.n, restriction);
     }
-    const pgi_prolong_finest<T> correction = {fine, smooth, pgi_solve_coarse(s, 0), 1 / o->largest_diagonal, scaled};
+    const pgi_visit visit = {s, NULL, 0};
+    visit.solve(0);
+    const int sweeps = pre + post;
+    const float *const e = o->robust ? (thrice ? o->list[0].e : pgi_list_level(o->list[0]).from(sweeps))
+                                     : (thrice ? o->lattice.e : o->lattice.u);
+    const pgi_prolong_finest<T> correction = {fine, smooth, e, 1 / o->largest_diagonal, scaled};
     const pgi_prolong_weighted<T> weighted = {correction, o->transfers};
     if (o->transfers)
         pgi_for_points(s, l->n, weighted);
@@ -18429,6 +18541,20 @@ static void pgi_layout_cells(const pg_solver *s, pgi_line *const line[3], const 
     }
 }
 
+// Rows of the preconditioner and weights of transfers, where coefficients or tables make them work.
+static void pgi_layout_stored(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const size_t points = (size_t)s->level[0].points;
+    const int even = h->line[0][0]->uniform && h->line[0][1]->uniform && h->line[0][2]->uniform;
+    const int stores = s->multigrid && !o->by_cells && (!even || pgi_has_fields(&s->work));
+    o->stored = NULL, o->transfers = NULL;
+    if (stores && (s->krylov || s->mixed))
+        o->stored = (pgi_stored_row *)pgi_take_block(arena, points * sizeof(pgi_stored_row));
+    if (stores && !o->robust)
+        o->transfers = (pgi_stored_weights *)pgi_take_block(arena, points * sizeof(pgi_stored_weights));
+}
+
 static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
@@ -18466,12 +18592,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
                     : NULL;
-    const int even = h->line[0][0]->uniform && h->line[0][1]->uniform && h->line[0][2]->uniform;
-    const int stores = s->multigrid && !o->by_cells && (s->krylov || s->mixed) && (!even || pgi_has_fields(&work));
-    o->stored = stores ? (pgi_stored_row *)pgi_take_block(arena, (size_t)points * sizeof(pgi_stored_row)) : NULL;
-    o->transfers = s->multigrid && !o->by_cells && !o->robust && (!even || pgi_has_fields(&work))
-                       ? (pgi_stored_weights *)pgi_take_block(arena, (size_t)points * sizeof(pgi_stored_weights))
-                       : NULL;
+    pgi_layout_stored(s, h, arena);
     if (s->multigrid && !o->by_cells) {
         if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
         pgi_layout_coarse(s, h, arena);
