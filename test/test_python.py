@@ -383,6 +383,19 @@ def test_constants_are_those_of_the_header():
     assert int(re.search(r'PG_HISTORY (\d+)', HEADER).group(1)) == pg.HISTORY
 
 
+def test_constants_of_fortran_are_those_of_the_header():
+    fortran = open(os.path.join(ROOT, 'samples', 'poisson_gpu.f90'), encoding='utf-8').read()
+    pattern = r"\b(PG_\w+) = (?:int\(z'|0x)([0-9a-f]+)"
+    assert dict(re.findall(pattern, fortran)) == {
+        name: value.lstrip('0') for name, value in re.findall(pattern, HEADER)}
+    enums = [re.findall(r'PG_\w+', names) for names in re.findall(r'enumerator :: ((?:.*&\n)*.*)', fortran)]
+    listed = [re.findall(r'X\((PG_\w+),', text) for text in re.findall(r'define PG_\w+_LIST\(X\)(.*?)\n\n', HEADER, re.S)]
+    plain = [re.findall(r'PG_\w+', names) for names in re.findall(r'typedef enum pg_\w+ \{([^()}]*)\}', HEADER)]
+    assert sorted(enums) == sorted(listed + plain)
+    declared = set(re.findall(r'^PG_API .*?\b(pg_\w+)\(', HEADER, re.M))
+    assert declared == set(re.findall(r'\b(pg_\w+)\([^)]*\) bind\(c\)', fortran))
+
+
 def test_a_stale_copy_is_refused_by_name(monkeypatch):
     fields = [field for field in pg.pg_stop._fields_ if field[0] != 'check']
     stale = pg._struct('pg_stop', *fields)
