@@ -370,6 +370,23 @@ def test_what_torch_cannot_differentiate_is_refused():
         pg.torch_solve(f, velocity={'x': 1.0}, method='BICGSTAB')
 
 
+# ---- The samples ----
+
+@pytest.mark.parametrize('name, needs, arguments', [
+    ('clone', ('skimage', 'PIL'), []), ('heat', (), ['-n', '48']), ('learn', ('torch',), ['-n', '32']),
+    ('turbulence', (), ['-n', '64', '--time', '1'])])
+def test_samples_meet_their_answers(name, needs, arguments, tmp_path):
+    for module in needs:
+        pytest.importorskip(module)
+    script = os.path.join(ROOT, 'samples', 'python', name + '.py')
+    environment = dict(os.environ, POISSON_GPU_LIBRARY=os.path.abspath(pg._library._name))
+    done = subprocess.run([sys.executable, script] + arguments, cwd=tmp_path, env=environment, text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(script, encoding='utf-8') as file:
+        assert len(file.readlines()) < 80
+
+
 # ---- The library ----
 
 def test_constants_are_those_of_the_header():
