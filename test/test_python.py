@@ -225,6 +225,10 @@ def test_faces_by_name_with_arrays():
         assert np.abs(solver.gradient(u, 'x') - 2).max() < 1e-10
         assert solver.gradient(u, 'x').shape == (n, n + 1)
         assert np.abs(solver.gradient(u, 0, 'unknowns') - 1).max() < 1e-10
+        with pytest.raises(ValueError, match='kind'):
+            solver.set_faces({'x_low': ('neumann', 1.0)})
+        gc.collect()
+        assert relative(solver.solve(np.zeros((n, n))), 2 * x + y) < 1e-12
         solver.set_faces({name: ('dirichlet', 4.0) for name in ('x', 'y')})
         assert np.abs(solver.solve(np.zeros((n, n))) - 4).max() < 1e-12
 

@@ -25,6 +25,7 @@ The library   is POISSON_GPU_LIBRARY, or libpoisson_gpu.so beside this file; or 
          nvcc (where it and a GPU are found) or c++, from the two files in POISSON_GPU_SOURCES, beside this file, in the
          current folder, or two folders up from this file. Its structs are compared with those below at import.
 """
+import contextlib
 import ctypes
 import dataclasses
 import hashlib
@@ -109,21 +110,21 @@ def _sources():
 
 
 def _compiler():
-    """The command but for the output, as the header has it."""
+    """The command, as the header has it, and the libraries, which come after the files."""
     nvcc = shutil.which('nvcc') or shutil.which('/usr/local/cuda/bin/nvcc')
     smi = shutil.which('nvidia-smi')
     if nvcc and smi and subprocess.run([smi, '-L'], capture_output=True).stdout.strip():
-        return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared', '-lcufft']
+        return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared'], ['-lcufft']
     for name in filter(None, (os.environ.get('CXX'), 'c++', 'g++', 'clang++')):
         if shutil.which(name):
-            return [name, '-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared']
+            return [name, '-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
     raise ImportError('no compiler (nvcc or c++) was found to make the library; name one in CXX, or name a library in '
                       'POISSON_GPU_LIBRARY')
 
 
 def _build():
     """The library from the cache, or made and put there."""
-    files, command = _sources(), _compiler()
+    files, (command, libraries) = _sources(), _compiler()
     digest = hashlib.sha256(' '.join(command).encode())
     for name in files:
         with open(name, 'rb') as file:
@@ -135,7 +136,7 @@ def _build():
         return target
     os.makedirs(folder, exist_ok=True)
     part = '%s.%d' % (target, os.getpid())
-    command += [files[0], '-o', part]
+    command += [files[0], '-o', part] + libraries
     print('poisson_gpu: once, some minutes with nvcc, else about one:', ' '.join(command), file=sys.stderr, flush=True)
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -825,12 +826,21 @@ class Solver:
             return self.dot(x, y)
         return self._number('dot', x, known_y[0])
 
+    @contextlib.contextmanager
+    def _all_or_nothing(self):
+        """What is refused leaves the problem, and the arrays that it refers to, as they were."""
+        keep, desc = dict(self._keep), pg_desc.from_buffer_copy(self._desc)
+        try:
+            yield
+        except BaseException:
+            self._keep, self._desc = keep, desc
+            raise
+
     def set_faces(self, bc):
         """New boundary values, of the same kinds; what is not named keeps its own."""
-        faces = (pg_face * 6).from_buffer_copy(self._desc.face)
-        self._set_bc(faces, bc)
-        self._give_faces(faces)
-        self._desc.face = faces
+        with self._all_or_nothing():
+            self._set_bc(self._desc.face, bc)
+            self._give_faces(self._desc.face)
 
     def _give_faces(self, faces):
         for handle in self._handles.values():
@@ -842,19 +852,22 @@ class Solver:
         self._desc.alpha = alpha
 
     def set_mask(self, mask):
-        before = self._desc.mask, tuple(self._desc.stride_mask)
-        self._set_media(mask, {})
-        if tuple(self._desc.stride_mask) != before[1]:
-            self._desc.mask, self._desc.stride_mask[:] = before
-            raise ValueError('mask has other strides than the one before; make a contiguous copy of each')
-        for handle in self._handles.values():
-            _check(_library.pg_set_mask(handle.pointer, self._desc.mask), handle.pointer)
+        """A new mask, with the strides of the one before."""
+        with self._all_or_nothing():
+            before = tuple(self._desc.stride_mask)
+            self._set_media(mask, {})
+            if tuple(self._desc.stride_mask) != before:
+                raise ValueError('mask has other strides than the one before; make a contiguous copy of each')
+            for handle in self._handles.values():
+                _check(_library.pg_set_mask(handle.pointer, self._desc.mask), handle.pointer)
 
     def set_coefficients(self, **fields):
         """beta_face, beta_cell, openness, alpha_cell have changed: in place, or by new arrays."""
-        self._set_media(None, fields)
-        for handle in self._handles.values():
-            _check(_library.pg_set_coefficients(handle.pointer, byref(self._desc) if fields else None), handle.pointer)
+        with self._all_or_nothing():
+            self._set_media(None, fields)
+            given = byref(self._desc) if fields else None
+            for handle in self._handles.values():
+                _check(_library.pg_set_coefficients(handle.pointer, given), handle.pointer)
 
     def weights(self, axis):
         """The control lengths of an axis times its metric: w of norms and inner products is their product."""
