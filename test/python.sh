@@ -1,8 +1,10 @@
 #!/bin/sh
-# The tests of samples/python/poisson_gpu.py:   python.sh PROJECT_FOLDER LIBRARY FOLDER
+# The tests of samples/python/poisson_gpu.py:   python.sh PROJECT_FOLDER LIBRARY FOLDER [OPTIONS OF PYTEST]
 # They run in a virtual environment in FOLDER, made once with what python3 lacks of NumPy, SciPy, pytest and PyTorch.
 # PG_TEST_PYTHON names an interpreter to use as it is instead. Exit status 77: they cannot be run here.
 root=$1 library=$2 folder=$3
+shift 3
+case $library in /*) ;; *) library=$PWD/$library ;; esac
 export POISSON_GPU_LIBRARY="$library" PYTHONDONTWRITEBYTECODE=1
 skip() { echo "$1: the tests of Python are skipped"; exit 77; }
 has() { "$python" -c "import $1" 2>/dev/null; }
@@ -23,4 +25,4 @@ if [ -z "$python" ]; then
 fi
 has numpy && has pytest || skip "$python has no NumPy or no pytest"
 has torch || echo "PyTorch is not there: its tests are skipped"
-exec "$python" "$root/test/test_python.py"
+exec "$python" "$root/test/test_python.py" "$@"

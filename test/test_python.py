@@ -345,6 +345,51 @@ def test_the_overhead_of_a_call_is_small(name):
     assert whole - plain < (15 if name in ('cupy', 'torch-cuda') else 60)
 
 
+# ---- Arrays on a device, by the runtime of test/simt, which the library has in it there ----
+
+class Device:
+    """A copy on the device, of which only the interface is known."""
+
+    def __init__(self, x):
+        if not hasattr(pg._library, 'cudaMalloc'):
+            pytest.skip('the library shows no runtime of its own')
+        self.x, self.pointer = x, ctypes.c_void_p()
+        assert pg._library.cudaMalloc(ctypes.byref(self.pointer), ctypes.c_size_t(x.nbytes)) == 0
+        self.copy(self.pointer, ctypes.c_void_p(x.ctypes.data), 1)
+
+    def copy(self, to, start, kind):
+        assert pg._library.cudaMemcpy(to, start, ctypes.c_size_t(self.x.nbytes), kind) == 0
+
+    def back(self):
+        x = np.empty_like(self.x)
+        self.copy(ctypes.c_void_p(x.ctypes.data), self.pointer, 2)
+        return x
+
+    @property
+    def __cuda_array_interface__(self):
+        return {'shape': self.x.shape, 'typestr': self.x.dtype.str, 'data': (self.pointer.value, False), 'version': 3,
+                'strides': self.x.strides, 'stream': 1}
+
+
+def test_what_is_on_the_device_stays_there():
+    f = random((6, 7, 8))
+    on_device, u, v = Device(f), Device(np.zeros_like(f)), Device(np.zeros((6, 7, 9)))
+    with pg.Solver(f.shape, bc={'x': 'periodic'}) as solver:
+        assert solver.solve(on_device, u) is u
+        assert solver.report.converged and solver.report.backend == 'cuda'
+        expected = solver.solve(f)
+        assert np.array_equal(u.back(), expected)
+        solver.gradient(u, 'x', out=v)
+        assert np.array_equal(v.back(), solver.gradient(expected, 'x'))
+        with pytest.raises(ValueError, match='one is in host memory, the other on CUDA device 0'):
+            solver.solve(on_device, np.zeros_like(f))
+    with pg.Solver(f.shape, bc={'y_low': ('dirichlet', Device(np.ones((6, 8))))}) as solver:
+        solver.solve(on_device, u)
+        assert solver.report.converged
+        with pytest.raises(ValueError, match='face arrays'):
+            solver.solve(f)
+
+
 # ---- PyTorch ----
 
 @pytest.mark.parametrize('options', [
@@ -471,4 +516,4 @@ class Tap:
 
 
 if __name__ == '__main__':
-    sys.exit(pytest.main([__file__, '-q', '-rs', '-p', 'no:cacheprovider'], plugins=[Tap()]))
+    sys.exit(pytest.main([__file__, '-q', '-rs', '-p', 'no:cacheprovider'] + sys.argv[1:], plugins=[Tap()]))

@@ -254,6 +254,7 @@ def _of_cuda_interface(x, written=True):
     strides = view.get('strides')
     strides = _packed(shape) if strides is None else tuple(s // dtype.itemsize for s in strides)
     stream = view.get('stream') or 0
+    stream = 0 if stream == 1 else stream    # two names of the legacy default stream
     device = 0
     dlpack = getattr(x, '__dlpack_device__', None)
     if dlpack:
@@ -348,20 +349,24 @@ def _empty(shape, like, dtype):
         import cupy
         with like.device:
             return cupy.empty(shape, dtype)
-    if found is _of_jax and _describe(like)[4] == _HOST:
-        return numpy.empty(shape, dtype)
-    if found in (_of_jax, _of_cuda_interface, _of_dlpack) and _describe(like)[4] != _HOST:
-        for module in ('cupy', 'torch'):    # one of them holds the memory
-            try:
-                framework = __import__(module)
-            except ImportError:
-                continue
-            if module == 'cupy':
-                with framework.cuda.Device(_describe(like)[4]):
-                    return framework.empty(shape, dtype)
-            return framework.empty(shape, dtype=getattr(framework, dtype), device='cuda:%d' % _describe(like)[4])
-        raise ValueError('a new array on the GPU takes CuPy or PyTorch; install one, or give the result memory (u=...)')
-    return numpy.empty(shape, dtype)
+    device = _HOST if found in (_of_numpy, _of_buffer) else _describe(like)[4]
+    return numpy.empty(shape, dtype) if device == _HOST else _empty_on(device, shape, dtype)
+
+
+def _empty_on(device, shape, dtype):
+    """GPU memory from CuPy or PyTorch, for those who have arrays of neither."""
+    try:
+        import cupy
+        with cupy.cuda.Device(device):
+            return cupy.empty(shape, dtype)
+    except Exception:    # not installed, or of no use here
+        pass
+    try:
+        import torch
+        return torch.empty(shape, dtype=getattr(torch, dtype), device='cuda:%d' % device)
+    except Exception:
+        raise ValueError('a new array on the GPU takes CuPy or PyTorch; install one, or give the result memory of your '
+                         'own (u=..., out=...)') from None
 
 
 def _returned(array, like):
