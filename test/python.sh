@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests of samples/python/poisson_gpu.py:   python.sh PROJECT_FOLDER LIBRARY FOLDER [OPTIONS OF PYTEST]
-# They run in a virtual environment in FOLDER, made once with what python3 lacks of NumPy, SciPy, pytest and PyTorch.
+# They run in a virtual environment in FOLDER, made once with what python3 lacks of NumPy, SciPy and others.
 # PG_TEST_PYTHON names an interpreter to use as it is instead. Exit status 77: they cannot be run here.
 root=$1 library=$2 folder=$3
 shift 3
@@ -18,6 +18,7 @@ if [ -z "$python" ]; then
     pip() { timeout 300 "$python" -m pip -q --retries 1 --timeout 20 --disable-pip-version-check install "$@"; }
     has numpy && has scipy.sparse && has pytest || pip numpy scipy pytest ||
         skip "NumPy, SciPy and pytest cannot be installed"
+    has skimage || pip scikit-image || echo "scikit-image is not there: a sample is skipped"
     # What the index for CPUs has is small; elsewhere PyTorch brings gigabytes of CUDA.
     if ! has torch && [ ! -e "$folder/no-torch" ]; then
         pip torch --index-url https://download.pytorch.org/whl/cpu || touch "$folder/no-torch"
