@@ -11,6 +11,7 @@
 //     >>levels      the hierarchy, and the tables of its levels
 //     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
+//     >>gradient    derivatives of u, with the boundary data
 //     >>layout      where everything lies in the workspace
 //     >>ops         the tables of operations: what the sections below call on either back end
 //     >>smoothing   sweeps and smoothers
@@ -725,6 +726,14 @@ struct pgi_obstacles {
     int stale;    // the coarse levels are those of another alpha
 };
 
+// An axis as derivatives of u see it.
+struct pgi_distances {
+    int n, periodic, node;
+    double even[3];            // distances between unknowns, and to the ends: at the low end, inside, at the high end
+    const double *distance;    // n + 1 of them, or NULL
+    double a[2], reach[2];     // at an end du/dn = (g - a u) / reach; reach 0: the end is closed
+};
+
 struct pgi_ops;
 
 struct pg_solver {
@@ -766,6 +775,7 @@ struct pg_solver {
     pgi_direct direct;
     int masked;    // there are obstacles or coefficient fields
     pgi_obstacles obstacles;
+    pgi_distances steps[3];
     int is_direct;
     int has_direct;    // PG_DIRECT is the method, or the preconditioner
     int together;      // problems of a batch that the operations of PG_DIRECT take at once
@@ -18640,6 +18650,187 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
 }    // namespace
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>gradient  Derivatives of u along an axis, with the boundary data.
+// -------------------------------------------------------------------------------------------------------------------
+
+static void pgi_layout_steps(pgi_arena *arena, const pgi_line *l, pgi_distances *to)
+{
+    to->n = l->n;
+    to->periodic = l->periodic;
+    to->node = l->node;
+    for (int q = 0; q < 3; q++) to->even[q] = pgi_line_gap(l, q == 0 ? 0 : q == 2 ? l->n : l->n > 1 ? 1 : 0);
+    for (int e = 0; e < 2; e++) {
+        const int q = e ? l->n : 0;
+        to->a[e] = l->end_a[e];
+        to->reach[e] = pgi_line_k(l, q) == 0 ? 0 : l->end_a[e] * pgi_line_gap(l, q) + l->end_b[e];
+    }
+    to->distance = NULL;
+    if (l->uniform) return;
+    void *host;
+    to->distance = (const double *)pgi_take_table(arena, ((size_t)l->n + 1) * sizeof(double), &host);
+    for (int q = 0; q <= l->n && host; q++) ((double *)host)[q] = pgi_line_gap(l, q);
+}
+
+static PGI_HD inline double pgi_distance_of(const pgi_distances &x, int q)
+{
+    return x.distance ? x.distance[q] : x.even[q == 0 ? 0 : q == x.n ? 2 : 1];
+}
+
+// The share that the difference below unknown i has in the derivative there. Of nodes, differences stand in the middle
+// between them, or on a Neumann or Robin end; of cells on both faces, which are equally far from the centre.
+static PGI_HD inline double pgi_share_below(const pgi_distances &x, int i)
+{
+    const double below = pgi_distance_of(x, i), above = pgi_distance_of(x, i + 1);
+    return x.node && below + above > 0 ? above / (below + above) : 0.5;
+}
+
+namespace
+{
+
+// The derivative across gap q of an axis, 0 to n: between unknowns q - 1 and q, or at an end. It is the one that rows
+// of A have, so that A u = alpha u - (beta / w) (k[i+1] slope[i+1] - k[i] slope[i]), summed over the axes. 0 where a
+// row has no such term.
+template <class T> struct pgi_slope {
+    pgi_cell_operator<T> a;    // kind: NULL without obstacles
+    pgi_distances steps;
+    const pgi_faces *faces;
+    pgi_grid u;
+    int axis;
+
+    PGI_HD T at_end(int e, const int at[3]) const
+    {
+        const pgi_state *const st = a.b.state;
+        const int q = 2 * axis + e;
+        const int64_t cell = pgi_cell_at(a.b, at[0], at[1], at[2]);
+        const int64_t place[3] = {at[1] + (int64_t)faces->n[1] * at[2], at[0] + (int64_t)faces->n[0] * at[2],
+                                  at[0] + (int64_t)faces->n[0] * at[1]};
+        if (steps.reach[e] == 0) return 0;
+        if (a.kind && (!(a.kind[cell] & PGI_LIVE) || !(pgi_face_share(a, q, at, cell) > 0))) return 0;
+        T drive = st->face_mask >> q & 1 ? pgi_face_value<T>(faces, st, q, place[axis]) : (T)0;
+        if (steps.a[e] != 0) drive -= (T)steps.a[e] * pgi_data<T>(u)[at[0] + at[1] * u.sj + at[2] * u.sk];
+        return (e ? drive : -drive) / (T)steps.reach[e];
+    }
+    PGI_HD T operator()(int q, const int place[3]) const
+    {
+        int low[3] = {place[0], place[1], place[2]}, high[3] = {place[0], place[1], place[2]};
+        low[axis] = q > 0 ? q - 1 : steps.n - 1, high[axis] = q < steps.n ? q : 0;
+        if (!steps.periodic && q == 0) return at_end(0, high);
+        if (!steps.periodic && q == steps.n) return at_end(1, low);
+        int has_low = 1, has_high = 1;
+        if (a.kind) {
+            const unsigned below = a.kind[pgi_cell_at(a.b, low[0], low[1], low[2])],
+                           above = a.kind[pgi_cell_at(a.b, high[0], high[1], high[2])];
+            has_low = below & PGI_LIVE ? 1 : 0, has_high = above & PGI_LIVE ? 1 : 0;
+            const int open = has_low ? below >> (2 * axis + 1) & 1 : has_high ? above >> (2 * axis) & 1 : 0;
+            if (!open) return 0;
+        }
+        const T *const p = pgi_data<T>(u);
+        const T from = has_low ? p[low[0] + low[1] * u.sj + low[2] * u.sk] : (T)0;
+        const T to = has_high ? p[high[0] + high[1] * u.sj + high[2] * u.sk] : (T)0;
+        return (to - from) / (T)pgi_distance_of(steps, q);
+    }
+};
+
+// Slopes from gap `first` on; or, at the unknowns, the mean of the two beside each.
+template <class T> struct pgi_slopes {
+    pgi_slope<T> slope;
+    pgi_grid out;
+    int first, at_unknowns;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int place[3] = {i, j, k}, q = place[slope.axis] + first;
+        T *const to = pgi_data<T>(out) + i + j * out.sj + k * out.sk;
+        if (!at_unknowns) {
+            *to = slope(q, place);
+            return;
+        }
+        const T below = (T)pgi_share_below(slope.steps, q);
+        const int outside = slope.a.kind && !(slope.a.kind[pgi_cell_at(slope.a.b, i, j, k)] & PGI_LIVE);
+        *to = outside ? (T)0 : below * slope(q, place) + (1 - below) * slope(q + 1, place);
+    }
+};
+
+// What the values on sides of cells add to that.
+template <class T> struct pgi_slopes_of_values {
+    pgi_slopes<T> slopes;
+    const pgi_side_value *list;
+    int number, count_along;
+    PGI_HD int64_t count() const { return number; }
+    PGI_HD T term(const pgi_side_value &v, const int at[3]) const
+    {
+        const pgi_slope<T> &s = slopes.slope;
+        const pgi_axis<T> &axis = s.a.b.axis[s.axis];
+        if (v.face / 2 != s.axis || pgi_is_outer(axis, v.face, at[s.axis]) || axis.n == 1) return 0;
+        int to[3] = {at[0], at[1], at[2]};
+        to[s.axis] += pgi_cell_step(axis, v.face, at[s.axis]);
+        const int open = s.a.kind[v.cell] >> v.face & 1;
+        if (open != !v.solid || s.a.kind[pgi_cell_at(s.a.b, to[0], to[1], to[2])] & PGI_LIVE) return 0;
+        if (!(pgi_face_share(s.a, v.face, at, v.cell) > 0)) return 0;
+        const double outward = v.solid ? v.value : v.value / pgi_distance_of(s.steps, at[s.axis] + (v.face & 1));
+        return (T)(v.face & 1 ? outward : -outward);
+    }
+    PGI_HD void add(const int at[3], int along, T value) const
+    {
+        const pgi_grid &out = slopes.out;
+        int to[3] = {at[0], at[1], at[2]};
+        to[slopes.slope.axis] = along - slopes.first;
+        if (along < slopes.first || along >= slopes.first + count_along) return;
+        pgi_data<T>(out)[to[0] + to[1] * out.sj + to[2] * out.sk] += value;
+    }
+    // The first entry of a cell takes care of all of them.
+    PGI_HD void operator()(int64_t e) const
+    {
+        const pgi_slope<T> &s = slopes.slope;
+        const int64_t cell = list[e].cell, nx = s.a.b.axis[0].n, ny = s.a.b.axis[1].n;
+        if (cell < 0 || (e > 0 && list[e - 1].cell == cell) || !(s.a.kind[cell] & PGI_LIVE)) return;
+        const int at[3] = {(int)(cell % nx), (int)(cell / nx % ny), (int)(cell / nx / ny)};
+        for (int64_t q = e; q < number && list[q].cell == cell; q++) {
+            const T value = term(list[q], at);
+            const int high = list[q].face & 1, along = at[s.axis] + high, last = s.steps.n;
+            const double below = pgi_share_below(s.steps, at[s.axis]);
+            if (value == 0) continue;
+            if (slopes.at_unknowns) {
+                add(at, at[s.axis], (T)(high ? 1 - below : below) * value);
+                continue;
+            }
+            add(at, along, value);
+            if (s.steps.periodic && (along == 0 || along == last)) add(at, last - along, value);
+        }
+    }
+};
+
+}    // namespace
+
+// Slopes along an axis of s->work from gap `first` on, `count` of them in every line.
+template <class T>
+static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_slopes<T> body = {
+        {pgi_operator_of<T>(s, &s->outer), s->steps[axis], s->masked ? o->faces : s->outer.faces, s->outer.u, axis},
+        out,
+        first,
+        at_unknowns};
+    int n[3] = {s->outer.n[0], s->outer.n[1], s->outer.n[2]};
+    n[axis] = count;
+    pgi_for_points(s, n, body);
+    if (!s->masked || !o->values_capacity) return;
+    const pgi_slopes_of_values<T> values = {body, o->values, o->values_capacity, count};
+    pgi_for_each(s, o->values_capacity, values);
+}
+
+static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
+{
+#if PGI_F32
+    if (s->desc.flags & PG_F32) {
+        pgi_make_slopes<float>(s, axis, first, count, at_unknowns, out);
+        return;
+    }
+#endif
+    pgi_make_slopes<double>(s, axis, first, count, at_unknowns, out);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>layout  Where everything lies in the workspace.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -18697,6 +18888,7 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
             (pgi_faces *)pgi_take_table(arena, sizeof(pgi_faces), &host);
         host_faces[l] = (pgi_faces *)host;
     }
+    for (int a = 0; a < 3; a++) pgi_layout_steps(arena, h->line[0][a], &s->steps[a]);
     if (s->by_lines) pgi_layout_lines(s, h, arena);
     const int exact = s->direct.exact || (s->multigrid && !s->by_lines && !s->masked);
     const pgi_hierarchy *const solved = h->near ? h->near : h;
@@ -21822,6 +22014,109 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
 
+// Elements of an array of faces along an axis of the caller's, of one problem.
+static int64_t pgi_face_count(const pg_solver *s, int axis)
+{
+    const int64_t points = (int64_t)s->desc.n[0] * s->desc.n[1] * s->desc.n[2];
+    return points / s->desc.n[axis] * (s->desc.n[axis] + 1);
+}
+
+static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const void *out, int where)
+{
+    const pg_desc *const d = &s->desc;
+    const size_t element = pgi_element(d->flags);
+    if (axis < 0 || axis >= d->dim)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "axis is %d; this problem has %s", axis,
+                          d->dim == 1   ? "only axis 0, x"
+                          : d->dim == 2 ? "axes 0 and 1, x and y"
+                                        : "axes 0, 1 and 2: x, y and z");
+    if (where != PG_AT_FACES && where != PG_AT_UNKNOWNS)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)",
+                          where);
+    PGI_TRY(pgi_check_array(s, "u", u, s->error));
+    PGI_TRY(pgi_check_array(s, "out", out, s->error));
+    const int at_faces = where == PG_AT_FACES;
+    const size_t elements = (size_t)(at_faces ? d->batch * pgi_face_count(s, axis) : pgi_extent(d, d->stride_f));
+    const char *const begin = (const char *)out, *const end = begin + elements * element;
+    const char *const own = (const char *)u, *const own_end = own + (size_t)pgi_extent(d, d->stride_u) * element;
+    if (at_faces ? own < end && own_end > begin : pgi_overlap(d, u, d->stride_u, out, d->stride_f, element))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "u (%p) and out (%p) overlap; give them memory of their own", u,
+                          out);
+    for (int q = 0; q < 6; q++) {
+        const char *const data = (const char *)s->work.face[q].array;
+        if (data && data < end && data + (size_t)d->batch * pgi_face_bytes(s, q) > begin)
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                              "out (%p) and a face array (%p) overlap; give them memory of their own", out,
+                              (const void *)data);
+    }
+    return PG_OK;
+}
+
+#if PGI_GPU
+// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among the n + 1.
+static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int count)
+{
+    enum { WIDEST = 1 << 30 };    // bytes of a row; pitches of copies must be ints
+    const int *const n = s->desc.n;
+    size_t before = pgi_element(s->desc.flags), rows = (size_t)s->desc.batch;
+    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : (size_t)n[a];
+    const size_t width = before * (size_t)count, pitch = before * ((size_t)n[axis] + 1);
+    const char *const from = (const char *)s->stage_f.base;
+    char *const to = out + before * (size_t)first;
+    if (pitch <= WIDEST) {
+        PGI_CUDA(s, cudaMemcpy2DAsync(to, pitch, from, width, width, rows, cudaMemcpyDeviceToHost, s->stream));
+        return;
+    }
+    for (size_t r = 0; r < rows; r++)
+        PGI_CUDA(s, cudaMemcpyAsync(to + r * pitch, from + r * width, width, cudaMemcpyDeviceToHost, s->stream));
+}
+#endif
+
+// Slopes at faces, packed: of all problems those from gap `first` on.
+static void pgi_slopes_at_faces(pg_solver *s, const void *u, int axis, int first, int count, char *out)
+{
+    const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
+    int64_t n[3] = {s->work.n[0], s->work.n[1], s->work.n[2]};
+    n[turned] = count;
+    pgi_grid g = {out, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, out, NULL, q);
+        pgi_slopes_call(s, turned, first, count, 0, g);
+        g.base = (char *)g.base + g.problem * (int64_t)pgi_element(s->desc.flags);
+    }
+}
+
+static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, char *out)
+{
+    const int n = s->desc.n[axis];
+    if (!s->staged) {
+        pgi_slopes_at_faces(s, u, axis, 0, n + 1, out);
+        return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
+    }
+#if PGI_GPU
+    // The copy of f has room for n of a line: the last one goes by itself.
+    const int part[2][2] = {{0, n}, {n, 1}};
+    for (int p = 0; p < 2; p++) {
+        pgi_slopes_at_faces(s, u, axis, part[p][0], part[p][1], (char *)s->stage_f.base);
+        if (s->failed == PG_OK) pgi_copy_faces(s, out, axis, part[p][0], part[p][1]);
+    }
+#endif
+    return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
+}
+
+static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
+{
+    PGI_TRY(pgi_check_gradient(s, u, axis, out, where));
+    PGI_TRY(pgi_enter_call(s, u, out, 1, 0));
+    if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
+    const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, out, NULL, q);
+        pgi_slopes_call(s, turned, 0, s->desc.n[axis], 1, pgi_given_f(s));
+    }
+    return pgi_leave_call(s, out, s->desc.stride_f, s->stage_f);
+}
+
 // One norm of several problems from the norms of each.
 static double pgi_join_norms(double a, double b, int kind)
 {
@@ -21919,6 +22214,10 @@ PG_API pg_status pg_cycle(pg_solver *s, void *u, const void *f, int cycles)
     PGI_CALL(pgi_cycle_call(s, u, f, cycles));
 }
 PG_API pg_status pg_apply(pg_solver *s, const void *u, void *v) { PGI_CALL(pgi_apply_call(s, u, v)); }
+PG_API pg_status pg_gradient(pg_solver *s, const void *u, int axis, void *out, pg_where where)
+{
+    PGI_CALL(pgi_gradient_call(s, u, axis, out, pgi_number(where)));
+}
 PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r)
 {
     PGI_CALL(pgi_residual_call(s, u, f, r));
@@ -21983,6 +22282,51 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
     const int number = pgi_number(outcome);
     return number >= 0 && number < PG_OUTCOME_COUNT ? texts[number] : "unknown outcome";
 #undef PGI_TEXT
+}
+
+// The fields of the header's structs, in their order: what pg_abi tells.
+#define PGI_FIELDS_OF_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
+#define PGI_FIELDS_OF_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
+#define PGI_FIELDS_OF_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
+#define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
+    X(S, struct_size)                                                                                                  \
+    X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
+        X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell)        \
+            X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
+                X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
+                    X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
+                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
+#define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
+    X(S, struct_size)                                                                                                  \
+    X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
+        X(S, workspace) X(S, workspace_bytes) X(S, allocator)
+#define PGI_FIELDS_OF_REPORT(X, S)                                                                                     \
+    X(S, outcome)                                                                                                      \
+    X(S, iterations) X(S, rhs_norm) X(S, first_residual) X(S, residual) X(S, floor) X(S, factor) X(S, removed_mean)    \
+        X(S, milliseconds) X(S, history_count) X(S, history) X(S, backend) X(S, problem) X(S, message) X(S, method)    \
+            X(S, accelerated) X(S, pockets) X(S, warning)
+#define PGI_FIELDS_OF_STOP(X, S)                                                                                       \
+    X(S, struct_size)                                                                                                  \
+    X(S, rtol) X(S, atol) X(S, relative_to_first) X(S, min_iter) X(S, max_iter) X(S, check) X(S, norm) X(S, guess)     \
+        X(S, monitor) X(S, user)
+#define PGI_FIELD(S, F) {#S "." #F, offsetof(S, F), sizeof(((S *)NULL)->F)},
+#define PGI_STRUCT(S, FIELDS) {#S, 0, sizeof(S)}, FIELDS(PGI_FIELD, S)
+
+PG_API const pg_abi_entry *pg_abi(void)
+{
+    static const pg_abi_entry table[] = {
+        {"version", 0, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH},
+        // clang-format off
+        PGI_STRUCT(pg_face, PGI_FIELDS_OF_FACE)
+        PGI_STRUCT(pg_cell_value, PGI_FIELDS_OF_CELL_VALUE)
+        PGI_STRUCT(pg_allocator, PGI_FIELDS_OF_ALLOCATOR)
+        PGI_STRUCT(pg_desc, PGI_FIELDS_OF_DESC)
+        PGI_STRUCT(pg_dense_desc, PGI_FIELDS_OF_DENSE_DESC)
+        PGI_STRUCT(pg_report, PGI_FIELDS_OF_REPORT)
+        PGI_STRUCT(pg_stop, PGI_FIELDS_OF_STOP)
+        // clang-format on
+        {NULL, 0, 0}};
+    return table;
 }
 
 PG_API const char *pg_version(void)

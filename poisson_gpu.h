@@ -48,9 +48,10 @@ int main(void)
        pg_solve  pg_get_report                                      as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
        pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that change
+       pg_gradient                                                  after a solve: forces, fluxes, projections
        pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
        pg_dense_create  pg_dense_solve  ...                         dense systems A u = f, see DENSE SYSTEMS
-       pg_last_error  pg_status_string  pg_outcome_string  pg_version
+       pg_last_error  pg_status_string  pg_outcome_string  pg_version  pg_abi
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
@@ -387,6 +388,7 @@ typedef enum pg_memory { PG_MEM_HOST, PG_MEM_DEVICE } pg_memory;
 typedef enum pg_backend { PG_AUTO, PG_CUDA, PG_CPU } pg_backend;   /* PG_AUTO: CUDA if a device can be used, else CPU */
 typedef enum pg_guess { PG_GUESS_DEFAULT, PG_GUESS_ZERO, PG_GUESS_U } pg_guess;
 typedef enum pg_cell_kind { PG_FLUID, PG_SOLID, PG_AIR } pg_cell_kind;   /* bytes of desc.mask */
+typedef enum pg_where { PG_AT_FACES, PG_AT_UNKNOWNS } pg_where;   /* of pg_gradient */
 typedef enum pg_norm_kind { PG_NORM_L2, PG_NORM_L2_PLAIN, PG_NORM_MAX, PG_NORM_L1 } pg_norm_kind;
 
 enum {                              /* pg_desc.flags: at most one of each group */
@@ -627,6 +629,23 @@ PG_API pg_status pg_cycle(pg_solver *solver, void *u, const void *f, int cycles)
 PG_API pg_status pg_apply(pg_solver *solver, const void *u, void *v);
 /* r = f + boundary terms - A u. r may be f, but must not overlap u. */
 PG_API pg_status pg_residual(pg_solver *solver, const void *u, const void *f, void *r);
+/* du/dx, du/dy or du/dz (axis 0, 1, 2) with the boundary data as they are now: exact where u is linear; of second
+   order, at every kind of face, for a u that pg_solve has found (in the very corner of two Dirichlet faces of cells of first).
+   PG_AT_FACES     n+1 values along the axis, packed like beta_face, problem after problem: for x [i + (nx+1)*(j+ny*k)].
+                   Value i is (u_i - u_(i-1))/d_i, as in Stencil: of cells the derivative at face i, of nodes the one
+                   halfway between points i-1 and i. Values 0 and n are (u_0 - g)/d and (g - u_(n-1))/d at a Dirichlet
+                   end (of nodes halfway to it); at a Neumann or Robin end what the condition says there, du/dn = g or
+                   (g - a u)/(a d + b), d = 0 of nodes, turned to point along the axis; where periodic the same number
+                   twice, across the seam. So, without obstacles, f + boundary terms - A u is
+                   beta/w_i (k_(i+1) v_(i+1) - k_i v_i), summed over the axes, + f - alpha u; and v* - (dt/rho) grad p
+                   has no divergence left.
+   PG_AT_UNKNOWNS  the layout of f. The mean of the two values beside an unknown, of nodes weighted with the distances;
+                   on a node of a Neumann or Robin end what the condition says there.
+   0 at an end whose conductance is 0, and where openness is. Among obstacles: between fluid and air the difference of u
+   and the air's value over the distance of the centres; between fluid and solid the flux given there, along the axis; 0
+   between two cells that are not fluid, and in them. A metric, beta and openness do not multiply it. out must overlap
+   neither u nor a face array. */
+PG_API pg_status pg_gradient(pg_solver *solver, const void *u, int axis, void *out, pg_where where);
 /* A norm of x; the integral sum w x; the inner product sum w x y. Accumulated in f64 in a fixed order; wait for the result.
    A NaN anywhere makes each of them NaN. Refused under capture. */
 PG_API pg_status pg_norm(pg_solver *solver, const void *x, pg_norm_kind kind, double *result);
@@ -659,6 +678,16 @@ PG_API const char *pg_last_error(const pg_solver *solver);
 PG_API const char *pg_status_string(pg_status status);
 PG_API const char *pg_outcome_string(pg_outcome outcome);
 PG_API const char *pg_version(void);   /* e.g. "poisson_gpu 0.1.0, CUDA 13.0 for sm_75 sm_80 sm_90, OpenMP" */
+
+/* For bindings: how the library was compiled. An entry for every struct of this header ("pg_desc": its size) and every
+   field ("pg_desc.alpha": its offset and size), in the order of the header; the first one, "version", has as its size
+   10000 PG_VERSION_MAJOR + 100 PG_VERSION_MINOR + PG_VERSION_PATCH; name is NULL in the one after the last. Compare all
+   of them with your own structs when the library is loaded. */
+typedef struct pg_abi_entry {
+    const char *name;
+    size_t offset, size;
+} pg_abi_entry;
+PG_API const pg_abi_entry *pg_abi(void);
 
 #ifdef __cplusplus
 }

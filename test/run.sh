@@ -4,7 +4,8 @@
 #       --small        fewer and smaller cases, for slow machines and for sanitizers
 #       --no-install   no apt-get: what is missing is named instead
 # Tests that need a GPU count as skipped where there is none; the tests simt_* run its code on the CPU, see
-# test/simt/README.md. From the environment:
+# test/simt/README.md. Those of Python install what they need in the build folder, see test/python.sh, or are skipped.
+# From the environment:
 #     BUILD_DIR       build folder, default build-test
 #     MESON_OPTIONS   for "meson setup", for instance "-Dgpu_archs=80,90" or "-Dcuda=disabled -Dc_args=-march=native"
 #     TEST_WRAPPER    what runs the tests, for instance "compute-sanitizer --error-exitcode 1"
@@ -13,7 +14,7 @@ for argument; do
     case $argument in
     --small) PG_TEST_SMALL=1; export PG_TEST_SMALL ;;
     --no-install) install=--no-install ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
 done
 cd "$(dirname "$0")/.." || exit 1
@@ -21,7 +22,7 @@ build=${BUILD_DIR:-build-test}
 
 give_up() { echo "$1" >&2; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
-sh test/need.sh $install c++ meson ninja cmocka 'pkg-config?' 'png?' || give_up "Nothing was built."
+sh test/need.sh $install c++ meson ninja cmocka 'pkg-config?' 'png?' 'gfortran?' || give_up "Nothing was built."
 
 # One architecture is enough here: that of the GPU, or any; where no GPU will run it, not optimised. test/checks.sh
 # compiles for several, optimised.

@@ -1054,6 +1054,54 @@ static void the_version_is_that_of_the_header(void **state)
     assert_memory_equal(pg_version(), expected, strlen(expected));
 }
 
+/* What pg_abi says of a struct, or of a field of it. */
+static const pg_abi_entry *entry_of(const char *name)
+{
+    const pg_abi_entry *entry = pg_abi();
+    while (entry->name && strcmp(entry->name, name)) entry++;
+    if (!entry->name) fail_msg("%s is missing", name);
+    return entry;
+}
+
+static void pg_abi_tells_every_field(void **state)
+{
+    (void)state;
+    assert_string_equal(pg_abi()->name, "version");
+    assert_int_equal(pg_abi()->size, 10000 * PG_VERSION_MAJOR + 100 * PG_VERSION_MINOR + PG_VERSION_PATCH);
+    const struct { const char *name; size_t offset, size; } expected[] = {
+        {"pg_face", 0, sizeof(pg_face)}, {"pg_cell_value", 0, sizeof(pg_cell_value)},
+        {"pg_allocator", 0, sizeof(pg_allocator)}, {"pg_desc", 0, sizeof(pg_desc)},
+        {"pg_dense_desc", 0, sizeof(pg_dense_desc)}, {"pg_report", 0, sizeof(pg_report)},
+        {"pg_stop", 0, sizeof(pg_stop)},
+        {"pg_desc.face", offsetof(pg_desc, face), 6 * sizeof(pg_face)},
+        {"pg_desc.allocator", offsetof(pg_desc, allocator), sizeof(pg_allocator)},
+        {"pg_report.history", offsetof(pg_report, history), PG_HISTORY * sizeof(double)},
+        {"pg_report.warning", offsetof(pg_report, warning), 160},
+        {"pg_stop.user", offsetof(pg_stop, user), sizeof(void *)},
+        {"pg_dense_desc.lda", offsetof(pg_dense_desc, lda), 8},
+    };
+    for (size_t q = 0; q < sizeof expected / sizeof *expected; q++) {
+        const pg_abi_entry *entry = entry_of(expected[q].name);
+        assert_int_equal(entry->offset, expected[q].offset);
+        assert_int_equal(entry->size, expected[q].size);
+    }
+    /* One field follows the other, with no more between them than an alignment takes: none is missing. */
+    const pg_abi_entry *whole = NULL;
+    size_t end = 0;
+    for (const pg_abi_entry *e = pg_abi() + 1;; e++) {
+        const int is_field = e->name && strchr(e->name, '.') != NULL;
+        if (!is_field && whole) assert_true(end <= whole->size && whole->size < end + 8);
+        if (!e->name) break;
+        if (is_field) {
+            assert_memory_equal(e->name, whole->name, strlen(whole->name));
+            assert_true(e->offset >= end && e->offset < end + 8);
+        } else {
+            whole = e;
+        }
+        end = is_field ? e->offset + e->size : 0;
+    }
+}
+
 /* A message belongs to its handle (or to the thread, for calls without one). */
 static void messages_of_two_handles_do_not_mix(void **state)
 {
@@ -1106,6 +1154,7 @@ int main(void)
         cmocka_unit_test(the_cpu_refuses_device_arrays),
         cmocka_unit_test(every_code_has_its_text),
         cmocka_unit_test(the_version_is_that_of_the_header),
+        cmocka_unit_test(pg_abi_tells_every_field),
         ON_BOTH(messages_of_two_handles_do_not_mix),
     };
     return cmocka_run_group_tests_name("api", tests, NULL, NULL);

@@ -44,6 +44,8 @@ typedef struct functions {
     pg_status (*dense_get_report)(pg_dense *, pg_report *);
     pg_status (*dense_set_stream)(pg_dense *, pg_stream);
     const char *(*dense_last_error)(const pg_dense *);
+    pg_status (*gradient)(pg_solver *, const void *, int, void *, pg_where);
+    const pg_abi_entry *(*abi)(void);
 } functions;
 
 static const functions pg = {
@@ -51,7 +53,7 @@ static const functions pg = {
     pg_set_faces,  pg_set_alpha, pg_set_stream, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
     pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version,
     pg_dense_create, pg_dense_destroy, pg_dense_workspace_bytes, pg_dense_query_desc, pg_dense_update, pg_dense_solve,
-    pg_dense_get_report, pg_dense_set_stream, pg_dense_last_error};
+    pg_dense_get_report, pg_dense_set_stream, pg_dense_last_error, pg_gradient, pg_abi};
 
 #include "common.h"
 
@@ -60,7 +62,7 @@ static void zero_is_the_default_of_every_choice(void **state)
     (void)state;
     assert_true(PG_OK == 0 && PG_NOT_RUN == 0 && PG_NODE == 0 && PG_DIRICHLET == 0 && PG_X_LOW == 0 &&
                 PG_MEM_HOST == 0);
-    assert_true(PG_AUTO == 0 && PG_GUESS_DEFAULT == 0 && PG_NORM_L2 == 0 && PG_DEVICE(0) != 0 && PG_NONE < 0);
+    assert_true(PG_AT_FACES == 0 && PG_AUTO == 0 && PG_GUESS_DEFAULT == 0 && PG_NORM_L2 == 0 && PG_DEVICE(0) != 0 && PG_NONE < 0);
     const int others[] = {PG_CELL, PG_NEUMANN,    PG_ROBIN,   PG_PERIODIC,      PG_MEM_DEVICE, PG_CUDA,
                           PG_CPU,  PG_GUESS_ZERO, PG_GUESS_U, PG_NORM_L2_PLAIN, PG_NORM_MAX,   PG_NORM_L1};
     for (size_t q = 0; q < sizeof others / sizeof *others; q++) assert_int_not_equal(others[q], 0);

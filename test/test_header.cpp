@@ -94,6 +94,8 @@ extern "C" void every_function_can_be_called_from_cpp(void **)
     assert_string_equal(pg_status_string(PG_OK), texts[0]);
     assert_string_equal(pg_outcome_string(PG_CONVERGED), texts[int(PG_STATUS_COUNT) + int(PG_CONVERGED)]);
     assert_true(*pg_version() != 0);
+    assert_string_equal(pg_abi()->name, "version");
+    assert_int_equal(pg_gradient(solver, u, 0, v, PG_AT_UNKNOWNS), PG_OK);
     pg_destroy(solver);
     assert_int_equal(log.allocs, 2);                         // solve_once and create
     assert_int_equal(log.frees, 2);

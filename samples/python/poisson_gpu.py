@@ -1,0 +1,987 @@
+"""poisson_gpu from Python: solves  alpha u - div(beta grad u) = f  for arrays of NumPy, CuPy, PyTorch, JAX and others.
+
+One file to copy; it needs NumPy, and poisson_gpu.h and poisson_gpu.cu beside it, or a library made of them.
+
+    import numpy, poisson_gpu
+    f = numpy.ones((64, 64, 64))
+    u, report = poisson_gpu.solve(f)                                  # unit box, u = 0 at its sides
+    with poisson_gpu.Solver(f.shape, bc={'x': 'periodic', 'y': 'neumann', 'z_low': ('dirichlet', 1.0)}) as solver:
+        u = solver.solve(f)                                           # as often as f changes
+        print(solver.report.message)
+        v = solver.gradient(u, 'x')                                   # at faces: one value more along x
+
+Axes     x is the last axis of an array, the one without gaps, y the one before, z the one before that: (nz, ny, nx).
+         Options of an axis are one value for all, a dict by name, or a sequence in the order of the shape.
+Arrays   u and f are float64, or float32 with dtype='float32'. Windows of larger arrays are taken as they are, where
+         their last axis has no gaps; other inputs are copied. An array on a GPU is solved for there, on its framework's
+         current stream, without waiting: solver.report waits. Others are solved for on a GPU, if there is one, or on
+         the CPU. The solver keeps a handle for every layout and device that it meets.
+Faces    bc: a kind for all faces, or a dict by axis ('x') or face ('x_low', 'x_high'): 'dirichlet', 'neumann',
+         'periodic', (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or an array over the face, lower
+         axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, where u is (host or GPU), and kept by reference.
+Errors   ValueError, MemoryError or RuntimeError in the library's own words.
+
+The library   is POISSON_GPU_LIBRARY, or libpoisson_gpu.so beside this file; or it is made once, in a cache folder, by
+         nvcc (where it and a GPU are found) or c++, from the two files in POISSON_GPU_SOURCES, beside this file, in the
+         current folder, or two folders up from this file. Its structs are compared with those below at import.
+"""
+import contextlib
+import ctypes
+import dataclasses
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_void_p
+
+import numpy
+
+# ---- The header's constants ----
+
+OK, ERROR_ARGUMENT, ERROR_UNSUPPORTED, ERROR_MEMORY, ERROR_NO_DEVICE, ERROR_CUDA = range(6)
+OUTCOMES = ('not run', 'converged', 'completed', 'iteration limit', 'stagnated', 'diverged', 'not a number',
+            'cancelled', 'resonance', 'breakdown', 'running')
+KINDS = {'dirichlet': 0, 'neumann': 1, 'robin': 2, 'periodic': 3}
+FLAGS = {
+    'F64': 0x1, 'F32': 0x2, 'MIXED': 0x4, 'PRECOND_DIRECT': 0x8, 'JACOBI': 0x10, 'RBGS': 0x20, 'SOR': 0x40,
+    'VCYCLE': 0x80, 'WCYCLE': 0x100, 'FMG': 0x200, 'DIRECT': 0x400, 'FASTEST': 0x800, 'CG': 0x1000,
+    'PIPECG': 0x2000, 'BICGSTAB': 0x4000, 'PIPEBICGSTAB': 0x8000, 'SMOOTH_RBGS': 0x10000,
+    'SMOOTH_JACOBI': 0x20000, 'SMOOTH_CHEBYSHEV': 0x40000, 'SMOOTH_LINES': 0x80000, 'SYMMETRIC': 0x100000,
+    'PRECOND_CYCLE': 0x200000, 'PRECOND_DIAGONAL': 0x400000, 'PRECOND_NONE': 0x800000,
+    'PRECOND_AINV': 0x1000000, 'PRECOND_AINV2': 0x2000000, 'UPWIND': 0x8000000, 'KEEP_CYCLES': 0x4000000,
+    'COARSEN_CELLS': 0x10000000}
+FLUID, SOLID, AIR = range(3)
+NORMS = {'l2': 0, 'l2_plain': 1, 'max': 2, 'l1': 3}
+NONE = -1
+HISTORY = 128
+CANCEL = 'cancel'    # what a monitor returns to end the solve
+
+# ---- The header's structs ----
+
+
+def _struct(name, *fields):
+    return type(name, (ctypes.Structure,), {'_fields_': fields})
+
+
+pg_face = _struct('pg_face', ('kind', c_int), ('value', c_double),
+                  ('array', c_void_p), ('a', c_double), ('b', c_double))
+pg_cell_value = _struct('pg_cell_value', ('cell', c_int * 3), ('face', c_int), ('value', c_double))
+pg_allocator = _struct('pg_allocator', ('alloc', c_void_p), ('free', c_void_p), ('user', c_void_p))
+pg_desc = _struct(
+    'pg_desc',
+    ('struct_size', c_size_t), ('n', c_int * 3), ('dim', c_int), ('centring', c_int * 3), ('h', c_double * 3),
+    ('coord', c_void_p * 3), ('weight', c_void_p * 3), ('conductance', c_void_p * 3), ('face', pg_face * 6),
+    ('alpha', c_double), ('beta', c_double), ('mask', c_void_p), ('stride_mask', c_int64 * 2),
+    ('beta_face', c_void_p * 3), ('beta_cell', c_void_p), ('openness', c_void_p * 3), ('alpha_cell', c_void_p),
+    ('air_value', POINTER(pg_cell_value)), ('solid_flux', POINTER(pg_cell_value)), ('air_values', c_int),
+    ('solid_fluxes', c_int), ('robust', c_int), ('velocity', c_double * 3), ('batch', c_int),
+    ('stride_u', c_int64 * 3), ('stride_f', c_int64 * 3), ('memory', c_int), ('flags', c_uint), ('omega', c_double),
+    ('nu_pre', c_int), ('nu_post', c_int), ('fmg_cycles', c_int), ('coarsest', c_int), ('inner_cycles', c_int),
+    ('backend', c_int), ('device', c_int), ('stream', c_void_p), ('workspace', c_void_p),
+    ('workspace_bytes', c_size_t), ('allocator', pg_allocator))
+pg_report = _struct(
+    'pg_report', ('outcome', c_int), ('iterations', c_int), ('rhs_norm', c_double), ('first_residual', c_double),
+    ('residual', c_double), ('floor', c_double), ('factor', c_double), ('removed_mean', c_double),
+    ('milliseconds', c_double), ('history_count', c_int), ('history', c_double * HISTORY), ('backend', c_int),
+    ('problem', c_int), ('message', c_char * 160), ('method', c_char * 96), ('accelerated', c_int), ('pockets', c_int),
+    ('warning', c_char * 160))
+pg_monitor = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(pg_report))
+pg_stop = _struct(
+    'pg_stop',
+    ('struct_size', c_size_t), ('rtol', c_double), ('atol', c_double), ('relative_to_first', c_int),
+    ('min_iter', c_int), ('max_iter', c_int), ('check', c_int), ('norm', c_int), ('guess', c_int),
+    ('monitor', pg_monitor), ('user', c_void_p))
+pg_abi_entry = _struct('pg_abi_entry', ('name', c_char_p), ('offset', c_size_t), ('size', c_size_t))
+STRUCTS = (pg_face, pg_cell_value, pg_allocator, pg_desc, pg_report, pg_stop)
+
+# ---- The library ----
+
+
+def _sources():
+    here = os.path.dirname(os.path.abspath(__file__))
+    folders = (os.environ.get('POISSON_GPU_SOURCES'), here, os.getcwd(), os.path.dirname(os.path.dirname(here)))
+    for folder in filter(None, folders):
+        files = [os.path.join(folder, name) for name in ('poisson_gpu.cu', 'poisson_gpu.h')]
+        if all(map(os.path.isfile, files)):
+            return files
+    raise ImportError('poisson_gpu.cu and poisson_gpu.h were not found: put them beside %s, or name a library in '
+                      'POISSON_GPU_LIBRARY' % os.path.basename(__file__))
+
+
+def _compiler():
+    """The command, as the header has it, and the libraries, which come after the files."""
+    nvcc = shutil.which('nvcc') or shutil.which('/usr/local/cuda/bin/nvcc')
+    smi = shutil.which('nvidia-smi')
+    if nvcc and smi and subprocess.run([smi, '-L'], capture_output=True).stdout.strip():
+        return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared'], ['-lcufft']
+    for name in filter(None, (os.environ.get('CXX'), 'c++', 'g++', 'clang++')):
+        if shutil.which(name):
+            return [name, '-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
+    raise ImportError('no compiler (nvcc or c++) was found to make the library; name one in CXX, or name a library in '
+                      'POISSON_GPU_LIBRARY')
+
+
+def _build():
+    """The library from the cache, or made and put there."""
+    files, (command, libraries) = _sources(), _compiler()
+    digest = hashlib.sha256(' '.join(command).encode())
+    for name in files:
+        with open(name, 'rb') as file:
+            digest.update(file.read())
+    cache = os.environ.get('XDG_CACHE_HOME') or os.path.join(os.path.expanduser('~'), '.cache')
+    folder = os.path.join(cache, 'poisson_gpu')
+    target = os.path.join(folder, digest.hexdigest()[:16] + '.so')
+    if os.path.isfile(target):
+        return target
+    os.makedirs(folder, exist_ok=True)
+    part = '%s.%d' % (target, os.getpid())
+    command += [files[0], '-o', part] + libraries
+    print('poisson_gpu: once, some minutes with nvcc, else about one:', ' '.join(command), file=sys.stderr, flush=True)
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ImportError('the library could not be made:\n' + done.stderr)
+    os.replace(part, target)
+    return target
+
+
+def _check_abi(library, path):
+    """Compares every struct and field with what the library has."""
+    try:
+        library.pg_abi.restype = POINTER(pg_abi_entry)
+    except AttributeError:
+        raise ImportError('%s has no pg_abi: it is too old for this poisson_gpu.py' % path) from None
+    theirs, entries = {}, library.pg_abi()
+    q = 0
+    while entries[q].name:
+        theirs[entries[q].name.decode()] = (entries[q].offset, entries[q].size)
+        q += 1
+    ours = {}
+    for struct in STRUCTS:
+        ours[struct.__name__] = (0, ctypes.sizeof(struct))
+        for field in struct._fields_:
+            place = getattr(struct, field[0])
+            ours['%s.%s' % (struct.__name__, field[0])] = (place.offset, place.size)
+    names = [name for name in theirs if name.split('.')[0] in {struct.__name__ for struct in STRUCTS}]
+    for name in sorted(set(ours) | set(names), key=lambda name: ('.' not in name, name)):
+        if ours.get(name) != theirs.get(name):
+            raise ImportError('%s differs between poisson_gpu.py (offset and size %s) and %s (%s): take both from the '
+                              'same version' % (name, ours.get(name), path, theirs.get(name)))
+
+
+def _load():
+    beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libpoisson_gpu.so')
+    path = os.environ.get('POISSON_GPU_LIBRARY') or (beside if os.path.isfile(beside) else _build())
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError('%s cannot be loaded: %s' % (path, error)) from None
+    _check_abi(library, path)
+    handle, array, number = c_void_p, c_void_p, POINTER(c_double)
+    for name, arguments in {
+            'create': (POINTER(pg_desc), POINTER(handle)), 'workspace_bytes': (POINTER(pg_desc), POINTER(c_size_t)),
+            'query_desc': (handle, POINTER(pg_desc)), 'solve': (handle, array, array, c_void_p),
+            'get_report': (handle, POINTER(pg_report)), 'set_faces': (handle, POINTER(pg_face)),
+            'set_alpha': (handle, c_double), 'set_mask': (handle, c_void_p),
+            'set_coefficients': (handle, POINTER(pg_desc)), 'set_stream': (handle, c_void_p),
+            'smooth': (handle, array, array, c_int), 'cycle': (handle, array, array, c_int),
+            'apply': (handle, array, array),
+            'gradient': (handle, array, c_int, array, c_int), 'residual': (handle, array, array, array),
+            'norm': (handle, array, c_int, number), 'sum': (handle, array, number),
+            'dot': (handle, array, array, number)}.items():
+        getattr(library, 'pg_' + name).argtypes = arguments
+    library.pg_destroy.argtypes, library.pg_destroy.restype = (handle,), None
+    library.pg_last_error.argtypes, library.pg_last_error.restype = (handle,), c_char_p
+    library.pg_version.restype = c_char_p
+    return library
+
+
+_library = _load()
+_pg_solve = _library.pg_solve
+version = _library.pg_version().decode()
+
+
+def _check(status, handle):
+    if status != OK:
+        text = _library.pg_last_error(handle).decode()
+        kind = {ERROR_ARGUMENT: ValueError, ERROR_UNSUPPORTED: ValueError, ERROR_MEMORY: MemoryError}
+        raise kind.get(status, RuntimeError)(text)
+
+
+# ---- Arrays of any framework ----
+#
+# What is known of an array is a tuple: address, shape, strides in elements, name of its type, device (-1: host memory),
+# whether it may be written, stream.
+
+_HOST = -1
+_describers = {}    # types of arrays to functions that describe them
+
+
+def _of_numpy(x):
+    strides, size = x.strides, x.itemsize
+    even = all(s % size == 0 for s in strides)
+    strides = tuple(s // size for s in strides) if even else None
+    return x.__array_interface__['data'][0], x.shape, strides, x.dtype.name, _HOST, x.flags.writeable, 0
+
+
+def _of_torch(x):
+    index, stream = _HOST, 0
+    if x.is_cuda:
+        index = x.get_device()
+        stream = sys.modules['torch'].cuda.current_stream(index).cuda_stream
+    elif not x.device.type == 'cpu':
+        raise ValueError('a tensor on %s is neither in host memory nor on a CUDA device' % x.device)
+    return x.data_ptr(), tuple(x.shape), x.stride(), str(x.dtype)[6:], index, True, stream
+
+
+def _of_cupy(x):
+    cupy, size = sys.modules['cupy'], x.itemsize
+    return (x.data.ptr, x.shape, tuple(s // size for s in x.strides), x.dtype.name, x.device.id, True,
+            cupy.cuda.get_current_stream().ptr)
+
+
+def _packed(shape):
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def _of_cuda_interface(x, written=True):
+    view = x.__cuda_array_interface__
+    dtype, shape = numpy.dtype(view['typestr']), tuple(view['shape'])
+    strides = view.get('strides')
+    strides = _packed(shape) if strides is None else tuple(s // dtype.itemsize for s in strides)
+    stream = view.get('stream') or 0
+    stream = 0 if stream == 1 else stream    # two names of the legacy default stream
+    device = 0
+    dlpack = getattr(x, '__dlpack_device__', None)
+    if dlpack:
+        device = int(dlpack()[1])
+    return view['data'][0], shape, strides, dtype.name, device, written and not view['data'][1], stream
+
+
+def _of_jax(x):
+    x.block_until_ready()    # XLA's streams are not ours to wait on
+    if hasattr(x, '__cuda_array_interface__') and next(iter(x.devices())).platform in ('gpu', 'cuda'):
+        return _of_cuda_interface(x, False)
+    described = _of_numpy(numpy.asarray(x))
+    return described[:5] + (False, 0)
+
+
+_dl_tensor = _struct('_dl_tensor', ('data', c_void_p), ('device_type', c_int), ('device', c_int), ('ndim', c_int),
+                     ('code', ctypes.c_uint8), ('bits', ctypes.c_uint8), ('lanes', ctypes.c_uint16),
+                     ('shape', POINTER(c_int64)), ('strides', POINTER(c_int64)), ('byte_offset', ctypes.c_uint64))
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.argtypes, _capsule_pointer.restype = (ctypes.py_object, c_char_p), c_void_p
+
+
+def _of_dlpack(x):
+    kind, device = x.__dlpack_device__()
+    if kind not in (1, 2, 3, 13):    # host, CUDA, pinned host, CUDA managed
+        raise ValueError(
+    'an array on a device of DLPack kind %d is neither in host memory nor on a CUDA device' %
+     kind)
+    on_device = kind in (2, 13)
+    capsule = x.__dlpack__(stream=1) if on_device else x.__dlpack__()    # 1: ready for the legacy default stream
+    tensor = _dl_tensor.from_address(_capsule_pointer(capsule, b'dltensor'))
+    shape = tuple(tensor.shape[q] for q in range(tensor.ndim))
+    strides = tuple(tensor.strides[q] for q in range(tensor.ndim)) if tensor.strides else _packed(shape)
+    name = {0: 'int', 1: 'uint', 2: 'float', 6: 'bool'}.get(tensor.code, 'unknown') + str(tensor.bits)
+    return tensor.data + tensor.byte_offset, shape, strides, name, int(device) if on_device else _HOST, True, 0
+
+
+def _of_buffer(x):
+    return _of_numpy(numpy.asarray(memoryview(x)))
+
+
+def _describer(x):
+    """The function that describes arrays of this type."""
+    kind = type(x)
+    root = kind.__module__.split('.')[0]
+    if isinstance(x, numpy.ndarray):
+        found = _of_numpy
+    elif any(base.__module__ == 'torch' for base in kind.__mro__):
+        found = _of_torch
+    elif root == 'cupy':
+        found = _of_cupy
+    elif root in ('jax', 'jaxlib'):
+        found = _of_jax
+    elif hasattr(x, '__cuda_array_interface__'):
+        found = _of_cuda_interface
+    elif hasattr(x, '__dlpack__'):
+        found = _of_dlpack
+    else:
+        try:
+            memoryview(x)
+        except TypeError:
+            raise ValueError('%s is no array: it has neither __cuda_array_interface__, nor __dlpack__, nor the buffer '
+                             'protocol; try numpy.asarray' % kind.__name__) from None
+        found = _of_buffer
+    _describers[kind] = found
+    return found
+
+
+def _describe(x):
+    return (_describers.get(type(x)) or _describer(x))(x)
+
+
+def _contiguous(x):
+    """A copy without gaps, of the same framework."""
+    found = _describers.get(type(x)) or _describer(x)
+    if found is _of_torch:
+        return x.contiguous()
+    if found is _of_cupy:
+        import cupy
+        return cupy.ascontiguousarray(x)
+    if found in (_of_numpy, _of_buffer):
+        return numpy.ascontiguousarray(x)
+    raise ValueError('strides do not fit (the last axis must have no gaps); make a contiguous copy first')
+
+
+def _empty(shape, like, dtype):
+    """A new array like another one: of the same framework, on the same device. JAX gets its own in _returned."""
+    found = _describers.get(type(like)) or _describer(like)
+    if found is _of_torch:
+        return like.new_empty(shape)
+    if found is _of_cupy:
+        import cupy
+        with like.device:
+            return cupy.empty(shape, dtype)
+    device = _HOST if found in (_of_numpy, _of_buffer) else _describe(like)[4]
+    return numpy.empty(shape, dtype) if device == _HOST else _empty_on(device, shape, dtype)
+
+
+def _empty_on(device, shape, dtype):
+    """GPU memory from CuPy or PyTorch, for those who have arrays of neither."""
+    try:
+        import cupy
+        with cupy.cuda.Device(device):
+            return cupy.empty(shape, dtype)
+    except Exception:    # not installed, or of no use here
+        pass
+    try:
+        import torch
+        return torch.empty(shape, dtype=getattr(torch, dtype), device='cuda:%d' % device)
+    except Exception:
+        raise ValueError('a new array on the GPU takes CuPy or PyTorch; install one, or give the result memory of your '
+                         'own (u=..., out=...)') from None
+
+
+def _returned(array, like):
+    """The result in the framework of the input."""
+    if (_describers.get(type(like)) or _describer(like)) is not _of_jax:
+        return array
+    import jax
+    return jax.numpy.asarray(array) if isinstance(array, numpy.ndarray) else jax.dlpack.from_dlpack(array)
+
+
+# ---- Reports ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What the header says of pg_report."""
+    outcome: str
+    iterations: int
+    rhs_norm: float
+    first_residual: float
+    residual: float
+    floor: float
+    factor: float
+    removed_mean: float
+    milliseconds: float
+    history: tuple
+    backend: str
+    problem: int
+    message: str
+    method: str
+    accelerated: bool
+    pockets: int
+    warning: str
+
+    @property
+    def converged(self):
+        return self.outcome == 'converged'
+
+
+def _report_of(c):
+    values = {field.name: getattr(c, field.name) for field in dataclasses.fields(Report)}
+    values.update(outcome=OUTCOMES[c.outcome], history=tuple(c.history[:min(c.history_count, HISTORY)]),
+                  backend=('auto', 'cuda', 'cpu')[c.backend], message=c.message.decode(), method=c.method.decode(),
+                  accelerated=bool(c.accelerated), warning=c.warning.decode())
+    return Report(**values)
+
+
+# ---- The solver ----
+
+_STOPS = ('rtol', 'atol', 'relative_to_first', 'min_iter', 'max_iter', 'check', 'norm', 'guess')
+
+
+class _Handle:
+    """A pg_solver for one layout of u and f on one device."""
+
+    def __init__(self, desc, key):
+        self.desc = pg_desc.from_buffer_copy(desc)
+        self.device, strides_u, strides_f, self.stream = key[0], key[1], key[2], key[3]
+        for to, strides in ((self.desc.stride_u, strides_u), (self.desc.stride_f, strides_f)):
+            to[:] = strides
+        self.desc.memory = 0 if self.device == _HOST else 1
+        if self.device != _HOST:
+            self.desc.backend, self.desc.device, self.desc.stream = 1, self.device + 1, self.stream
+        pointer = c_void_p()
+        _check(_library.pg_create(byref(self.desc), byref(pointer)), None)
+        self.pointer = pointer.value
+
+    def close(self):
+        if self.pointer:
+            _library.pg_destroy(self.pointer)
+            self.pointer = None
+
+
+class Solver:
+    """Problems of one shape: what pg_desc says, and  method, 'FMG' or 'CG | PRECOND_AINV', the header's flags by name.
+
+    shape        of u and f, (nx,), (ny, nx) or (nz, ny, nx); with batch=b arrays have an axis of b before them
+    bc           see Faces above
+    centring     'node' (default) or 'cell';  h, coord, weight, conductance: of each axis
+    beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell; mask of bytes
+    air_value, solid_flux   lists of ((k, j, i), face, value)
+    others       alpha, beta, velocity, omega, robust, nu_pre, nu_post, fmg_cycles, coarsest, inner_cycles: of pg_desc
+    """
+
+    def __init__(self, shape, bc='dirichlet', *, dtype='float64', centring='node', h=None, coord=None, weight=None,
+                 conductance=None, method=None, batch=0, backend='auto', mask=None, beta_face=None, openness=None,
+                 beta_cell=None, alpha_cell=None, air_value=(), solid_flux=(), velocity=None, **fields):
+        self._handles, self._last, self._stops, self._keep = {}, None, {}, {}
+        self.shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        self.dim, self.batch = len(self.shape), int(batch)
+        if not 1 <= self.dim <= 3:
+            raise ValueError('shape is %r; it must have 1 to 3 axes, batch=... for more problems' % (shape,))
+        self.full_shape = ((self.batch,) if self.batch else ()) + self.shape
+        self.dtype = numpy.dtype(dtype).name
+        if self.dtype not in ('float64', 'float32'):
+            raise ValueError('dtype is %s; it must be float64 or float32' % self.dtype)
+        self._size = 8 if self.dtype == 'float64' else 4
+        desc = self._desc = pg_desc()
+        desc.dim, desc.batch = self.dim, self.batch
+        desc.n[:] = self.shape[::-1] + (1,) * (3 - self.dim)
+        desc.flags = self._flags(method)
+        desc.backend = self._choice('backend', backend, {'auto': 0, 'cuda': 1, 'cpu': 2})
+        for axis, value in self._by_axis('centring', centring):
+            desc.centring[axis] = self._choice('centring', value, {'node': 0, 'cell': 1})
+        for name, values in (('h', h), ('velocity', velocity)):
+            for axis, value in self._by_axis(name, values):
+                getattr(desc, name)[axis] = value
+        for name, values in (('coord', coord), ('weight', weight), ('conductance', conductance)):
+            for axis, value in self._by_axis(name, values):
+                if value is not None:
+                    table = self._keep[name, axis] = numpy.ascontiguousarray(value, 'float64')
+                    self._check_table(name, axis, table)
+                    getattr(desc, name)[axis] = table.ctypes.data
+        self._set_bc(desc.face, bc)
+        self._set_media(mask, {'beta_face': beta_face, 'openness': openness, 'beta_cell': beta_cell,
+                               'alpha_cell': alpha_cell})
+        desc.air_value, desc.air_values = self._cell_values('air_value', air_value)
+        desc.solid_flux, desc.solid_fluxes = self._cell_values('solid_flux', solid_flux)
+        known = {name for name, _ in pg_desc._fields_} & {
+            'alpha', 'beta', 'omega', 'robust', 'nu_pre', 'nu_post', 'fmg_cycles', 'coarsest', 'inner_cycles'}
+        for name, value in fields.items():
+            if name not in known:
+                raise ValueError('%s is no option of a Solver' % name)
+            setattr(desc, name, value)
+        needed = c_size_t()
+        trial = pg_desc.from_buffer_copy(desc)
+        if any(device != _HOST for device in self._devices()):
+            trial.memory, trial.backend = 1, 1
+        _check(_library.pg_workspace_bytes(byref(trial), byref(needed)), None)
+        self.workspace_bytes = needed.value
+
+    # -- options --
+
+    def axis_of(self, axis):
+        """The library's number of an axis, 0 for x, given by name or as a place in the shape."""
+        if isinstance(axis, str) and axis in 'xyz'[:self.dim]:
+            return 'xyz'.index(axis)
+        if isinstance(axis, int) and -self.dim <= axis < self.dim:
+            return self.dim - 1 - axis % self.dim
+        raise ValueError('axis is %r; it must be one of %s, or -%d to %d' % (axis, ', '.join('xyz'[:self.dim]),
+                                                                             self.dim,
+                                                                            self.dim - 1))
+
+    def _by_axis(self, name, values):
+        """Pairs of the library's axis and what it has."""
+        if values is None:
+            return []
+        if isinstance(values, dict):
+            return [(self.axis_of(axis), value) for axis, value in values.items()]
+        if isinstance(values, (str, int, float)):
+            return [(axis, values) for axis in range(self.dim)]
+        if len(values) != self.dim:
+            raise ValueError('%s has %d values; there are %d axes' % (name, len(values), self.dim))
+        return [(self.dim - 1 - place, value) for place, value in enumerate(values)]
+
+    @staticmethod
+    def _choice(name, value, choices):
+        if value not in choices:
+            raise ValueError('%s is %r; it must be one of %s' % (name, value, ', '.join(choices)))
+        return choices[value]
+
+    def _flags(self, method):
+        flags = FLAGS['F64' if self.dtype == 'float64' else 'F32']
+        for name in filter(None, (method or '').upper().replace('PG_', '').replace('|', ' ').split()):
+            flags |= self._choice('method', name, FLAGS)
+        return flags & ~FLAGS['F64'] if flags & FLAGS['MIXED'] else flags
+
+    def _check_table(self, name, axis, table):
+        n = self._desc.n[axis]
+        kinds = {'coord': (n, n + 1, n + 2), 'weight': (n,), 'conductance': (n + 1,)}[name]
+        if table.ndim != 1 or table.size not in kinds:
+            raise ValueError('%s of %s has the shape %s; it must have %s values' % (name, 'xyz'[axis], table.shape,
+                                                                                  ' or '.join(map(str, kinds))))
+
+    def _check_field(self, name, array, shape, dtype):
+        """An array that the library reads at each solve: exactly so, without gaps. Returns its address and device."""
+        address, own, strides, kind, device, _, _ = _describe(array)
+        if own != shape or kind != dtype:
+            raise ValueError('%s is %s of %s; it must be %s of %s' % (name, own, kind, shape, dtype))
+        if strides != _packed(shape) and 0 not in shape and any(s != p and n > 1 for s, p, n in
+                                                                zip(strides or (), _packed(shape), shape)):
+            raise ValueError('%s has gaps; make a contiguous copy' % name)
+        return address, device
+
+    def _devices(self):
+        """Where the arrays are that solves read beside u and f: -1 for host memory."""
+        return {kept[1] for kept in self._keep.values() if isinstance(kept, tuple)}
+
+    def _set_bc(self, faces, bc):
+        given = bc if isinstance(bc, dict) else {'xyz'[axis]: bc for axis in range(self.dim)}
+        for name, what in given.items():
+            axis, _, side = name.partition('_')
+            if axis not in 'xyz'[:self.dim] or not axis or side not in ('', 'low', 'high'):
+                raise ValueError('bc names %r; faces are %s, or x for both' % (name, ', '.join(
+                    '%s_%s' % (a, s) for a in 'xyz'[:self.dim] for s in ('low', 'high'))))
+            for end in (0, 1):
+                if side in ('', ('low', 'high')[end]):
+                    self._set_face(faces[2 * 'xyz'.index(axis) + end], '%s_%s' % (axis, ('low', 'high')[end]), what)
+
+    def _set_face(self, face, name, what):
+        kind, *rest = (what,) if isinstance(what, str) else what
+        face.kind = self._choice('bc of ' + name, kind, KINDS)
+        if len(rest) not in ((2, 3) if kind == 'robin' else (0,) if kind == 'periodic' else (0, 1)):
+            raise ValueError("bc of %s is %r; it must be a kind, (kind, g), or ('robin', a, b, g)" % (name, what))
+        if kind == 'robin':
+            face.a, face.b = rest[:2]
+            rest = rest[2:]
+        g = rest[0] if rest else 0.0
+        self._keep.pop(('bc', name), None)
+        face.value, face.array = 0.0, None
+        if isinstance(g, (int, float)) or numpy.isscalar(g):
+            face.value = g
+            return
+        place = self.dim - 1 - 'xyz'.index(name[0])
+        shape = self.shape[:place] + self.shape[place + 1:]
+        shape = self.full_shape[:1] + shape if self.batch else shape
+        face.array, device = self._check_field('g of face ' + name, g, shape,
+                                               self.dtype)
+        self._keep['bc', name] = (g, device)
+
+    def _set_media(self, mask, fields):
+        desc = self._desc
+        if mask is not None:
+            address, shape, strides, kind, device, _, _ = _describe(mask)
+            if shape != self.shape or kind not in ('uint8', 'bool', 'int8') or strides[-1] != 1:
+                raise ValueError('mask is %s of %s; it must be %s of uint8, its last axis without gaps' % (shape, kind,
+                                                                                                     self.shape))
+            desc.mask = address
+            desc.stride_mask[:] = (strides[-2::-1] + (0, 0))[:2]
+            self._keep['mask', 0] = (mask, device)
+        for name, given in fields.items():
+            if given is None:
+                continue
+            if name in ('beta_cell', 'alpha_cell'):
+                address, device = self._check_field(name, given, self.shape, self.dtype)
+                setattr(desc, name, address)
+                self._keep[name, 0] = (given, device)
+                continue
+            for axis, array in self._by_axis(name, given):
+                shape = tuple(n + (place == self.dim - 1 - axis) for place, n in enumerate(self.shape))
+                address, device = self._check_field('%s of %s' % (name, 'xyz'[axis]), array, shape, self.dtype)
+                getattr(desc, name)[axis] = address
+                self._keep[name, axis] = (array, device)
+
+    def _cell_values(self, name, values):
+        if not len(values):
+            return None, 0
+        table = self._keep[name, 'list'] = (pg_cell_value * len(values))()
+        for entry, (cell, face, value) in zip(table, values):
+            entry.cell[:] = tuple(cell)[::-1] + (0,) * (3 - self.dim)
+            names = ['%s_%s' % (a, s) for a in 'xyz' for s in ('low', 'high')]
+            entry.face = self._choice('face of ' + name, face, {n: q for q, n in enumerate(names)})
+            entry.value = value
+        return table, len(values)
+
+    # -- handles --
+
+    def _complain(self, name, described, writable):
+        address, shape, strides, kind, device, written, _ = described
+        if shape != self.full_shape:
+            raise ValueError('%s has the shape %s; the solver was made for %s' % (name, shape, self.full_shape))
+        if kind != self.dtype:
+            raise ValueError('%s is %s; the solver was made for %s' % (name, kind, self.dtype))
+        if writable and not written:
+            raise ValueError('%s cannot be written: it is read-only' % name)
+
+    def _fits(self, strides):
+        """The library's strides of an array: y, z, from problem to problem; None where it cannot take them."""
+        if strides is None:
+            return None
+        shape, dim = self.full_shape, self.dim
+        packed = _packed(shape)
+        own = [p if n == 1 else s for s, p, n in zip(strides, packed, shape)]
+        if own[-1] != 1 or any(s < 1 for s in own):
+            return None
+        within = own[::-1][1:dim] + [0] * (3 - dim)
+        return (within[0], within[1], own[0] if self.batch else 0)
+
+    def _array(self, name, x, writable=False):
+        """Checks an array; returns what is known of it, its strides, and the array, which may be a copy."""
+        described = _describe(x)
+        if described[1] != self.full_shape or described[3] != self.dtype or (writable and not described[5]):
+            self._complain(name, described, writable)
+        strides = self._fits(described[2])
+        if strides is None:
+            if writable:
+                raise ValueError('%s has the strides %s; the last axis must have no gaps' % (name, described[2]))
+            x = _contiguous(x)
+            described = _describe(x)
+            strides = self._fits(described[2])
+        return described, strides, x
+
+    def _handle_for(self, u, strides_u, f, strides_f):
+        """The handle of a layout, on the arrays' stream."""
+        if u[4] != f[4]:
+            place = ['in host memory' if d == _HOST else 'on CUDA device %d' % d for d in (u[4], f[4])]
+            raise ValueError('the arrays are not in one place: one is %s, the other %s' % tuple(place))
+        key = (u[4], strides_u, strides_f)
+        handle = self._handles.get(key)
+        if handle is None:
+            if self._devices() - {u[4]}:
+                raise ValueError('u and f are %s, but face arrays, masks or coefficients are not; move one of them' %
+                                 ('in host memory' if u[4] == _HOST else 'on CUDA device %d' % u[4]))
+            handle = self._handles[key] = _Handle(self._desc, key + (f[6],))
+        elif handle.stream != f[6]:
+            _check(_library.pg_set_stream(handle.pointer, f[6]), handle.pointer)
+            handle.stream = f[6]
+        return handle
+
+    def _stop(self, options):
+        key = tuple(options.items())
+        stop = self._stops.get(key)
+        if stop is None:
+            stop = pg_stop()
+            for name, value in options.items():
+                if name not in _STOPS:
+                    raise ValueError('%s is no option of solve; there are %s, monitor' % (name, ', '.join(_STOPS)))
+                if name == 'norm':
+                    value = self._choice(name, value, NORMS)
+                if name == 'guess':
+                    value = self._choice(name, value, {'default': 0, 'zero': 1, 'u': 2})
+                if name == 'rtol' and value is None:
+                    value = NONE
+                setattr(stop, name, value)
+            self._stops[key] = stop
+        return stop
+
+    # -- calls --
+
+    def solve(self, f, u=None, *, monitor=None, **stop):
+        """Solves A u = f; returns u, a new array if none is given.
+
+        stop     rtol (None: no tolerance), atol, max_iter, min_iter, check, relative_to_first, norm ('l2', 'l2_plain',
+                 'max', 'l1') and guess ('zero', 'u') of pg_stop. A u that is given is the guess of methods
+                 that take one
+        monitor  called with a Report at every check; it may return CANCEL
+        """
+        known_f = _describe(f)
+        if known_f[1] != self.full_shape or known_f[3] != self.dtype:
+            self._complain('f', known_f, False)
+        strides_f = self._fits(known_f[2])
+        if strides_f is None:
+            known_f, strides_f, f = self._array('f', f)
+        result = u
+        if u is None:
+            u = _empty(self.full_shape, f, self.dtype)
+            if not stop.get('guess'):
+                stop['guess'] = 'zero'
+        known_u, strides_u, _ = self._array('u', u, True)
+        handle = self._last = self._handle_for(known_u, strides_u, known_f, strides_f)
+        if monitor is not None:
+            self._solve_watched(handle, known_u[0], known_f[0], self._stop(stop), monitor)
+        else:
+            options = byref(self._stop(stop)) if stop else None
+            status = _pg_solve(handle.pointer, known_u[0], known_f[0], options)
+            if status:
+                _check(status, handle.pointer)
+        if result is None:
+            if known_u[4] != _HOST and type(u) is not type(f):
+                self.report    # frameworks that share no stream with ours
+            return _returned(u, f)
+        return u
+
+    def _solve_watched(self, handle, u, f, stop, monitor):
+        raised = []
+
+        def watch(_, report):
+            try:
+                return 1 if monitor(_report_of(report.contents)) is CANCEL else 0
+            except BaseException as error:    # it must not pass through C
+                raised.append(error)
+                return 1
+        own = pg_stop.from_buffer_copy(stop)
+        own.monitor = pg_monitor(watch)
+        status = _pg_solve(handle.pointer, u, f, byref(own))
+        if raised:
+            raise raised[0]
+        _check(status, handle.pointer)
+
+    @property
+    def report(self):
+        """Waits for the last solve and reports on it."""
+        if self._last is None:
+            raise RuntimeError('there was no solve to report on')
+        report = pg_report()
+        _check(_library.pg_get_report(self._last.pointer, byref(report)), self._last.pointer)
+        return _report_of(report)
+
+    def _piece(self, call, u, f, *more):
+        known_u, strides_u, u = self._array('u', u, call in ('smooth', 'cycle'))
+        known_f, strides_f, f = self._array('f', f, call not in ('smooth', 'cycle'))
+        handle = self._handle_for(known_u, strides_u, known_f, strides_f)
+        _check(getattr(_library, 'pg_' + call)(handle.pointer, known_u[0], known_f[0], *more), handle.pointer)
+
+    def apply(self, u, out=None):
+        """A u, boundary values taken as 0."""
+        out = _empty(self.full_shape, u, self.dtype) if out is None else out
+        self._piece('apply', u, out)
+        return out
+
+    def residual(self, u, f, out=None):
+        """f + boundary terms - A u."""
+        out = _empty(self.full_shape, u, self.dtype) if out is None else out
+        known_u, strides_u, u = self._array('u', u)
+        known_f, strides_f, f = self._array('f', f)
+        known_r, strides_r, _ = self._array('out', out, True)
+        if strides_r != strides_f:
+            f = _contiguous(f)
+            known_f, strides_f, f = self._array('f', f)
+            if strides_r != strides_f:
+                raise ValueError('out has the strides %s, f %s; make them equal' % (known_r[2], known_f[2]))
+        handle = self._handle_for(known_u, strides_u, known_f, strides_f)
+        _check(_library.pg_residual(handle.pointer, known_u[0], known_f[0], known_r[0]), handle.pointer)
+        return out
+
+    def smooth(self, u, f, sweeps=1):
+        self._piece('smooth', u, f, sweeps)
+
+    def cycle(self, u, f, cycles=1):
+        self._piece('cycle', u, f, cycles)
+
+    def gradient(self, u, axis, where='faces', out=None):
+        """du/dx, du/dy or du/dz with the boundary data: at 'faces', one value more along the axis, or at 'unknowns'."""
+        number = self.axis_of(axis)
+        at = self._choice('where', where, {'faces': 0, 'unknowns': 1})
+        known, strides, u = self._array('u', u)
+        place = len(self.full_shape) - 1 - number
+        shape = tuple(n + (at == 0 and q == place) for q, n in enumerate(self.full_shape))
+        out = _empty(shape, u, self.dtype) if out is None else out
+        own = _describe(out)
+        if own[1] != shape or own[3] != self.dtype or not own[5]:
+            raise ValueError(
+    'out is %s of %s; it must be %s of %s, and writable' %
+     (own[1], own[3], shape, self.dtype))
+        strides_out = self._fits(_packed(self.full_shape)) if at == 0 else self._fits(own[2])
+        if strides_out is None or (at == 0 and own[2] != _packed(shape)):
+            raise ValueError('out has the strides %s; it must have no gaps' % (own[2],))
+        handle = self._handle_for(known, strides, own, strides_out)
+        _check(_library.pg_gradient(handle.pointer, known[0], number, own[0], at), handle.pointer)
+        return out
+
+    def _number(self, call, x, *more):
+        known, strides, x = self._array('x', x)
+        handle = self._handle_for(known, strides, known, strides)
+        result = c_double()
+        _check(getattr(_library, 'pg_' + call)(handle.pointer, known[0], *more, byref(result)), handle.pointer)
+        return result.value
+
+    def norm(self, x, kind='l2'):
+        return self._number('norm', x, self._choice('kind', kind, NORMS))
+
+    def sum(self, x):
+        """The integral, sum w x."""
+        return self._number('sum', x)
+
+    def dot(self, x, y):
+        """The inner product sum w x y, in which A is self-adjoint."""
+        known_x, strides_x, x = self._array('x', x)
+        known_y, strides_y, y = self._array('y', y)
+        if strides_x != strides_y:
+            x, y = _contiguous(x), _contiguous(y)
+            return self.dot(x, y)
+        return self._number('dot', x, known_y[0])
+
+    @contextlib.contextmanager
+    def _all_or_nothing(self):
+        """What is refused leaves the problem, and the arrays that it refers to, as they were."""
+        keep, desc = dict(self._keep), pg_desc.from_buffer_copy(self._desc)
+        try:
+            yield
+        except BaseException:
+            self._keep, self._desc = keep, desc
+            raise
+
+    def set_faces(self, bc):
+        """New boundary values, of the same kinds; what is not named keeps its own."""
+        with self._all_or_nothing():
+            self._set_bc(self._desc.face, bc)
+            self._give_faces(self._desc.face)
+
+    def _give_faces(self, faces):
+        for handle in self._handles.values():
+            _check(_library.pg_set_faces(handle.pointer, faces), handle.pointer)
+
+    def set_alpha(self, alpha):
+        for handle in self._handles.values():
+            _check(_library.pg_set_alpha(handle.pointer, alpha), handle.pointer)
+        self._desc.alpha = alpha
+
+    def set_mask(self, mask):
+        """A new mask, with the strides of the one before."""
+        with self._all_or_nothing():
+            before = tuple(self._desc.stride_mask)
+            self._set_media(mask, {})
+            if tuple(self._desc.stride_mask) != before:
+                raise ValueError('mask has other strides than the one before; make a contiguous copy of each')
+            for handle in self._handles.values():
+                _check(_library.pg_set_mask(handle.pointer, self._desc.mask), handle.pointer)
+
+    def set_coefficients(self, **fields):
+        """beta_face, beta_cell, openness, alpha_cell have changed: in place, or by new arrays."""
+        with self._all_or_nothing():
+            self._set_media(None, fields)
+            given = byref(self._desc) if fields else None
+            for handle in self._handles.values():
+                _check(_library.pg_set_coefficients(handle.pointer, given), handle.pointer)
+
+    def weights(self, axis):
+        """The control lengths of an axis times its metric: w of norms and inner products is their product."""
+        number = self.axis_of(axis)
+        desc, n = self._desc, self._desc.n[number]
+        low, high = (desc.face[2 * number + end].kind for end in (0, 1))
+        cell, periodic = desc.centring[number] == 1, low == KINDS['periodic']
+        known = 0 if cell or periodic else (low == 0) + (high == 0)
+        intervals = n if cell or periodic else n - 1 + known
+        edges = self._keep.get(('coord', number))
+        if edges is None:
+            edges = numpy.arange(intervals + 1) * (desc.h[number] or 1 / max(intervals, 1))
+        gaps = numpy.diff(edges)
+        if intervals == 0:
+            widths = numpy.array([desc.h[number] or 1.0])
+        elif cell:
+            widths = gaps
+        elif periodic:
+            widths = (gaps + numpy.roll(gaps, 1)) / 2
+        else:
+            ends = ([] if low == 0 else [0.0]), ([] if high == 0 else [0.0])
+            gaps = numpy.concatenate((ends[0], gaps, ends[1]))
+            widths = (gaps[1:] + gaps[:-1]) / 2
+        return widths * self._keep.get(('weight', number), 1.0)
+
+    def close(self):
+        for handle in self._handles.values():
+            handle.close()
+        self._handles, self._last = {}, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, '_handles', None):
+            self.close()
+
+
+def solve(f, bc='dirichlet', *, u=None, batch=False, monitor=None, **options):
+    """Solves once: u, report = solve(f, bc=..., alpha=..., rtol=...), with the options of Solver and of Solver.solve.
+
+    batch: the first axis of f is one of problems.
+    """
+    stop = {name: options.pop(name) for name in _STOPS if name in options}
+    shape, dtype = _describe(f)[1], _describe(f)[3]
+    if batch:
+        options['batch'], shape = shape[0], shape[1:]
+    with Solver(shape, bc, dtype=options.pop('dtype', dtype), **options) as solver:
+        u = solver.solve(f, u, monitor=monitor, **stop)
+        return u, solver.report
+
+
+# ---- PyTorch: gradients ----
+
+
+def _torch_function():
+    """The autograd function, made when it is first asked for, so that PyTorch need not be there."""
+    import torch
+
+    class Solve(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, f, solver, homogeneous, stop):
+            ctx.solver, ctx.stop = solver, stop
+            if not homogeneous:
+                return solver.solve(f.detach(), **stop)
+            own = (pg_face * 6).from_buffer_copy(solver._desc.face)
+            none = (pg_face * 6).from_buffer_copy(own)
+            for face in none:
+                face.value, face.array = 0.0, None
+            solver._give_faces(none)
+            solver._desc.face = none
+            try:
+                return solver.solve(f.detach(), **stop)
+            finally:
+                solver._give_faces(own)
+                solver._desc.face = own
+
+        @staticmethod
+        def backward(ctx, grad):
+            """A is self-adjoint in the inner product of the weights w: its inverse transposed is w A^-1 (1/w)."""
+            solver = ctx.solver
+            weight = torch.ones((), dtype=grad.dtype, device=grad.device)
+            for place in range(solver.dim):
+                w = torch.as_tensor(solver.weights(place), dtype=grad.dtype, device=grad.device)
+                weight = weight * w.reshape((-1,) + (1,) * (solver.dim - 1 - place))
+            return weight * Solve.apply(grad / weight, solver, True, ctx.stop), None, None, None
+
+    return Solve
+
+
+_functions = {}
+
+
+def torch_solve(f, solver=None, bc='dirichlet', *, batch=False, stop=None, **options):
+    """u of A u = f as PyTorch's autograd knows it: gradients, of any order, with respect to f are solves too.
+
+    solver  a Solver, which must not be closed before the gradients were taken; else one is made of the options
+    stop    a dict with options of Solver.solve
+    """
+    if solver is None:
+        shape = tuple(f.shape)
+        if batch:
+            options['batch'], shape = shape[0], shape[1:]
+        solver = Solver(shape, bc, dtype=str(f.dtype)[6:], **options)
+    if f.requires_grad and any(solver._desc.velocity):
+        raise ValueError('with a velocity A is not self-adjoint, and there is no gradient; leave it out, or detach f')
+    if 'torch' not in _functions:
+        _functions['torch'] = _torch_function()
+    return _functions['torch'].apply(f, solver, False, dict(stop or {}))

@@ -1,0 +1,519 @@
+"""samples/python/poisson_gpu.py against NumPy, SciPy and PyTorch; with arrays on a GPU where there is one.
+
+test/python.sh runs this file, with what it needs. By hand:
+    POISSON_GPU_LIBRARY=build/libpoisson_gpu.so pytest test/test_python.py
+"""
+import array
+import ctypes
+import gc
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, 'samples', 'python'))
+import poisson_gpu as pg    # noqa: E402
+
+HEADER = open(os.path.join(ROOT, 'poisson_gpu.h'), encoding='utf-8').read()
+SHAPE = (12, 10, 14)
+
+
+def random(shape, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def on_gpu():
+    return 'CUDA' in pg.version and 'no CUDA' not in pg.version
+
+
+def framework(name):
+    """(array of NumPy's to one of the framework, and back), or skips."""
+    if name == 'numpy':
+        return np.asarray, np.asarray
+    module = pytest.importorskip(name.split('-')[0])
+    if name == 'torch':
+        return lambda x: module.from_numpy(np.array(x)), lambda x: x.numpy()
+    if name == 'jax':
+        module.config.update('jax_enable_x64', True)
+        return module.numpy.asarray, np.asarray
+    if not on_gpu():
+        pytest.skip('no GPU back end')
+    if name == 'torch-cuda':
+        if not module.cuda.is_available():
+            pytest.skip('PyTorch sees no GPU')
+        return lambda x: module.from_numpy(np.array(x)).cuda(), lambda x: x.cpu().numpy()
+    try:
+        module.cuda.runtime.getDeviceCount()
+    except Exception:
+        pytest.skip('CuPy sees no GPU')
+    return module.asarray, module.asnumpy
+
+
+FRAMEWORKS = ('numpy', 'torch', 'jax', 'torch-cuda', 'cupy')
+
+
+def relative(a, b):
+    return np.abs(a - b).max() / np.abs(b).max()
+
+
+# ---- Right answers ----
+
+def matrix(n, ends, centring):
+    """-d2/dx2 on the unit interval."""
+    sparse = pytest.importorskip('scipy.sparse')
+    known = ends.count('D') if centring == 'node' and ends != 'PP' else 0
+    cells = n if centring == 'cell' or ends == 'PP' else n - 1 + known
+    a = sparse.diags([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1]).tolil()
+    for end, kind in zip((0, n - 1), ends):
+        beside = 1 if end == 0 else n - 2
+        if kind == 'P':
+            a[end, n - 1 - end] = -1
+        elif centring == 'cell':
+            a[end, end] = 3 if kind == 'D' else 1
+        elif kind == 'N':
+            a[end, beside] = -2
+    return a.tocsr() * cells ** 2
+
+
+@pytest.mark.parametrize('name', FRAMEWORKS)
+def test_periodic_boxes_agree_with_fft(name):
+    to, back = framework(name)
+    f = random(SHAPE)
+    f -= f.mean()
+    symbol = sum(np.reshape((2 - 2 * np.cos(2 * np.pi * np.arange(n) / n)) * n ** 2,
+                            [-1 if q == axis else 1 for q in range(3)]) for axis, n in enumerate(SHAPE))
+    symbol[0, 0, 0] = 1
+    expected = np.fft.ifftn(np.fft.fftn(f) / symbol).real
+    expected -= expected.mean()
+    u, report = pg.solve(to(f), bc='periodic', method='DIRECT')
+    assert type(u) is type(to(f)) and report.converged
+    assert relative(back(u), expected) < 1e-12
+
+
+@pytest.mark.parametrize('centring', ('node', 'cell'))
+@pytest.mark.parametrize('ends', ('DD', 'NN', 'DN', 'PP'))
+@pytest.mark.parametrize('method', ('DIRECT', 'FMG'))
+def test_boxes_agree_with_scipy(ends, centring, method):
+    linalg, sparse = pytest.importorskip('scipy.sparse.linalg'), pytest.importorskip('scipy.sparse')
+    shape, f = (9, 7, 8), random((9, 7, 8))
+    names = {'D': 'dirichlet', 'N': 'neumann', 'P': 'periodic'}
+    a = sparse.csr_matrix((1, 1))
+    for n in shape:
+        a = sparse.kron(a, sparse.identity(n)) + sparse.kron(sparse.identity(a.shape[0]), matrix(n, ends, centring))
+    alpha = 0.0 if 'D' in ends else 3.0
+    expected = linalg.spsolve((a + alpha * sparse.identity(a.shape[0])).tocsc(), f.ravel()).reshape(shape)
+    bc = {axis + side: names[kind] for axis in 'xyz' for side, kind in zip(('_low', '_high'), ends)}
+    u, report = pg.solve(f, bc=bc, centring=centring, alpha=alpha, method=method, rtol=1e-14, max_iter=60)
+    assert relative(u, expected) < 1e-12
+
+
+def test_singular_neumann_box_agrees_with_least_squares():
+    linalg, sparse = pytest.importorskip('scipy.sparse.linalg'), pytest.importorskip('scipy.sparse')
+    f = random((9, 8))
+    f -= f.mean()
+    a = sparse.kron(matrix(9, 'NN', 'cell'), sparse.identity(8)) + \
+                    sparse.kron(sparse.identity(9), matrix(8, 'NN', 'cell'))
+    bordered = sparse.bmat([[a, np.ones((72, 1))], [np.ones((1, 72)), None]]).tocsc()
+    expected = linalg.spsolve(bordered, np.append(f.ravel(), 0))[:-1].reshape(9, 8)
+    u, report = pg.solve(f + 5, bc='neumann', centring='cell')
+    assert relative(u, expected) < 1e-12 and abs(report.removed_mean - 5) < 1e-12
+
+
+def test_single_precision():
+    f = random(SHAPE).astype('float32')
+    u, report = pg.solve(f)
+    assert u.dtype == np.float32 and report.converged
+    assert relative(u, pg.solve(f.astype('float64'))[0]) < 1e-5
+
+
+# ---- Arrays ----
+
+@pytest.mark.parametrize('name', FRAMEWORKS)
+def test_windows_are_taken_as_they_are(name):
+    to, back = framework(name)
+    if name == 'jax':
+        pytest.skip('JAX has no windows that can be written')
+    f = random(SHAPE)
+    expected = pg.solve(f)[0]
+    large, u = to(np.full((14, 12, 20), np.nan)), to(np.full((16, 11, 17), np.nan))
+    large[1:13, 1:11, 2:16] = to(f)
+    window = u[2:14, :10, 3:17]
+    with pg.Solver(SHAPE) as solver:
+        assert solver.solve(large[1:13, 1:11, 2:16], window) is window
+        assert solver.report.converged
+    assert np.array_equal(back(u[2:14, :10, 3:17]), expected)
+    assert np.isnan(back(u)).sum() == 16 * 11 * 17 - f.size
+
+
+def test_inputs_of_any_order_are_copied_where_they_must_be():
+    f = random(SHAPE)
+    expected = pg.solve(f)[0]
+    for other in (np.asfortranarray(f), np.repeat(f, 2, axis=2)[:, :, ::2], f[::-1][::-1].copy()[:, ::-1][:, ::-1]):
+        assert np.array_equal(pg.solve(other)[0], expected)
+    with pg.Solver(SHAPE) as solver, pytest.raises(ValueError, match='no gaps'):
+        solver.solve(f, np.empty(SHAPE, order='F'))
+
+
+def test_the_buffer_protocol_and_dlpack():
+    expected = pg.solve(np.arange(9.0))[0]
+    values = array.array('d', range(9))
+    with pg.Solver(9) as solver:
+        u = array.array('d', [0] * 9)
+        solver.solve(values, u)
+        assert np.array_equal(np.array(u), expected)
+
+        class Packed:
+            def __init__(self, x):
+                self.x = x
+
+            def __dlpack__(self, **_):
+                return self.x.__dlpack__()
+
+            def __dlpack_device__(self):
+                return self.x.__dlpack_device__()
+        assert np.array_equal(solver.solve(Packed(np.arange(9.0))), expected)
+
+
+def test_batches():
+    f = random((3, 9, 8))
+    u, report = pg.solve(f, batch=True)
+    for q in range(3):
+        assert relative(u[q], pg.solve(f[q])[0]) < 1e-12
+
+
+@pytest.mark.parametrize('call, says', [
+    (lambda s: s.solve(np.zeros((4, 5))), r'shape \(4, 5\)'),
+    (lambda s: s.solve(np.zeros((5, 4), 'float32')), 'float32'),
+    (lambda s: s.solve([[0.0] * 4] * 5), 'no array'),
+    (lambda s: s.solve(np.zeros((5, 4)), np.broadcast_to(0.0, (5, 4))), 'read-only'),
+    (lambda s: s.solve(np.zeros((5, 4)), tolerance=1), 'tolerance'),
+    (lambda s: s.gradient(np.zeros((5, 4)), 'z'), "'z'"),
+    (lambda s: s.gradient(np.zeros((5, 4)), 0, 'corners'), 'corners'),
+    (lambda s: s.set_faces({'x': 'neumann'}), 'kind'),
+    (lambda s: pg.Solver((5, 4), bc={'z_low': 'neumann'}), 'z_low'),
+    (lambda s: pg.Solver((5, 4), bc={'x': 'free'}), 'free'),
+    (lambda s: pg.Solver((5, 4), bc={'x': ('dirichlet', np.zeros(4))}), 'x_low'),
+    (lambda s: pg.Solver((5, 4), method='MAGIC'), 'MAGIC'),
+    (lambda s: pg.Solver((5, 4), alpha=-1.0, method='FMG'), 'alpha'),
+    (lambda s: pg.Solver((5, 4), coord={'x': [0, 1]}), 'coord of x'),
+    (lambda s: pg.Solver((5, 4), dtype='int32'), 'int32'),
+    (lambda s: pg.Solver((5, 4), dimension=2), 'dimension'),
+    (lambda s: pg.Solver((5, 4), centring='cell', mask=np.zeros((5, 4))), 'mask'),
+])
+def test_what_does_not_fit_is_a_value_error(call, says):
+    with pg.Solver((5, 4)) as solver:
+        solver.solve(np.zeros((5, 4)))
+        with pytest.raises(ValueError, match=says):
+            call(solver)
+
+
+# ---- Faces, masks, coefficients ----
+
+def test_faces_by_name_with_arrays():
+    n = 8
+    x, y = np.meshgrid(np.arange(1, n + 1) / (n + 1), np.arange(1, n + 1) / (n + 1))
+    with pg.Solver((n, n), bc={'x_low': ('dirichlet', y[:, 0].copy()), 'x_high': ('dirichlet', 2 + y[:, 0]),
+                               'y_low': ('dirichlet', 2 * x[0]), 'y_high': ('dirichlet', 2 * x[0] + 1)}) as solver:
+        u = solver.solve(np.zeros((n, n)))
+        assert relative(u, 2 * x + y) < 1e-12
+        assert np.abs(solver.gradient(u, 'x') - 2).max() < 1e-10
+        assert solver.gradient(u, 'x').shape == (n, n + 1)
+        assert np.abs(solver.gradient(u, 0, 'unknowns') - 1).max() < 1e-10
+        with pytest.raises(ValueError, match='kind'):
+            solver.set_faces({'x_low': ('neumann', 1.0)})
+        gc.collect()
+        assert relative(solver.solve(np.zeros((n, n))), 2 * x + y) < 1e-12
+        solver.set_faces({name: ('dirichlet', 4.0) for name in ('x', 'y')})
+        assert np.abs(solver.solve(np.zeros((n, n))) - 4).max() < 1e-12
+
+
+def test_masks_and_coefficients():
+    n = 16
+    mask = np.zeros((n, n), 'uint8')
+    mask[4:8, 4:8], mask[10:12, :] = pg.SOLID, pg.AIR
+    f = random((n, n))
+    with pg.Solver((n, n), bc='neumann', centring='cell', mask=mask) as solver:
+        u = solver.solve(f)
+        assert solver.report.converged and (u[mask > 0] == 0).all()
+        solver.set_mask(np.where(mask == pg.AIR, mask, 0).astype('uint8'))
+        assert solver.solve(f)[5, 5] != 0
+    beta = np.exp(random((n, n)))
+    with pg.Solver((n, n), centring='cell', beta_cell=beta) as solver:
+        u = solver.solve(f, rtol=1e-12)
+        assert np.abs(solver.residual(u, f)).max() < 1e-9 * np.abs(f).max()
+        beta *= 2
+        solver.set_coefficients()
+        assert relative(2 * solver.solve(f, rtol=1e-12), u) < 1e-8
+    with pg.Solver((n, n), centring='cell', bc='neumann', mask=mask,
+                   air_value=[((9, 3), 'y_high', 2.5)]) as solver:
+        assert solver.solve(np.zeros((n, n)))[9, 3] > 0
+
+
+def test_pieces():
+    f, g = random((9, 8)), random((9, 8), 2)
+    with pg.Solver((9, 8), bc={'x': 'neumann', 'y': 'dirichlet'}, centring={'x': 'cell', 'y': 'node'}, method='VCYCLE',
+                   coord={'x': np.linspace(0, 1, 9) ** 1.3, 'y': np.linspace(0, 2, 11) ** 1.1}) as solver:
+        w = np.outer(solver.weights('y'), solver.weights('x'))
+        assert abs(solver.sum(f) - (w * f).sum()) < 1e-12 and abs(solver.dot(f, g) - (w * f * g).sum()) < 1e-12
+        assert abs(solver.norm(f) - np.sqrt((w * f * f).sum())) < 1e-12
+        assert abs(solver.dot(solver.apply(f), g) - solver.dot(f, solver.apply(g))) < 1e-9
+        u = np.zeros((9, 8))
+        solver.cycle(u, f, 30)
+        assert np.abs(solver.residual(u, f)).max() < 1e-9
+        solver.set_alpha(2.0)
+        assert relative(solver.residual(u, f) + 2 * u + 1, np.ones((9, 8))) < 1e-9
+
+
+# ---- Calls ----
+
+def test_reports_and_monitors():
+    seen = []
+    with pg.Solver((63, 63), method='VCYCLE') as solver:
+        with pytest.raises(RuntimeError, match='no solve'):
+            solver.report
+        u = np.zeros((63, 63))
+        solver.solve(np.ones((63, 63)), u, monitor=seen.append, rtol=1e-9)
+        report = solver.report
+        assert report.converged and report.residual <= 1e-9 * report.rhs_norm and len(report.history) >= 2
+        assert seen and isinstance(seen[0], pg.Report) and seen[0].outcome == 'running'
+        u = np.zeros((63, 63))
+        solver.solve(np.ones((63, 63)), u, rtol=1e-9, monitor=lambda r: pg.CANCEL)
+        assert solver.report.outcome == 'cancelled'
+        with pytest.raises(ZeroDivisionError):
+            solver.solve(np.ones((63, 63)), u, monitor=lambda r: 1 / 0)
+        solver.solve(np.ones((63, 63)), u, rtol=None, max_iter=2)
+        assert solver.report.outcome == 'completed' and solver.report.iterations == 2
+
+
+def test_other_threads_run_during_a_solve():
+    counted, running = [0], [True]
+
+    def count():
+        while running[0]:
+            counted[0] += 1
+            time.sleep(0.0005)
+    f, u = np.ones((96, 96, 96)), np.zeros((96, 96, 96))
+    with pg.Solver(f.shape, method='RBGS') as solver:
+        solver.solve(f, u, rtol=None, max_iter=1)
+        thread = threading.Thread(target=count)
+        thread.start()
+        before = counted[0]
+        start = time.perf_counter()
+        solver.solve(f, u, rtol=None, max_iter=150)
+        took, counted_now = time.perf_counter() - start, counted[0] - before
+        running[0] = False
+        thread.join()
+    assert took < 0.02 or counted_now > 3
+
+
+def test_solvers_leave_nothing_behind():
+    solver = pg.Solver((5, 4))
+    solver.solve(np.zeros((5, 4)))
+    solver.close()
+    solver.close()
+    del solver
+    gc.collect()
+
+
+@pytest.mark.parametrize('name', FRAMEWORKS)
+def test_the_overhead_of_a_call_is_small(name):
+    to, back = framework(name)
+    if name == 'jax':
+        pytest.skip('JAX arrays are waited for')
+    f, u = to(np.ones((4, 4))), to(np.zeros((4, 4)))
+    with pg.Solver((4, 4), method='DIRECT') as solver:
+        def timed(call, count=1000):
+            best = float('inf')
+            for _ in range(5):
+                start = time.perf_counter()
+                for _ in range(count):
+                    call()
+                best = min(best, (time.perf_counter() - start) / count)
+                solver.report
+            return best * 1e6
+        solver.solve(f, u)
+        handle, pu, pf = solver._last.pointer, pg._describe(u)[0], pg._describe(f)[0]
+        plain = timed(lambda: pg._pg_solve(handle, pu, pf, None))
+        whole = timed(lambda: solver.solve(f, u))
+    print('%s: %.1f us beyond the C call of %.1f' % (name, whole - plain, plain))
+    assert whole - plain < (15 if name in ('cupy', 'torch-cuda') else 60)
+
+
+# ---- Arrays on a device, by the runtime of test/simt, which the library has in it there ----
+
+class Device:
+    """A copy on the device, of which only the interface is known."""
+
+    def __init__(self, x):
+        if not hasattr(pg._library, 'cudaMalloc'):
+            pytest.skip('the library shows no runtime of its own')
+        self.x, self.pointer = x, ctypes.c_void_p()
+        assert pg._library.cudaMalloc(ctypes.byref(self.pointer), ctypes.c_size_t(x.nbytes)) == 0
+        self.copy(self.pointer, ctypes.c_void_p(x.ctypes.data), 1)
+
+    def copy(self, to, start, kind):
+        assert pg._library.cudaMemcpy(to, start, ctypes.c_size_t(self.x.nbytes), kind) == 0
+
+    def back(self):
+        x = np.empty_like(self.x)
+        self.copy(ctypes.c_void_p(x.ctypes.data), self.pointer, 2)
+        return x
+
+    @property
+    def __cuda_array_interface__(self):
+        return {'shape': self.x.shape, 'typestr': self.x.dtype.str, 'data': (self.pointer.value, False), 'version': 3,
+                'strides': self.x.strides, 'stream': 1}
+
+
+def test_what_is_on_the_device_stays_there():
+    f = random((6, 7, 8))
+    on_device, u, v = Device(f), Device(np.zeros_like(f)), Device(np.zeros((6, 7, 9)))
+    with pg.Solver(f.shape, bc={'x': 'periodic'}) as solver:
+        assert solver.solve(on_device, u) is u
+        assert solver.report.converged and solver.report.backend == 'cuda'
+        expected = solver.solve(f)
+        assert np.array_equal(u.back(), expected)
+        solver.gradient(u, 'x', out=v)
+        assert np.array_equal(v.back(), solver.gradient(expected, 'x'))
+        with pytest.raises(ValueError, match='one is in host memory, the other on CUDA device 0'):
+            solver.solve(on_device, np.zeros_like(f))
+    with pg.Solver(f.shape, bc={'y_low': ('dirichlet', Device(np.ones((6, 8))))}) as solver:
+        solver.solve(on_device, u)
+        assert solver.report.converged
+        with pytest.raises(ValueError, match='face arrays'):
+            solver.solve(f)
+
+
+# ---- PyTorch ----
+
+@pytest.mark.parametrize('options', [
+    dict(bc='dirichlet'),
+    dict(bc={'x': 'neumann', 'y': ('neumann', 1.0)}),
+    dict(bc={'x': 'periodic', 'y': ('robin', 1.0, 0.5, 2.0)}, alpha=0.5),
+    dict(bc='neumann', coord={'x': np.linspace(0, 1, 6) ** 1.5, 'y': np.linspace(0, 2, 5) ** 1.2}),
+    dict(bc='neumann', centring='cell', coord={'x': np.linspace(0, 1, 7) ** 1.5, 'y': np.linspace(0, 2, 6) ** 1.2}),
+    dict(bc={'x': 'dirichlet', 'y': 'neumann'}, weight={
+         'x': np.linspace(1, 2, 6)}, conductance={'x': np.linspace(1, 2, 7)}),
+])
+def test_gradients_of_torch(options):
+    torch = pytest.importorskip('torch')
+    f = torch.tensor(random((5, 6)), requires_grad=True)
+    solver = pg.Solver((5, 6), **options)
+
+    def call(x):
+        return pg.torch_solve(x, solver, stop={'rtol': 1e-13})
+    assert torch.autograd.gradcheck(call, (f,)) and torch.autograd.gradgradcheck(call, (f,))
+    assert np.allclose(call(f).detach().numpy(), solver.solve(f.detach().numpy(), rtol=1e-13))
+
+
+def test_what_torch_cannot_differentiate_is_refused():
+    torch = pytest.importorskip('torch')
+    f = torch.ones((5, 4), dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ValueError, match='self-adjoint'):
+        pg.torch_solve(f, velocity={'x': 1.0}, method='BICGSTAB')
+
+
+# ---- The samples ----
+
+@pytest.mark.parametrize('name, needs, arguments', [
+    ('clone', ('skimage', 'PIL'), []), ('heat', (), ['-n', '48']), ('learn', ('torch',), ['-n', '32']),
+    ('turbulence', (), ['-n', '64', '--time', '1'])])
+def test_samples_meet_their_answers(name, needs, arguments, tmp_path):
+    for module in needs:
+        pytest.importorskip(module)
+    script = os.path.join(ROOT, 'samples', 'python', name + '.py')
+    environment = dict(os.environ, POISSON_GPU_LIBRARY=os.path.abspath(pg._library._name))
+    done = subprocess.run([sys.executable, script] + arguments, cwd=tmp_path, env=environment, text=True,
+                          capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(script, encoding='utf-8') as file:
+        assert len(file.readlines()) < 80
+
+
+# ---- The library ----
+
+def test_constants_are_those_of_the_header():
+    flags = {name: int(value, 16) for name, value in re.findall(r'\bPG_(\w+) = (0x[0-9a-f]+)', HEADER)}
+    for name in ('BACKWARD', 'RESTORE'):
+        del flags[name]    # of dense systems
+    assert flags == pg.FLAGS
+    outcomes = re.search(r'define PG_OUTCOME_LIST.*?\n\n', HEADER, re.S).group()
+    assert tuple(re.findall(r'X\(PG_\w+, "(.*?)"', outcomes)) == pg.OUTCOMES
+    assert 'PG_DIRICHLET, PG_NEUMANN, PG_ROBIN, PG_PERIODIC' in HEADER and list(pg.KINDS.values()) == [0, 1, 2, 3]
+    assert int(re.search(r'PG_HISTORY (\d+)', HEADER).group(1)) == pg.HISTORY
+
+
+def test_constants_of_fortran_are_those_of_the_header():
+    fortran = open(os.path.join(ROOT, 'samples', 'poisson_gpu.f90'), encoding='utf-8').read()
+    pattern = r"\b(PG_\w+) = (?:int\(z'|0x)([0-9a-f]+)"
+    assert dict(re.findall(pattern, fortran)) == {
+        name: value.lstrip('0') for name, value in re.findall(pattern, HEADER)}
+    enums = [re.findall(r'PG_\w+', names) for names in re.findall(r'enumerator :: ((?:.*&\n)*.*)', fortran)]
+    listed = [re.findall(r'X\((PG_\w+),', text) for text in re.findall(r'define PG_\w+_LIST\(X\)(.*?)\n\n', HEADER, re.S)]
+    plain = [re.findall(r'PG_\w+', names) for names in re.findall(r'typedef enum pg_\w+ \{([^()}]*)\}', HEADER)]
+    assert sorted(enums) == sorted(listed + plain)
+    declared = set(re.findall(r'^PG_API .*?\b(pg_\w+)\(', HEADER, re.M))
+    assert declared == set(re.findall(r'\b(pg_\w+)\([^)]*\) bind\(c\)', fortran))
+
+
+def test_a_stale_copy_is_refused_by_name(monkeypatch):
+    fields = [field for field in pg.pg_stop._fields_ if field[0] != 'check']
+    stale = pg._struct('pg_stop', *fields)
+    monkeypatch.setattr(pg, 'STRUCTS', tuple(stale if s is pg.pg_stop else s for s in pg.STRUCTS))
+    with pytest.raises(ImportError, match='pg_stop'):
+        pg._check_abi(pg._library, 'the library')
+    renamed = pg._struct('pg_stop', *[('cheque' if n == 'check' else n, t) for n, t in pg.pg_stop._fields_])
+    monkeypatch.setattr(pg, 'STRUCTS', (renamed,))
+    with pytest.raises(ImportError, match=r'pg_stop\.ch'):
+        pg._check_abi(pg._library, 'the library')
+
+
+def test_no_sources_and_no_library_is_an_import_error(tmp_path):
+    (tmp_path / 'poisson_gpu.py').write_text(open(pg.__file__, encoding='utf-8').read(), encoding='utf-8')
+    environment = {k: v for k, v in os.environ.items() if not k.startswith('POISSON_GPU') and k != 'PYTHONPATH'}
+    done = subprocess.run([sys.executable, '-c', 'import poisson_gpu'], cwd=tmp_path, env=environment, text=True,
+                          capture_output=True)
+    assert done.returncode and 'poisson_gpu.cu and poisson_gpu.h were not found' in done.stderr
+
+
+def test_the_library_is_made_once(tmp_path, monkeypatch, capfd):
+    tool = tmp_path / 'c++'    # stands in for a compiler, which would take a minute
+    tool.write_text('#!/bin/sh\nfor last; do :; done\ncp "$REAL_LIBRARY" "$last"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv('REAL_LIBRARY', pg._library._name)
+    monkeypatch.setenv('CXX', str(tool))
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    monkeypatch.setenv('POISSON_GPU_SOURCES', ROOT)
+    monkeypatch.setattr(pg.shutil, 'which', lambda name: name if name == str(tool) else None)
+    first = pg._build()
+    assert str(tool) in capfd.readouterr().err and os.path.isfile(first)
+    assert pg._build() == first and not capfd.readouterr().err
+    ctypes.CDLL(first)
+
+
+class Tap:
+    """A line a case, as test/run.sh counts them."""
+
+    def __init__(self):
+        self.lines = {}
+
+    def pytest_runtest_logreport(self, report):
+        name = report.nodeid.split('::')[-1]
+        if report.failed or report.skipped or report.when == 'call':
+            self.lines.setdefault(name, '%s %%d - %s%s' % ('not ok' if report.failed else 'ok', name,
+                                                           ' # SKIP' if report.skipped else ''))
+
+    def pytest_terminal_summary(self):
+        print('\n1..%d' % len(self.lines))
+        for number, line in enumerate(self.lines.values(), 1):
+            print(line.replace('%d', str(number), 1))
+
+
+if __name__ == '__main__':
+    sys.exit(pytest.main([__file__, '-q', '-rs', '-p', 'no:cacheprovider'] + sys.argv[1:], plugins=[Tap()]))
