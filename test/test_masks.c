@@ -704,6 +704,29 @@ static void the_direct_preconditioner_of_a_box_that_is_singular(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* Two axes with coordinates: one of them becomes uniform, so that what is solved for has other weights than A. */
+static void the_direct_preconditioner_of_two_stretched_axes(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const double y[] = {0, 1, 2.5, 3, 4.2, 5}, z[] = {0, 0.3, 1.1, 1.9};
+    enum { CELLS = 4 * 5 * 3 };
+    failures = 0;
+    for (int q = 0; q < 4; q++) {
+        unsigned char mask[CELLS] = {0};
+        double shift[CELLS], u[CELLS] = {0}, f[CELLS];
+        pg_desc desc = {.n = {4, 5, 3}, .backend = backend, .centring = {PG_CELL, PG_CELL, PG_CELL}};
+        desc.flags = q % 2 ? PG_PIPECG | PG_PRECOND_DIRECT : PG_CG | PG_PRECOND_DIRECT;
+        desc.coord[1] = y, desc.coord[2] = z;
+        for (int c = 0; c < CELLS; c++) shift[c] = 1 + c % 3, f[c] = sin(1.7 * c + 1);
+        if (q < 2) desc.alpha_cell = shift;
+        else desc.mask = mask, mask[27] = PG_SOLID;
+        pg_report report;
+        assert_int_equal(pg_solve_once(&desc, u, f, &report), PG_OK);
+        EXPECT(report.outcome == PG_CONVERGED && report.iterations <= 30, "%s: %s", describe(&desc), report.message);
+    }
+    assert_int_equal(failures, 0);
+}
+
 /* ---- Iterations ---- */
 
 static const struct { const char *name; int most, in_2d; } iteration_bounds[] = {
@@ -1544,6 +1567,7 @@ int main(void)
         ON_BOTH(random_problems),
         ON_BOTH(random_problems_in_f32),
         ON_BOTH(the_direct_preconditioner_of_a_box_that_is_singular),
+        ON_BOTH(the_direct_preconditioner_of_two_stretched_axes),
         ON_BOTH(iterations),
         ON_BOTH(iterations_with_fields_of_lines_and_planes),
         ON_BOTH(iterations_with_coarse_masks),
