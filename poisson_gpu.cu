@@ -16868,6 +16868,9 @@ struct pgi_node_task {
     unsigned char what, level, colour, turn, reversed, repeats;
     float weight;
 };
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable    // on the host f launches kernels
+#endif
 template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list, const pgi_node_task &t, const F &f)
 {
     const pgi_list_level level(list[t.level]);
@@ -17762,6 +17765,11 @@ template <class T> static void pgi_make_levels(pg_solver *s)
     }
 }
 
+struct pgi_run_body {
+    pg_solver *s;
+    int64_t most;
+    template <class BODY> void operator()(const BODY &body) const { pgi_for_each(s, most, body); }
+};
 // A task is run at once, or where small levels are visited becomes one of theirs.
 static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_task &task)
 {
@@ -17773,10 +17781,11 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
     const int64_t most = task.what == PGI_NODES_SOLVE      ? PGI_EXACT_NODES
                          : task.what == PGI_NODES_RESTRICT ? o->list[task.level + 1].capacity
                                                            : o->list[task.level].capacity;
-    pgi_with_task(o->list, task, [&](const auto &body) { pgi_for_each(s, most, body); });
+    const pgi_run_body run = {s, most};
+    pgi_with_task(o->list, task, run);
 }
 
-// The same of the lattice, where a level is that
+// Visits of levels, one after the other: what is done with a list is a task; a lattice has kernels of its own.
 struct pgi_visit {
     pg_solver *s;
     pgi_small_visit *small;    // or NULL
