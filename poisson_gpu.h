@@ -268,7 +268,7 @@ int main(void)
               have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
               most cells are near a wall. A new mask takes a few cycles' time; where thousands of small parts of the fluid come
               together in few coarse cells (spray, random media, mazes, coefficients random cell by cell), tens to
-              hundreds: on an H200 up to 9 s at 257^3.
+              hundreds: on an H200 9 s for a maze of 129^3.
 
    ===================================================================================================================
    DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
