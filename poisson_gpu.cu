@@ -16862,7 +16862,7 @@ template <class LEVEL> struct pgi_prolong_from_list {
 };
 
 // What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
-// one that is visited three times.
+// one that is visited three times. colour: of a prolongation, the turn that the next level's visit ends with.
 enum { PGI_NODES_RELAX = PGI_NODES_ADD + 1, PGI_NODES_RESTRICT, PGI_NODES_PROLONG, PGI_NODES_SOLVE };
 struct pgi_node_task {
     unsigned char what, level, colour, turn, reversed, repeats;
@@ -17607,13 +17607,6 @@ struct pgi_prolong_lattice {
 
 // ---- on the host: the levels, one after the other ----
 
-template <class F> static void pgi_with_level(const pgi_obstacles *o, int q, const F &f)
-{
-    if (q == 0 && !o->robust)
-        f(pgi_lattice_level(o->lattice));
-    else
-        f(pgi_list_level(o->list[q]));
-}
 static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
 {
     const int *const n = o->lattice.n;
