@@ -14568,6 +14568,16 @@ static PGI_HD inline int pgi_atomic_min(int *p, int v)    // returns what was th
     return seen;
 #endif
 }
+static PGI_HD inline void pgi_atomic_max(int *p, int v)
+{
+#ifdef __CUDA_ARCH__
+    atomicMax(p, v);
+#else
+    int seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (v > seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+#endif
+}
 static PGI_HD inline int pgi_atomic_next(int *p)    // returns what was there before one was added
 {
 #ifdef __CUDA_ARCH__
@@ -16403,11 +16413,17 @@ template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &l
     level.links(i, [&](int, int q, float c) { d += left_out >> (q / 2) & 1 ? 0 : c; });
     return d;
 }
+static PGI_HD inline float pgi_diagonal_of(const pgi_list_level &level, int i) { return level.d[i]; }
+template <class LEVEL> static PGI_HD inline float pgi_diagonal_of(const LEVEL &level, int i)
+{
+    return pgi_strength_of(level, i, 0);
+}
 enum { PGI_STRONG_SHARE = 50 };    // a strong link is a fiftieth of that, at both of its ends
 template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
 {
-    return (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, i, left_out) &&
-           (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, j, left_out);
+    const float share = (float)PGI_STRONG_SHARE * c;
+    return left_out ? share >= pgi_strength_of(level, i, left_out) && share >= pgi_strength_of(level, j, left_out)
+                    : share >= pgi_diagonal_of(level, i) && share >= pgi_diagonal_of(level, j);
 }
 // The neighbour along an axis, of several the one with the strongest link; -1: there is none.
 template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL &level, int i, int axis)
@@ -16446,114 +16462,192 @@ static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[
 template <class LEVEL> static PGI_HD inline int pgi_cell_with(const LEVEL &, int i) { return i; }
 static PGI_HD inline int pgi_cell_with(const pgi_list_level &l, int i) { return l.cell[i]; }
 
-// root: of each node the least node of its aggregate; -1: it goes no deeper. Nodes of different cells are joined first.
-// Those of one cell, which weak links have kept apart so far, are joined by twos: a chain of them that become strongly
-// linked on the same level would else be one aggregate, far longer than smoothing reaches. A list that would be too
-// long (again) has one aggregate a cell.
-template <class LEVEL> struct pgi_join_nodes {
+// root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once, and
+// its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
+// different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of them
+// that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A list
+// that would be too long (again) has one aggregate a cell.
+template <class LEVEL> struct pgi_joining {
     LEVEL fine;
     pgi_list to;
-    int *root;
+    int *root, *aggregate;
     int again;
-    PGI_HD int64_t count() const { return pgi_has_ended(fine) || (again && !to.meta[PGI_IS_FULL]) ? 0 : to.cells; }
+    PGI_HD int is_wanted() const { return !pgi_has_ended(fine) && (!again || to.meta[PGI_IS_FULL]); }
     PGI_HD int joins(int i, int j, float c) const
     {
-        return pgi_is_strong(fine, i, j, c, 0) || pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j));
-    }
-    // Would a cell have more than two nodes of two aggregates?
-    PGI_HD int crowds(const int coarse[3], int a, int b) const
-    {
-        int cell = -1, nodes = 0, crowded = 0;
-        fine.children(coarse, [&](int i) {
-            if (pgi_cell_with(fine, i) != cell) cell = pgi_cell_with(fine, i), nodes = 0;
-            nodes += root[i] == a || root[i] == b;
-            crowded |= nodes > 2;
-        });
-        return crowded;
-    }
-    PGI_HD void unite(const int coarse[3], int a, int b) const
-    {
-        const int least = a < b ? a : b;
-        fine.children(coarse, [&](int i) {
-            if (root[i] == a || root[i] == b) root[i] = least;
-        });
-    }
-    // Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not
-    // for themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many
-    // aggregates each joins the neighbour there that it is linked to most; and none joins two that were apart.
-    PGI_HD void join_splinters(const int coarse[3], int J) const
-    {
-        enum { MANY = 4 };
-        int aggregates = 0;
-        fine.children(coarse, [&](int i) { aggregates += root[i] == i; });
-        if (aggregates <= MANY) return;
-        fine.children(coarse, [&](int i) {
-            int members = 0, strong = 0, to = -1;
-            float most = 0, sum = 0;
-            fine.children(coarse, [&](int j) { members += root[j] == i; });
-            if (root[i] != i || members > 1) return;
-            fine.links(i, [&](int j, int, float c) {
-                strong |= pgi_is_strong(fine, i, j, c, 0);
-                sum += c;
-                if (c > most && pgi_coarse_cell_of(fine, j) == J) most = c, to = root[j];
-            });
-            if (!strong && to >= 0 && (float)PGI_STRONG_SHARE * most >= fine.shift(i) + sum) root[i] = to;
-        });
-    }
-    PGI_HD void operator()(int64_t J) const
-    {
-        int coarse[3], least = -1, shared = 0, last = -1;
-        pgi_place_of(to.n, J, coarse);
-        fine.children(coarse, [&](int i) {
-            int linked = 0;
-            fine.links(i, [&](int, int, float) { linked = 1; });
-            if (linked && least < 0) least = i;
-            root[i] = !linked ? -1 : again ? least : i;
-            shared |= pgi_cell_with(fine, i) == last;    // a cell has several
-            last = pgi_cell_with(fine, i);
-        });
-        for (int inside = 0; inside < (again ? 0 : 1 + shared); inside++)
-            fine.children(coarse, [&](int i) {
-                if (root[i] < 0) return;
-                fine.links(i, [&](int j, int, float c) {
-                    if (pgi_coarse_cell_of(fine, j) != (int)J || root[i] == root[j]) return;
-                    if ((pgi_cell_with(fine, i) == pgi_cell_with(fine, j)) != inside || !joins(i, j, c)) return;
-                    if (!inside || !crowds(coarse, root[i], root[j])) unite(coarse, root[i], root[j]);
-                });
-            });
-        if (!again && shared) join_splinters(coarse, (int)J);
+        return pgi_coarse_cell_of(fine, i) == pgi_coarse_cell_of(fine, j) &&
+               (pgi_is_strong(fine, i, j, c, 0) || pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j)));
     }
 };
 
-// Whether an aggregate is a node of the next level: not a pocket that lies in one cell.
-template <class LEVEL> static PGI_HD inline int pgi_is_alive(const LEVEL &fine, const int *root, int i)
-{
-    int alive = fine.shift(i) > 0;
-    fine.links(i, [&](int j, int, float) { alive |= root[j] != root[i]; });
-    return alive;
-}
+template <class LEVEL> struct pgi_join_begin {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        int linked = 0;
+        a.fine.links((int)i, [&](int, int, float) { linked = 1; });
+        a.root[i] = linked ? (int)i : -1;
+    }
+};
+template <class LEVEL> struct pgi_join_across {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.fine.links((int)i, [&](int j, int, float c) {
+            if (j > (int)i && pgi_cell_with(a.fine, (int)i) != pgi_cell_with(a.fine, j) &&
+                a.joins((int)i, j, c))
+                pgi_unite(a.root, (int)i, j);
+        });
+    }
+};
+template <class LEVEL> struct pgi_join_all {
+    pgi_joining<LEVEL> a;    // of each coarse cell
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.to.cells : 0; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3], least = -1;
+        pgi_place_of(a.to.n, J, coarse);
+        a.fine.children(coarse, [&](int i) {
+            if (a.root[i] < 0) return;
+            if (least < 0) least = i;
+            a.root[i] = least;
+        });
+    }
+};
+// The end of a step: every node has its root beside it.
+template <class LEVEL> struct pgi_join_flatten {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        if (a.root[i] >= 0) *(volatile int *)(a.root + i) = pgi_root_of(a.root, (int)i);
+        a.aggregate[i] = 0;
+    }
+};
+// Whether an aggregate is a node of the next level: not a pocket that lies in one cell. aggregate[root]: it is.
+template <class LEVEL> struct pgi_join_alive {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        const int own = a.root[i];
+        if (own < 0) return;
+        int alive = a.fine.shift((int)i) > 0;
+        a.fine.links((int)i, [&](int j, int, float) { alive |= a.root[j] != own; });
+        if (alive) *(volatile int *)(a.aggregate + own) = 1;    // all who write write the same
+    }
+};
+
+// Joining nodes of one cell: of lists. What an aggregate was before a step (label) and what it has found (best) lies
+// where the level's cycle works.
+struct pgi_joining_inside : pgi_joining<pgi_list_level> {
+    int *label, *best;
+    int round;
+    PGI_HD explicit pgi_joining_inside(const pgi_joining<pgi_list_level> &j)
+        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), round(0)
+    {
+    }
+    PGI_HD int64_t count() const { return is_wanted() && !again ? fine.nodes() : 0; }
+    // The rank of a link between two aggregates, for both of them the same: the stronger, in powers of two, the
+    // higher; among equals it is drawn, for a chain whose nodes all prefer the lower neighbour would have but one pair.
+    PGI_HD int rank(int a, int b, float c) const
+    {
+        unsigned bits, low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+        memcpy(&bits, &c, sizeof bits);
+        unsigned drawn = low * 0x9e3779b1u ^ (high + (unsigned)round) * 0x85ebca77u;
+        drawn = (drawn ^ drawn >> 15) * 0xc2b2ae3du;
+        return (int)((bits >> 23 & 255) << 22 | (drawn ^ drawn >> 13) >> 10);
+    }
+    // f(a, b, rank) for the strong links of node i to other aggregates in its cell
+    template <class F> PGI_HD void inside(int i, const F &f) const
+    {
+        if (label[i] < 0) return;
+        fine.links(i, [&](int j, int, float c) {
+            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, j, c))
+                f(label[i], label[j], rank(label[i], label[j], c));
+        });
+    }
+};
+struct pgi_join_label {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.label[i] = a.root[i] < 0 ? -1 : pgi_root_of(a.root, (int)i);
+        a.best[i] = 0;
+    }
+};
+struct pgi_join_choose {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.inside((int)i, [&](int own, int, int rank) { pgi_atomic_max(a.best + own, rank); });
+    }
+};
+// Two that have chosen each other
+struct pgi_join_pairs {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.inside((int)i, [&](int own, int other, int rank) {
+            if (a.best[own] == rank && a.best[other] == rank) pgi_unite(a.root, own, other);
+        });
+    }
+};
+// Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not for
+// themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many aggregates
+// each joins the neighbour there that it is linked to most. best: the number of members; of a coarse cell, of its
+// aggregates: first, which is counted only later.
+struct pgi_join_members {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        if (a.label[i] < 0) return;
+        pgi_atomic_next(a.best + a.label[i]);
+        if (a.label[i] == (int)i) pgi_atomic_next(a.to.first + pgi_coarse_cell_of(a.fine, (int)i));
+    }
+};
+struct pgi_join_splinters {
+    pgi_joining_inside a;
+    enum { MANY = 4 };
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t node) const
+    {
+        const int i = (int)node, J = pgi_coarse_cell_of(a.fine, i);
+        if (a.label[i] != i || a.best[i] > 1 || a.to.first[J] <= MANY) return;
+        int strong = 0, other = -1;
+        float most = 0;
+        a.fine.links(i, [&](int j, int, float c) {
+            strong |= pgi_is_strong(a.fine, i, j, c, 0);
+            if (c > most && pgi_coarse_cell_of(a.fine, j) == J) most = c, other = j;
+        });
+        if (!strong && other >= 0 && (float)PGI_STRONG_SHARE * most >= pgi_diagonal_of(a.fine, i))
+            pgi_unite(a.root, i, other);
+    }
+};
+struct pgi_clear_first {    // of a list that is to be counted
+    pgi_list to;
+    PGI_HD int64_t count() const { return to.cells; }
+    PGI_HD void operator()(int64_t J) const { to.first[J] = 0; }
+};
 
 // The number of nodes of each coarse cell, in the row of its colour.
 template <class LEVEL> struct pgi_count_nodes {
-    LEVEL fine;
-    pgi_list to;
-    const int *root;
-    int again;
-    PGI_HD int64_t count() const { return again && !to.meta[PGI_IS_FULL] ? 0 : to.cells; }
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.again && !a.to.meta[PGI_IS_FULL] ? 0 : a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
+        const pgi_list &to = a.to;
         int coarse[3], found = 0;
         pgi_place_of(to.n, J, coarse);
         const int own = pgi_colour_at(to.n, to.seams, coarse);
-        if (!pgi_has_ended(fine))
-            fine.children(coarse, [&](int i) {
-                if (root[i] != i) return;
-                int alive = 0;
-                fine.children(coarse, [&](int j) {
-                    if (root[j] == i && !alive) alive = pgi_is_alive(fine, root, j);
-                });
-                found += alive;
-            });
+        if (!pgi_has_ended(a.fine))
+            a.fine.children(coarse, [&](int i) { found += a.root[i] == i && a.aggregate[i]; });
         for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
     }
 };
@@ -16574,30 +16668,30 @@ struct pgi_close_count {
     }
 };
 
-// Numbers the aggregates.
+// Numbers the aggregates, and makes a chain of the members of each: the first one is root of the coarse node, the next
+// one that of the member before it.
 template <class LEVEL> struct pgi_number_nodes {
-    LEVEL fine;
-    pgi_list to;
-    const int *root;
-    int *aggregate;
-    PGI_HD int64_t count() const { return pgi_has_ended(fine) ? 0 : to.cells; }
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return pgi_has_ended(a.fine) ? 0 : a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
+        const pgi_list &to = a.to;
+        int *const root = a.root, *const aggregate = a.aggregate;
         int coarse[3];
         pgi_place_of(to.n, J, coarse);
-        const int64_t slot = pgi_colour_at(to.n, to.seams, coarse) * to.cells + J;
-        int next = to.first[slot];
-        fine.children(coarse, [&](int i) {
-            if (root[i] < 0) aggregate[i] = -1;
+        int next = to.first[pgi_colour_at(to.n, to.seams, coarse) * to.cells + J];
+        a.fine.children(coarse, [&](int i) {
             if (root[i] != i) return;
-            int alive = 0;
-            fine.children(coarse, [&](int j) {
-                if (root[j] == i && !alive) alive = pgi_is_alive(fine, root, j);
-            });
-            fine.children(coarse, [&](int j) {
-                if (root[j] == i) aggregate[j] = alive ? next : -1;
-            });
-            if (alive) to.cell[next++] = (int)J;
+            const int own = aggregate[i] ? next++ : -1;
+            aggregate[i] = own;
+            if (own >= 0) to.cell[own] = (int)J, to.root[own] = -1;
+        });
+        a.fine.children(coarse, [&](int i) {
+            const int own = root[i] < 0 ? -1 : aggregate[root[i]];
+            aggregate[i] = own;
+            if (own < 0) return;
+            root[i] = to.root[own];
+            to.root[own] = i;
         });
     }
 };
@@ -16610,54 +16704,66 @@ template <class LEVEL> struct pgi_store_factors {
 };
 
 // The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
-// looked up. Of a node with more of them, all further crossing links are counted, and the places that are left over
-// have links of conductance 0.
+// looked up. A node with more of them has places for all crossing links, and a link's place is that of its key or one of
+// those after it; places that are left over have links of conductance 0.
 template <class LEVEL> struct pgi_gather_links {
-    enum { KEPT = 32 };
+    enum { KEPT = 32, NONE = -1 };
     LEVEL fine;
     pgi_list to;
-    int fills;    // 0: counts
+    const int *next;    // see pgi_number_nodes
+    int fills;          // 0: counts
     PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
+    // f(i, j, q, c, K * 8 + q) for the links of members of J to those of another node K
     template <class F> PGI_HD void crossing(int J, const F &f) const
     {
-        int coarse[3];
-        pgi_place_of(to.n, to.cell[J], coarse);
-        fine.children(coarse, [&](int i) {
-            if (fine.aggregate_of(i) == J) f(i);
+        for (int i = to.root[J]; i >= 0; i = next[i])
+            fine.links(i, [&](int j, int q, float c) {
+                const int K = fine.aggregate_of(j);
+                if (K != J && K >= 0) f(i, j, q, c, K << 3 | q);
+            });
+    }
+    PGI_HD int number_of_links(int J) const
+    {
+        int key[KEPT] = {0}, links = 0;
+        crossing(J, [&](int, int, int, float, int own) {
+            const int kept = links < KEPT ? links : (int)KEPT;
+            int l = 0;
+            while (l < kept && key[l] != own) l++;
+            if (l < kept) return;
+            if (links < KEPT) key[links] = own;
+            links++;
         });
+        return links;
+    }
+    // The place of a key among `places`: with few of them they are filled from the first one on.
+    PGI_HD int place_of(const int *link, int places, int own) const
+    {
+        int l = places > KEPT ? (int)(((unsigned)own * 0x9e3779b1u >> 8) % (unsigned)places) : 0;
+        while (link[l] != NONE && link[l] != own) l = l + 1 < places ? l + 1 : 0;
+        return l;
     }
     PGI_HD void operator()(int64_t node) const
     {
-        const int J = (int)node, at = fills ? to.begin[J] : 0;
-        int key[KEPT] = {0}, links = 0;
-        float held = 0, diagonal = 0;
-        crossing(J, [&](int i) {
-            const pgi_factors f = fine.factors_of(i);
-            held += pgi_coarse_shift(f, fine.shift(i));
-            fine.links(i, [&](int j, int q, float c) {
-                const int K = fine.aggregate_of(j), own = K << 3 | q;
-                if (K == J || K < 0) return;
-                const int kept = links < KEPT ? links : (int)KEPT;
-                int l = 0;
-                while (l < kept && key[l] != own) l++;
-                while (fills && l >= KEPT && l < links && to.link[at + l] != own) l++;
-                if (l == links || (!fills && l == KEPT)) {
-                    l = links++;
-                    if (l < KEPT) key[l] = own;
-                    if (fills) to.link[at + l] = own, to.c[at + l] = 0;
-                }
-                if (!fills) return;
-                const float part =
-                    pgi_series(c, pgi_half_resistance(f, q, c), pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
-                to.c[at + l] += part;
-                diagonal += part;
-            });
-        });
+        const int J = (int)node;
         if (!fills) {
-            to.begin[J] = links;
+            to.begin[J] = number_of_links(J);
             return;
         }
-        for (int l = at + links; l < to.begin[J + 1]; l++) to.link[l] = J << 3, to.c[l] = 0;
+        const int places = to.begin[J + 1] - to.begin[J];
+        int *const link = to.link + to.begin[J];
+        float *const conductance = to.c + to.begin[J], held = 0, diagonal = 0;
+        for (int l = 0; l < places; l++) link[l] = NONE, conductance[l] = 0;
+        for (int i = to.root[J]; i >= 0; i = next[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
+        crossing(J, [&](int i, int j, int q, float c, int own) {
+            const float part = pgi_series(c, pgi_half_resistance(fine.factors_of(i), q, c),
+                                          pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
+            const int l = place_of(link, places, own);
+            link[l] = own;
+            conductance[l] += part;
+            diagonal += part;
+        });
+        for (int l = 0; l < places; l++)
+            if (link[l] == NONE) link[l] = J << 3;
         to.s[J] = held;
         to.d[J] = held + diagonal;
     }
@@ -17621,27 +17727,52 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
     return q == (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1);
 }
 
+// Of lists alone: the cells of other levels have one node each.
+template <class LEVEL> static void pgi_join_inside(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
+static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
+{
+    enum { ROUNDS = 2 };
+    pgi_joining_inside inside(joining);
+    const pgi_clear_first clear = {joining.to};
+    for (inside.round = 0; inside.round < ROUNDS; inside.round++) {
+        pgi_for_each(s, most, pgi_join_label{inside});
+        pgi_for_each(s, most, pgi_join_choose{inside});
+        pgi_for_each(s, most, pgi_join_pairs{inside});
+    }
+    pgi_for_each(s, joining.to.cells, clear);
+    pgi_for_each(s, most, pgi_join_label{inside});
+    pgi_for_each(s, most, pgi_join_members{inside});
+    pgi_for_each(s, most, pgi_join_splinters{inside});
+}
+
 template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
                                                  int *aggregate, pgi_factors *factors, const pgi_list &to)
 {
     const int64_t slots = to.colours * to.cells;
     for (int again = 0; again < 2; again++) {
-        const pgi_join_nodes<LEVEL> join = {fine, to, root, again};
-        pgi_for_each(s, to.cells, join);
-        const pgi_count_nodes<LEVEL> counts = {fine, to, root, again};
-        pgi_for_each(s, to.cells, counts);
+        const pgi_joining<LEVEL> joining = {fine, to, root, aggregate, again};
+        pgi_for_each(s, most, pgi_join_begin<LEVEL>{joining});
+        if (again) {
+            pgi_for_each(s, to.cells, pgi_join_all<LEVEL>{joining});
+        } else {
+            pgi_for_each(s, most, pgi_join_across<LEVEL>{joining});
+            pgi_join_inside(s, joining, most);
+        }
+        pgi_for_each(s, most, pgi_join_flatten<LEVEL>{joining});
+        pgi_for_each(s, most, pgi_join_alive<LEVEL>{joining});
+        pgi_for_each(s, to.cells, pgi_count_nodes<LEVEL>{joining});
         pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
         const pgi_close_count close = {to, again, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
     }
-    const pgi_number_nodes<LEVEL> numbers = {fine, to, root, aggregate};
-    pgi_for_each(s, to.cells, numbers);
+    const pgi_joining<LEVEL> joined = {fine, to, root, aggregate, 0};
+    pgi_for_each(s, to.cells, pgi_number_nodes<LEVEL>{joined});
     if (factors) {
         const pgi_store_factors<LEVEL> store = {fine, factors};
         pgi_for_each(s, most, store);
     }
     for (int fills = 0; fills < 2; fills++) {
-        const pgi_gather_links<LEVEL> links = {fine, to, fills};
+        const pgi_gather_links<LEVEL> links = {fine, to, root, fills};
         pgi_for_each(s, to.capacity, links);
         if (fills) break;
         const pgi_clear_rest rest = {to};
