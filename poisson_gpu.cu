@@ -685,7 +685,8 @@ struct pgi_list {
     int *begin, *link;
     float *c, *s, *d;
     float *u, *v, *f, *r, *e, *g;    // u and v take turns
-    int *aggregate, *root;
+    int *aggregate, *root;    // root: while levels are made; then the next node of the same aggregate, or -1
+    int *head;                // of the nodes that a node was made of, the first one
     pgi_factors *factors;
     double *inverse;    // of a level that is solved exactly
 };
@@ -16544,9 +16545,9 @@ template <class LEVEL> struct pgi_join_alive {
 // where the level's cycle works.
 struct pgi_joining_inside : pgi_joining<pgi_list_level> {
     int *label, *best;
-    int round;
+    int turn;    // equals are drawn anew
     PGI_HD explicit pgi_joining_inside(const pgi_joining<pgi_list_level> &j)
-        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), round(0)
+        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), turn(0)
     {
     }
     PGI_HD int64_t count() const { return is_wanted() && !again ? fine.nodes() : 0; }
@@ -16556,7 +16557,7 @@ struct pgi_joining_inside : pgi_joining<pgi_list_level> {
     {
         unsigned bits, low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
         memcpy(&bits, &c, sizeof bits);
-        unsigned drawn = low * 0x9e3779b1u ^ (high + (unsigned)round) * 0x85ebca77u;
+        unsigned drawn = low * 0x9e3779b1u ^ (high + (unsigned)turn) * 0x85ebca77u;
         drawn = (drawn ^ drawn >> 15) * 0xc2b2ae3du;
         return (int)((bits >> 23 & 255) << 22 | (drawn ^ drawn >> 13) >> 10);
     }
@@ -16668,8 +16669,7 @@ struct pgi_close_count {
     }
 };
 
-// Numbers the aggregates, and makes a chain of the members of each: the first one is root of the coarse node, the next
-// one that of the member before it.
+// Numbers the aggregates, and makes a chain of the members of each: see head and root of pgi_list.
 template <class LEVEL> struct pgi_number_nodes {
     pgi_joining<LEVEL> a;
     PGI_HD int64_t count() const { return pgi_has_ended(a.fine) ? 0 : a.to.cells; }
@@ -16684,14 +16684,14 @@ template <class LEVEL> struct pgi_number_nodes {
             if (root[i] != i) return;
             const int own = aggregate[i] ? next++ : -1;
             aggregate[i] = own;
-            if (own >= 0) to.cell[own] = (int)J, to.root[own] = -1;
+            if (own >= 0) to.cell[own] = (int)J, to.head[own] = -1;
         });
         a.fine.children(coarse, [&](int i) {
             const int own = root[i] < 0 ? -1 : aggregate[root[i]];
             aggregate[i] = own;
             if (own < 0) return;
-            root[i] = to.root[own];
-            to.root[own] = i;
+            root[i] = to.head[own];
+            to.head[own] = i;
         });
     }
 };
@@ -16716,7 +16716,7 @@ template <class LEVEL> struct pgi_gather_links {
     // f(i, j, q, c, K * 8 + q) for the links of members of J to those of another node K
     template <class F> PGI_HD void crossing(int J, const F &f) const
     {
-        for (int i = to.root[J]; i >= 0; i = next[i])
+        for (int i = to.head[J]; i >= 0; i = next[i])
             fine.links(i, [&](int j, int q, float c) {
                 const int K = fine.aggregate_of(j);
                 if (K != J && K >= 0) f(i, j, q, c, K << 3 | q);
@@ -16753,7 +16753,7 @@ template <class LEVEL> struct pgi_gather_links {
         int *const link = to.link + to.begin[J];
         float *const conductance = to.c + to.begin[J], held = 0, diagonal = 0;
         for (int l = 0; l < places; l++) link[l] = NONE, conductance[l] = 0;
-        for (int i = to.root[J]; i >= 0; i = next[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
+        for (int i = to.head[J]; i >= 0; i = next[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
         crossing(J, [&](int i, int j, int q, float c, int own) {
             const float part = pgi_series(c, pgi_half_resistance(fine.factors_of(i), q, c),
                                           pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
@@ -16921,17 +16921,15 @@ template <class LEVEL> struct pgi_step_nodes {
 
 // The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
 // it from children of its neighbours.
-template <class LEVEL>
-static PGI_HD inline float pgi_restrict_nodes(const LEVEL &fine, const float *r, int J, const int coarse[3])
+static PGI_HD inline float pgi_restrict_nodes(const pgi_list_level &fine, const pgi_list &to, int J)
 {
     float sum = 0;
-    fine.children(coarse, [&](int i) {
-        if (fine.aggregate_of(i) != J) return;
-        sum += fine.factors_of(i).own * r[i];
+    for (int i = to.head[J]; i >= 0; i = fine.root[i]) {
+        sum += fine.factors[i].own * fine.r[i];
         fine.links(i, [&](int j, int q, float c) {
-            if (fine.aggregate_of(j) != J) sum += pgi_slide(fine.factors_of(j), q ^ 1, c) * r[j];
+            if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
         });
-    });
+    }
     return sum;
 }
 template <class LEVEL> static PGI_HD inline float pgi_prolong_node(const LEVEL &fine, const float *e, int i)
@@ -16947,17 +16945,12 @@ template <class LEVEL> static PGI_HD inline float pgi_prolong_node(const LEVEL &
     return sum;
 }
 
-template <class LEVEL> struct pgi_restrict_to_list {
-    LEVEL fine;
+struct pgi_restrict_to_list {
+    pgi_list_level fine;
     pgi_list to;
     float *f;
     PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
-    PGI_HD void operator()(int64_t J) const
-    {
-        int coarse[3];
-        pgi_place_of(to.n, to.cell[J], coarse);
-        f[J] = pgi_restrict_nodes(fine, fine.r, (int)J, coarse);
-    }
+    PGI_HD void operator()(int64_t J) const { f[J] = pgi_restrict_nodes(fine, to, (int)J); }
 };
 template <class LEVEL> struct pgi_prolong_from_list {
     LEVEL fine;
@@ -16988,7 +16981,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     }
     case PGI_NODES_RESTRICT: {
         const pgi_list &next = list[t.level + 1];
-        const pgi_restrict_to_list<pgi_list_level> restriction = {level, next, t.repeats ? next.g : next.f};
+        const pgi_restrict_to_list restriction = {level, next, t.repeats ? next.g : next.f};
         f(restriction);
         break;
     }
@@ -17734,7 +17727,7 @@ static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joi
     enum { ROUNDS = 2 };
     pgi_joining_inside inside(joining);
     const pgi_clear_first clear = {joining.to};
-    for (inside.round = 0; inside.round < ROUNDS; inside.round++) {
+    for (inside.turn = 0; inside.turn < ROUNDS; inside.turn++) {
         pgi_for_each(s, most, pgi_join_label{inside});
         pgi_for_each(s, most, pgi_join_choose{inside});
         pgi_for_each(s, most, pgi_join_pairs{inside});
@@ -18580,6 +18573,7 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     to->link = ints(to->link_capacity);
     to->aggregate = ints(to->capacity);
     to->root = ints(to->capacity);
+    to->head = ints(to->capacity);
     to->c = floats(to->link_capacity);
     float **const vectors[8] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e, &to->g};
     for (int q = 0; q < (repeated ? 8 : 6); q++) *vectors[q] = floats(to->capacity);
