@@ -16536,7 +16536,7 @@ template <class LEVEL> struct pgi_join_alive {
         const int own = a.root[i];
         if (own < 0) return;
         int alive = a.fine.shift((int)i) > 0;
-        a.fine.links((int)i, [&](int j, int, float) { alive |= a.root[j] != own; });
+        a.fine.links((int)i, [&](int j, int, float) { alive |= a.root[j] >= 0 && a.root[j] != own; });
         if (alive) *(volatile int *)(a.aggregate + own) = 1;    // all who write write the same
     }
 };
@@ -16544,10 +16544,10 @@ template <class LEVEL> struct pgi_join_alive {
 // Joining nodes of one cell: of lists. What an aggregate was before a step (label) and what it has found (best) lies
 // where the level's cycle works.
 struct pgi_joining_inside : pgi_joining<pgi_list_level> {
-    int *label, *best;
+    int *label, *best, *leader;
     int turn;    // equals are drawn anew
     PGI_HD explicit pgi_joining_inside(const pgi_joining<pgi_list_level> &j)
-        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), turn(0)
+        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), leader((int *)j.fine.r), turn(0)
     {
     }
     PGI_HD int64_t count() const { return is_wanted() && !again ? fine.nodes() : 0; }
@@ -16599,10 +16599,7 @@ struct pgi_join_pairs {
         });
     }
 };
-// Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not for
-// themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many aggregates
-// each joins the neighbour there that it is linked to most. best: the number of members; of a coarse cell, of its
-// aggregates: first, which is counted only later.
+// How many aggregates a coarse cell has, in first, which is counted only later.
 struct pgi_join_members {
     pgi_joining_inside a;
     PGI_HD int64_t count() const { return a.count(); }
@@ -16613,28 +16610,62 @@ struct pgi_join_members {
         if (a.label[i] == (int)i) pgi_atomic_next(a.to.first + pgi_coarse_cell_of(a.fine, (int)i));
     }
 };
-struct pgi_join_splinters {
-    pgi_joining_inside a;
-    enum { MANY = 4 };
-    PGI_HD int64_t count() const { return a.count(); }
-    PGI_HD void operator()(int64_t node) const
-    {
-        const int i = (int)node, J = pgi_coarse_cell_of(a.fine, i);
-        if (a.label[i] != i || a.best[i] > 1 || a.to.first[J] <= MANY) return;
-        int strong = 0, other = -1;
-        float most = 0;
-        a.fine.links(i, [&](int j, int, float c) {
-            strong |= pgi_is_strong(a.fine, i, j, c, 0);
-            if (c > most && pgi_coarse_cell_of(a.fine, j) == J) most = c, other = j;
-        });
-        if (!strong && other >= 0 && (float)PGI_STRONG_SHARE * most >= pgi_diagonal_of(a.fine, i))
-            pgi_unite(a.root, i, other);
-    }
-};
 struct pgi_clear_first {    // of a list that is to be counted
     pgi_list to;
     PGI_HD int64_t count() const { return to.cells; }
     PGI_HD void operator()(int64_t J) const { to.first[J] = 0; }
+};
+
+// Leaves are nodes that follow one neighbour, in whatever cell: they join its aggregate, and the coarse levels do not
+// have them. There are two kinds. The links of a node that nothing holds lead to one other node, but for those to leaves
+// that were found in rounds before: to eliminate it changes nothing for the others. And in a coarse cell of many
+// aggregates, a node by itself that is weakly linked for all its neighbours though not for itself. Else every dead end
+// and splinter that is cut off by a face between cells would be a node of all levels, down to the one where the cells
+// become one. Of lists: the transfers of other levels stay within cells.
+enum { PGI_LEAF = -2, PGI_LEAF_ROUNDS = 3 };    // PGI_LEAF - round: in place of a leaf's root
+struct pgi_join_leaves {
+    enum { MANY = 4 };
+    pgi_joining_inside a;
+    int mark;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD int is_there(int j) const { return a.root[j] >= 0 || a.root[j] <= mark; }    // in this round
+    // The neighbour that i would follow; -1: none
+    PGI_HD int leader_of(int i) const
+    {
+        int only = -1, several = 0, strong = 0, most = -1;
+        float largest = 0;
+        if (a.label[i] != i || a.best[i] > 1 || !is_there(i)) return -1;
+        a.fine.links(i, [&](int j, int, float c) {
+            if (!is_there(j)) return;
+            several |= only >= 0 && j != only;
+            only = j;
+            strong |= pgi_is_strong(a.fine, i, j, c, 0);
+            if (c > largest) largest = c, most = j;
+        });
+        if (only >= 0 && !several && !(a.fine.shift(i) > 0)) return only;
+        if (a.to.first[pgi_coarse_cell_of(a.fine, i)] <= MANY || strong) return -1;
+        return (float)PGI_STRONG_SHARE * largest >= pgi_diagonal_of(a.fine, i) ? most : -1;
+    }
+    PGI_HD void operator()(int64_t node) const
+    {
+        const int i = (int)node, leader = a.root[i] >= 0 ? leader_of(i) : -1;
+        if (leader >= 0 && leader_of(leader) < 0) a.root[i] = mark, a.leader[i] = leader;
+    }
+};
+struct pgi_take_leaves {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return pgi_has_ended(a.fine) || a.to.meta[PGI_IS_FULL] ? 0 : a.to.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        for (int mark = PGI_LEAF - PGI_LEAF_ROUNDS + 1; mark <= PGI_LEAF; mark++)
+            for (int i = a.to.head[J]; i >= 0; i = a.root[i])
+                a.fine.links(i, [&](int j, int, float) {
+                    if (a.root[j] != mark || a.leader[j] != i) return;
+                    a.aggregate[j] = (int)J;
+                    a.root[j] = a.to.head[J];
+                    a.to.head[J] = j;
+                });
+    }
 };
 
 // The number of nodes of each coarse cell, in the row of its colour.
@@ -17722,6 +17753,24 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
 
 // Of lists alone: the cells of other levels have one node each.
 template <class LEVEL> static void pgi_join_inside(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
+template <class LEVEL> static void pgi_find_leaves(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
+template <class LEVEL> static void pgi_add_leaves(pg_solver *, const pgi_joining<LEVEL> &) {}
+static void pgi_find_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
+{
+    if (joining.again) return;
+    const pgi_joining_inside inside(joining);
+    const pgi_clear_first clear = {joining.to};
+    pgi_for_each(s, joining.to.cells, clear);
+    pgi_for_each(s, most, pgi_join_label{inside});
+    pgi_for_each(s, most, pgi_join_members{inside});
+    for (int round = 0; round < PGI_LEAF_ROUNDS; round++)
+        pgi_for_each(s, most, pgi_join_leaves{inside, PGI_LEAF - round});
+}
+static void pgi_add_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joined)
+{
+    const pgi_joining_inside inside(joined);
+    pgi_for_each(s, joined.to.capacity, pgi_take_leaves{inside});
+}
 static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
 {
     enum { ROUNDS = 2 };
@@ -17732,10 +17781,7 @@ static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joi
         pgi_for_each(s, most, pgi_join_choose{inside});
         pgi_for_each(s, most, pgi_join_pairs{inside});
     }
-    pgi_for_each(s, joining.to.cells, clear);
-    pgi_for_each(s, most, pgi_join_label{inside});
-    pgi_for_each(s, most, pgi_join_members{inside});
-    pgi_for_each(s, most, pgi_join_splinters{inside});
+    (void)clear;
 }
 
 template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
@@ -17752,6 +17798,7 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
             pgi_join_inside(s, joining, most);
         }
         pgi_for_each(s, most, pgi_join_flatten<LEVEL>{joining});
+        pgi_find_leaves(s, joining, most);
         pgi_for_each(s, most, pgi_join_alive<LEVEL>{joining});
         pgi_for_each(s, to.cells, pgi_count_nodes<LEVEL>{joining});
         pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
@@ -17760,6 +17807,7 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
     }
     const pgi_joining<LEVEL> joined = {fine, to, root, aggregate, 0};
     pgi_for_each(s, to.cells, pgi_number_nodes<LEVEL>{joined});
+    pgi_add_leaves(s, joined);
     if (factors) {
         const pgi_store_factors<LEVEL> store = {fine, factors};
         pgi_for_each(s, most, store);
