@@ -182,8 +182,11 @@ enum {
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
+    PGI_ROBUST_CELLS_APART = 20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
     PGI_ALIGN = 256                       // bytes
 };
+// desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
+static const double PGI_APART_OF_SURFACE = 0.05;
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>structs
@@ -18642,6 +18645,81 @@ static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, 
     to->root = (int *)(to->factors + cells);
 }
 
+// Does the fluid of a coarse cell fall apart, into parts that no strong link joins there, nothing holds, and that go on
+// elsewhere? A grid of coarse cells would join them.
+struct pgi_count_apart {
+    int n[3], periodic, wide;
+    const unsigned char *mask;
+    int64_t stride[2];
+    const void *openness[3];
+    float weight[3];    // of a link along each axis
+    int *number;
+    struct cell {
+        int at[3], fluid;
+        float link[6], total;
+    };
+    PGI_HD unsigned kind(const int at[3]) const
+    {
+        return mask ? mask[at[0] + at[1] * stride[0] + at[2] * stride[1]] : (unsigned)PG_FLUID;
+    }
+    PGI_HD float open_part(const int at[3], int q) const
+    {
+        const int64_t nx = n[0] + (q / 2 == 0), ny = n[1] + (q / 2 == 1);
+        const int64_t face = at[0] + nx * (at[1] + ny * at[2]) + (q & 1 ? q < 2 ? 1 : q < 4 ? nx : nx * ny : 0);
+        const void *const array = openness[q / 2];
+        return !array ? 1 : wide ? (float)((const double *)array)[face] : ((const float *)array)[face];
+    }
+    // held: the directions of strong links to air; on: of those to fluid
+    PGI_HD cell cell_at(int i, int j, int k, unsigned *held, unsigned *on) const
+    {
+        cell own = {{i, j, k}, 0, {0, 0, 0, 0, 0, 0}, 0};
+        unsigned to_air = 0;
+        *held = *on = 0;
+        if (i >= n[0] || j >= n[1] || k >= n[2] || kind(own.at) != PG_FLUID) return own;
+        own.fluid = 1;
+        for (int q = 0; q < 6; q++) {
+            int at[3];
+            const int64_t other = n[q / 2] > 1 ? pgi_neighbour(n, periodic, own.at, q) : -1;
+            if (other < 0) continue;
+            pgi_place_of(n, other, at);
+            if (kind(at) == PG_SOLID) continue;
+            own.link[q] = weight[q / 2] * open_part(own.at, q);
+            own.total += own.link[q];
+            to_air |= (unsigned)(kind(at) != PG_FLUID) << q;
+        }
+        for (int q = 0; q < 6; q++)
+            if (own.link[q] > 0 && PGI_STRONG_SHARE * own.link[q] >= own.total)
+                *(to_air >> q & 1 ? held : on) |= 1u << q;
+        return own;
+    }
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        unsigned char root[8];
+        unsigned held[8], on[8], parts = 0;
+        for (int c = 0; c < 8; c++) {
+            const cell own = cell_at(2 * I + (c & 1), 2 * J + (c >> 1 & 1), 2 * K + (c >> 2), &held[c], &on[c]);
+            root[c] = (unsigned char)(own.fluid ? c : 8);
+        }
+        for (int round = 0; round < 7; round++)    // the longest way through eight cells
+            for (int c = 0; c < 8; c++)
+                for (int a = 0; a < 3; a++) {
+                    const int d = c ^ 1 << a, up = c >> a & 1;
+                    if (!(on[c] >> (2 * a + 1 - up) & 1) || !(on[d] >> (2 * a + up) & 1)) continue;
+                    root[c] = root[d] = root[c] < root[d] ? root[c] : root[d];
+                }
+        for (int r = 0; r < 8; r++) {
+            int is_held = 0, goes_on = 0;
+            for (int c = 0; c < 8; c++)
+                for (int a = 0; a < 3 && root[c] == r; a++) {
+                    is_held |= held[c] != 0;
+                    goes_on |= on[c] >> (2 * a + (c >> a & 1)) & 1;
+                }
+            parts += goes_on && !is_held;
+        }
+        if (parts > 1) pgi_atomic_next(number);
+    }
+};
+
 // The coarse levels: the grid of coarse cells, or with desc.robust a list in its place, and lists down to one cell.
 static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
@@ -21365,6 +21443,62 @@ static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char tex
     return PG_OK;
 }
 
+// Counts coarse cells whose fluid falls apart, where mask and openness lie.
+static int pgi_number_apart(pg_solver *s)
+{
+    const pg_desc *const w = &s->work;
+    pgi_count_apart body;
+    int number = 0;
+    memset(&body, 0, sizeof body);
+    body.mask = w->mask, body.wide = w->flags & PG_F32 ? 0 : 1;
+    for (int a = 0; a < 3; a++) {
+        const double h = w->coord[a] ? fabs(w->coord[a][w->n[a]] - w->coord[a][0]) / w->n[a] : w->h[a];
+        body.n[a] = w->n[a], body.openness[a] = w->openness[a];
+        body.periodic |= (w->face[2 * a].kind == PG_PERIODIC) << a;
+        body.weight[a] = (float)(w->h[0] * w->h[0] / (h * h));
+    }
+    body.stride[0] = w->stride_mask[0], body.stride[1] = w->stride_mask[1];
+    const int coarse[3] = {pgi_half(w->n[0]), pgi_half(w->n[1]), pgi_half(w->n[2])};
+#if PGI_GPU
+    if (s->cuda && !s->staged) {
+        void *block = NULL;    // the state of a solver that does not exist yet, and the number
+        const int previous = pgi_make_current(s);
+        s->stream = (cudaStream_t)s->desc.stream;
+        PGI_CUDA(s, cudaMalloc(&block, sizeof(pgi_state) + sizeof(int)));
+        if (!s->failed) {
+            s->state = (pgi_state *)block, body.number = (int *)(s->state + 1);
+            PGI_CUDA(s, cudaMemsetAsync(block, 0, sizeof(pgi_state) + sizeof(int), s->stream));
+            pgi_for_points(s, coarse, body);
+            PGI_CUDA(s, cudaMemcpyAsync(&number, body.number, sizeof number, cudaMemcpyDeviceToHost, s->stream));
+            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+            s->state = NULL;
+            cudaFree(block);
+        }
+        pgi_restore_current(s, previous);
+        return number;
+    }
+#endif
+    body.number = &number;
+    const int rows = coarse[1] * coarse[2];
+    PGI_OMP(omp parallel for schedule(static))
+    for (int row = 0; row < rows; row++)
+        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
+    return number;
+}
+
+// The kind of coarse levels where desc.robust does not tell: on small grids the robust one; on larger ones where the
+// fluid falls apart in more coarse cells than a few spots on a surface have.
+static int pgi_choose_robust(pg_solver *s)
+{
+    const pg_desc *const d = &s->desc;
+    const double cells = (double)d->n[0] * d->n[1] * d->n[2], children = d->dim == 3 ? 8 : d->dim == 2 ? 4 : 2;
+    if (!s->masked || s->obstacles.by_cells) return 0;
+    if (pgi_is_robust(d)) return 1;
+    if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return 0;
+    if (cells > PGI_ROBUST_CELLS_APART) return 0;
+    return pgi_number_apart(s) > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
@@ -21386,13 +21520,14 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     s->accelerated = s->masked && !s->obstacles.by_cells && pgi_means_cg(desc->flags);
-    s->obstacles.robust = s->masked && !s->obstacles.by_cells && pgi_is_robust(&s->desc);
+    pgi_turn(&s->desc, &s->work);
+    s->obstacles.robust = pgi_choose_robust(s);
+    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     if (s->accelerated)
         snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s",
                  s->obstacles.robust ? ", robust" : "");
     s->observe = pgi_monitor;
     s->program = pgi_program;
-    pgi_turn(&s->desc, &s->work);
     pg_desc levels = s->work;
     if (s->masked) levels.coarsest = 2, levels.flags |= PG_SMOOTH_RBGS;    // down to a few cells, without lines
     *lines = pgi_hierarchy_create(&levels, s->multigrid && (!s->masked || s->obstacles.by_cells));
