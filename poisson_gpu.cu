@@ -15702,15 +15702,12 @@ static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cel
 struct pgi_label_begin {
     const unsigned char *kind;
     int nx, ny, *parent;
-    PGI_HD void operator()(int run, int j, int k) const
+    PGI_HD void operator()(int i, int j, int k) const
     {
         const int64_t row = nx * (j + (int64_t)ny * k);
-        const int begin = run * PGI_RUN, end = begin + PGI_RUN < nx ? begin + PGI_RUN : nx;
-        int first = begin;
-        for (int i = begin; i < end; i++) {
-            if (i > begin && !pgi_is_linked_on(kind, row + i - 1)) first = i;
-            parent[row + i] = (int)row + first;
-        }
+        int first = i;
+        while (first % PGI_RUN && pgi_is_linked_on(kind, row + first - 1)) first--;
+        parent[row + i] = (int)row + first;
     }
 };
 
@@ -15957,9 +15954,8 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
     const int64_t cells = l->points;
     int *const parent = o->parent;
-    const int runs[3] = {(l->n[0] + PGI_RUN - 1) / PGI_RUN, l->n[1], l->n[2]};
     const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
-    pgi_for_points(s, runs, begin);
+    pgi_for_points(s, l->n, begin);
     const pgi_label_unite<T> unite = {a, parent};
     pgi_for_points(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
@@ -16409,6 +16405,17 @@ template <class LEVEL> static PGI_HD inline int pgi_coarse_cell_of(const LEVEL &
     return pgi_block_of(level.n, at);
 }
 
+// Does a link of the node at `at` lead to a node of the same coarse cell?
+template <class LEVEL> static PGI_HD inline int pgi_stays_inside(const LEVEL &level, const int at[3], int, int q)
+{
+    const int i = at[q / 2];
+    return q & 1 ? !(i & 1) && i + 1 < level.n[q / 2] : i & 1;
+}
+static PGI_HD inline int pgi_stays_inside(const pgi_list_level &level, const int at[3], int j, int)
+{
+    return pgi_coarse_cell_of(level, j) == pgi_block_of(level.n, at);
+}
+
 // What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out`, and then for
 // the shift too.
 template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i, int left_out)
@@ -16477,10 +16484,13 @@ template <class LEVEL> struct pgi_joining {
     int *root, *aggregate;
     int again;
     PGI_HD int is_wanted() const { return !pgi_has_ended(fine) && (!again || to.meta[PGI_IS_FULL]); }
-    PGI_HD int joins(int i, int j, float c) const
+    // at, diagonal: of node i
+    PGI_HD int joins(int i, const int at[3], float diagonal, int j, int q, float c) const
     {
-        return pgi_coarse_cell_of(fine, i) == pgi_coarse_cell_of(fine, j) &&
-               (pgi_is_strong(fine, i, j, c, 0) || pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j)));
+        if (!pgi_stays_inside(fine, at, j, q)) return 0;
+        const float share = (float)PGI_STRONG_SHARE * c;
+        return (share >= diagonal && share >= pgi_diagonal_of(fine, j)) ||
+               pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j));
     }
 };
 
@@ -16499,9 +16509,12 @@ template <class LEVEL> struct pgi_join_across {
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
-        a.fine.links((int)i, [&](int j, int, float c) {
+        int at[3];
+        pgi_fine_place(a.fine, (int)i, at);
+        const float diagonal = pgi_diagonal_of(a.fine, (int)i);
+        a.fine.links((int)i, [&](int j, int q, float c) {
             if (j > (int)i && pgi_cell_with(a.fine, (int)i) != pgi_cell_with(a.fine, j) &&
-                a.joins((int)i, j, c))
+                a.joins((int)i, at, diagonal, j, q, c))
                 pgi_unite(a.root, (int)i, j);
         });
     }
@@ -16567,9 +16580,11 @@ struct pgi_joining_inside : pgi_joining<pgi_list_level> {
     // f(a, b, rank) for the strong links of node i to other aggregates in its cell
     template <class F> PGI_HD void inside(int i, const F &f) const
     {
+        int at[3];
         if (label[i] < 0) return;
-        fine.links(i, [&](int j, int, float c) {
-            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, j, c))
+        pgi_fine_place(fine, i, at);
+        fine.links(i, [&](int j, int q, float c) {
+            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, at, fine.d[i], j, q, c))
                 f(label[i], label[j], rank(label[i], label[j], c));
         });
     }
