@@ -104,11 +104,13 @@ enum { pgi_no_cuda = 0 };
 
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_LINKS_AT_ONCE 4
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #define PGI_ASSUME(condition) __builtin_assume(condition)
 #else
 #define PGI_ROLLED
+#define PGI_LINKS_AT_ONCE 1
 #define PGI_APART inline
 #define PGI_UNROLLED
 #define PGI_ASSUME(condition) ((void)0)
@@ -14456,9 +14458,10 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const int phases = body.phases();
+    const int phases = body.phases(), last = body.last_level();
     for (int phase = 0; phase < phases; phase++) {
-        const int count = body.count(phase);
+        const int count = body.count(phase, last);
+        if (count == 0) continue;
         for (int p = (int)threadIdx.x; p < count; p += PGI_PHASE_THREADS) body(phase, p);
         __syncthreads();
     }
@@ -14701,7 +14704,8 @@ static void pgi_prefix_sum(pg_solver *s, int *value, int64_t size, int *total, i
     pgi_for_each(s, pieces, places);
 }
 
-// Calls body(phase, p) for all p below body.count(phase), one phase after the other: small work, by one block.
+// Calls body(phase, p) for all p below body.count(phase, body.last_level()), one phase after the other: small work, by
+// one block.
 template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 {
 #if PGI_GPU
@@ -14712,7 +14716,7 @@ template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 #endif
     (void)s;
     for (int phase = 0; phase < body.phases(); phase++)
-        for (int p = 0; p < body.count(phase); p++) body(phase, p);
+        for (int p = 0, count = body.count(phase, body.last_level()); p < count; p++) body(phase, p);
 }
 
 // ---- the operator of the finest level ----
@@ -16142,6 +16146,27 @@ template <class T> struct pgi_finest {
     PGI_HD int is_live(int i) const { return a.kind[i] & PGI_LIVE; }
     // A link stays one, and a sum of many a number, in f32 too.
     static PGI_HD float in_range(double v) { return (float)(v < 1e-37 ? 1e-37 : v > 1e36 ? 1e36 : v); }
+    // Of a mask alone: all that has a say is asked for at once.
+    PGI_HD links_of even_row(const spot &p) const
+    {
+        const unsigned kind = a.kind[p.cell];
+        const double w = unit * a.cells->measure;
+        const int live = kind & PGI_LIVE;
+        T held = live ? (T)a.b.state->alpha : (T)0;
+        links_of links;
+        unsigned beside_it[6];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) beside_it[q] = a.kind[n[q / 2] > 1 ? beside(p, q).cell : p.cell];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(a.b.axis[q / 2], q, p.at[q / 2]), open = live && kind >> q & 1;
+            const int linked = open && !outer && beside_it[q] & PGI_LIVE;
+            links.c[q] = linked ? in_range(w * (double)a.even[q / 2]) : 0;
+            held += !open || linked ? (T)0 : outer ? (T)a.cells->end[q] : a.even[q / 2];
+        }
+        links.shift = held > 0 ? in_range(w * (double)held) : 0;
+        return links;
+    }
     PGI_HD links_of row(const spot &p) const
     {
         if (a.stored && is_live(p.cell)) {
@@ -16150,6 +16175,7 @@ template <class T> struct pgi_finest {
             pgi_read_stored(a.stored, n, periodic, p.at, stored.c, &stored.shift);
             return stored;
         }
+        if (a.is_even) return even_row(p);
         const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
         const double w = unit * pgi_cell_weight(a.b, p.at[0], p.at[1], p.at[2]);
         T held = r.reaction;
@@ -16310,8 +16336,20 @@ struct pgi_list_level : pgi_list {
     PGI_HD float shift(int i) const { return s[i]; }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
-        for (int l = begin[i]; l < begin[i + 1]; l++)
-            if (c[l] > 0) f(link[l] >> 3, link[l] & 7, c[l]);
+        enum { AT_ONCE = PGI_LINKS_AT_ONCE };    // so many links are asked for before the first one is used
+        const int end = begin[i + 1];
+        for (int l = begin[i]; l < end; l += AT_ONCE) {
+            int to[AT_ONCE];
+            float conductance[AT_ONCE];
+            PGI_UNROLLED
+            for (int e = 0; e < AT_ONCE; e++) {
+                to[e] = link[l + e < end ? l + e : l];
+                conductance[e] = l + e < end ? c[l + e] : 0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < AT_ONCE; e++)
+                if (conductance[e] > 0) f(to[e] >> 3, to[e] & 7, conductance[e]);
+        }
     }
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const
     {
@@ -16879,7 +16917,8 @@ struct pgi_invert {
     pgi_list level;
     PGI_HD int nodes() const { return level.meta[PGI_IS_EXACT] ? level.meta[PGI_NODES_OF] : 0; }
     PGI_HD int phases() const { return nodes() ? 1 + 2 * nodes() : 0; }
-    PGI_HD int count(int phase) const { return phase == 0 || phase & 1 ? nodes() : nodes() * nodes(); }
+    PGI_HD int last_level() const { return 0; }
+    PGI_HD int count(int phase, int) const { return phase == 0 || phase & 1 ? nodes() : nodes() * nodes(); }
     PGI_HD void operator()(int phase, int p) const
     {
         const int n = nodes(), k = (phase - 1) / 2;
@@ -17059,11 +17098,19 @@ struct pgi_small_visit {
     enum { LEVELS = 5, TASKS = 150 };
     pgi_list list[LEVELS];
     pgi_node_task task[TASKS];
-    int tasks;
+    int tasks, levels;
     PGI_HD int phases() const { return tasks; }
-    PGI_HD int count(int phase) const
+    // Those after the one that is solved exactly have nothing to do, and are passed over without a look at them.
+    PGI_HD int last_level() const
+    {
+        int q = 0;
+        while (q + 1 < levels && !list[q].meta[PGI_IS_EXACT]) q++;
+        return q;
+    }
+    PGI_HD int count(int phase, int last) const
     {
         int number = 0;
+        if (task[phase].level > last) return 0;
         pgi_with_task(list, task[phase], [&](const auto &body) { number = (int)body.count(); });
         return number;
     }
@@ -18096,6 +18143,7 @@ struct pgi_visit {
         pgi_small_visit all;
         memset(&all, 0, sizeof all);
         for (int p = 0; p < levels; p++) all.list[p] = o->list[q + p];
+        all.levels = levels;
         const pgi_visit visit = {s, &all, q};
         visit.cycle(q);
         pgi_for_phases(s, all);
