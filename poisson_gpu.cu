@@ -14477,8 +14477,9 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
-// Four blocks a multiprocessor: these wait for memory.
-template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+// What a point needs of memory is asked for while the one before it is worked on: seen = look(i, j, k), then
+// body(i, j, k, seen, unit, sums).
+template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, double *partials, pgi_state *state,
                           double *result, pgi_shape h, int again)
 {
@@ -14490,7 +14491,12 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, nz);
         if (t.i >= nx || t.j >= ny) continue;
-        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k, unit, sums);
+        typename BODY::seen next = body.look(t.i, t.j, t.k0);
+        for (int k = t.k0; k < t.k1; k++) {
+            const typename BODY::seen own = next;
+            next = body.look(t.i, t.j, k + 1 < t.k1 ? k + 1 : k);
+            body(t.i, t.j, k, own, unit, sums);
+        }
     }
     if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, result)) state->unit_of_sums = unit;
 }
@@ -14532,7 +14538,8 @@ template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], c
         for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]));
 }
 
-// Calls body(i, j, k, unit, sums) for all points, and adds up the sums in a fixed order: result[FIRST] and those after.
+// Calls body(i, j, k, body.look(i, j, k), unit, sums) for all points, and adds up the sums in a fixed order:
+// result[FIRST] and those after.
 template <int MORE, int FIRST, class BODY>
 static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, double *result, int again)
 {
@@ -14555,7 +14562,10 @@ static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, doubl
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[COUNT] = {0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++)
-            for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]), unit, sums);
+            for (int i = 0; i < n[0]; i++) {
+                const int j = (int)(row % n[1]), k = (int)(row / n[1]);
+                body(i, j, k, body.look(i, j, k), unit, sums);
+            }
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
     }
     double sums[COUNT] = {0};
@@ -15109,6 +15119,79 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     return pgi_general_value(a, p, sj, sk, i, j, k, kind);
 }
 
+// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look when they
+// work.
+template <class T> struct pgi_any_cells {
+    pgi_cell_operator<T> a;
+    struct seen {};
+    PGI_HD seen look(const T *, int64_t, int64_t, int, int, int) const { return seen(); }
+    PGI_HD pgi_cell_value<T> value(const seen &, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    {
+        return pgi_cell_value_of(a, p, sj, sk, i, j, k);
+    }
+    PGI_HD T diagonal(int i, int j, int k) const { return pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)); }
+    PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
+};
+// Of a mask alone on uniform axes: neighbours are asked for before it is known what they are, and what is behind a closed
+// face has no say.
+template <class T> struct pgi_even_cells {
+    pgi_cell_operator<T> a;
+    struct seen {
+        T own, beside[6];
+        unsigned kind;
+    };
+    PGI_HD seen look(const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        const seen s = {*p,
+                        {p[pgi_cell_step(axis[0], 0, i)], p[pgi_cell_step(axis[0], 1, i)],
+                         p[pgi_cell_step(axis[1], 2, j) * sj], p[pgi_cell_step(axis[1], 3, j) * sj],
+                         p[pgi_cell_step(axis[2], 4, k) * sk], p[pgi_cell_step(axis[2], 5, k) * sk]},
+                        a.kind[pgi_cell_at(a.b, i, j, k)]};
+        return s;
+    }
+    // c: couplings, 0 where there is none. Returns the reaction.
+    PGI_HD T row(unsigned kind, const int at[3], T c[6]) const
+    {
+        const unsigned open = kind & PGI_LIVE ? kind : 0;
+        T reaction = kind & PGI_LIVE ? (T)a.b.state->alpha : (T)0;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
+            c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
+            if (outer && open >> q & 1) reaction += (T)a.cells->end[q];
+        }
+        return reaction;
+    }
+    PGI_HD pgi_cell_value<T> value(const seen &s, const T *, int64_t, int64_t, int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k};
+        T c[6];
+        const T reaction = row(s.kind, at, c);
+        pgi_cell_value<T> v = {reaction * s.own, reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]))};
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) v.au += c[q] != 0 ? c[q] * (s.own - s.beside[q]) : (T)0;
+        return v;
+    }
+    PGI_HD T diagonal(int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k};
+        T c[6];
+        const T reaction = row(a.kind[pgi_cell_at(a.b, i, j, k)], at, c);
+        return reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]));
+    }
+    PGI_HD double measure(int, int, int) const { return a.cells->measure; }
+};
+// f(cells) with the policy of level l
+template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
+{
+    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
+    if (a.is_even)
+        f(pgi_even_cells<T>{a});
+    else
+        f(pgi_any_cells<T>{a});
+}
+
 // ---- its plain operations ----
 
 // out = u + omega (f - A u) / diagonal, of all cells or of one colour: parity of the indices but for those on seams
@@ -15203,19 +15286,40 @@ static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi
 }
 
 // The sums of the residual, or of D u
-template <class T> struct pgi_cell_norm {
-    pgi_cell_operator<T> a;
+template <class T, class CELLS> struct pgi_cell_norm {
+    CELLS cells;
     pgi_grid u, f;
     int magnitude;
-    PGI_HD int wanted() const { return !magnitude || a.b.state->seek; }
-    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
+    struct seen {
+        typename CELLS::seen cell;
+        T right;
+    };
+    PGI_HD int wanted() const { return !magnitude || cells.a.b.state->seek; }
+    PGI_HD const T *at(int i, int j, int k) const { return pgi_data<T>(u) + i + j * u.sj + k * u.sk; }
+    PGI_HD seen look(int i, int j, int k) const
     {
-        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const T right = magnitude ? (T)0 : pgi_data<T>(f)[i + j * f.sj + k * f.sk];
-        const pgi_cell_value<T> own = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        const seen s = {cells.look(at(i, j, k), u.sj, u.sk, i, j, k),
+                        magnitude ? (T)0 : pgi_data<T>(f)[i + j * f.sj + k * f.sk]};
+        return s;
+    }
+    PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
+    {
+        const T *const p = at(i, j, k);
+        const pgi_cell_value<T> own = cells.value(s.cell, p, u.sj, u.sk, i, j, k);
         if (!(own.diagonal > 0)) return;
-        const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(right - own.au));
-        pgi_accumulate(sums, pgi_cell_measure(a, i, j, k), v, v);
+        const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(s.right - own.au));
+        pgi_accumulate(sums, cells.measure(i, j, k), v, v);
+    }
+};
+template <class T> struct pgi_sum_norm {
+    pg_solver *s;
+    const pgi_level *l;
+    pgi_grid u, f;
+    int magnitude, again;
+    template <class CELLS> void operator()(const CELLS &cells) const
+    {
+        const pgi_cell_norm<T, CELLS> body = {cells, u, f, magnitude};
+        pgi_sum_points<0, 0>(s, l->n, body, magnitude ? s->state->magnitude : s->state->sums, again);
     }
 };
 
@@ -15227,14 +15331,12 @@ template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l,
         return;
     }
     if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
-    const pgi_cell_norm<T> body = {pgi_operator_of<T>(s, l), x, rhs.f, 0};
-    pgi_sum_points<0, 0>(s, l->n, body, s->state->sums, again);
+    pgi_with_cells<T>(s, l, pgi_sum_norm<T>{s, l, x, rhs.f, 0, again});
 }
 
 template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
-    const pgi_cell_norm<T> body = {pgi_operator_of<T>(s, l), u, pgi_no_grid(), 1};
-    pgi_sum_points<0, 0>(s, l->n, body, s->state->magnitude, 0);
+    pgi_with_cells<T>(s, l, pgi_sum_norm<T>{s, l, u, pgi_no_grid(), 1, 0});
 }
 
 #if PGI_F32
@@ -15248,35 +15350,60 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 #endif
 
 // A recurrence of a Krylov method that has a product or the diagonal.
-template <class T, template <class> class RECURRENCE> struct pgi_cell_recurrence {
+template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
     typedef RECURRENCE<T> point;
-    pgi_cell_operator<T> a;
+    CELLS cells;
     pgi_vectors g;
+    struct seen {
+        typename CELLS::seen cell;
+        T v[point::VECTORS];
+    };
     PGI_HD int wanted() const { return 1; }
-    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
+    PGI_HD void *at(int q, int i, int j, int k) const
     {
-        const pgi_krylov_steps<T> c(a.b.state);
-        T v[point::VECTORS] = {};
-        void *at[point::VECTORS];
+        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
+    }
+    PGI_HD seen look(int i, int j, int k) const
+    {
+        seen s = {};
+        if (point::PRODUCT) s.cell = cells.look((const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++)
+            if ((point::READ | point::PRODUCT) >> q & 1)
+                s.v[q] = pgi_value_of<T>(at(q, i, j, k), point::NARROW >> q & 1, 0);
+        return s;
+    }
+    PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
+    {
+        const pgi_krylov_steps<T> c(cells.a.b.state);
+        T v[point::VECTORS];
         pgi_term<T> dot[point::DOTS + 1];
         PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) {
-            at[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
-            if ((point::READ | point::PRODUCT) >> q & 1) v[q] = pgi_value_of<T>(at[q], point::NARROW >> q & 1, 0);
-        }
+        for (int q = 0; q < point::VECTORS; q++) v[q] = s.v[q];
         pgi_cell_value<T> own = {0, 0};
         if (point::PRODUCT)
-            own = pgi_cell_value_of(a, (const T *)at[0], g.v[0].sj, g.v[0].sk, i, j, k);
+            own = cells.value(s.cell, (const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
         else
-            own.diagonal = pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k));
+            own.diagonal = cells.diagonal(i, j, k);
         point::at(c, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
-            if (point::WRITTEN >> q & 1) pgi_set_value(at[q], point::NARROW >> q & 1, 0, v[q]);
-        const double w = pgi_cell_measure(a, i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+            if (point::WRITTEN >> q & 1) pgi_set_value(at(q, i, j, k), point::NARROW >> q & 1, 0, v[q]);
+        const double w = cells.measure(i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
         if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
         for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+    }
+};
+template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence {
+    pg_solver *s;
+    const pgi_level *l;
+    pgi_vectors g;
+    template <class CELLS> void operator()(const CELLS &cells) const
+    {
+        typedef RECURRENCE<T> point;
+        const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g};
+        pgi_sum_points<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, body, s->state->sums, 0);
     }
 };
 
@@ -15285,8 +15412,7 @@ static void pgi_recur_among_cells(pg_solver *s, const pgi_level *l, int recurren
 {
     typedef RECURRENCE<T> point;
     if constexpr ((point::PRODUCT || point::DIAGONAL) && (point::NARROW == 0 || sizeof(T) == sizeof(double))) {
-        const pgi_cell_recurrence<T, RECURRENCE> body = {pgi_operator_of<T>(s, l), g};
-        pgi_sum_points<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, body, s->state->sums, 0);
+        pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, RECURRENCE>{s, l, g});
     } else {
         PGI_BACK_END(s, recur<T>)(s, l, recurrence, g);
     }
