@@ -727,6 +727,37 @@ static void the_direct_preconditioner_of_two_stretched_axes(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* The bytes of a solver of a scene, by the value of desc.robust. */
+static size_t bytes_with(const scene *s, int robust, pg_backend backend)
+{
+    size_t bytes = 0;
+    pg_desc desc = {0};
+    scene_describe(s, &desc);
+    desc.backend = backend, desc.robust = robust;
+    assert_int_equal(pg_workspace_bytes(&desc, &bytes), PG_OK);
+    return bytes;
+}
+
+/* On grids that are not small, robust is the default where the fluid of coarse cells falls apart, and not elsewhere: not
+   where one of the parts is held by air, and not where coefficients vary. */
+static void robust_where_fluid_falls_apart(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const struct { const char *name; int n, dim, robust; } cases[] = {
+        {"box", 600, 2, 0}, {"obstacle", 600, 2, 0}, {"random 50%", 600, 2, 1}, {"cut cells", 600, 2, 1},
+        {"porous", 600, 2, 1}, {"liquid", 600, 2, 0}, {"rooms", 600, 2, 0}, {"spiral 1", 600, 2, 0},
+        {"maze", 600, 2, 0}, {"beta per cell", 600, 2, 0}, {"cut cells", 69, 3, 1}, {"obstacle", 69, 3, 0}};
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        scene s;
+        assert_true(scene_create(&s, cases[q].name, cases[q].n, cases[q].dim));
+        const size_t robust = bytes_with(&s, 1, backend), plain = bytes_with(&s, PG_NONE, backend);
+        assert_true(robust > plain);
+        if (bytes_with(&s, 0, backend) != (cases[q].robust ? robust : plain))
+            fail_msg("%s, %d^%d: robust is not %d", cases[q].name, cases[q].n, cases[q].dim, cases[q].robust);
+        scene_free(&s);
+    }
+}
+
 /* ---- Iterations ---- */
 
 static const struct { const char *name; int most, in_2d; } iteration_bounds[] = {
@@ -1568,6 +1599,7 @@ int main(void)
         ON_BOTH(random_problems_in_f32),
         ON_BOTH(the_direct_preconditioner_of_a_box_that_is_singular),
         ON_BOTH(the_direct_preconditioner_of_two_stretched_axes),
+        ON_BOTH(robust_where_fluid_falls_apart),
         ON_BOTH(iterations),
         ON_BOTH(iterations_with_fields_of_lines_and_planes),
         ON_BOTH(iterations_with_coarse_masks),
