@@ -104,12 +104,14 @@ enum { pgi_no_cuda = 0 };
 
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_UNROLLED_BY_EIGHT _Pragma("unroll 8")
 #define PGI_LINKS_AT_ONCE 4
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #define PGI_ASSUME(condition) __builtin_assume(condition)
 #else
 #define PGI_ROLLED
+#define PGI_UNROLLED_BY_EIGHT
 #define PGI_LINKS_AT_ONCE 1
 #define PGI_APART inline
 #define PGI_UNROLLED
@@ -17037,14 +17039,18 @@ struct pgi_mirror_links {
 // The inverse of a small level, by elimination in place, all entries of the matrix at once. Nothing is ever subtracted
 // that could cancel (W. K. Grassmann, M. I. Taksar, D. P. Heyman 1985): a pivot is the sum of the links that are left
 // and of what holds the node, so that it is 0 exactly where nothing holds a pocket, whatever the contrast. The pocket's
-// last unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update.
+// last unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update; at last what
+// rounding has made of a symmetric matrix becomes one.
 struct pgi_invert {
     enum { N = PGI_EXACT_NODES };
     pgi_list level;
     PGI_HD int nodes() const { return level.meta[PGI_IS_EXACT] ? level.meta[PGI_NODES_OF] : 0; }
-    PGI_HD int phases() const { return nodes() ? 1 + 2 * nodes() : 0; }
+    PGI_HD int phases() const { return nodes() ? 2 + 2 * nodes() : 0; }
     PGI_HD int last_level() const { return 0; }
-    PGI_HD int count(int phase, int) const { return phase == 0 || phase & 1 ? nodes() : nodes() * nodes(); }
+    PGI_HD int count(int phase, int) const
+    {
+        return phase == 0 || (phase & 1 && phase + 1 < phases()) ? nodes() : nodes() * nodes();
+    }
     PGI_HD void operator()(int phase, int p) const
     {
         const int n = nodes(), k = (phase - 1) / 2;
@@ -17058,6 +17064,11 @@ struct pgi_invert {
                 least[p] += level.c[l];
             }
             least[p] *= 1e-14;    // what holds a pocket less than that is nothing beside round-off
+            return;
+        }
+        if (phase + 1 == phases()) {
+            const int i = p / n, j = p % n;
+            if (i < j) a[i * N + j] = a[j * N + i] = 0.5 * (a[i * N + j] + a[j * N + i]);
             return;
         }
         if (phase & 1) {
@@ -17080,9 +17091,8 @@ struct pgi_solve_exactly {
     {
         const int n = level.meta[PGI_NODES_OF];
         double sum = 0;
-        for (int j = 0; j < n; j++)
-            sum += 0.5 * (level.inverse[i * PGI_EXACT_NODES + j] + level.inverse[j * PGI_EXACT_NODES + i]) *
-                   (double)level.f[j];
+        PGI_UNROLLED_BY_EIGHT
+        for (int j = 0; j < n; j++) sum += level.inverse[j * PGI_EXACT_NODES + i] * (double)level.f[j];
         level.u[i] = (float)sum;
     }
 };
