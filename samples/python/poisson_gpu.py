@@ -212,8 +212,8 @@ def _check(status, handle):
 # ---- Arrays of any framework ----
 #
 # What is known of an array is its address, its layout and its stream (0: the default one). Arrays of equal shape,
-# strides, type and device share one layout object: what follows from those, names and checks, is worked out for the first
-# of them, and later calls find it. A device of _HOST is host memory.
+# strides, type and device share one layout object: names and checks, which follow from those, are worked out for the
+# first of them, and later calls find them. A device of _HOST is host memory.
 
 _HOST = -1
 _describers = {}    # types of arrays to functions that describe them
