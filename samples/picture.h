@@ -169,7 +169,7 @@ static inline void picture_streamlines(struct picture *p, const double *x, const
     double *cover = (double *)sample_alloc(sizeof *cover * area, PG_MEM_HOST);
     memset(f.taken, 0, area);
     for (size_t m = 0; m < area; m++) cover[m] = 0;
-    int count = 0, beside = 2;                                      /* both sides of a point; the first has no direction */
+    int count = 0, beside = 2;          /* twice a point: both its sides; the very first has no direction */
     for (size_t m = 0; m < area;) {
         const size_t from = (m + area / 2 + p->width / 2) % area;    /* the middle is the first */
         double start[2] = {(double)(from % p->width), (double)(from / p->width)};
