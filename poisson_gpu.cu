@@ -684,6 +684,7 @@ struct pgi_lattice {
 // neighbour's number times 8 plus the direction it lies in.
 struct pgi_list {
     int n[3], periodic, seams, colours;
+    int lanes;    // threads of a warp that share the links of a node
     int64_t cells;
     int capacity, link_capacity;
     int *first;    // colours x cells + 1: the first node of each
@@ -16434,8 +16435,21 @@ template <class T> struct pgi_finest {
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
 };
 
+// The sum over the lanes that share a node: for all of them the same bits.
+template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
+{
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes, mask = ((1u << lanes) - 1) << first;
+    for (int step = 1; step < lanes; step *= 2) v += __shfl_xor_sync(mask, v, step);
+#endif
+    (void)lanes;
+    return v;
+}
+
 struct pgi_lattice_level : pgi_lattice {
+    enum { lanes = 1 };
     PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
+    template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
     PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
@@ -16464,15 +16478,25 @@ struct pgi_list_level : pgi_list {
     PGI_HD float shift(int i) const { return s[i]; }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
-        enum { AT_ONCE = PGI_LINKS_AT_ONCE };    // so many links are asked for before the first one is used
+        share_of_links<PGI_LINKS_AT_ONCE>(i, 0, 1, f);
+    }
+    // Of `lanes` lanes each has its share.
+    template <class F> PGI_HD void links_of_lane(int i, int lane, const F &f) const
+    {
+        share_of_links<PGI_LINKS_AT_ONCE / 2 + 1>(i, lane, lanes, f);
+    }
+    // AT_ONCE: so many links are asked for before the first one is used
+    template <int AT_ONCE, class F> PGI_HD void share_of_links(int i, int lane, int of, const F &f) const
+    {
         const int end = begin[i + 1];
-        for (int l = begin[i]; l < end; l += AT_ONCE) {
+        for (int l = begin[i] + lane; l < end; l += of * AT_ONCE) {
             int to[AT_ONCE];
             float conductance[AT_ONCE];
             PGI_UNROLLED
             for (int e = 0; e < AT_ONCE; e++) {
-                to[e] = link[l + e < end ? l + e : l];
-                conductance[e] = l + e < end ? c[l + e] : 0;
+                const int at = l + e * of;
+                to[e] = link[at < end ? at : l];
+                conductance[e] = at < end ? c[at] : 0;
             }
             PGI_UNROLLED
             for (int e = 0; e < AT_ONCE; e++)
@@ -17099,27 +17123,31 @@ struct pgi_solve_exactly {
 
 // ---- their cycle ----
 
-template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i)
+// By the lanes that share a node: p / lanes is the node then, p % lanes the lane.
+template <class LEVEL>
+static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i, int lane)
 {
-    float sum = level.shift(i) * u[i];
-    level.links(i, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
-    return sum;
+    float sum = 0;
+    level.links_of_lane(i, lane, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
+    return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes);
 }
 
 // A Gauss-Seidel step of all nodes of a colour.
 template <class LEVEL> struct pgi_relax_nodes {
     LEVEL level;
     int colour, turn, reversed;
-    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour); }
+    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) * level.lanes; }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = level.node(colour, p);
-        float sum = level.f[i], d = level.shift(i);
-        level.links(i, [&](int j, int, float c) {
+        const int i = level.node(colour, p / level.lanes), lane = (int)(p % level.lanes);
+        float sum = 0, d = 0;
+        level.links_of_lane(i, lane, [&](int j, int, float c) {
             sum += c * level.beside(j, colour, turn, reversed)[j];
             d += c;
         });
-        level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
+        sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes);
+        d = level.shift(i) + pgi_total_of_lanes(d, level.lanes);
+        if (lane == 0) level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
     }
 };
 
@@ -17129,15 +17157,23 @@ template <class LEVEL> struct pgi_step_nodes {
     LEVEL level;
     int what, turn;
     float weight;
-    PGI_HD int64_t count() const { return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : level.nodes(); }
+    PGI_HD int lanes() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN ? (int)level.lanes : 1; }
+    PGI_HD int64_t count() const
+    {
+        return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() * lanes();
+    }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = (int)p;
+        const int i = (int)(p / lanes()), lane = (int)(p % lanes());
+        const float *const u = what == PGI_NODES_DEFECT ? level.from(turn) : level.e;
+        const int has_product = what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN;
+        const float product = has_product ? pgi_node_product(level, u, i, lane) : 0;
+        if (lane > 0) return;
         switch (what) {
         case PGI_NODES_ZERO: level.from(0)[i] = 0; break;
-        case PGI_NODES_DEFECT: level.r[i] = level.f[i] - pgi_node_product(level, level.from(turn), i); break;
+        case PGI_NODES_DEFECT: level.r[i] = level.f[i] - product; break;
         case PGI_NODES_BEGIN: level.f[i] = level.g[i], level.e[i] = 0; break;
-        case PGI_NODES_AGAIN: level.f[i] = level.g[i] - pgi_node_product(level, level.e, i); break;
+        case PGI_NODES_AGAIN: level.f[i] = level.g[i] - product; break;
         default: level.e[i] += weight * level.from(turn)[i];
         }
     }
@@ -17145,43 +17181,53 @@ template <class LEVEL> struct pgi_step_nodes {
 
 // The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
 // it from children of its neighbours.
-static PGI_HD inline float pgi_restrict_nodes(const pgi_list_level &fine, const pgi_list &to, int J)
+static PGI_HD inline float pgi_restrict_nodes(const pgi_list_level &fine, const pgi_list &to, int J, int lane)
 {
     float sum = 0;
     for (int i = to.head[J]; i >= 0; i = fine.root[i]) {
-        sum += fine.factors[i].own * fine.r[i];
-        fine.links(i, [&](int j, int q, float c) {
+        if (lane == 0) sum += fine.factors[i].own * fine.r[i];
+        fine.links_of_lane(i, lane, [&](int j, int q, float c) {
             if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
         });
     }
-    return sum;
+    return pgi_total_of_lanes(sum, fine.lanes);
 }
-template <class LEVEL> static PGI_HD inline float pgi_prolong_node(const LEVEL &fine, const float *e, int i)
+static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const float *e, int i, int lane)
 {
     const int own = fine.aggregate_of(i);
-    if (own < 0) return 0;
     const pgi_factors f = fine.factors_of(i);
-    float sum = f.own * e[own];
-    fine.links(i, [&](int j, int q, float c) {
+    float sum = 0;
+    fine.links_of_lane(i, lane, [&](int j, int q, float c) {
         const int other = fine.aggregate_of(j);
         if (other != own && other >= 0) sum += pgi_slide(f, q, c) * e[other];
     });
-    return sum;
+    sum = pgi_total_of_lanes(sum, fine.lanes);
+    return own < 0 ? 0 : f.own * e[own] + sum;
 }
 
 struct pgi_restrict_to_list {
     pgi_list_level fine;
     pgi_list to;
     float *f;
-    PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
-    PGI_HD void operator()(int64_t J) const { f[J] = pgi_restrict_nodes(fine, to, (int)J); }
+    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * fine.lanes; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int J = (int)(p / fine.lanes), lane = (int)(p % fine.lanes);
+        const float sum = pgi_restrict_nodes(fine, to, J, lane);
+        if (lane == 0) f[J] = sum;
+    }
 };
-template <class LEVEL> struct pgi_prolong_from_list {
-    LEVEL fine;
+struct pgi_prolong_from_list {
+    pgi_list_level fine;
     const float *e;
     int turn;
-    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : fine.nodes(); }
-    PGI_HD void operator()(int64_t i) const { fine.from(turn)[i] += pgi_prolong_node(fine, e, (int)i); }
+    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() * fine.lanes; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int i = (int)(p / fine.lanes), lane = (int)(p % fine.lanes);
+        const float sum = pgi_prolong_node(fine, e, i, lane);
+        if (lane == 0) fine.from(turn)[i] += sum;
+    }
 };
 
 // What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
@@ -17211,7 +17257,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     }
     case PGI_NODES_PROLONG: {
         const pgi_list_level next(list[t.level + 1]);
-        const pgi_prolong_from_list<pgi_list_level> prolongation = {level, t.repeats ? next.e : next.from(t.colour),
+        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.colour),
                                                                     t.turn};
         f(prolongation);
         break;
@@ -17577,32 +17623,33 @@ template <class T> struct pgi_restrict_others {
     int scaled;
     PGI_HD double residual(int i, int j, int k) const
     {
+        const pgi_even_cells<T> cells = {fine.a};
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - pgi_cell_value_of(fine.a, p, u.sj, u.sk, i, j, k).au);
+        const pgi_cell_value<T> own = cells.value(cells.look(p, u.sj, u.sk, i, j, k), p, u.sj, u.sk, i, j, k);
+        return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au);
     }
-    // The cells of a quad: to its own coarse cell where q < 0, else across their faces q
-    PGI_HD double shares(int I, int J, int k, int q) const
+    enum { LANES = 4 };    // one for each cell of a quad
+    // A cell of a quad: to its own coarse cell where q < 0, else across face q
+    PGI_HD double share(int e, int I, int J, int k, int q) const
     {
-        double sum = 0;
-        for (int e = 0; e < 4; e++) {
-            const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
-            if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) continue;
-            const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
-            if (!fine.is_live(p.cell)) continue;
-            const pgi_weights w = fine.weights_at(p);
-            const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
-            if (weight != 0) sum += (double)weight * residual(at[0], at[1], k);
-        }
-        return sum;
+        const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
+        if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) return 0;
+        const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
+        if (!fine.is_live(p.cell)) return 0;
+        const pgi_weights w = fine.weights_at(p);
+        const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
+        return weight != 0 ? (double)weight * residual(at[0], at[1], k) : 0;
     }
-    PGI_HD int64_t count() const { return *blocks.others_number; }
+    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
     {
         int at[3];
         double sum = 0;
-        pgi_place_of(blocks.coarse, blocks.others[p], at);
-        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += shares(I, J, k, q); });
-        to[blocks.others[p]] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
+        const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
+        pgi_place_of(blocks.coarse, coarse, at);
+        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += share(lane, I, J, k, q); });
+        sum = pgi_total_of_lanes(sum, (int)LANES);
+        if (lane == 0) to[coarse] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
     }
 };
 
@@ -18144,9 +18191,8 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         small->task[small->tasks++] = task;
         return;
     }
-    const int64_t most = task.what == PGI_NODES_SOLVE      ? PGI_EXACT_NODES
-                         : task.what == PGI_NODES_RESTRICT ? o->list[task.level + 1].capacity
-                                                           : o->list[task.level].capacity;
+    const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
+    const int64_t most = task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : list.capacity * (int64_t)list.lanes;
     const pgi_run_body run = {s, most};
     pgi_with_task(o->list, task, run);
 }
@@ -18332,7 +18378,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     PGI_LAUNCH_EARLY(s, columns * ((planes + a.planes - 1) / a.planes), dim3(32, PGI_RESTRICTION_WARPS), 0,
                      pgi_cell_restriction_kernel<T>, a);
     const pgi_restrict_others<T> others = {a.fine, a.blocks, a.u, a.f, a.to, a.scale, a.scaled};
-    pgi_for_each(s, a.blocks.at(0, 0, planes), others);
+    pgi_for_each(s, a.blocks.at(0, 0, planes) * pgi_restrict_others<T>::LANES, others);
     return 1;
 #else
     (void)s, (void)l, (void)job, (void)u, (void)rhs;
@@ -18951,6 +18997,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         }
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
+        list->lanes = s->cuda ? 8 : 1;
         if (q == 0 && !o->robust)
             pgi_layout_lattice(arena, lattice, s->desc.flags & PG_WCYCLE || n[0] + n[1] + n[2] == 3, o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
