@@ -17028,16 +17028,14 @@ struct pgi_clear_rest {
 struct pgi_close_links {
     pgi_list to;
     int64_t *overflow;
-    // Where a node has many links the others would wait for its thread; where nodes are few, most threads have none.
+    // On levels of middling size most threads would have no node. On others the lanes pay only where all wait for a node
+    // of very many links.
     PGI_HD int lanes() const
     {
-        enum { MANY = 48, FEW = 4096, SMALL = 50000 };
+        enum { VERY_MANY = 256, MIDDLING = 50000, LANES = 8 };
         const int nodes = to.meta[PGI_NODES_OF], most = to.meta[PGI_MOST_OF_A_NODE];
-        const int wanted = most > MANY && nodes <= FEW           ? 32
-                           : most > MANY                         ? 8
-                           : to.cells > PGI_SMALL_CELLS && nodes <= SMALL ? 8
-                                                                 : 1;
-        return wanted < to.most_lanes ? wanted : to.most_lanes;
+        const int pays = most > VERY_MANY || (to.cells > PGI_SMALL_CELLS && nodes <= MIDDLING);
+        return pays && to.most_lanes >= LANES ? (int)LANES : 1;
     }
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
