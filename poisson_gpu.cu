@@ -6,9 +6,11 @@
 //     >>structs     the operator as tables, grids, levels, device state, solver
 //     >>points      host and device arithmetic: rows, right-hand side, relaxation, transfers, control steps
 //     >>lines       one axis on the host: geometry, coarsening, tables, interpolation weights, eigenvectors
+//     >>parts       what a rank has of the grids: ghosts of its neighbours, planes and sums of all ranks
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
-//     >>levels      the hierarchy, and the tables of its levels
+//     >>comm        transports between ranks: MPI, the caller's functions; what ranks must agree on
+//     >>levels      the hierarchy, the tables of its levels, and the parts of them that ranks have
 //     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
 //     >>gradient    derivatives of u, with the boundary data
@@ -31,11 +33,13 @@
 
 #include <cfloat>
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <type_traits>
 
 #ifdef _OPENMP
@@ -95,6 +99,11 @@ enum { pgi_no_cuda = 0 };
 #ifdef PG_USE_FFTW
 #include <fftw3.h>
 #endif
+#ifdef PG_USE_MPI
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#endif
 
 #if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
 #define PGI_CONDITIONAL 1    // graphs loop on the device
@@ -143,6 +152,12 @@ enum { pgi_no_cuda = 0 };
 #define PGI_OVERLAP PGI_CONDITIONAL    // kernels of small levels start early
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
+#endif
+#ifndef PGI_SHARED_POINTS
+#define PGI_SHARED_POINTS 400000    // a level of so many points is on all ranks, which work on it alike
+#endif
+#ifndef PGI_SHARED_MOST
+#define PGI_SHARED_MOST 3000000    // and of more it is not
 #endif
 #ifndef PGI_CELL_PASS_POINTS
 #define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
@@ -200,6 +215,7 @@ template <class T> struct pgi_row {
 template <class T> struct pgi_axis {
     int n, periodic;
     int seam;    // odd periodic axis: its last plane has colours of its own
+    int beyond[2];    // steps from the first unknown down and from the last one up, see pgi_below
     pgi_row<T> row[3];
     double row_weight[3];
     const pgi_row<T> *table;    // n rows, or NULL
@@ -385,9 +401,24 @@ static inline pgi_omega pgi_evenly(double omega)
     return both;
 }
 
+// What a rank has of a level: planes along the last axis. Their numbers, like all indices, are those of the whole
+// grid, so that tables, colours, seams and windows are the same on all ranks: a grid's base is where its element (0,0,0)
+// would be. Ghosts, the planes beside a rank's own, are those of its neighbours; of a periodic axis -1 is n - 1.
+struct pgi_part {
+    int lo, hi;        // the planes that operations work on; a level that is not split: all of them
+    int split;         // each rank has its own; else all have all of them, and work alike
+    int own[2];        // this rank's share, split or not
+    int period;        // n where the axis is split and periodic, else 0
+    int ghosts;        // planes on either side that its grids have room for
+    int restriction;                     // planes beside its own that the restriction to the next level reads,
+    int prolongation, interpolation;     // and those to the level before
+    const int *bound;                    // where the share of each rank begins, and n
+};
+
 // A level. Both precisions are kept; tables exist in the one that is used.
 struct pgi_level {
     int n[3];
+    pgi_part part;
     int64_t points;
     int64_t team;                          // CPU: threads of a loop at most; the same on all levels
     int coarsened[3];                      // axes that the next level halves
@@ -736,6 +767,33 @@ struct pgi_distances {
 
 struct pgi_ops;
 
+// Ranks
+typedef pg_message pgi_message;
+struct pgi_transport_ops;
+
+// One rank's end. After a failure, of which `error` tells, no operation does anything.
+struct pgi_comm {
+    int rank, ranks;
+    double time_limit;    // of a wait, in seconds; 0: none
+    const pgi_transport_ops *ops;
+    void *state;
+    int failed;
+    pgi_message *message;    // room for one to each rank
+    char error[512];
+};
+
+struct pgi_transport_ops {
+    const char *name;
+    // Host memory: all ranks get what each one has, in their order. Waits, and so is a barrier
+    pg_status (*gather)(pgi_comm *, const void *own, size_t bytes, void *all);
+    // Memory of the back end, ordered on the stream; on the CPU done at return
+    pg_status (*exchange)(pgi_comm *, const pgi_message *, int count, void *stream);
+    // The same memory: rank r's part lies at values + r * bytes_each, and all ranks get all of them
+    pg_status (*all)(pgi_comm *, void *values, size_t bytes_each, void *stream);
+    void (*abort)(pgi_comm *);    // others, which wait or will, shall fail
+    void (*close)(pgi_comm *);    // frees the state
+};
+
 struct pg_solver {
     pg_desc desc;    // every default resolved
     pg_desc work;    // the same as the operations see it: see pgi_turn
@@ -757,6 +815,13 @@ struct pg_solver {
     char *workspace;
     size_t bytes;
     int owns_workspace;
+
+    pgi_comm *comm;       // NULL: alone
+    int agreed;           // all ranks have the same descriptor
+    int *bounds;          // see pgi_part
+    pgi_part *parts;      // of the levels
+    double *rank_sums;    // of a reduction, one after the other
+    unsigned face_arrays; // bit q: face q of the axes of work has an array on the ranks that touch it
 
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
@@ -926,14 +991,12 @@ template <class T> static PGI_HD inline double pgi_weight_of(const pgi_axis<T> &
 }
 
 // Steps to the neighbours along an axis. At a closed end the step is 0: the coefficient there is 0, and the point
-// itself is safe to read.
-template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i)
-{
-    return i > 0 ? -1 : a.periodic ? a.n - 1 : 0;
-}
+// itself is safe to read. From the ends of a periodic axis they lead to its other end, or where ranks have parts of it
+// to a ghost.
+template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i) { return i > 0 ? -1 : a.beyond[0]; }
 template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int i)
 {
-    return i < a.n - 1 ? 1 : a.periodic ? 1 - a.n : 0;
+    return i < a.n - 1 ? 1 : a.beyond[1];
 }
 
 // A u, from what the neighbours have more than u. Every operation sums a stencil here, so that all of them round alike.
@@ -1515,7 +1578,23 @@ template <class T> struct pgi_interpolation {
     int fine_nx, nx, ny;    // coarse nx, ny
     const T *v;
     int64_t sj, sk;
+    const pgi_part *part;    // of the coarse level, where its last axis is periodic and split, else NULL
 };
+
+// The number of the plane that is plane k, at hand on a rank: its own one or the nearest ghost.
+static PGI_HD inline int pgi_near(const pgi_part &p, int k)
+{
+    if (p.period == 0 || (k >= p.lo && k < p.hi)) return k;
+    const int up = (k - p.hi + p.period) % p.period, down = (p.lo - 1 - k + p.period) % p.period;
+    return up <= down ? p.hi + up : p.lo - 1 - down;
+}
+
+// A window whose middle is near the planes of a rank, with its numbers as they are at hand.
+template <class T> static inline void pgi_bring_near(const pgi_part &p, pgi_window<T> *w)
+{
+    const int half = w->count / 2;
+    if (p.period) w->first = pgi_near(p, (w->first + half) % p.period) - half;
+}
 
 // The interpolant at the fine (i,j) in plane c of the coarse solution, or on a z face (c < 0). Known values are used
 // wherever they exist: on a z face the fine data, on one of y the coarse data interpolated along x, on one of x the
@@ -1532,7 +1611,7 @@ template <class T> static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_inte
         if (cy.w[b] == 0) continue;
         T line = 0;
         if (jb >= 0) {
-            const T *row = p.v + jb * p.sj + c * p.sk;
+            const T *row = p.v + jb * p.sj + (p.part ? pgi_near(*p.part, c) : c) * p.sk;
             for (int a = 0; a < 4; a++) {
                 const int ia = cx.j[a];
                 if (ia >= 0)
@@ -1598,7 +1677,7 @@ static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *
                                                                const pgi_box<T> &coarse, const pgi_grid &v)
 {
     const pgi_interpolation<T> p = {ff,   fc,  state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
-                                    v.sj, v.sk};
+                                    v.sj, v.sk, NULL};
     return p;
 }
 
@@ -2957,6 +3036,8 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
     a->n = l->n;
     a->periodic = l->periodic;
     a->seam = l->periodic && l->n % 2 && l->n > 1;
+    a->beyond[0] = l->periodic ? l->n - 1 : 0;
+    a->beyond[1] = -a->beyond[0];
     for (int q = 0; q < 3; q++) {
         const int i = q == 0 ? 0 : q == 1 ? (l->n > 2) : l->n - 1;
         a->row[q] = pgi_filled_row<T>(l, beta, i);
@@ -3023,6 +3104,97 @@ static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_gri
 }
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>parts  What a rank has of the grids: ghosts of its neighbours, planes and sums of all ranks.
+// -------------------------------------------------------------------------------------------------------------------
+
+// The failure of an operation: the first one of a call counts.
+static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
+{
+    if (s->failed != PG_OK) return;
+    s->failed = status;
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(s->error, format, arguments);
+    va_end(arguments);
+}
+
+static void pgi_judge_transport(pg_solver *s, pg_status status)
+{
+    if (status != PG_OK) pgi_fail(s, status, "%s", s->comm->error);
+}
+
+// What orders the messages of an operation: the stream it goes to.
+static void *pgi_stream_of(const pg_solver *s)
+{
+#if PGI_GPU
+    if (s->cuda) return (void *)s->stream;
+#endif
+    (void)s;
+    return NULL;
+}
+
+// Fills the ghosts of a grid up to a depth with the neighbours' planes. In a ring of two either rank is both neighbours
+// of the other one: what one sends down first the other one receives from above first.
+static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth, size_t element)
+{
+    const pgi_part &p = l->part;
+    if (!p.split || depth == 0 || s->failed != PG_OK) return;
+    pgi_comm *const c = s->comm;
+    const int64_t plane = g.sk * (int64_t)element;
+    char *const base = pgi_data<char>(g);
+    pgi_message message[2];
+    int count = 0;
+    for (int q = 0; q < 2; q++) {
+        const int above = q != c->rank % 2, next = c->rank + (above ? 1 : -1);
+        if ((next < 0 || next == c->ranks) && !p.period) continue;
+        pgi_message &m = message[count++];
+        m.peer = (next + c->ranks) % c->ranks;
+        m.send = base + (above ? p.hi - depth : p.lo) * plane;
+        m.receive = base + (above ? p.hi : p.lo - depth) * plane;
+        m.send_bytes = m.receive_bytes = (size_t)(depth * plane);
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, message, count, pgi_stream_of(s)));
+}
+
+// Of an array whose pieces begin at bound[rank], in units: each rank has its own, and gets all.
+static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int *bound)
+{
+    pgi_comm *const c = s->comm;
+    int count = 0;
+    if (s->failed != PG_OK) return;
+    const size_t own = (size_t)((bound[c->rank + 1] - bound[c->rank]) * unit);
+    for (int r = 0; r < c->ranks; r++) {
+        const size_t bytes = (size_t)((bound[r + 1] - bound[r]) * unit);
+        if (r == c->rank || own + bytes == 0) continue;
+        pgi_message &m = c->message[count++];
+        m.peer = r;
+        m.send = base + bound[c->rank] * unit;
+        m.receive = base + bound[r] * unit;
+        m.send_bytes = own;
+        m.receive_bytes = bytes;
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
+}
+
+// All ranks get all planes of a level that is not split.
+static void pgi_gather_planes(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element)
+{
+    pgi_gather_pieces(s, pgi_data<char>(g), g.sk * (int64_t)element, l->part.bound);
+}
+
+// The sums of all ranks, in their order: the same bits on each of them. See pgi_combine.
+template <int MORE> static void pgi_combine_ranks(pg_solver *s, const pgi_level *l, double *sums)
+{
+    enum { COUNT = 4 + MORE };
+    if (!l->part.split || s->failed != PG_OK) return;
+    pgi_comm *const c = s->comm;
+    memcpy(s->rank_sums + COUNT * c->rank, sums, COUNT * sizeof *sums);
+    pgi_judge_transport(s, c->ops->all(c, s->rank_sums, COUNT * sizeof *sums, pgi_stream_of(s)));
+    memset(sums, 0, COUNT * sizeof *sums);
+    for (int r = 0; r < c->ranks; r++) pgi_combine<MORE>(sums, s->rank_sums + COUNT * r);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>cpu  The operations on the CPU: rows, spread over OpenMP threads.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -3040,6 +3212,7 @@ static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
 #ifdef _OPENMP
     const int most = omp_get_max_threads();
+    if (l->part.split) points = points / l->n[2] * (l->part.hi - l->part.lo);
     if (points > PGI_SERIAL) return l->team < most ? (int)l->team : most;
 #endif
     (void)l, (void)points;
@@ -3052,6 +3225,16 @@ static int pgi_cpu_slabs(const pgi_level *l, int planes)
     const int threads = pgi_cpu_threads(l, l->points);
     return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
 }
+
+// The rows (j, k) that operations work on, numbered.
+struct pgi_cpu_rows_of {
+    int ny, first;
+    int64_t count;
+    pgi_cpu_rows_of(const pgi_level *l, int lo, int hi) : ny(l->n[1]), first(lo), count((int64_t)l->n[1] * (hi - lo)) {}
+    explicit pgi_cpu_rows_of(const pgi_level *l) : pgi_cpu_rows_of(l, l->part.lo, l->part.hi) {}
+    int j(int64_t row) const { return (int)(row % ny); }
+    int k(int64_t row) const { return first + (int)(row / ny); }
+};
 
 // How a row is walked: points in any order (so in vectors), every second one in any order, or one after the other.
 enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
@@ -3127,16 +3310,17 @@ template <int WALK, class T> PGI_WIDE static void pgi_cpu_relax_row(const pgi_bo
 }
 
 template <class T>
-static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, pgi_grid out)
+static void pgi_cpu_jacobi(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, pgi_grid out)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const pgi_cpu_rows_of rows(l);
     const T *u = pgi_data<T>(gu);
     T *v = pgi_data<T>(out);
+    pgi_exchange(s, l, gu, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < (int64_t)ny * nz; row++)
-        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny),
-                                     (int)(row / ny), 0, nx);
+    for (int64_t row = 0; row < rows.count; row++)
+        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, rows.j(row), rows.k(row), 0,
+                                     l->n[0]);
 }
 
 // One colour of a row: points whose indices, those of seam axes left out, have the given parity.
@@ -3152,16 +3336,21 @@ template <class T> static inline void pgi_cpu_colour_row(const pgi_box<T> &b, co
 
 // Red-black relaxation of a box in about one pass over memory. Every thread has a slab of planes; the second colour
 // follows one plane behind the first, but for the slab's two outer planes, which wait until the neighbours' first
-// colour is done. The result does not depend on the slabs.
-template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk,
-                                                     const pgi_rhs &rhs, const T omega[2], int first)
+// colour is done. The result does not depend on the slabs, nor on the ranks, whose planes are slabs of the same kind.
+template <class T> static void pgi_cpu_red_black_box(pg_solver *s, const pgi_level *l, pgi_grid g, const pgi_rhs &rhs,
+                                                     const T omega[2], int first)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int ny = l->n[1] - b.axis[1].seam, planes = l->n[2] - b.axis[2].seam, second = 1 - first;
+    const int ny = l->n[1] - b.axis[1].seam, end = l->n[2] - b.axis[2].seam, second = 1 - first;
+    const int from = l->part.lo, planes = (l->part.hi < end ? l->part.hi : end) - from;
     const int slabs = pgi_cpu_slabs(l, planes);
+    const int64_t sj = g.sj, sk = g.sk;
+    T *const u = pgi_data<T>(g);
+    pgi_exchange(s, l, g, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
-        const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
+        const int lo = from + (int)((int64_t)planes * slab / slabs);
+        const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
         for (int k = lo; k < hi; k++) {
             for (int j = 0; j < ny; j++) {
                 pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[0], j, k, 0, first);
@@ -3169,9 +3358,12 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
             }
         }
     }
+    pgi_exchange(s, l, g, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
-        const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
+        const int lo = from + (int)((int64_t)planes * slab / slabs);
+        const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
+        if (lo == hi) continue;    // a rank may have but the plane of a seam
         for (int j = 0; j < ny; j++) {
             pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, lo, 0, second);
             if (hi - 1 > lo) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, hi - 1, 0, second);
@@ -3188,7 +3380,7 @@ static int pgi_has_seams(const int seam[3], int seams)
 }
 
 template <class T>
-static void pgi_cpu_red_black(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, pgi_omega omega, int reversed)
+static void pgi_cpu_red_black(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, pgi_omega omega, int reversed)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
@@ -3199,29 +3391,35 @@ static void pgi_cpu_red_black(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_
         const int seams = reversed ? 7 - step : step;
         if (!pgi_has_seams(seam, seams)) continue;
         if (!seams) {
-            pgi_cpu_red_black_box(l, u, gu.sj, gu.sk, rhs, weight, reversed);
+            pgi_cpu_red_black_box(s, l, gu, rhs, weight, reversed);
             continue;
         }
         const int j0 = seams & 2 ? l->n[1] - 1 : 0, j1 = seams & 2 ? l->n[1] : l->n[1] - seam[1];
         const int k0 = seams & 4 ? l->n[2] - 1 : 0, k1 = seams & 4 ? l->n[2] : l->n[2] - seam[2];
-        for (int pass = 0; pass < 2; pass++)
-            for (int k = k0; k < k1; k++)
+        const int lo = k0 > l->part.lo ? k0 : l->part.lo, hi = k1 < l->part.hi ? k1 : l->part.hi;
+        for (int pass = 0; pass < 2; pass++) {
+            pgi_exchange(s, l, gu, 1, sizeof(T));
+            for (int k = lo; k < hi; k++)
                 for (int j = j0; j < j1; j++)
                     pgi_cpu_colour_row(b, rhs, u, gu.sj, gu.sk, weight[pass], j, k, seams, reversed ? 1 - pass : pass);
+        }
     }
 }
 
 // out = scale * (f - A u)
 template <class T, class TO>
-static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &rhs, pgi_grid out, T scale)
+static void pgi_cpu_residual_to(pg_solver *s, const pgi_level *l, pgi_grid gu, const pgi_rhs &rhs, pgi_grid out,
+                                T scale)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0];
     const T *u = pgi_data<T>(gu);
     const T mean = pgi_mean_of<T>(rhs, b.state);
+    pgi_exchange(s, l, gu, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
-        const int j = (int)(row % ny), k = (int)(row / ny);
+    for (int64_t row = 0; row < rows.count; row++) {
+        const int j = rows.j(row), k = rows.k(row);
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
         TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
         const int face_row = pgi_cpu_face_row(b, rhs, j, k);
@@ -3231,19 +3429,21 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     }
 }
 
-template <class T> static void pgi_cpu_residual(pg_solver *, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+template <class T> static void pgi_cpu_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
-    pgi_cpu_residual_to<T, T>(l, u, rhs, r, 1);
+    pgi_cpu_residual_to<T, T>(s, l, u, rhs, r, 1);
 }
 
-template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_grid gv)
+template <class T> static void pgi_cpu_apply(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_grid gv)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0];
     const T *u = pgi_data<T>(gu);
+    pgi_exchange(s, l, gu, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
-        const int j = (int)(row % ny), k = (int)(row / ny);
+    for (int64_t row = 0; row < rows.count; row++) {
+        const int j = rows.j(row), k = rows.k(row);
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
         pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, 0, [=](int i, T au, T, bool) PGI_INLINE { q[i] = au; });
     }
@@ -3255,16 +3455,16 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
     if (again && factor == 1) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = pgi_mean_of<T>(rhs, b.state);
+    if (source == PGI_RESIDUAL) pgi_exchange(s, l, gx, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % ny), k = (int)(row / ny);
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const T *f = source == PGI_FIELD ? NULL : pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
             const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
@@ -3289,6 +3489,7 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     }
     double sums[4] = {0, 0, 0, 0};
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(sums, s->partials + 4 * chunk);
+    pgi_combine_ranks<0>(s, l, sums);
     memcpy(s->state->sums, sums, sizeof sums);
 }
 
@@ -3296,15 +3497,14 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
 {
     if (!s->state->seek) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % ny), k = (int)(row / ny);
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
             for (int i = 0; i < nx; i++) {
@@ -3316,15 +3516,18 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
     }
     memset(s->state->magnitude, 0, sizeof s->state->magnitude);
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(s->state->magnitude, s->partials + 4 * chunk);
+    pgi_combine_ranks<0>(s, l, s->state->magnitude);
 }
 
-// Calls body(j, k) for every row.
+// Calls body(j, k) for rows.
+template <class Body> static void pgi_cpu_rows(const pgi_level *l, const pgi_cpu_rows_of &rows, Body body)
+{
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
+}
 template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
-    const int ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows; row++) body((int)(row % ny), (int)(row / ny));
+    pgi_cpu_rows(l, pgi_cpu_rows_of(l), body);
 }
 
 template <class T> static void pgi_cpu_fill_zero(pg_solver *, const pgi_level *l, pgi_grid u)
@@ -3358,15 +3561,15 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
     typedef RECURRENCE<T> point;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_krylov_steps<T> c(s->state);
-    const int nx = l->n[0], ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums;
+    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4 + PGI_DOTS] = {0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % ny), k = (int)(row / ny);
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
             void *vector[point::VECTORS];
@@ -3402,6 +3605,7 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
     if (point::DOTS == 0 && point::NORM < 0) return;
     double sums[4 + PGI_DOTS] = {0};
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<PGI_DOTS>(sums, s->partials + (4 + PGI_DOTS) * chunk);
+    pgi_combine_ranks<PGI_DOTS>(s, l, sums);
     const int first = point::NORM >= 0 ? 0 : 4;
     memcpy(s->state->sums + first, sums + first, sizeof sums - (size_t)first * sizeof *sums);
 }
@@ -3444,21 +3648,27 @@ template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const
     return sum;
 }
 
-template <class T> static void pgi_cpu_restrict_full(pg_solver *, const pgi_level *fine, pgi_grid r,
+template <class T> static void pgi_cpu_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                      const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    pgi_cpu_rows(coarse, [&](int J, int K) {
+    const int *const share = fine->part.split ? coarse->part.own : NULL;
+    const pgi_cpu_rows_of rows(coarse, share ? share[0] : 0, share ? share[1] : coarse->n[2]);
+    const int endless = fine->part.period ? INT_MAX : fine->n[2], n[3] = {fine->n[0], fine->n[1], endless};
+    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
+    pgi_cpu_rows(coarse, rows, [&](int J, int K) {
         T *out = pgi_data<T>(f) + J * f.sj + K * f.sk;
         pgi_window<T> x, y, z;
         pgi_restriction(t.axis[1], bf.axis[1], bc.axis[1], J, average, &y);
         pgi_restriction(t.axis[2], bf.axis[2], bc.axis[2], K, average, &z);
+        pgi_bring_near(fine->part, &z);
         for (int I = 0; I < coarse->n[0]; I++) {
             pgi_restriction(t.axis[0], bf.axis[0], bc.axis[0], I, average, &x);
-            out[I] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, fine->n, x, y, z);
+            out[I] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
         }
     });
+    if (fine->part.split && !coarse->part.split) pgi_gather_planes(s, coarse, f, sizeof(T));
 }
 
 // The two axes of face q's plane, lower first.
@@ -3508,29 +3718,34 @@ template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t 
 }
 
 template <class T>
-static void pgi_cpu_prolong_add(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
+static void pgi_cpu_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
+    pgi_exchange(s, coarse, e, coarse->part.prolongation, sizeof(T));
     pgi_cpu_rows(fine, [&](int j, int k) {
         T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        const pgi_pair<T> y = pgi_prolongation(t.axis[1], j), z = pgi_prolongation(t.axis[2], k);
+        const pgi_pair<T> y = pgi_prolongation(t.axis[1], j);
+        pgi_pair<T> z = pgi_prolongation(t.axis[2], k);
+        z.j0 = pgi_near(coarse->part, z.j0), z.j1 = pgi_near(coarse->part, z.j1);
         for (int i = 0; i < fine->n[0]; i++)
             p[i] += pgi_prolong_point(pgi_data<T>(e), e.sj, e.sk, pgi_prolongation(t.axis[0], i), y, z);
     });
 }
 
-template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level *fine, pgi_grid u,
+template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                    const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_interpolation<T> p =
-        pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
-                             fine->n[0], pgi_box_of(coarse, T()), v);
+    const pgi_part &part = fine->part;
+    pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
+    pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL,
+                                                  full ? coarse->faces : NULL, fine->n[0], pgi_box_of(coarse, T()), v);
+    p.part = coarse->part.period ? &coarse->part : NULL;
     PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
-            pgi_interpolate_column(p, t, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
-                                   u.sk, add);
+            pgi_interpolate_column(p, t, i, j, part.lo, part.hi, (const pgi_cubic<T> *)NULL,
+                                   pgi_data<T>(u) + i + j * u.sj, u.sk, add);
 }
 
 // a / b, where b is neither 0 nor near the ends of the range of numbers.
@@ -3665,7 +3880,7 @@ static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_gr
                                     int with_norm)
 {
     if (with_norm) pgi_cpu_reduce<double>(s, outer, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    pgi_cpu_residual_to<double, float>(outer, u, rhs, r32, s->state->scale);
+    pgi_cpu_residual_to<double, float>(s, outer, u, rhs, r32, s->state->scale);
 }
 
 static void pgi_cpu_narrow_rhs(pg_solver *s, const pgi_level *, pgi_grid f, const pgi_level *level)
@@ -3724,7 +3939,7 @@ static void pgi_cpu_control(pg_solver *s, int step, int argument)
 static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
     if (gate == PGI_GO) s->observe(s, s->state);
-    while (pgi_gate(s->state, gate)) {
+    while (pgi_gate(s->state, gate) && s->failed == PG_OK) {
         body(s);
         if (!again) break;
         if (gate == PGI_GO) s->observe(s, s->state);
@@ -3735,17 +3950,6 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
 // >>cuda  The operations on the GPU.
 // -------------------------------------------------------------------------------------------------------------------
 #if PGI_GPU
-
-// The failure of an operation: the first one of a call counts.
-static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
-{
-    if (s->failed != PG_OK) return;
-    s->failed = status;
-    va_list arguments;
-    va_start(arguments, format);
-    pgi_print_error(s->error, format, arguments);
-    va_end(arguments);
-}
 
 static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int line)
 {
@@ -9287,7 +9491,410 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 #endif
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>levels  The hierarchy of lines, and the tables of its levels.
+// >>comm  Transports between ranks, and what ranks must agree on. Each transport is one table; solvers know no more of
+// it.
+// -------------------------------------------------------------------------------------------------------------------
+
+// The first failure of a transport. Others, which may wait for this rank, are told.
+static pg_status pgi_comm_fail(pgi_comm *c, const char *format, ...)
+{
+    if (c->failed) return PG_ERROR_COMM;
+    c->failed = 1;
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(c->error, format, arguments);
+    va_end(arguments);
+    c->ops->abort(c);
+    return PG_ERROR_COMM;
+}
+
+// ---- the caller's functions ----
+
+static pg_status pgi_own_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    const pg_transport *const t = (const pg_transport *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    const int result = t->gather(t->user, own, bytes, all);
+    if (result == 0) return PG_OK;
+    return pgi_comm_fail(c, "rank %d: gather of the pg_transport returned %d; destroy the solver", c->rank, result);
+}
+
+static pg_status pgi_own_exchange(pgi_comm *c, const pgi_message *message, int count, void *stream)
+{
+    const pg_transport *const t = (const pg_transport *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    const int result = t->exchange(t->user, message, count, (pg_stream)stream);
+    if (result == 0) return PG_OK;
+    return pgi_comm_fail(c, "rank %d: exchange of the pg_transport returned %d; destroy the solver", c->rank, result);
+}
+
+static pg_status pgi_own_all(pgi_comm *c, void *values, size_t bytes_each, void *)
+{
+    char own[256];
+    if (bytes_each > sizeof own)
+        return pgi_comm_fail(c, "rank %d: %zu bytes of a sum are too many", c->rank, bytes_each);
+    memcpy(own, (const char *)values + (size_t)c->rank * bytes_each, bytes_each);
+    return pgi_own_gather(c, own, bytes_each, values);
+}
+
+static void pgi_own_abort(pgi_comm *c)
+{
+    const pg_transport *const t = (const pg_transport *)c->state;
+    if (t->abort) t->abort(t->user);
+}
+
+static void pgi_own_close(pgi_comm *c) { free(c->state); }
+
+static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN", pgi_own_gather, pgi_own_exchange,
+                                                    pgi_own_all,   pgi_own_abort,  pgi_own_close};
+
+static pg_status pgi_check_transport(const pg_transport *t, char text[512])
+{
+    if (!t) return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is NULL; with PG_COMM_OWN pass a pg_transport");
+    if (t->struct_size != 0 && t->struct_size != sizeof *t)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "struct_size of the pg_transport is %zu; it must be 0 or %zu",
+                          t->struct_size, sizeof *t);
+    if (t->ranks < 1 || t->rank < 0 || t->rank >= t->ranks)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number",
+                          t->rank, t->ranks);
+    if (!t->gather || !t->exchange)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s of the pg_transport is NULL; give both gather and exchange",
+                          t->gather ? "exchange" : "gather");
+    return PG_OK;
+}
+
+static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t, char text[512])
+{
+    c->ops = &pgi_own_transport;
+    if (!(c->state = malloc(sizeof *t))) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    memcpy(c->state, t, sizeof *t);
+    return PG_OK;
+}
+
+// ---- MPI ----
+#ifdef PG_USE_MPI
+
+struct pgi_mpi {
+    MPI_Comm comm;           // a duplicate: no message or error of ours meets the caller's
+    MPI_Request *request;    // 2 to each rank
+};
+
+static pg_status pgi_mpi_failed(pgi_comm *c, const char *operation, int code)
+{
+    char what[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, what, &length);
+    return pgi_comm_fail(c, "rank %d of %d: %s failed: %.200s; destroy the solver", c->rank, c->ranks, operation, what);
+}
+
+// Waits for requests, but not for ever: a rank that is dead or elsewhere never answers. Those that are left over then
+// stay with MPI, and the memory they may write to with the process.
+static pg_status pgi_mpi_wait(pgi_comm *c, MPI_Request *request, int count, const char *operation)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    for (int tries = 1;; tries++) {
+        int done = 0;
+        const int code = MPI_Testall(count, request, &done, MPI_STATUSES_IGNORE);
+        if (code != MPI_SUCCESS) return pgi_mpi_failed(c, operation, code);
+        if (done) return PG_OK;
+        if (tries % 64) continue;
+        std::this_thread::yield();
+        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+        if (c->time_limit > 0 && waited.count() > c->time_limit)
+            return pgi_comm_fail(c,
+                                 "rank %d of %d: %s is not done after %g s (desc.time_limit), so another rank has "
+                                 "failed or makes other calls; destroy the solver",
+                                 c->rank, c->ranks, operation, c->time_limit);
+    }
+}
+
+static pg_status pgi_mpi_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    const int code = MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->comm, m->request);
+    if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a gather", code);
+    return pgi_mpi_wait(c, m->request, 1, "a gather");
+}
+
+static pg_status pgi_mpi_all(pgi_comm *c, void *values, size_t bytes_each, void *)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    const int code =
+        MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, values, (int)bytes_each, MPI_BYTE, m->comm, m->request);
+    if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a sum over the ranks", code);
+    return pgi_mpi_wait(c, m->request, 1, "a sum over the ranks");
+}
+
+// Messages longer than MPI's counts go in pieces, in rounds.
+static pg_status pgi_mpi_exchange(pgi_comm *c, const pgi_message *message, int count, void *)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    const size_t piece = (size_t)1 << 30;
+    if (c->failed) return PG_ERROR_COMM;
+    for (size_t at = 0, more = 1; more; at += piece) {
+        int requests = 0, code = MPI_SUCCESS;
+        more = 0;
+        const auto length = [&](size_t bytes) {
+            if (bytes > at + piece) more = 1;
+            return (int)(bytes <= at ? 0 : bytes - at < piece ? bytes - at : piece);
+        };
+        for (int q = 0; q < count && code == MPI_SUCCESS; q++) {
+            const int bytes = length(message[q].receive_bytes);
+            if (bytes > 0)
+                code = MPI_Irecv((char *)message[q].receive + at, bytes, MPI_BYTE, message[q].peer, 0, m->comm,
+                                 &m->request[requests++]);
+        }
+        for (int q = 0; q < count && code == MPI_SUCCESS; q++) {
+            const int bytes = length(message[q].send_bytes);
+            if (bytes > 0)
+                code = MPI_Isend((const char *)message[q].send + at, bytes, MPI_BYTE, message[q].peer, 0, m->comm,
+                                 &m->request[requests++]);
+        }
+        if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "an exchange of planes", code);
+        PGI_TRY(pgi_mpi_wait(c, m->request, requests, "an exchange of planes"));
+    }
+    return PG_OK;
+}
+
+static void pgi_mpi_abort(pgi_comm *) {}    // the others' time limits end their waits
+
+static void pgi_mpi_close(pgi_comm *c)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    if (!c->failed && m->comm != MPI_COMM_NULL) MPI_Comm_free(&m->comm);    // waits for the others
+    free(m->request);
+    free(m);
+}
+
+static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI", pgi_mpi_gather, pgi_mpi_exchange,
+                                                    pgi_mpi_all,   pgi_mpi_abort,  pgi_mpi_close};
+
+static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
+{
+    int begun = 0, ended = 0;
+    if (!handle)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_COMM_MPI, but MPI is not running; call this %s",
+                          ended ? "before MPI_Finalize" : "after MPI_Init");
+    const MPI_Comm comm = *(const MPI_Comm *)handle;
+    if (comm == MPI_COMM_NULL)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is the address of MPI_COMM_NULL; pass a communicator");
+    MPI_Comm_rank(comm, rank);
+    MPI_Comm_size(comm, ranks);
+    return PG_OK;
+}
+
+static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
+{
+    pgi_mpi *const m = (pgi_mpi *)calloc(1, sizeof *m);
+    c->ops = &pgi_mpi_transport;
+    c->state = m;
+    if (!m) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    m->comm = MPI_COMM_NULL;
+    m->request = (MPI_Request *)malloc(2 * (size_t)c->ranks * sizeof *m->request);
+    if (!m->request) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (MPI_Comm_dup(*(const MPI_Comm *)handle, &m->comm) != MPI_SUCCESS)
+        return pgi_refuse(text, PG_ERROR_COMM, "rank %d: MPI_Comm_dup failed", c->rank);
+    MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+    return PG_OK;
+}
+
+#else
+
+static pg_status pgi_mpi_size(const void *, int *, int *, char text[512])
+{
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
+}
+static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512])
+{
+    return pgi_mpi_size(NULL, NULL, NULL, text);
+}
+
+#endif
+
+// ---- any of them ----
+
+// Which rank this is, and how many there are. Not collective.
+static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char text[512])
+{
+    *rank = 0, *ranks = 1;
+    switch (comm->kind) {
+    case 0: return PG_OK;
+    case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
+    case PG_COMM_NCCL:
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_COMM_NCCL is for several GPUs, which this version does not use yet; give PG_COMM_MPI or "
+                          "PG_COMM_OWN, and PG_CPU");
+    case PG_COMM_OWN: {
+        const pg_transport *const t = (const pg_transport *)comm->handle;
+        PGI_TRY(pgi_check_transport(t, text));
+        *rank = t->rank, *ranks = t->ranks;
+        return PG_OK;
+    }
+    default:
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
+    }
+}
+
+static void pgi_comm_close(pgi_comm *c)
+{
+    if (!c) return;
+    if (c->ops && c->state) c->ops->close(c);
+    free(c->message);
+    free(c);
+}
+
+// Opens this rank's end; NULL where it is the only one. Collective.
+static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[512])
+{
+    int rank, ranks;
+    *opened = NULL;
+    PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks, text));
+    if (!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
+                          d->time_limit);
+    if (ranks == 1) return PG_OK;
+    pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
+    if (!c) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    c->rank = rank, c->ranks = ranks;
+    c->time_limit = d->time_limit == PG_NONE ? 0 : d->time_limit == 0 ? 30 : d->time_limit;
+    c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
+    pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (status == PG_OK)
+        status = d->comm.kind == PG_COMM_MPI ? pgi_mpi_open(c, d->comm.handle, text)
+                                             : pgi_own_open(c, (const pg_transport *)d->comm.handle, text);
+    if (status != PG_OK) {
+        pgi_comm_close(c);
+        return status;
+    }
+    *opened = c;
+    return PG_OK;
+}
+
+// ---- agreement ----
+
+// What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
+enum { PGI_SAID = 128 };
+struct pgi_statement {
+    int status, count, lo, hi;
+    unsigned face_arrays;
+    char text[256];
+    double value[PGI_SAID];
+};
+struct pgi_agreement {
+    pgi_statement own;
+    char name[PGI_SAID][32];
+    pgi_statement *all;    // of all ranks, once they have met
+};
+
+static void pgi_say(pgi_agreement *a, double value, const char *format, ...)
+{
+    va_list arguments;
+    if (a->own.count == PGI_SAID) return;
+    va_start(arguments, format);
+    vsnprintf(a->name[a->own.count], sizeof a->name[0], format, arguments);
+    va_end(arguments);
+    a->own.value[a->own.count++] = value;
+}
+
+// A number that arrays of different values hardly share (FNV-1a), exact in a double.
+static double pgi_hash(const void *data, size_t bytes)
+{
+    uint64_t hash = 14695981039346656037u;
+    if (!data) return 0;
+    for (size_t q = 0; q < bytes; q++) hash = (hash ^ ((const unsigned char *)data)[q]) * 1099511628211u;
+    return (double)(hash >> 12 | 1);
+}
+
+// "h[2] is 0.01 on rank 0 and 0.02 on ranks 2, 3": the first two values and who has them.
+static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char text[512])
+{
+    const double first = a->all[0].value[q];
+    double second = first;
+    char list[2][80] = {"", ""};
+    int count[2] = {0, 0};
+    for (int r = 0; r < ranks; r++) {
+        const double value = a->all[r].value[q];
+        if (memcmp(&value, &first, sizeof value) && !count[1]) second = value;
+        const int which = memcmp(&value, &first, sizeof value) ? 1 : 0;
+        if (which && memcmp(&value, &second, sizeof value)) continue;
+        const size_t used = strlen(list[which]);
+        snprintf(list[which] + used, sizeof list[which] - used, "%s%d", count[which]++ ? ", " : "", r);
+    }
+    snprintf(text, 512, "%s is %.17g on rank%s %s and %.17g on rank%s %s; it must be the same on all", a->name[q], first,
+             count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
+}
+
+// All ranks tell each other how they fared, and compare. status, text: of this rank's own checks. Nobody waits for a
+// rank that refused, since it has come here too. Afterwards a->all is to be freed.
+static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char text[512])
+{
+    a->own.status = status;
+    snprintf(a->own.text, sizeof a->own.text, "%.255s", status == PG_OK ? "" : text);
+    a->all = (pgi_statement *)calloc((size_t)c->ranks, sizeof *a->all);
+    if (!a->all) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
+    const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
+    if (status != PG_OK) return status;
+    if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
+    for (int r = 0; r < c->ranks; r++)
+        if (a->all[r].status != PG_OK)
+            return pgi_refuse(text, PG_ERROR_COMM, "rank %d refused: %.255s", r, a->all[r].text);
+    for (int q = 0; q < a->own.count; q++)
+        for (int r = 1; r < c->ranks; r++)
+            if (memcmp(&a->all[r].value[q], &a->all[0].value[q], sizeof(double))) {
+                pgi_name_difference(a, c->ranks, q, text);
+                return PG_ERROR_COMM;
+            }
+    return PG_OK;
+}
+
+// The descriptor as far as it is the same on all ranks.
+static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
+{
+    static const char *const side[2] = {"low", "high"};
+    pgi_say(a, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH, "the version of the library");
+    pgi_say(a, d->dim, "dim");
+    for (int q = 0; q < 3; q++) {
+        const size_t n = (size_t)d->n[q];
+        const int *const kind = (const int *)&d->centring[q];
+        pgi_say(a, d->n[q], "n[%d]", q);
+        pgi_say(a, *kind, "centring[%d]", q);
+        pgi_say(a, d->h[q], "h[%d]", q);
+        pgi_say(a, d->velocity[q], "velocity[%d]", q);
+        pgi_say(a, pgi_hash(d->weight[q], n * sizeof(double)), "the hash of weight[%d]", q);
+        pgi_say(a, pgi_hash(d->conductance[q], (n + 1) * sizeof(double)), "the hash of conductance[%d]", q);
+        pgi_say(a, d->procs[q], "procs[%d]", q);
+    }
+    for (int q = 0; q < 6; q++) {
+        pgi_say(a, (int)d->face[q].kind, "the kind of face %c %s", "xyz"[q / 2], side[q % 2]);
+        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].a : 0, "a of face %c %s", "xyz"[q / 2], side[q % 2]);
+        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %c %s", "xyz"[q / 2], side[q % 2]);
+    }
+    pgi_say(a, d->alpha, "alpha");
+    pgi_say(a, d->beta, "beta");
+    pgi_say(a, d->batch, "batch");
+    pgi_say(a, d->flags, "flags");
+    pgi_say(a, d->omega, "omega");
+    pgi_say(a, d->nu_pre, "nu_pre");
+    pgi_say(a, d->nu_post, "nu_post");
+    pgi_say(a, d->fmg_cycles, "fmg_cycles");
+    pgi_say(a, d->coarsest, "coarsest");
+    pgi_say(a, d->inner_cycles, "inner_cycles");
+    pgi_say(a, (int)d->backend, "backend");
+    pgi_say(a, d->robust, "robust");
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>levels  The hierarchy of lines, the tables of its levels, and the parts of them that ranks have.
 // -------------------------------------------------------------------------------------------------------------------
 
 // The lines of all levels; levels share the lines that they do not coarsen.
@@ -9655,6 +10262,166 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
             for (int q = 0; q < 4; q++) ((T *)host_weight)[8 * row + 4 * !faces + q] = (T)weight[q];
         }
     }
+}
+
+// ---- parts ----
+
+// Where the shares of a coarse level begin: a coarse plane belongs to the rank that has the first fine plane at or
+// above it.
+static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, int ranks, int *coarse)
+{
+    coarse[0] = 0;
+    for (int r = 1; r < ranks; r++) {
+        double fraction;
+        const int before = fine[r] - 1;
+        const int last = t.kind == PGI_SAME ? before : t.kind == PGI_MERGED ? 0 : pgi_locate(t, before, &fraction);
+        coarse[r] = last + 1 < t.nc ? last + 1 : t.nc;
+    }
+    coarse[ranks] = t.nc;
+}
+
+static pgi_part pgi_share_of(const int *bound, int rank, int n, int periodic)
+{
+    pgi_part p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0, bound};
+    return p;
+}
+
+// How far a plane is from those that a rank has.
+static int pgi_distance(const pgi_part &p, int k)
+{
+    const int near = pgi_near(p, k);
+    return near < p.lo ? p.lo - near : near >= p.hi ? near - p.hi + 1 : 0;
+}
+
+// Ghosts of the fine level that a restriction reads on any rank, of the residual or of f.
+static int pgi_restriction_ghosts(const pgi_transfer<double> &t, const pgi_line *f, const pgi_line *c, const int *fine,
+                                  const int *coarse, int ranks)
+{
+    const pgi_axis<double> fine_axis = pgi_weights_of<double>(f), coarse_axis = pgi_weights_of<double>(c);
+    int most = 0;
+    for (int r = 0; r < ranks; r++) {
+        const pgi_part p = pgi_share_of(fine, r, t.nf, t.periodic);
+        for (int J = coarse[r]; J < coarse[r + 1]; J++)
+            for (int average = 0; average < 2; average++) {
+                pgi_window<double> w;
+                pgi_restriction(t, fine_axis, coarse_axis, J, average, &w);
+                pgi_bring_near(p, &w);
+                most = p.lo - w.first > most ? p.lo - w.first : most;
+                most = w.first + w.count - p.hi > most ? w.first + w.count - p.hi : most;
+            }
+    }
+    return most;
+}
+
+// Ghosts of the coarse level that transfers to the fine one read on any rank: ghosts[0] linear ones, [1] cubic ones.
+static void pgi_prolongation_ghosts(const pgi_transfer<double> &t, const int *fine, const int *coarse, int ranks,
+                                    int ghosts[2])
+{
+    ghosts[0] = ghosts[1] = 0;
+    for (int r = 0; r < ranks; r++) {
+        const pgi_part p = pgi_share_of(coarse, r, t.nc, t.periodic);
+        for (int k = fine[r]; k < fine[r + 1]; k++) {
+            const pgi_pair<double> pair = pgi_prolongation(t, k);
+            const int below = pgi_distance(p, pair.j0), above = pgi_distance(p, pair.j1);
+            ghosts[0] = below > ghosts[0] ? below : ghosts[0];
+            ghosts[0] = above > ghosts[0] ? above : ghosts[0];
+            pgi_cubic<double> cubic;
+            pgi_cubic_of(t, k, 1, &cubic);
+            for (int q = 0; q < 4; q++) {
+                const int away = cubic.w[q] != 0 && cubic.j[q] >= 0 ? pgi_distance(p, cubic.j[q]) : 0;
+                ghosts[1] = away > ghosts[1] ? away : ghosts[1];
+            }
+        }
+    }
+}
+
+// Begins the transfers along the last axis from level l on, with tables on the host: *memory is to be freed.
+static int pgi_host_transfer(const pg_desc *d, const pgi_hierarchy *h, int l, pgi_transfer<double> *t, char **memory)
+{
+    pgi_arena arena = {NULL, NULL, 0};
+    const pgi_line *const f = h->line[l][2], *const c = h->line[l + 1][2];
+    const int alone = h->coarsened[l][0] + h->coarsened[l][1] + h->coarsened[l][2] == 1;
+    const int adjoint = d->flags & PG_SYMMETRIC || alone;
+    pgi_layout_transfer(&arena, t, f, c, adjoint, 0);
+    if (!(*memory = (char *)malloc(arena.used + 1))) return 0;
+    const pgi_arena filled = {*memory, *memory, 0};
+    arena = filled;
+    pgi_layout_transfer(&arena, t, f, c, adjoint, 0);
+    return 1;
+}
+
+// Whether the planes of a level can be spread over the ranks, of which each has ghosts for its neighbours.
+static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, const int *bound, int ghosts)
+{
+    double points = 1;
+    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    const int exact = s->multigrid && l == h->levels - 1;
+    if (points <= PGI_SHARED_POINTS || exact || h->along == 2 || s->has_direct) return 0;
+    for (int r = 0; r < s->comm->ranks; r++)
+        if (bound[r + 1] - bound[r] < ghosts) return 0;
+    return 1;
+}
+
+// The first level that all ranks have whole must not be large.
+static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, int l, char text[512])
+{
+    double points = 1;
+    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    if (points <= PGI_SHARED_MOST) return PG_OK;
+    const char *const axis = s->desc.dim == 2 ? "y" : "z";
+    const char *const why = s->has_direct     ? "PG_DIRECT does not spread over ranks in this version; use PG_FMG or PG_CG"
+                            : h->along == 2   ? "lines along the axis of the ranks do not spread; let the axis that "
+                                                "varies most be another one, or use PG_SMOOTH_RBGS"
+                            : h->exact        ? "spacings vary so much that it is solved exactly, which does not spread; "
+                                                "use PG_KEEP_CYCLES"
+                            : l == 0          ? "a rank has too few planes; use fewer ranks"
+                                              : "ranks have too few of its planes; use fewer ranks, or PG_CG with "
+                                                "PG_PRECOND_AINV";
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
+                      "possible up to %.3g: %s",
+                      l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
+}
+
+// The parts of all levels. The finest ones are split; from the first one on that has few points, or too few planes for
+// some rank's ghosts, levels are on all ranks, and nothing more has to be sent.
+static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[512])
+{
+    const int ranks = s->comm->ranks, rank = s->comm->rank;
+    if (!(s->parts = (pgi_part *)calloc((size_t)h->levels, sizeof *s->parts)))
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of %d levels", h->levels);
+    int support[2] = {0, 0};
+    for (int l = 0; l < h->levels; l++) {
+        int *const bound = s->bounds + l * (ranks + 1), above = l == 0 || s->parts[l - 1].split, next[2] = {0, 0};
+        pgi_part p = pgi_share_of(bound, rank, h->line[l][2]->n, h->line[l][2]->periodic);
+        p.prolongation = support[0], p.interpolation = support[1];
+        if (above && l + 1 < h->levels) {
+            pgi_transfer<double> t;
+            char *memory;
+            if (!pgi_host_transfer(&s->work, h, l, &t, &memory))
+                return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of a level");
+            pgi_coarse_bounds(t, bound, ranks, bound + ranks + 1);
+            p.restriction = pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
+            pgi_prolongation_ghosts(t, bound, bound + ranks + 1, ranks, next);
+            free(memory);
+        }
+        p.ghosts = p.restriction > 1 ? p.restriction : 1;
+        for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
+        if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
+            const pgi_part whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, bound};
+            p = whole;
+            if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
+        }
+        s->parts[l] = p;
+        support[0] = next[0], support[1] = next[1];
+    }
+    return PG_OK;
+}
+
+// The last axis of a level that is split: beyond the ends of a periodic one are ghosts.
+template <class T> static void pgi_open_ends(pgi_axis<T> *a, const pgi_part &p)
+{
+    if (p.period) a->beyond[0] = -1, a->beyond[1] = 1;
 }
 
 static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *const line[3], double beta, int scaled)
@@ -13942,8 +14709,9 @@ struct pgi_zebra {
     int64_t per_row, lines;
 };
 
-static pgi_zebra pgi_zebra_of(const int n[3], const int seam[3], int line, int seams, int parity)
+static pgi_zebra pgi_zebra_of(const pgi_level *l, const int seam[3], int line, int seams, int parity)
 {
+    const int *const n = l->n, part[3][2] = {{0, n[0]}, {0, n[1]}, {l->part.lo, l->part.hi}};
     pgi_zebra z;
     z.fast = line == 0 ? 1 : 0;
     z.slow = line == 2 ? 1 : 2;
@@ -13951,11 +14719,12 @@ static pgi_zebra pgi_zebra_of(const int n[3], const int seam[3], int line, int s
     const int axis[2] = {z.fast, z.slow};
     for (int q = 0; q < 2; q++) {
         const int a = axis[q], on_seam = seams >> a & 1;
-        z.lo[q] = on_seam ? n[a] - 1 : 0;
-        z.hi[q] = on_seam ? n[a] : n[a] - seam[a];
+        const int lo = on_seam ? n[a] - 1 : 0, hi = on_seam ? n[a] : n[a] - seam[a];
+        z.lo[q] = lo > part[a][0] ? lo : part[a][0];
+        z.hi[q] = hi < part[a][1] ? hi : part[a][1];
     }
     z.per_row = (z.hi[0] - z.lo[0] + 1) / 2;
-    z.lines = z.per_row * (z.hi[1] - z.lo[1]);
+    z.lines = z.hi[1] > z.lo[1] ? z.per_row * (z.hi[1] - z.lo[1]) : 0;
     return z;
 }
 
@@ -13980,7 +14749,7 @@ template <class Body> static void pgi_each_zebra(const pgi_level *l, const int a
         const int seams = reversed ? 7 - step : step;
         if (!pgi_has_seams(seam, seams)) continue;
         for (int pass = 0; pass < 2; pass++)
-            body(pgi_zebra_of(l->n, seam, l->lines.line, seams, reversed ? 1 - pass : pass));
+            body(pgi_zebra_of(l, seam, l->lines.line, seams, reversed ? 1 - pass : pass));
     }
 }
 
@@ -14059,6 +14828,7 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
     const pgi_direct &d = s->direct;
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
+        pgi_exchange(s, l, gu, 1, sizeof(T));
         PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
         for (int slot = 0; slot < d.slots; slot++)
             for (int64_t tile = slot; tile < tiles; tile += d.slots) {
@@ -18843,8 +19613,33 @@ static int64_t pgi_team(const pg_solver *s)
     int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
     for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
     const int64_t products = last->points * longest / 8;
+    if (s->level[0].part.split) work = work / s->level[0].n[2] * (s->level[0].part.hi - s->level[0].part.lo);
     if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
     return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
+}
+
+// A level's part; of a rank that is alone, all of it.
+static pgi_part pgi_part_of(const pg_solver *s, int l, int n)
+{
+    const pgi_part whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, NULL};
+    return s->parts ? s->parts[l] : whole;
+}
+
+// The bytes of a grid of a level, with its ghosts, and the grid in a block of so many.
+static size_t pgi_level_bytes(const pgi_level *l, size_t element)
+{
+    const int64_t planes = l->part.hi - l->part.lo + 2 * l->part.ghosts;
+    return (size_t)(pgi_grid_at(NULL, l->n).sk * planes) * element;
+}
+static pgi_grid pgi_level_grid(void *block, const pgi_level *l, size_t element)
+{
+    pgi_grid g = pgi_grid_at(NULL, l->n);
+    if (block) g.base = (char *)block + (l->part.ghosts - l->part.lo) * g.sk * (int64_t)element;
+    return g;
+}
+static pgi_grid pgi_take_level_grid(pgi_arena *a, const pgi_level *l, size_t element)
+{
+    return pgi_level_grid(pgi_take_block(a, pgi_level_bytes(l, element)), l, element);
 }
 
 // The box and the transfers of level l.
@@ -18859,10 +19654,13 @@ static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         level->points *= level->n[a];
         level->coarsened[a] = h->coarsened[l][a];
     }
+    level->part = pgi_part_of(s, l, level->n[2]);
     if (single)
         pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
     else
         pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
+    pgi_open_ends(&level->box32.axis[2], level->part);
+    pgi_open_ends(&level->box64.axis[2], level->part);
     // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
     // 1D).
     const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
@@ -18884,6 +19682,7 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     for (int l = 0; l < h->levels; l++) pgi_layout_level(s, h, arena, l);
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
+    pgi_open_ends(&s->outer.box64.axis[2], s->level[0].part);
     for (int l = 0; l <= h->levels; l++) {
         void *host;
         (l < h->levels ? &s->level[l] : &s->outer)->faces =
@@ -18917,6 +19716,7 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
                                                                            : (int64_t)PGI_REDUCE_BLOCKS;
     const size_t sums = s->krylov ? 4 + PGI_DOTS : 4;
     s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
+    if (s->comm) s->rank_sums = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->comm->ranks);
 }
 
 // The grids of all levels. u and f of the finest one are the caller's, but with PG_MIXED.
@@ -18925,21 +19725,27 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     const pg_desc *d = &s->work;
     const size_t element = d->flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
-    pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
+    void *scratch[3] = {NULL, NULL, NULL};
+    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
+    size_t bytes[3] = {0, 0, 0};
+    for (int l = 0; l < h->levels; l++) {
+        size_t *const most = &bytes[l > 0 ? 2 - l % 2 : 0], own = pgi_level_bytes(&s->level[l], element);
+        if ((l == 0 || l < smoothed) && own > *most) *most = own;
+    }
     if (s->has_direct) pgi_layout_direct(s, arena);
     if (s->by_lines) pgi_layout_line_work(s, h, arena);
     if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct && !s->krylov))
-        scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
+        scratch[0] = pgi_take_block(arena, bytes[0]);
     if (s->cuda && h->exact && !pgi_fits_blocks(s->level[0].n[0], s->level[0].n[1], s->level[0].n[2]))
         s->level[0].spare = pgi_take_grid(arena, s->level[0].n, element);
-    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
-    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
+    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_block(arena, bytes[q]);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
         const int own = l > 0 || s->mixed || (s->krylov && s->multigrid);
-        if (own) level->u = pgi_take_grid(arena, level->n, element);
-        if (own) level->f = pgi_take_grid(arena, level->n, element);
-        level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
+        if (own) level->u = pgi_take_level_grid(arena, level, element);
+        if (own) level->f = pgi_take_level_grid(arena, level, element);
+        level->t = l > 0 && l >= smoothed ? pgi_no_grid()
+                                          : pgi_level_grid(scratch[l > 0 ? 2 - l % 2 : 0], level, element);
         level->box32.state = level->box64.state = s->state;
         for (int q = 0; q < 6; q++) {
             if (!own || !(d->flags & PG_FMG) || s->masked || h->line[l][q / 2]->periodic) continue;
@@ -18971,15 +19777,18 @@ static void pgi_layout_outer(pg_solver *s)
     }
 }
 
-// Device copies of host arrays take the place of the caller's.
+// Copies on the device of host arrays, or of a rank's part with room for ghosts, take the place of the caller's.
 static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
     const int *const n = s->outer.n;
-    const int64_t points = s->outer.points, plane = (int64_t)n[0] * n[1];
+    const pgi_part &part = s->outer.part;
+    const int64_t plane = (int64_t)n[0] * n[1], points = plane * (part.hi - part.lo + 2 * part.ghosts);
+    const int64_t first = (part.ghosts - part.lo) * plane * (int64_t)element;    // from the block to where (0,0,0) would be
     pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
     for (int q = 0; q < 2; q++) {
-        const pgi_grid g = {pgi_take_block(arena, batch * (size_t)points * element), 0, n[0], plane, points};
+        char *const block = (char *)pgi_take_block(arena, batch * (size_t)points * element);
+        const pgi_grid g = {block ? block + first : NULL, 0, n[0], plane, points};
         *stage[q] = g;
         outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
     }
@@ -19016,7 +19825,7 @@ static void pgi_layout_krylov(pg_solver *s, pgi_arena *arena)
     for (int q = 0; q < PGI_KRYLOV_ALL; q++) {
         const int shared = q == PGI_R && s->multigrid && !s->mixed;
         s->vector[q] = shared         ? s->level[0].f
-                       : all >> q & 1 ? pgi_take_grid(arena, s->outer.n, element)
+                       : all >> q & 1 ? pgi_take_level_grid(arena, &s->outer, element)
                        : q == PGI_Y   ? s->outer.u
                                       : pgi_no_grid();
     }
@@ -19045,7 +19854,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     if (s->staged) pgi_layout_staging(s, h, arena);
     if (s->krylov) pgi_layout_krylov(s, arena);
     if (s->masked) pgi_layout_obstacles(s, h, arena);
-    s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s);
+    s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s), s->ratio.part = s->level[0].part;
     s->ratio.box64.state = s->ratio.box32.state = s->state;
     if (!s->mixed && !(s->krylov && s->multigrid)) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     return table_bytes;
@@ -20232,7 +21041,7 @@ struct pgi_nest {
 };
 static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
 {
-    const int64_t count[3] = {d->n[1], d->n[2], d->batch};
+    const int64_t count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch};
     pgi_nest nest;
     nest.levels = 0;
     for (int a = 0; a < 3; a++) {
@@ -20247,7 +21056,7 @@ static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
 
 static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[3], char text[512])
 {
-    const int64_t nx = d->n[0], count[3] = {d->n[1], d->n[2], d->batch}, limit = INT64_MAX / 64;
+    const int64_t nx = d->n[0], count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch}, limit = INT64_MAX / 64;
     int64_t packed = nx;
     int too_far = 0;
     for (int a = 0; a < 3; a++) {
@@ -20350,15 +21159,22 @@ static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic, char te
     return PG_OK;
 }
 
+// Intervals along an axis between two ends of the box, and coordinates that name them.
+static int pgi_intervals(const pg_desc *d, int a)
+{
+    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
+    if (lo->kind == PG_PERIODIC || pgi_number(d->centring[a]) == PG_CELL) return d->n[a];
+    return d->n[a] - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+}
+static int pgi_coordinates(const pg_desc *d, int a) { return pgi_intervals(d, a) + 1; }
+
 static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
 {
-    const int centring = pgi_number(d->centring[a]), n = d->n[a];
+    const int centring = pgi_number(d->centring[a]);
     if (centring != PG_NODE && centring != PG_CELL)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
     PGI_TRY(pgi_check_ends(d, a, text));
-    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
-    const int periodic = lo->kind == PG_PERIODIC;
-    const int m = periodic || centring == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    const int periodic = d->face[2 * a].kind == PG_PERIODIC, m = pgi_intervals(d, a);
     PGI_TRY(pgi_check_spacing(d, a, m, text));
     PGI_TRY(pgi_check_metric(d, a, periodic, text));
     if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
@@ -20722,18 +21538,74 @@ static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
     return PG_OK;
 }
 
-// Copies the caller's descriptor, resolves every default and checks every field.
-static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, char *warning, char text[512])
+static pg_status pgi_check_desc(const pg_desc *d, char text[512])
 {
-    if (!caller) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
-    if (caller->struct_size != 0 && caller->struct_size != sizeof *caller)
+    if (!d) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
+    if (d->struct_size != 0 && d->struct_size != sizeof *d)
         return pgi_refuse(
             text, PG_ERROR_ARGUMENT,
             "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
-            caller->struct_size, sizeof *caller);
+            d->struct_size, sizeof *d);
+    return PG_OK;
+}
+
+// The part of a rank: slabs along the last axis, as even as can be unless the caller has chosen.
+static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
+{
+    const int axis = d->dim - 1;
+    if (ranks > 1 && d->dim == 1)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "comm has %d ranks, but a 1D problem takes one; use a comm of one",
+                          ranks);
+    if (ranks > d->n[axis])
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis,
+                          d->n[axis], ranks, pgi_axis_name[axis]);
+    for (int a = 0; a < 3; a++) {
+        const int along = a == axis ? ranks : 1, n = d->n[a];
+        if (d->procs[a] == 0) d->procs[a] = along;
+        if (d->procs[a] != along)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
+                              d->procs[a], ranks, pgi_axis_name[axis], along);
+        if (d->hi[a] == 0 && d->lo[a] == 0) {
+            d->lo[a] = a == axis ? (int)((int64_t)n * rank / ranks) : 0;
+            d->hi[a] = a == axis ? (int)((int64_t)n * (rank + 1) / ranks) : n;
+        }
+        if (d->lo[a] < 0 || d->lo[a] >= d->hi[a] || d->hi[a] > n)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                              "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty", a,
+                              a, d->lo[a], d->hi[a], n);
+        if (along == 1 && d->hi[a] - d->lo[a] != n)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, are "
+                              "possible in this version: leave them 0",
+                              a, a, d->lo[a], d->hi[a], pgi_axis_name[axis]);
+    }
+    return PG_OK;
+}
+
+// What several ranks cannot do yet.
+static pg_status pgi_check_ranks(const pg_desc *d, int ranks, char text[512])
+{
+    if (ranks == 1) return PG_OK;
+    if (pgi_is_masked(d))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "a mask or coefficient fields do not go with %d ranks in this version; use one rank", ranks);
+    if (d->backend == PG_CUDA)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%d ranks do not go with the CUDA back end in this version; use PG_CPU, or one rank", ranks);
+    return PG_OK;
+}
+
+// Copies the caller's descriptor, resolves every default and checks every field. rank, ranks: this one's number, and
+// how many there are.
+static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc *d, int *device, char *warning,
+                             char text[512])
+{
+    PGI_TRY(pgi_check_desc(caller, text));
     *d = *caller;
     d->struct_size = sizeof *d;
     PGI_TRY(pgi_check_size(d, text));
+    PGI_TRY(pgi_check_part(d, rank, ranks, text));
     PGI_TRY(pgi_check_flags(d, text));
     PGI_TRY(pgi_check_left_out(d->flags, text));
     PGI_TRY(pgi_check_masked(d, text));
@@ -20758,6 +21630,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
+    PGI_TRY(pgi_check_ranks(d, ranks, text));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
         PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
@@ -20815,7 +21688,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
 // Elements from the first to behind the last one.
 static int64_t pgi_extent(const pg_desc *d, const int64_t stride[3])
 {
-    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1] + (d->batch - 1) * stride[2];
+    return d->n[0] + (d->hi[1] - d->lo[1] - 1) * stride[0] + (d->hi[2] - d->lo[2] - 1) * stride[1] +
+           (d->batch - 1) * stride[2];
 }
 
 // Is the distance one between elements of two windows that are nested alike?
@@ -21147,8 +22021,12 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     pgi_turn(d, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
-    const int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
+    int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     pgi_hierarchy_free(h);
+    if (direct && s->comm && d->alpha >= 0 && (double)d->n[0] * d->n[1] * d->n[2] > PGI_SHARED_POINTS) {
+        snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks", s->comm->ranks);
+        direct = 0;
+    }
     d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
     if (direct) d->flags &= ~(unsigned)PG_KEEP_CYCLES, d->inner_cycles = 1;
     if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
@@ -21192,10 +22070,55 @@ static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char tex
     return PG_OK;
 }
 
+// The descriptors of all ranks: that they are the same where they must be, and that the parts make a grid.
+static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512])
+{
+    const int ranks = s->comm->ranks, axis = s->desc.dim - 1;
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    s->bounds = (int *)calloc((size_t)(PGI_MAX_LEVELS + 1) * (size_t)(ranks + 1), sizeof *s->bounds);
+    if (!a || !s->bounds) {
+        free(a);
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", ranks);
+    }
+    if (status == PG_OK) {
+        pgi_say_desc(a, &s->desc);
+        for (int q = 0; q < s->desc.dim; q++)
+            pgi_say(a, pgi_hash(s->desc.coord[q], (size_t)pgi_coordinates(&s->desc, q) * sizeof(double)),
+                    "the hash of coord[%d]", q);
+        a->own.lo = s->desc.lo[axis], a->own.hi = s->desc.hi[axis];
+    }
+    status = pgi_agree(s->comm, a, status, text);
+    int end = 0;
+    for (int r = 0; r < ranks && status == PG_OK; r++) {
+        if (a->all[r].lo != end)
+            status = pgi_refuse(text, PG_ERROR_COMM, "lo[%d] of rank %d is %d; it must be %d, where the rank before ends",
+                                axis, r, a->all[r].lo, end);
+        s->bounds[r] = end;
+        s->bounds[r + 1] = end = a->all[r].hi;
+    }
+    if (status == PG_OK && end != s->desc.n[axis])
+        status = pgi_refuse(text, PG_ERROR_COMM, "hi[%d] of the last rank is %d; it must be n[%d], which is %d", axis,
+                            end, axis, s->desc.n[axis]);
+    free(a->all);
+    free(a);
+    s->agreed = status == PG_OK;
+    return status;
+}
+
+// The descriptor with its defaults; of several ranks the same one.
+static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char text[512])
+{
+    PGI_TRY(pgi_check_desc(desc, text));
+    PGI_TRY(pgi_comm_open(desc, &s->comm, text));
+    const int rank = s->comm ? s->comm->rank : 0, ranks = s->comm ? s->comm->ranks : 1;
+    const pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning, text);
+    return s->comm ? pgi_agree_on_desc(s, status, text) : status;
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
-    PGI_TRY(pgi_resolve(desc, &s->desc, &s->device, s->warning, text));
+    PGI_TRY(pgi_resolve_together(desc, s, text));
     PGI_TRY(pgi_choose_method(s, text));
     s->cuda = s->desc.backend == PG_CUDA;
 #if PGI_GPU
@@ -21208,7 +22131,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     }
 #endif
-    s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
+    s->staged = (s->cuda && s->desc.memory == PG_MEM_HOST) || s->comm;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
@@ -21240,6 +22163,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
+    if (s->comm) PGI_TRY(pgi_plan_parts(s, *lines, text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
@@ -21349,6 +22273,18 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     return s->failed;
 }
 
+// Whether all ranks could make the solver that they have agreed on.
+static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
+{
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    pgi_say(a, s->levels, "the number of levels");
+    status = pgi_agree(s->comm, a, status, text);
+    free(a->all);
+    free(a);
+    return status;
+}
+
 extern "C" {
 
 PG_API void pg_destroy(pg_solver *s)
@@ -21370,6 +22306,9 @@ PG_API void pg_destroy(pg_solver *s)
     pgi_forget_direct(s);
     pgi_release(s);
     pgi_restore_current(s, previous);
+    pgi_comm_close(s->comm);
+    free(s->bounds);
+    free(s->parts);
     free(s);
 }
 
@@ -21388,6 +22327,7 @@ PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
         status = pgi_build(s, lines, text);
         pgi_restore_current(s, previous);
     }
+    if (s->agreed) status = pgi_confirm(s, status, text);
     pgi_hierarchy_free(lines);
     if (status != PG_OK) {
         pg_destroy(s);
@@ -21411,6 +22351,22 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
     pgi_hierarchy_free(lines);
     pg_destroy(s);
     return status;
+}
+
+PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!lo || !hi) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
+    PGI_TRY(pgi_check_desc(desc, text));
+    pg_desc d = *desc;
+    int rank, ranks;
+    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks, text));
+    PGI_TRY(pgi_check_size(&d, text));
+    PGI_TRY(pgi_check_part(&d, rank, ranks, text));
+    memcpy(lo, d.lo, sizeof d.lo);
+    memcpy(hi, d.hi, sizeof d.hi);
+    return PG_OK;
 }
 
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
@@ -21465,12 +22421,120 @@ static size_t pgi_face_bytes(const pg_solver *s, int q)
            pgi_element(s->desc.flags);
 }
 
-#if PGI_GPU
 static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 {
     return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
 }
 
+// ---- ranks: copies of their parts, and what they tell each other at the begin of a call ----
+
+// Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back.
+static void pgi_copy_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int problem, int inward)
+{
+    const int64_t element = (int64_t)pgi_element(s->desc.flags);
+    const pgi_level *const l = &s->outer;
+    const pgi_grid theirs = pgi_direct_grid(s, pgi_problem_at(s, host, stride, problem), stride);
+    char *const own = pgi_staged_at(s, stage, problem), *const data = (char *)theirs.base;
+    const size_t bytes = (size_t)(l->n[0] * element);
+    const pgi_cpu_rows_of rows(l, l->part.own[0], l->part.own[1]);
+    pgi_cpu_rows(l, rows, [&](int j, int k) {
+        char *const a = own + (j * stage.sj + k * stage.sk) * element;
+        char *const b = data + (j * theirs.sj + (k - rows.first) * theirs.sk) * element;
+        memcpy(inward ? a : b, inward ? b : a, bytes);
+    });
+}
+
+// The same of all problems. Where the finest level is not split all ranks get all planes.
+static void pgi_stage_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int inward)
+{
+    const size_t element = pgi_element(s->desc.flags);
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_copy_part(s, host, stride, stage, q, inward);
+        pgi_grid problem = stage;
+        problem.base = pgi_staged_at(s, stage, q);
+        if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, problem, element);
+    }
+}
+
+// Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
+// that of the first or last rank.
+static void pgi_stage_faces(pg_solver *s)
+{
+    const pgi_comm *const c = s->comm;
+    const int *const own = s->outer.part.own;
+    for (int q = 0; q < 6; q++) {
+        if (!(s->face_arrays >> q & 1)) continue;
+        const int across = q / 2 == 2, owner = q == 4 ? 0 : c->ranks - 1;
+        const size_t whole = pgi_face_bytes(s, q), line = across ? whole : whole / (size_t)s->work.n[2];
+        int *const bound = s->bounds + PGI_MAX_LEVELS * (c->ranks + 1);    // of a face that one rank has
+        for (int r = 0; r <= c->ranks; r++) bound[r] = r > owner;
+        const int first = across ? 0 : own[0], count = across ? c->rank == owner : own[1] - own[0];
+        for (int problem = 0; problem < s->desc.batch; problem++) {
+            char *const to = (char *)s->stage_face[q] + (size_t)problem * whole;
+            const char *const from = (const char *)s->work.face[q].array;
+            if (count > 0)
+                memcpy(to + (size_t)first * line, from + (size_t)problem * (size_t)count * line, (size_t)count * line);
+            pgi_gather_pieces(s, to, (int64_t)line, across ? bound : s->outer.part.bound);
+        }
+    }
+}
+
+// Which faces have arrays: those along the last axis on all ranks or on none, the others on the rank that they touch.
+static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
+{
+    const int ranks = s->comm->ranks;
+    const unsigned first = a->all[0].face_arrays, last = a->all[ranks - 1].face_arrays;
+    for (int r = 1; r < ranks; r++)
+        for (int q = 0; q < 4; q++)
+            if ((a->all[r].face_arrays ^ first) >> q & 1)
+                return pgi_refuse(s->error, PG_ERROR_COMM,
+                                  "face %s has an array on rank %d, but not on rank %d; give its part on all ranks",
+                                  pgi_face_name[s->desc.dim == 2 && q > 1 ? q + 2 : q], first >> q & 1 ? 0 : r,
+                                  first >> q & 1 ? r : 0);
+    s->face_arrays = (first & 0x1f) | (last & 0x20);
+    return PG_OK;
+}
+
+static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
+{
+    pgi_say(a, stop->rtol, "stop.rtol");
+    pgi_say(a, stop->atol, "stop.atol");
+    pgi_say(a, stop->relative_to_first, "stop.relative_to_first");
+    pgi_say(a, stop->min_iter, "stop.min_iter");
+    pgi_say(a, stop->max_iter, "stop.max_iter");
+    pgi_say(a, stop->check, "stop.check");
+    pgi_say(a, (int)stop->norm, "stop.norm");
+    pgi_say(a, (int)stop->guess, "stop.guess");
+    pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
+}
+
+enum pgi_call_kind { PGI_SOLVE, PGI_SMOOTH, PGI_CYCLE, PGI_APPLY, PGI_RESIDUAL_CALL, PGI_REDUCE };
+
+// Every call that ranks make together begins here: they tell each other that it is the same call, with the same
+// numbers, and whether one refuses it, which then all do. status: of this rank's own checks. stop: of a solve, or NULL.
+static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *stop, pg_status status)
+{
+    if (!s->comm) return status;
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(s->error, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    pgi_say(a, call, "the number of the function called");
+    pgi_say(a, number, "its argument");
+    pgi_say(a, s->desc.alpha, "alpha");
+    pgi_say(a, s->desc.omega, "omega");
+    for (int q = 0; q < 6; q++) {
+        if (s->work.face[q].array) a->own.face_arrays |= 1u << q;
+        pgi_say(a, s->work.face[q].array ? 0 : s->work.face[q].value, "the value of face %s",
+                pgi_face_name[s->desc.dim == 2 && q > 1 ? (q + 2) % 4 + 2 : q]);
+    }
+    if (stop && status == PG_OK) pgi_say_stop(a, stop);
+    status = pgi_agree(s->comm, a, status, s->error);
+    if (status == PG_OK) status = pgi_join_face_arrays(s, a);
+    free(a->all);
+    free(a);
+    return status;
+}
+
+#if PGI_GPU
 static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int to_device)
 {
     const int *const n = s->desc.n;
@@ -21509,9 +22573,10 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         }
         return s->failed;
     }
-#else
-    (void)u, (void)f, (void)read_u, (void)read_f;
 #endif
+    if (s->staged && read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
+    if (s->staged && read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
+    if (s->staged) pgi_stage_faces(s);
     return s->failed;
 }
 
@@ -21585,17 +22650,18 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     for (int q = 0; q < 6; q++) {
         const char *array = (const char *)s->work.face[q].array;
         c.face[q].value = s->work.face[q].value;
-#if PGI_GPU
-        if (s->staged && array) array = (const char *)s->stage_face[q];
-#endif
+        if (s->comm)
+            array = s->face_arrays >> q & 1 ? (const char *)s->stage_face[q] : NULL;
+        else if (s->staged && array)
+            array = (const char *)s->stage_face[q];
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
+    }
+    if (s->staged) {
+        c.u = pgi_staged_at(s, s->stage_u, problem);
+        c.f = pgi_staged_at(s, s->stage_f, problem);
     }
 #if PGI_GPU
     if (s->cuda) {
-        if (s->staged) {
-            c.u = pgi_staged_at(s, s->stage_u, problem);
-            c.f = pgi_staged_at(s, s->stage_f, problem);
-        }
         s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
         pgi_refresh_stale(s);
@@ -21615,9 +22681,8 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
         PGI_CUDA(s, cudaStreamSynchronize(s->stream));
     }
     s->recording = 0;
-#else
-    (void)result, (void)stride, (void)from;
 #endif
+    if (!s->cuda && s->staged && s->failed == PG_OK && result) pgi_stage_part(s, result, stride, from, 0);
     return s->failed;
 }
 
@@ -21631,6 +22696,7 @@ static pg_status pgi_begin_call(pg_solver *s)
     s->error[0] = 0;
     s->failed = PG_OK;
     s->monitor = NULL;
+    if (s->comm && s->comm->failed) return pgi_refuse(s->error, PG_ERROR_COMM, "%s", s->comm->error);
     return PG_OK;
 }
 
@@ -21648,7 +22714,8 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
 // PG_DIRECT takes one array for both u and f: every step reads what it needs of a column before it writes there.
 static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
 {
-    const int64_t count[3] = {s->desc.n[1], s->desc.n[2], s->desc.batch};
+    const pg_desc *const d = &s->desc;
+    const int64_t count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch};
     if (checked)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                           "u and f overlap (both are %p), so that no f is left to check a residual with; set "
@@ -21675,7 +22742,9 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, in
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const size_t bytes = (size_t)s->desc.batch * pgi_face_bytes(s, q);
+        const int *const own = s->outer.part.own;
+        const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q), planes = (size_t)s->work.n[2];
+        const size_t bytes = q < 4 ? whole / planes * (size_t)(own[1] - own[0]) : whole;
         if (data && data < end && data + bytes > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "u (%p) and a face array (%p) overlap; give them memory of their own", u,
@@ -21732,11 +22801,19 @@ static pg_status pgi_check_capture(pg_solver *s, const pg_stop *stop)
 }
 #endif
 
+static pg_status pgi_check_solve(pg_solver *s, const void *u, const void *f, const pg_stop *caller, pg_stop *stop)
+{
+    PGI_TRY(pgi_check_stop(s, caller, stop, s->error));
+    return pgi_check_system(s, u, f, stop->rtol > 0 || stop->atol > 0);
+}
+
+// Whether the problem that has been solved has a u to take back: not where f or u was not finite.
+static int pgi_has_result(const pgi_state *st) { return st->valid || st->iterations; }
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
-    PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
-    PGI_TRY(pgi_check_system(s, u, f, stop.rtol > 0 || stop.atol > 0));
+    PGI_TRY(pgi_meet(s, PGI_SOLVE, 0, &stop, pgi_check_solve(s, u, f, caller, &stop)));
 #if PGI_GPU
     PGI_TRY(pgi_check_capture(s, &stop));
 #endif
@@ -21763,12 +22840,14 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #if PGI_GPU
         if (s->cuda && (s->monitor || s->staged) && !at_once) {
             pgi_cuda_read_state(s, s->state);
-            if (s->staged && s->failed == PG_OK && (s->host.valid || s->host.iterations))
+            if (s->staged && s->failed == PG_OK && pgi_has_result(&s->host))
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
         }
-        if (s->failed) break;
 #endif
+        if (s->failed) break;
+        if (!s->cuda && s->staged && !at_once && pgi_has_result(s->state))
+            pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
         if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
     }
     return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);
@@ -21912,7 +22991,7 @@ static void pgi_begin_piece(pg_solver *s)
     pgi_clear_cells(s, s->outer.u, s->outer.u);
 }
 
-static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
+static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, int sweeps)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->mixed)
@@ -21923,6 +23002,12 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
                           "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
                           pgi_method_name(s->desc.flags));
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
+    return PG_OK;
+}
+
+static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
+{
+    PGI_TRY(pgi_meet(s, PGI_SMOOTH, sweeps, NULL, pgi_check_smooth(s, u, f, sweeps)));
     if (pgi_is_unheld(s)) sweeps = 0;
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
@@ -21956,7 +23041,7 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
     }
 }
 
-static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
+static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->accelerated)
@@ -21970,6 +23055,12 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
                           pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
+    return PG_OK;
+}
+
+static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
+{
+    PGI_TRY(pgi_meet(s, PGI_CYCLE, cycles, NULL, pgi_check_cycle(s, u, f, cycles)));
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int problem = 0; problem < s->desc.batch; problem++) {
         pgi_enter_problem(s, u, f, NULL, problem);
@@ -21988,7 +23079,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
-    PGI_TRY(pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f));
+    PGI_TRY(pgi_meet(s, PGI_APPLY, 0, NULL, pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f)));
     PGI_TRY(pgi_enter_call(s, u, v, 1, 0));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, v, NULL, q);
@@ -21997,13 +23088,19 @@ static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
 
-static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
+static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, const void *r)
 {
     PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                           "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
+    return PG_OK;
+}
+
+static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
+{
+    PGI_TRY(pgi_meet(s, PGI_RESIDUAL_CALL, 0, NULL, pgi_check_residual(s, u, f, r)));
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
@@ -22108,6 +23205,9 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 
 static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
 {
+    if (s->comm)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_gradient does not go with several ranks in this version; take differences of u");
     PGI_TRY(pgi_check_gradient(s, u, axis, out, where));
     PGI_TRY(pgi_enter_call(s, u, out, 1, 0));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
@@ -22128,9 +23228,19 @@ static double pgi_join_norms(double a, double b, int kind)
                                 : hypot(a, b);
 }
 
-// Reduces x (with partner y): a norm, sum w x or sum w x y.
-static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
-                                 double *result)
+// The other factor of an inner product, with the strides of u, where f has its copy.
+static void pgi_stage_y(pg_solver *s, const void *y)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
+        return;
+    }
+#endif
+    pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
+}
+
+static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, const double *result)
 {
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
@@ -22140,10 +23250,16 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
+    return PG_OK;
+}
+
+// Reduces x (with partner y): a norm, sum w x or sum w x y.
+static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
+                                 double *result)
+{
+    PGI_TRY(pgi_meet(s, PGI_REDUCE, 4 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, result)));
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
-#if PGI_GPU
-    if (partner == PGI_OTHER && s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
-#endif
+    if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y);
     pg_stop stop;
     memset(&stop, 0, sizeof stop);
     stop.norm = kind;
@@ -22163,6 +23279,7 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         } else
 #endif
             s->host = *s->state;
+        if (s->failed) return s->failed;
         *result = partner == PGI_SELF ? pgi_join_norms(*result, pgi_measured_norm(&s->host, s->host.sums), kind)
                                       : *result + s->host.sums[0];
     }
@@ -22290,6 +23407,10 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
 #define PGI_FIELDS_OF_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
 #define PGI_FIELDS_OF_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
+#define PGI_FIELDS_OF_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
+#define PGI_FIELDS_OF_TRANSPORT(X, S)                                                                                  \
+    X(S, struct_size) X(S, rank) X(S, ranks) X(S, user) X(S, gather) X(S, exchange) X(S, abort)
+#define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
@@ -22297,7 +23418,8 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
             X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
                 X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
                     X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
-                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
+                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs)      \
+                            X(S, lo) X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
@@ -22322,6 +23444,9 @@ PG_API const pg_abi_entry *pg_abi(void)
         PGI_STRUCT(pg_face, PGI_FIELDS_OF_FACE)
         PGI_STRUCT(pg_cell_value, PGI_FIELDS_OF_CELL_VALUE)
         PGI_STRUCT(pg_allocator, PGI_FIELDS_OF_ALLOCATOR)
+        PGI_STRUCT(pg_message, PGI_FIELDS_OF_MESSAGE)
+        PGI_STRUCT(pg_transport, PGI_FIELDS_OF_TRANSPORT)
+        PGI_STRUCT(pg_comm, PGI_FIELDS_OF_COMM)
         PGI_STRUCT(pg_desc, PGI_FIELDS_OF_DESC)
         PGI_STRUCT(pg_dense_desc, PGI_FIELDS_OF_DENSE_DESC)
         PGI_STRUCT(pg_report, PGI_FIELDS_OF_REPORT)

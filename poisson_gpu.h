@@ -362,7 +362,8 @@ extern "C" {
     X(PG_ERROR_UNSUPPORTED, "this combination is not possible")                                                      \
     X(PG_ERROR_MEMORY, "not enough memory, or the workspace is too small")                                           \
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                                            \
-    X(PG_ERROR_CUDA, "a CUDA call failed")
+    X(PG_ERROR_CUDA, "a CUDA call failed")                                                                           \
+    X(PG_ERROR_COMM, "ranks disagree, or one has failed")
 
 #define PG_OUTCOME_LIST(X)                                                                                           \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this handle                          */ \
@@ -461,6 +462,33 @@ typedef struct pg_allocator {
     void *user;
 } pg_allocator;
 
+/* Several ranks: who they are. kind 0: this one is alone. */
+enum { PG_COMM_NCCL = 1, PG_COMM_MPI = 2, PG_COMM_OWN = 3 };
+typedef struct pg_comm {
+    int kind;
+    const void *handle;             /* PG_COMM_NCCL: the ncclComm_t. PG_COMM_MPI: the address of an MPI_Comm. PG_COMM_OWN: a pg_transport */
+} pg_comm;
+
+/* What a rank sends to another one and receives from it, either may be 0 bytes. Two messages with one peer match in the order
+   of the arrays: the first one here is the first one there. */
+typedef struct pg_message {
+    int peer;
+    const void *send;
+    void *receive;
+    size_t send_bytes, receive_bytes;
+} pg_message;
+
+/* Your own transport between ranks, which may be threads or processes. Copied by pg_create. Functions return 0, or else
+   what is told in the error text (PG_ERROR_COMM); they should do so where a rank does not answer for long. */
+typedef struct pg_transport {
+    size_t struct_size;             /* 0 or sizeof(pg_transport) */
+    int rank, ranks;                /* this one, counted from 0, and how many */
+    void *user;
+    int (*gather)(void *user, const void *own, size_t bytes, void *all);   /* collective: all gets the bytes of every rank, in order */
+    int (*exchange)(void *user, const pg_message *messages, int count, pg_stream stream);   /* done at return */
+    void (*abort)(void *user);      /* may be NULL: this rank has failed; make the others' functions fail too */
+} pg_transport;
+
 /* A problem. Copied by pg_create (arrays of coordinates and metrics too): it need not outlive the call. */
 typedef struct pg_desc {
     size_t struct_size;             /* 0 or sizeof(pg_desc) */
@@ -503,6 +531,10 @@ typedef struct pg_desc {
     void *workspace;                /* 0: allocated by pg_create; else device memory for PG_CUDA, host memory for PG_CPU, */
     size_t workspace_bytes;         /*    aligned to 256 bytes, at least pg_workspace_bytes long, untouched until pg_destroy */
     pg_allocator allocator;         /* 0: cudaMalloc, or malloc on the CPU */
+    pg_comm comm;                   /* the ranks that solve together, see SEVERAL RANKS; 0: one */
+    int procs[3];                   /* ranks along each axis; 0: chosen */
+    int lo[3], hi[3];               /* the unknowns that this rank has, lo <= i < hi; both 0: chosen, as even as can be */
+    double time_limit;              /* seconds that a rank waits for another one; 0: 30; PG_NONE: for ever */
 } pg_desc;
 
 /* A dense system. Copied by pg_dense_create, but A is the caller's: it must outlive the handle. */
@@ -587,6 +619,9 @@ PG_API void pg_destroy(pg_solver *solver);
 /* Tell how many bytes of workspace pg_create would take for this descriptor: exactly. (CUDA's own graphs and streams are
    beside it.) */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
+
+/* Tell which unknowns this rank has, before anything is allocated: along each axis lo <= i < hi. Not collective. */
+PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3]);
 
 /* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega
    of multigrid stays 0 where each level chooses its own. coord, weight, conductance, and a workspace that is not yours, come back as NULL. */
