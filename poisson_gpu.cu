@@ -822,6 +822,7 @@ struct pg_solver {
     pgi_part *parts;      // of the levels
     double *rank_sums;    // of a reduction, one after the other
     unsigned face_arrays; // bit q: face q of the axes of work has an array on the ranks that touch it
+    double end_value[2];  // g of the ranks that touch the ends of the last axis
 
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
@@ -9786,7 +9787,8 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
 enum { PGI_SAID = 128 };
 struct pgi_statement {
     int status, count, lo, hi;
-    unsigned face_arrays;
+    unsigned face_arrays;    // those given by this rank
+    double end_value[2];     // g at the ends of the last axis
     char text[256];
     double value[PGI_SAID];
 };
@@ -22489,9 +22491,11 @@ static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
             if ((a->all[r].face_arrays ^ first) >> q & 1)
                 return pgi_refuse(s->error, PG_ERROR_COMM,
                                   "face %s has an array on rank %d, but not on rank %d; give its part on all ranks",
-                                  pgi_face_name[s->desc.dim == 2 && q > 1 ? q + 2 : q], first >> q & 1 ? 0 : r,
+                                  pgi_face_name[q], first >> q & 1 ? 0 : r,
                                   first >> q & 1 ? r : 0);
     s->face_arrays = (first & 0x1f) | (last & 0x20);
+    s->end_value[0] = a->all[0].end_value[0];
+    s->end_value[1] = a->all[ranks - 1].end_value[1];
     return PG_OK;
 }
 
@@ -22521,11 +22525,11 @@ static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *
     pgi_say(a, number, "its argument");
     pgi_say(a, s->desc.alpha, "alpha");
     pgi_say(a, s->desc.omega, "omega");
-    for (int q = 0; q < 6; q++) {
+    for (int q = 0; q < 6; q++)
         if (s->work.face[q].array) a->own.face_arrays |= 1u << q;
-        pgi_say(a, s->work.face[q].array ? 0 : s->work.face[q].value, "the value of face %s",
-                pgi_face_name[s->desc.dim == 2 && q > 1 ? (q + 2) % 4 + 2 : q]);
-    }
+    for (int q = 0; q < 4; q++)
+        pgi_say(a, s->work.face[q].array ? 0 : s->work.face[q].value, "the value of face %s", pgi_face_name[q]);
+    for (int e = 0; e < 2; e++) a->own.end_value[e] = s->work.face[4 + e].value;
     if (stop && status == PG_OK) pgi_say_stop(a, stop);
     status = pgi_agree(s->comm, a, status, s->error);
     if (status == PG_OK) status = pgi_join_face_arrays(s, a);
@@ -22649,7 +22653,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
         (s->desc.flags & PG_F32 ? 0x1p-149 : 0x1p-1074) * (s->spectrum.largest_diagonal + fabs(c.alpha)) * c.unit;
     for (int q = 0; q < 6; q++) {
         const char *array = (const char *)s->work.face[q].array;
-        c.face[q].value = s->work.face[q].value;
+        c.face[q].value = s->comm && q > 3 ? s->end_value[q - 4] : s->work.face[q].value;
         if (s->comm)
             array = s->face_arrays >> q & 1 ? (const char *)s->stage_face[q] : NULL;
         else if (s->staged && array)

@@ -1,0 +1,264 @@
+/* Problems for several ranks, and the comparison of each rank's part with what one rank finds: for tests whose ranks are
+   threads (test_ranks.cu) and for those whose ranks are processes (test_mpi.cu). */
+#ifndef TEST_RANKS_H
+#define TEST_RANKS_H
+
+#include "common.h"
+
+enum { MOST_RANKS = 8, LONGEST = 400 };
+enum work { SWEEP, CYCLE, SOLVE, APPLY, RESIDUAL };
+
+/* A problem of f64, and what is done with it. Arrays of the whole box are packed. */
+struct ranks_case {
+    pg_desc desc;
+    pg_stop stop;
+    int work, count;
+    int uneven, windows, arrays;    /* parts of different sizes; u and f in larger arrays; boundary data that vary */
+    double tolerance;               /* 0: the same bits, else relative to the largest value */
+    double coord[3][LONGEST], weight[3][LONGEST], conductance[3][LONGEST];
+};
+
+/* Whole arrays, and what one rank makes of them. */
+struct whole_box {
+    double *u, *f, *result, *face[6];
+    pg_report report;
+    double norm[4], sum, dot;
+    int64_t points;
+};
+
+/* A call of a rank that must succeed. Ranks may be threads, which must not leave by cmocka's jump. */
+#define RANK_OK(call, solver)                                                                                         \
+    do {                                                                                                              \
+        const pg_status status_ = (call);                                                                             \
+        if (status_ == PG_OK) break;                                                                                  \
+        fprintf(stderr, "%s: %s: %s\n", #call, pg_status_string(status_), pg_last_error(solver));                     \
+        abort();                                                                                                      \
+    } while (0)
+
+static int ranks_axis(const pg_desc *d) { return d->n[2] > 1 || d->dim == 3 ? 2 : 1; }
+
+static int64_t face_points(const pg_desc *d, int q)
+{
+    return (int64_t)d->n[0] * d->n[1] * d->n[2] / d->n[q / 2];
+}
+
+static void do_work(const ranks_case *c, pg_solver *s, double *u, double *f, double *out)
+{
+    switch (c->work) {
+    case SWEEP: RANK_OK(pg_smooth(s, u, f, c->count), s); break;
+    case CYCLE: RANK_OK(pg_cycle(s, u, f, c->count), s); break;
+    case APPLY: RANK_OK(pg_apply(s, u, out), s); break;
+    case RESIDUAL: RANK_OK(pg_residual(s, u, f, out), s); break;
+    default: RANK_OK(pg_solve(s, u, f, &c->stop), s);
+    }
+}
+
+static void measure(pg_solver *s, const double *u, const double *f, double norm[4], double *sum, double *dot)
+{
+    for (int q = 0; q < 4; q++) RANK_OK(pg_norm(s, u, (pg_norm_kind)q, &norm[q]), s);
+    RANK_OK(pg_sum(s, u, sum), s);
+    RANK_OK(pg_dot(s, u, f, dot), s);
+}
+
+/* Random u, f and boundary data, and one rank's result. */
+static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
+{
+    rng r = {seed};
+    pg_desc *const d = &c->desc;
+    const int batch = d->batch ? d->batch : 1;
+    d->backend = PG_CPU;
+    memset(w, 0, sizeof *w);
+    w->points = (int64_t)d->n[0] * d->n[1] * d->n[2] * batch;
+    double **const arrays[3] = {&w->u, &w->f, &w->result};
+    for (int q = 0; q < 3; q++) *arrays[q] = (double *)allocate((size_t)w->points * sizeof(double));
+    for (int64_t p = 0; p < w->points; p++) w->u[p] = rng_uniform(&r, -1, 1), w->f[p] = rng_uniform(&r, -1, 1);
+    memcpy(w->result, w->u, (size_t)w->points * sizeof(double));
+    for (int q = 0; q < 6; q++) {
+        pg_face *const face = &d->face[q];
+        if (q / 2 > ranks_axis(d) || face->kind == PG_PERIODIC) continue;
+        face->value = rng_uniform(&r, -1, 1);
+        if (!c->arrays) continue;
+        const int64_t count = face_points(d, q) * batch;
+        w->face[q] = (double *)allocate((size_t)count * sizeof(double));
+        for (int64_t p = 0; p < count; p++) w->face[q][p] = rng_uniform(&r, -1, 1);
+        face->array = w->face[q];
+    }
+    pg_solver *s = create(d);
+    measure(s, w->u, w->f, w->norm, &w->sum, &w->dot);
+    if (c->work == APPLY || c->work == RESIDUAL) {
+        do_work(c, s, w->u, w->f, w->result);
+    } else {
+        do_work(c, s, w->result, w->f, NULL);
+        if (c->work == SOLVE) OK(pg_get_report(s, &w->report), s);
+    }
+    pg_destroy(s);
+}
+
+static void whole_box_free(whole_box *w)
+{
+    free(w->u), free(w->f), free(w->result);
+    for (int q = 0; q < 6; q++) free(w->face[q]);
+}
+
+/* One rank's part of the boundary data of a face. */
+static double *part_of_face(const pg_desc *d, const double *whole, int q, const int lo[3], const int hi[3])
+{
+    const int axis = ranks_axis(d), a = q / 2 == 0 ? 1 : 0, b = q / 2 == 2 ? 1 : 2, batch = d->batch ? d->batch : 1;
+    const int first[2] = {a == axis ? lo[a] : 0, b == axis ? lo[b] : 0};
+    const int end[2] = {a == axis ? hi[a] : d->n[a], b == axis ? hi[b] : d->n[b]};
+    double *const part = (double *)allocate((size_t)face_points(d, q) * (size_t)batch * sizeof(double));
+    int64_t at = 0;
+    for (int p = 0; p < batch; p++)
+        for (int j = first[1]; j < end[1]; j++)
+            for (int i = first[0]; i < end[0]; i++)
+                part[at++] = whole[i + (int64_t)d->n[a] * (j + (int64_t)d->n[b] * p)];
+    return part;
+}
+
+/* Between the whole arrays and a rank's, which may be a window. */
+static void copy_part(const pg_desc *d, double *whole, double *part, const int64_t stride[3], const int lo[3],
+                      const int hi[3], int outward)
+{
+    for (int p = 0; p < (d->batch ? d->batch : 1); p++)
+        for (int k = lo[2]; k < hi[2]; k++)
+            for (int j = lo[1]; j < hi[1]; j++)
+                for (int i = 0; i < d->n[0]; i++) {
+                    double *const a =
+                        &whole[i + d->n[0] * (j + d->n[1] * ((int64_t)k + (int64_t)d->n[2] * p))];
+                    double *const b = &part[i + (j - lo[1]) * stride[0] + (k - lo[2]) * stride[1] + p * stride[2]];
+                    *(outward ? a : b) = *(outward ? b : a);
+                }
+}
+
+/* Parts that differ: the first ones are larger. */
+static void choose_part(const ranks_case *c, pg_desc *d, int rank, int ranks)
+{
+    const int axis = ranks_axis(d), n = d->n[axis];
+    if (!c->uneven) return;
+    int bound[MOST_RANKS + 1] = {0};
+    for (int r = 0; r <= ranks; r++) bound[r] = (int)((int64_t)n * r * (2 * ranks - r) / ((int64_t)ranks * ranks));
+    for (int r = 1; r <= ranks; r++)
+        if (bound[r] <= bound[r - 1]) bound[r] = bound[r - 1] + 1;
+    for (int r = ranks; r > 0; r--)
+        if (bound[r] > n - (ranks - r)) bound[r] = n - (ranks - r);
+    for (int a = 0; a < 3; a++) d->hi[a] = d->n[a];
+    d->lo[axis] = bound[rank], d->hi[axis] = bound[rank + 1];
+}
+
+/* What one rank of several does. Its part of the result goes to `result`, an array of the whole box. */
+static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int rank, int ranks, double *result,
+                    pg_report *report, double measures[6])
+{
+    pg_desc d = c->desc;
+    int lo[3], hi[3];
+    double *face[6] = {NULL};
+    d.comm = comm;
+    choose_part(c, &d, rank, ranks);
+    RANK_OK(pg_query_part(&d, lo, hi), NULL);
+    const int pad = c->windows ? 3 : 0;
+    int64_t stride[3] = {d.n[0] + pad, 0, 0};
+    stride[1] = stride[0] * (hi[1] - lo[1] + pad);
+    stride[2] = stride[1] * (hi[2] - lo[2] + (pad > 0));
+    memcpy(d.stride_u, stride, sizeof stride);
+    memcpy(d.stride_f, stride, sizeof stride);
+    const size_t elements = (size_t)(stride[2] * (d.batch ? d.batch : 1));
+    double *const own = (double *)allocate(3 * elements * sizeof(double));
+    double *const u = own, *const f = own + elements, *const out = own + 2 * elements;
+    for (size_t p = 0; p < 3 * elements; p++) own[p] = 7;
+    copy_part(&d, w->u, u, stride, lo, hi, 0);
+    copy_part(&d, w->f, f, stride, lo, hi, 0);
+    for (int q = 0; q < 6; q++) {
+        if (!w->face[q]) continue;
+        const int touches = q / 2 != ranks_axis(&d) || rank == (q % 2 ? ranks - 1 : 0);
+        d.face[q].array = touches ? face[q] = part_of_face(&d, w->face[q], q, lo, hi) : NULL;
+    }
+    pg_solver *s = NULL;
+    RANK_OK(pg_create(&d, &s), NULL);
+    measure(s, u, f, measures, &measures[4], &measures[5]);
+    do_work(c, s, u, f, out);
+    if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
+    pg_destroy(s);
+    copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);
+    int64_t inside = 0, touched = 0;
+    for (size_t p = 0; p < elements; p++) touched += u[p] != 7;
+    inside = (int64_t)d.n[0] * (hi[1] - lo[1]) * (hi[2] - lo[2]) * (d.batch ? d.batch : 1);
+    if (touched != inside) fprintf(stderr, "rank %d wrote outside of its window\n", rank), abort();
+    for (int q = 0; q < 6; q++) free(face[q]);
+    free(own);
+}
+
+/* Compares a rank's planes, or all. */
+static void compare_with_whole(const ranks_case *c, const whole_box *w, const double *result, int ranks)
+{
+    double largest = 0, error = 0;
+    int64_t first = -1, different = 0;
+    for (int64_t p = 0; p < w->points; p++) {
+        largest = fmax(largest, fabs(w->result[p]));
+        if (memcmp(&w->result[p], &result[p], sizeof(double))) {
+            if (first < 0) first = p;
+            different++;
+            error = fmax(error, fabs(w->result[p] - result[p]));
+            if (w->result[p] - result[p] != w->result[p] - result[p]) error = INFINITY;
+        }
+    }
+    if (c->tolerance == 0 ? different > 0 : !(error <= c->tolerance * largest))
+        fail_msg("%d ranks%s, work %d x %d, %s: %lld of %lld values differ, the first at %d %d %d, by %g of %g at most",
+                 ranks, c->uneven ? " with uneven parts" : "", c->work, c->count, describe(&c->desc),
+                 (long long)different, (long long)w->points, (int)(first % c->desc.n[0]),
+                 (int)(first / c->desc.n[0] % c->desc.n[1]), (int)(first / c->desc.n[0] / c->desc.n[1]), error, largest);
+}
+
+static void compare_measures(const whole_box *w, const double measures[6], int ranks)
+{
+    for (int q = 0; q < 4; q++)
+        if (!(fabs(measures[q] - w->norm[q]) <= 1e-13 * w->norm[q]))
+            fail_msg("%d ranks: norm %d is %.17g instead of %.17g", ranks, q, measures[q], w->norm[q]);
+    const double scale = w->norm[3] > w->norm[0] ? w->norm[3] : w->norm[0];
+    if (!(fabs(measures[4] - w->sum) <= 1e-12 * scale && fabs(measures[5] - w->dot) <= 1e-12 * scale))
+        fail_msg("%d ranks: sum %.17g and dot %.17g instead of %.17g and %.17g", ranks, measures[4], measures[5], w->sum,
+                 w->dot);
+}
+
+/* Names of problems that are tried: kinds along the axis of the ranks, and along the others. */
+static const char *const ranks_ends[] = {"DD", "NN", "DN", "RD", "ND", "PP"};
+enum { RANKS_ENDS = sizeof ranks_ends / sizeof *ranks_ends };
+
+static void set_case(ranks_case *c, int dim, int nx, int ny, int nz, const char *along, const char *others,
+                     pg_centring centring)
+{
+    memset(c, 0, sizeof *c);
+    c->desc.n[2] = 1;
+    const int n[3] = {nx, dim == 3 ? ny : nz, dim == 3 ? nz : 1};
+    c->desc.dim = dim;
+    c->desc.coarsest = 8;
+    for (int a = 0; a < dim; a++) {
+        c->desc.n[a] = n[a];
+        c->desc.centring[a] = centring;
+        set_ends(&c->desc, a, a == dim - 1 ? along : others);
+        c->desc.h[a] = 1.0 / 16;
+    }
+    c->stop.rtol = PG_NONE;
+}
+
+/* Spacings and metrics that vary, along all axes. */
+static void stretch(ranks_case *c, double ratio)
+{
+    rng r = {99};
+    for (int a = 0; a < c->desc.dim; a++) {
+        const int n = c->desc.n[a], node = c->desc.centring[a] == PG_NODE, periodic = c->desc.face[2 * a].kind == PG_PERIODIC;
+        double x = 0;
+        for (int q = 0; q < n + 3; q++) {
+            c->coord[a][q] = x;
+            x += 1.0 / 16 * (1 + (ratio - 1) * (0.5 + 0.5 * sin(6.0 * q / n))) * rng_uniform(&r, 0.95, 1.05);
+            c->weight[a][q] = rng_uniform(&r, 0.8, 1.2), c->conductance[a][q] = rng_uniform(&r, 0.8, 1.2);
+        }
+        (void)node;
+        if (periodic) c->conductance[a][n] = c->conductance[a][0];
+        c->desc.coord[a] = c->coord[a];
+        c->desc.weight[a] = c->weight[a];
+        c->desc.conductance[a] = c->conductance[a];
+        c->desc.h[a] = 0;
+    }
+}
+
+#endif

@@ -1,0 +1,336 @@
+// Several ranks on the CPU back end. Ranks are threads here, whose transport is a mailbox. Sweeps and whole cycles must
+// have the bits of one rank; so must all methods where no sum over the ranks decides, the others agree to round-off.
+#define PGI_SHARED_POINTS 300    // small levels are split too
+#include "../poisson_gpu.cu"
+
+#include "ranks.h"
+
+#include <pthread.h>
+#include <time.h>
+
+// ---- a transport between threads ----
+
+struct letter {
+    const void *data;
+    size_t bytes;
+};
+
+struct world {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int ranks, arrived, generation, aborted;
+    double time_limit;
+    const void *own[MOST_RANKS];
+    letter box[MOST_RANKS][MOST_RANKS][2];    // from, to; two on their way at most
+    long sent[MOST_RANKS][MOST_RANKS], taken[MOST_RANKS][MOST_RANKS];
+    long calls[MOST_RANKS], fails_at;         // the call in which a rank dies; 0: none
+    int dies;
+};
+
+struct member {
+    world *w;
+    int rank;
+};
+
+// Waits for a condition; 0: it holds.
+template <class Condition> static int wait_until(world *w, Condition holds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    const double limit = (double)end.tv_nsec * 1e-9 + w->time_limit;
+    end.tv_sec += (time_t)limit;
+    end.tv_nsec = (long)((limit - (double)(time_t)limit) * 1e9);
+    while (!holds() && !w->aborted)
+        if (pthread_cond_timedwait(&w->changed, &w->mutex, &end)) return 11;
+    return w->aborted ? 12 : 0;
+}
+
+static int dies_now(member *m)
+{
+    world *const w = m->w;
+    return w->fails_at && m->rank == w->dies && ++w->calls[m->rank] >= w->fails_at;
+}
+
+static int gather_of_threads(void *user, const void *own, size_t bytes, void *all)
+{
+    member *const m = (member *)user;
+    world *const w = m->w;
+    if (dies_now(m)) return 13;
+    pthread_mutex_lock(&w->mutex);
+    int status = 0;
+    for (int phase = 0; phase < 2 && !status; phase++) {    // all have shown theirs; all have read
+        const int generation = w->generation;
+        if (phase == 0) w->own[m->rank] = own;
+        if (++w->arrived == w->ranks) w->arrived = 0, w->generation++, pthread_cond_broadcast(&w->changed);
+        status = wait_until(w, [&] { return w->generation != generation; });
+        if (phase == 0 && !status)
+            for (int r = 0; r < w->ranks; r++) memcpy((char *)all + (size_t)r * bytes, w->own[r], bytes);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return status;
+}
+
+static int exchange_of_threads(void *user, const pg_message *message, int count, pg_stream)
+{
+    member *const m = (member *)user;
+    world *const w = m->w;
+    const int me = m->rank;
+    if (dies_now(m)) return 13;
+    pthread_mutex_lock(&w->mutex);
+    int status = 0;
+    for (int q = 0; q < count; q++) {
+        const int to = message[q].peer;
+        w->box[me][to][w->sent[me][to]++ % 2] = {message[q].send, message[q].send_bytes};
+    }
+    pthread_cond_broadcast(&w->changed);
+    for (int q = 0; q < count && !status; q++) {
+        const int from = message[q].peer;
+        status = wait_until(w, [&] { return w->sent[from][me] > w->taken[from][me]; });
+        if (status) break;
+        const letter *const l = &w->box[from][me][w->taken[from][me]++ % 2];
+        if (l->bytes != message[q].receive_bytes) status = 14;
+        if (!status) memcpy(message[q].receive, l->data, l->bytes);
+    }
+    pthread_cond_broadcast(&w->changed);
+    for (int q = 0; q < count && !status; q++) {
+        const int to = message[q].peer;
+        status = wait_until(w, [&] { return w->taken[me][to] == w->sent[me][to]; });
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return status;
+}
+
+static void abort_threads(void *user)
+{
+    world *const w = ((member *)user)->w;
+    pthread_mutex_lock(&w->mutex);
+    w->aborted = 1;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void world_create(world *w, int ranks, double time_limit)
+{
+    memset(w, 0, sizeof *w);
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    w->ranks = ranks;
+    w->time_limit = time_limit;
+}
+
+static pg_transport transport_of(member *m)
+{
+    pg_transport t = {};
+    t.rank = m->rank, t.ranks = m->w->ranks, t.user = m;
+    t.gather = gather_of_threads, t.exchange = exchange_of_threads, t.abort = abort_threads;
+    return t;
+}
+
+// Runs body(rank, comm) in a thread for each rank.
+template <class Body> static void as_threads(world *w, Body body)
+{
+    struct start {
+        member m;
+        Body *body;
+        pthread_t thread;
+    } all[MOST_RANKS];
+    for (int r = 0; r < w->ranks; r++) {
+        all[r].m = {w, r};
+        all[r].body = &body;
+        pthread_create(&all[r].thread, NULL,
+                       [](void *argument) -> void * {
+                           start *const s = (start *)argument;
+                           const pg_transport t = transport_of(&s->m);
+                           const pg_comm comm = {PG_COMM_OWN, &t};
+                           (*s->body)(s->m.rank, comm);
+                           return NULL;
+                       },
+                       &all[r]);
+    }
+    for (int r = 0; r < w->ranks; r++) pthread_join(all[r].thread, NULL);
+}
+
+static void compare(ranks_case *c, int ranks, uint64_t seed)
+{
+    whole_box w;
+    whole_box_create(c, &w, seed);
+    double *const result = (double *)allocate((size_t)w.points * sizeof(double)), measures[MOST_RANKS][6] = {};
+    pg_report report[MOST_RANKS];
+    memset(report, 0, sizeof report);
+    world all;
+    world_create(&all, ranks, 20);
+    as_threads(&all, [&](int rank, pg_comm comm) {
+        do_part(c, &w, comm, rank, ranks, result, &report[rank], measures[rank]);
+    });
+    compare_with_whole(c, &w, result, ranks);
+    compare_measures(&w, measures[0], ranks);
+    for (int r = 1; r < ranks; r++) {
+        assert_memory_equal(measures[r], measures[0], sizeof measures[0]);
+        assert_memory_equal(report[r].history, report[0].history, sizeof report[0].history);
+        assert_int_equal(report[r].outcome, report[0].outcome);
+    }
+    assert_int_equal(report[0].outcome, w.report.outcome);
+    if (c->tolerance == 0 || c->stop.rtol == PG_NONE) assert_int_equal(report[0].iterations, w.report.iterations);
+    free(result);
+    whole_box_free(&w);
+}
+
+static const int rank_numbers[] = {2, 3, 4, 8};
+enum { RANK_NUMBERS = sizeof rank_numbers / sizeof *rank_numbers };
+
+// Every kind of ends along the axis of the ranks, both centrings, 2D and 3D, any number of ranks; sizes, parts, windows
+// and boundary data take turns.
+template <class Set> static void every_box(Set set)
+{
+    static const int sizes[] = {24, 25, 37, 32, 41};
+    int turn = 0;
+    for (int dim = 2; dim <= 3; dim++)
+        for (int e = 0; e < RANKS_ENDS; e++)
+            for (int cell = 0; cell < 2; cell++)
+                for (int r = 0; r < RANK_NUMBERS; r += full_or_small(1, 2)) {
+                    ranks_case c;
+                    turn++;
+                    set_case(&c, dim, 13 + turn % 4, 11 + turn % 3, sizes[turn % 5] * (dim == 2 ? 2 : 1), ranks_ends[e],
+                             ranks_ends[(e + turn) % RANKS_ENDS], cell ? PG_CELL : PG_NODE);
+                    c.uneven = turn % 3 == 0, c.windows = turn % 2, c.arrays = turn % 4 < 2;
+                    c.desc.alpha = turn % 3 == 1 ? 2.5 : 0;
+                    set(&c, turn);
+                    compare(&c, rank_numbers[r], (uint64_t)turn);
+                }
+}
+
+static void sweeps_have_the_bits_of_one_rank(void **)
+{
+    static const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR};
+    for (int m = 0; m < 3; m++)
+        every_box([&](ranks_case *c, int) {
+            c->desc.flags = methods[m];
+            c->work = SWEEP, c->count = 5;
+        });
+}
+
+static void products_and_residuals_have_the_bits_of_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = PG_RBGS;
+        c->work = turn % 2 ? APPLY : RESIDUAL;
+    });
+}
+
+static void cycles_have_the_bits_of_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = turn % 2 ? PG_VCYCLE : PG_WCYCLE;
+        c->work = CYCLE, c->count = 2;
+    });
+}
+
+static void full_multigrid_has_the_bits_of_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = PG_FMG;
+        c->work = SOLVE, c->stop.max_iter = 1 + turn % 2;
+        // What is subtracted from a singular problem's f, and from u, are sums over the ranks.
+        if (turn % 3 != 1) c->tolerance = 1e-12;
+    });
+}
+
+// Smoothers, numbers of sweeps, symmetric cycles.
+static void smoothers_have_the_bits_of_one_rank(void **)
+{
+    static const unsigned smoothers[] = {PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_SMOOTH_LINES};
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = PG_VCYCLE | smoothers[turn % 4];
+        if (!(c->desc.flags & PG_SYMMETRIC)) c->desc.nu_pre = 1 + turn % 3, c->desc.nu_post = 1 + turn % 2;
+        c->work = CYCLE, c->count = 2;
+    });
+}
+
+// Spacings and metrics that vary, mildly and so that whole lines are relaxed.
+static void stretched_boxes_have_the_bits_of_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        stretch(c, turn % 2 ? 1.3 : 4);
+        c->desc.flags = (turn % 3 ? PG_VCYCLE : PG_RBGS) | (turn % 3 ? PG_KEEP_CYCLES : 0);
+        c->work = turn % 3 ? CYCLE : SWEEP, c->count = 2;
+    });
+}
+
+// Semi-coarsening: the axis of the ranks alone is coarsened, or is not.
+static void weak_axes_have_the_bits_of_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.h[c->desc.dim - 1] *= turn % 2 ? 30 : 1.0 / 30;
+        c->desc.flags = PG_VCYCLE;
+        c->work = CYCLE, c->count = 2;
+    });
+}
+
+// Solves to a tolerance, by all methods: the norm decides, which is that of one rank but for round-off.
+static void solves_agree_with_one_rank(void **)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FASTEST, PG_VCYCLE | PG_MIXED, PG_FMG | PG_MIXED,
+                                       PG_FMG | PG_SYMMETRIC};
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = methods[turn % 7];
+        c->work = SOLVE;
+        c->stop.rtol = 1e-11;
+        c->tolerance = 1e-8;
+    });
+}
+
+static void krylov_methods_agree_with_one_rank(void **)
+{
+    static const unsigned methods[] = {PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB},
+                          preconditioners[] = {PG_PRECOND_CYCLE, PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV,
+                                               PG_PRECOND_AINV2};
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = methods[turn % 4] | preconditioners[turn % 5];
+        if (turn % 20 < 3 && turn % 5 == 0 && turn % 4 < 3) c->desc.flags |= PG_MIXED;
+        c->work = SOLVE;
+        c->stop.rtol = 1e-10;
+        c->tolerance = 1e-7;
+    });
+}
+
+// With a velocity, whose matrix is not symmetric.
+static void advection_agrees_with_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.flags = PG_UPWIND | (turn % 3 == 0 ? PG_RBGS : turn % 3 == 1 ? PG_BICGSTAB : PG_PIPEBICGSTAB);
+        for (int a = 0; a < c->desc.dim; a++) c->desc.velocity[a] = a == turn % 2 ? 3 : -2;
+        c->desc.alpha = 2;
+        c->work = SOLVE;
+        c->stop.rtol = 1e-10;
+        c->tolerance = 1e-7;
+    });
+}
+
+static void batches_have_the_bits_of_one_rank(void **)
+{
+    every_box([&](ranks_case *c, int turn) {
+        c->desc.batch = 3;
+        c->desc.flags = turn % 2 ? PG_VCYCLE : PG_RBGS;
+        c->work = turn % 3 ? SOLVE : turn % 2 ? CYCLE : SWEEP;
+        c->count = c->stop.max_iter = 2;
+        c->tolerance = 1e-12;
+    });
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sweeps_have_the_bits_of_one_rank),
+        cmocka_unit_test(products_and_residuals_have_the_bits_of_one_rank),
+        cmocka_unit_test(cycles_have_the_bits_of_one_rank),
+        cmocka_unit_test(full_multigrid_has_the_bits_of_one_rank),
+        cmocka_unit_test(smoothers_have_the_bits_of_one_rank),
+        cmocka_unit_test(stretched_boxes_have_the_bits_of_one_rank),
+        cmocka_unit_test(weak_axes_have_the_bits_of_one_rank),
+        cmocka_unit_test(solves_agree_with_one_rank),
+        cmocka_unit_test(krylov_methods_agree_with_one_rank),
+        cmocka_unit_test(advection_agrees_with_one_rank),
+        cmocka_unit_test(batches_have_the_bits_of_one_rank),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
