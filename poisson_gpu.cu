@@ -768,7 +768,7 @@ struct pgi_distances {
 struct pgi_ops;
 
 // Ranks
-typedef pg_message pgi_message;
+typedef pg_rank_message pgi_message;
 struct pgi_transport_ops;
 
 // One rank's end. After a failure, of which `error` tells, no operation does anything.
@@ -9783,10 +9783,15 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
 
 // ---- agreement ----
 
+enum pgi_call_kind { PGI_CREATE, PGI_SOLVE, PGI_SMOOTH, PGI_CYCLE, PGI_APPLY, PGI_RESIDUAL_OF, PGI_REDUCE };
+static const char *const pgi_call_name[] = {"pg_create", "pg_solve",    "pg_smooth", "pg_cycle",
+                                            "pg_apply",  "pg_residual", "pg_norm, pg_sum or pg_dot"};
+
 // What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
 enum { PGI_SAID = 128 };
 struct pgi_statement {
     int status, count, lo, hi;
+    int call;                // the function that was called, see pgi_call_name
     unsigned face_arrays;    // those given by this rank
     double end_value[2];     // g at the ends of the last axis
     char text[256];
@@ -9850,6 +9855,10 @@ static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char
     for (int r = 0; r < c->ranks; r++)
         if (a->all[r].status != PG_OK)
             return pgi_refuse(text, PG_ERROR_COMM, "rank %d refused: %.255s", r, a->all[r].text);
+    for (int r = 1; r < c->ranks; r++)
+        if (a->all[r].call != a->all[0].call)
+            return pgi_refuse(text, PG_ERROR_COMM, "rank %d calls %s, but rank 0 %s; all ranks must make the same calls",
+                              r, pgi_call_name[a->all[r].call], pgi_call_name[a->all[0].call]);
     for (int q = 0; q < a->own.count; q++)
         for (int r = 1; r < c->ranks; r++)
             if (memcmp(&a->all[r].value[q], &a->all[0].value[q], sizeof(double))) {
@@ -22512,8 +22521,6 @@ static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
     pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
 }
 
-enum pgi_call_kind { PGI_SOLVE, PGI_SMOOTH, PGI_CYCLE, PGI_APPLY, PGI_RESIDUAL_CALL, PGI_REDUCE };
-
 // Every call that ranks make together begins here: they tell each other that it is the same call, with the same
 // numbers, and whether one refuses it, which then all do. status: of this rank's own checks. stop: of a solve, or NULL.
 static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *stop, pg_status status)
@@ -22521,8 +22528,8 @@ static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *
     if (!s->comm) return status;
     pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
     if (!a) return pgi_refuse(s->error, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
-    pgi_say(a, call, "the number of the function called");
-    pgi_say(a, number, "its argument");
+    a->own.call = call;
+    pgi_say(a, number, "the argument of %s", pgi_call_name[call]);
     pgi_say(a, s->desc.alpha, "alpha");
     pgi_say(a, s->desc.omega, "omega");
     for (int q = 0; q < 6; q++)
@@ -23104,7 +23111,7 @@ static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, 
 
 static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
 {
-    PGI_TRY(pgi_meet(s, PGI_RESIDUAL_CALL, 0, NULL, pgi_check_residual(s, u, f, r)));
+    PGI_TRY(pgi_meet(s, PGI_RESIDUAL_OF, 0, NULL, pgi_check_residual(s, u, f, r)));
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
@@ -23448,7 +23455,7 @@ PG_API const pg_abi_entry *pg_abi(void)
         PGI_STRUCT(pg_face, PGI_FIELDS_OF_FACE)
         PGI_STRUCT(pg_cell_value, PGI_FIELDS_OF_CELL_VALUE)
         PGI_STRUCT(pg_allocator, PGI_FIELDS_OF_ALLOCATOR)
-        PGI_STRUCT(pg_message, PGI_FIELDS_OF_MESSAGE)
+        PGI_STRUCT(pg_rank_message, PGI_FIELDS_OF_MESSAGE)
         PGI_STRUCT(pg_transport, PGI_FIELDS_OF_TRANSPORT)
         PGI_STRUCT(pg_comm, PGI_FIELDS_OF_COMM)
         PGI_STRUCT(pg_desc, PGI_FIELDS_OF_DESC)

@@ -471,12 +471,12 @@ typedef struct pg_comm {
 
 /* What a rank sends to another one and receives from it, either may be 0 bytes. Two messages with one peer match in the order
    of the arrays: the first one here is the first one there. */
-typedef struct pg_message {
+typedef struct pg_rank_message {
     int peer;
     const void *send;
     void *receive;
     size_t send_bytes, receive_bytes;
-} pg_message;
+} pg_rank_message;
 
 /* Your own transport between ranks, which may be threads or processes. Copied by pg_create. Functions return 0, or else
    what is told in the error text (PG_ERROR_COMM); they should do so where a rank does not answer for long. */
@@ -485,7 +485,7 @@ typedef struct pg_transport {
     int rank, ranks;                /* this one, counted from 0, and how many */
     void *user;
     int (*gather)(void *user, const void *own, size_t bytes, void *all);   /* collective: all gets the bytes of every rank, in order */
-    int (*exchange)(void *user, const pg_message *messages, int count, pg_stream stream);   /* done at return */
+    int (*exchange)(void *user, const pg_rank_message *messages, int count, pg_stream stream);   /* done at return */
     void (*abort)(void *user);      /* may be NULL: this rank has failed; make the others' functions fail too */
 } pg_transport;
 

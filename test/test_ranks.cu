@@ -70,7 +70,7 @@ static int gather_of_threads(void *user, const void *own, size_t bytes, void *al
     return status;
 }
 
-static int exchange_of_threads(void *user, const pg_message *message, int count, pg_stream)
+static int exchange_of_threads(void *user, const pg_rank_message *message, int count, pg_stream)
 {
     member *const m = (member *)user;
     world *const w = m->w;
@@ -313,8 +313,224 @@ static void batches_have_the_bits_of_one_rank(void **)
         c->desc.flags = turn % 2 ? PG_VCYCLE : PG_RBGS;
         c->work = turn % 3 ? SOLVE : turn % 2 ? CYCLE : SWEEP;
         c->count = c->stop.max_iter = 2;
-        c->tolerance = 1e-12;
+        c->tolerance = turn % 3 == 1 ? 0 : 1e-12;    // of singular problems means are subtracted
     });
+}
+
+// ---- what ranks must agree on, and failures ----
+
+static ranks_case a_case(int dim, unsigned flags)
+{
+    ranks_case c;
+    set_case(&c, dim, 12, 11, 40, "DD", "DN", PG_CELL);
+    c.desc.backend = PG_CPU;
+    c.desc.flags = flags;
+    return c;
+}
+
+// One thing that a rank has otherwise than the others, and what all are told.
+struct difference {
+    void (*change)(pg_desc *);
+    const char *field, *value;
+};
+static const double other_weight[12] = {1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
+static const difference differences[] = {
+    {[](pg_desc *d) { d->n[0]++; }, "n[0]", "13 on rank 1"},
+    {[](pg_desc *d) { d->h[2] = 0.02; }, "h[2]", "0.02"},
+    {[](pg_desc *d) { d->alpha = 3; }, "alpha", "3 on rank 1"},
+    {[](pg_desc *d) { d->weight[0] = other_weight; }, "weight[0]", "rank 1"},
+    {[](pg_desc *d) { d->face[0].kind = PG_NEUMANN; }, "face x low", "rank 1"},
+    {[](pg_desc *d) { d->flags = PG_WCYCLE; }, "flags", "rank 1"},
+    {[](pg_desc *d) { d->batch = 2; }, "batch", "2 on rank 1"},
+    {[](pg_desc *d) { d->nu_pre = 3; }, "nu_pre", "3 on rank 1"},
+    {[](pg_desc *d) { d->lo[2] = 14, d->hi[2] = 26, d->hi[0] = 12, d->hi[1] = 11; }, "lo[2]", "rank 1"},
+    {[](pg_desc *d) { d->alpha = -1; }, "rank 1 refused", "alpha"},
+    {[](pg_desc *d) { d->workspace = d, d->workspace_bytes = 1; }, "rank 1 refused", "workspace"},
+};
+
+static void ranks_that_disagree_are_told_where(void **)
+{
+    for (const difference &of : differences) {
+        world w;
+        world_create(&w, 3, 20);
+        char text[3][512];
+        pg_status status[3];
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_VCYCLE).desc;
+            pg_solver *s = NULL;
+            d.comm = comm;
+            if (rank == 1) of.change(&d);
+            status[rank] = pg_create(&d, &s);
+            snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+            pg_destroy(s);
+        });
+        for (int r = 0; r < 3; r++) {
+            assert_int_not_equal(status[r], PG_OK);
+            if (r != 1) assert_int_equal(status[r], PG_ERROR_COMM);
+            const int own = r == 1 && !strncmp(of.field, "rank 1 refused", 14);    // it knows better
+            if ((!own && !strstr(text[r], of.field)) || !strstr(text[r], of.value))
+                fail_msg("rank %d is told \"%s\", without %s or %s", r, text[r], of.field, of.value);
+        }
+    }
+}
+
+// A call that ranks disagree on harms nobody: the next one works.
+static void calls_that_differ_are_refused_by_all(void **)
+{
+    world w;
+    world_create(&w, 3, 20);
+    char text[3][4][512] = {};
+    pg_status status[3][5];
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, PG_VCYCLE).desc;
+        d.comm = comm;
+        pg_solver *s = NULL;
+        RANK_OK(pg_create(&d, &s), NULL);
+        double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), *const f = u + 12 * 11 * 20, norm;
+        pg_stop stop = {};
+        const auto keep = [&](int call, pg_status result) {
+            status[rank][call] = result;
+            if (call < 4) snprintf(text[rank][call], sizeof text[rank][call], "%s", pg_last_error(s));
+        };
+        keep(0, rank == 2 ? pg_norm(s, u, PG_NORM_L2, &norm) : pg_cycle(s, u, f, 1));
+        keep(1, pg_cycle(s, u, f, rank == 0 ? 2 : 1));
+        keep(2, pg_cycle(s, rank == 1 ? NULL : u, f, 1));
+        stop.max_iter = 5 + rank;
+        keep(3, pg_solve(s, u, f, &stop));
+        keep(4, pg_cycle(s, u, f, 1));
+        pg_destroy(s);
+        free(u);
+    });
+    for (int r = 0; r < 3; r++) {
+        for (int call = 0; call < 4; call++) assert_int_equal(status[r][call], r == 1 && call == 2 ? PG_ERROR_ARGUMENT : PG_ERROR_COMM);
+        assert_int_equal(status[r][4], PG_OK);
+        assert_non_null(strstr(text[r][0], "rank 2 calls pg_norm"));
+        assert_non_null(strstr(text[r][1], "argument of pg_cycle is 2 on rank 0 and 1 on ranks 1, 2"));
+        assert_non_null(strstr(text[r][2], r == 1 ? "u is NULL" : "rank 1 refused: u is NULL"));
+        assert_non_null(strstr(text[r][3], "stop.max_iter"));
+    }
+}
+
+// A rank dies in any of its calls of the transport: the others end, say so, and can be destroyed, but not used.
+static void a_rank_that_dies_ends_the_solves_of_all(void **)
+{
+    for (int call = 1; call < 60; call += full_or_small(1, 7)) {
+        world w;
+        world_create(&w, 3, 20);
+        w.dies = call % 3, w.fails_at = call;
+        pg_status created[3], solved[3] = {}, after[3] = {};
+        char text[3][512];
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_VCYCLE).desc;
+            d.comm = comm;
+            pg_solver *s = NULL;
+            double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), *const f = u + 12 * 11 * 20;
+            f[5] = 1;
+            created[rank] = pg_create(&d, &s);
+            snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+            if (created[rank] == PG_OK) {
+                pg_stop stop = {};
+                stop.rtol = 1e-30, stop.max_iter = 100;
+                solved[rank] = pg_solve(s, u, f, &stop);
+                snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(s));
+                after[rank] = pg_cycle(s, u, f, 1);
+            }
+            pg_destroy(s);
+            free(u);
+        });
+        for (int r = 0; r < 3; r++) {
+            if (created[r] == PG_OK) assert_int_equal(solved[r], PG_ERROR_COMM);
+            if (created[r] == PG_OK) assert_int_equal(after[r], PG_ERROR_COMM);
+            if (created[r] != PG_OK) assert_int_equal(created[r], PG_ERROR_COMM);
+            char own[32];
+            snprintf(own, sizeof own, "rank %d", r);
+            assert_non_null(strstr(text[r], own));
+        }
+    }
+}
+
+// A rank that makes no call at all: the others wait no longer than their transport does.
+static void a_missing_rank_is_waited_for_no_longer_than_the_limit(void **)
+{
+    world w;
+    world_create(&w, 2, 0.2);
+    pg_status status = PG_OK;
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        if (rank) return;
+        pg_desc d = a_case(2, PG_RBGS).desc;
+        d.comm = comm;
+        pg_solver *s = NULL;
+        status = pg_create(&d, &s);
+        pg_destroy(s);
+    });
+    assert_int_equal(status, PG_ERROR_COMM);
+}
+
+static void parts_cover_the_box(void **)
+{
+    for (int dim = 2; dim <= 3; dim++)
+        for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+            int end = 0;
+            for (int rank = 0; rank < ranks; rank++) {
+                pg_desc d = a_case(dim, 0).desc;
+                pg_transport t = {};
+                t.rank = rank, t.ranks = ranks, t.gather = gather_of_threads, t.exchange = exchange_of_threads;
+                d.comm.kind = PG_COMM_OWN, d.comm.handle = &t;
+                int lo[3], hi[3];
+                OK(pg_query_part(&d, lo, hi), NULL);
+                assert_int_equal(lo[dim - 1], end);
+                assert_true(hi[dim - 1] > end);
+                assert_int_equal(lo[0], 0);
+                assert_int_equal(hi[0], 12);
+                end = hi[dim - 1];
+            }
+            assert_int_equal(end, 40);
+        }
+}
+
+// What does not go with several ranks is refused by its name, on all of them.
+struct refusal {
+    void (*change)(pg_desc *);
+    pg_status status;
+    const char *name;
+};
+static const unsigned char a_mask[12 * 11 * 40] = {0};
+static const refusal refusals[] = {
+    {[](pg_desc *d) { d->mask = a_mask; }, PG_ERROR_UNSUPPORTED, "mask"},
+    {[](pg_desc *d) { d->dim = 1, d->n[1] = d->n[2] = 1; }, PG_ERROR_UNSUPPORTED, "1D"},
+    {[](pg_desc *d) { d->procs[0] = 2; }, PG_ERROR_UNSUPPORTED, "procs[0]"},
+    {[](pg_desc *d) { d->procs[2] = 2; }, PG_ERROR_UNSUPPORTED, "procs[2]"},
+    {[](pg_desc *d) { d->hi[0] = 5; }, PG_ERROR_UNSUPPORTED, "hi[0]"},
+    {[](pg_desc *d) { d->n[2] = 2; }, PG_ERROR_ARGUMENT, "3 ranks"},
+    {[](pg_desc *d) { d->lo[2] = 5, d->hi[2] = 4; }, PG_ERROR_ARGUMENT, "lo[2]"},
+    {[](pg_desc *d) { d->time_limit = -3; }, PG_ERROR_ARGUMENT, "time_limit"},
+    {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL; }, PG_ERROR_UNSUPPORTED, "PG_COMM_NCCL"},
+    {[](pg_desc *d) { d->comm.kind = 9; }, PG_ERROR_ARGUMENT, "comm.kind"},
+    {[](pg_desc *d) { d->comm.handle = NULL; }, PG_ERROR_ARGUMENT, "comm.handle"},
+};
+
+static void what_is_not_possible_is_refused_by_name(void **)
+{
+    for (const refusal &of : refusals) {
+        world w;
+        world_create(&w, 3, 20);
+        pg_status status[3];
+        char text[3][512];
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_RBGS).desc;
+            d.flags = 0;
+            d.comm = comm;
+            of.change(&d);
+            pg_solver *s = NULL;
+            status[rank] = pg_create(&d, &s);
+            snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+            pg_destroy(s);
+        });
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(status[r], of.status);
+            if (!strstr(text[r], of.name)) fail_msg("\"%s\" does not name %s", text[r], of.name);
+        }
+    }
 }
 
 int main(void)
@@ -331,6 +547,12 @@ int main(void)
         cmocka_unit_test(krylov_methods_agree_with_one_rank),
         cmocka_unit_test(advection_agrees_with_one_rank),
         cmocka_unit_test(batches_have_the_bits_of_one_rank),
+        cmocka_unit_test(ranks_that_disagree_are_told_where),
+        cmocka_unit_test(calls_that_differ_are_refused_by_all),
+        cmocka_unit_test(a_rank_that_dies_ends_the_solves_of_all),
+        cmocka_unit_test(a_missing_rank_is_waited_for_no_longer_than_the_limit),
+        cmocka_unit_test(parts_cover_the_box),
+        cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
