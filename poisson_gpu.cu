@@ -402,23 +402,24 @@ static inline pgi_omega pgi_evenly(double omega)
 }
 
 // What a rank has of a level: planes along the last axis. Their numbers, like all indices, are those of the whole
-// grid, so that tables, colours, seams and windows are the same on all ranks: a grid's base is where its element (0,0,0)
-// would be. Ghosts, the planes beside a rank's own, are those of its neighbours; of a periodic axis -1 is n - 1.
-struct pgi_part {
-    int lo, hi;        // the planes that operations work on; a level that is not split: all of them
-    int split;         // each rank has its own; else all have all of them, and work alike
-    int own[2];        // this rank's share, split or not
-    int period;        // n where the axis is split and periodic, else 0
-    int ghosts;        // planes on either side that its grids have room for
-    int restriction;                     // planes beside its own that the restriction to the next level reads,
-    int prolongation, interpolation;     // and those to the level before
-    const int *bound;                    // where the share of each rank begins, and n
+// grid, so that tables, colours, seams and windows are the same on all ranks: a grid's base is where its element
+// (0,0,0) would be. Ghosts, the planes beside a rank's own, are those of its neighbours; of a periodic axis -1 is n
+// - 1.
+struct pgi_planes {
+    int lo, hi;                         // the planes that operations work on; a level that is not split: all of them
+    int split;                          // each rank has its own; else all have all of them, and work alike
+    int own[2];                         // this rank's share, split or not
+    int period;                         // n where the axis is split and periodic, else 0
+    int ghosts;                         // planes on either side that its grids have room for
+    int restriction;                    // planes beside its own that the restriction to the next level reads,
+    int prolongation, interpolation;    // and those to the level before
+    const int *bound;                   // where the share of each rank begins, and n
 };
 
 // A level. Both precisions are kept; tables exist in the one that is used.
 struct pgi_level {
     int n[3];
-    pgi_part part;
+    pgi_planes part;
     int64_t points;
     int64_t team;                          // CPU: threads of a loop at most; the same on all levels
     int coarsened[3];                      // axes that the next level halves
@@ -816,13 +817,13 @@ struct pg_solver {
     size_t bytes;
     int owns_workspace;
 
-    pgi_comm *comm;       // NULL: alone
-    int agreed;           // all ranks have the same descriptor
-    int *bounds;          // see pgi_part
-    pgi_part *parts;      // of the levels
-    double *rank_sums;    // of a reduction, one after the other
-    unsigned face_arrays; // bit q: face q of the axes of work has an array on the ranks that touch it
-    double end_value[2];  // g of the ranks that touch the ends of the last axis
+    pgi_comm *comm;          // NULL: alone
+    int agreed;              // all ranks have the same descriptor
+    int *bounds;             // see pgi_planes
+    pgi_planes *parts;         // of the levels
+    double *rank_sums;       // of a reduction, one after the other
+    unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
+    double end_value[2];     // g of the ranks that touch the ends of the last axis
 
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
@@ -1579,11 +1580,11 @@ template <class T> struct pgi_interpolation {
     int fine_nx, nx, ny;    // coarse nx, ny
     const T *v;
     int64_t sj, sk;
-    const pgi_part *part;    // of the coarse level, where its last axis is periodic and split, else NULL
+    const pgi_planes *part;    // of the coarse level, where its last axis is periodic and split, else NULL
 };
 
 // The number of the plane that is plane k, at hand on a rank: its own one or the nearest ghost.
-static PGI_HD inline int pgi_near(const pgi_part &p, int k)
+static PGI_HD inline int pgi_near(const pgi_planes &p, int k)
 {
     if (p.period == 0 || (k >= p.lo && k < p.hi)) return k;
     const int up = (k - p.hi + p.period) % p.period, down = (p.lo - 1 - k + p.period) % p.period;
@@ -1591,7 +1592,7 @@ static PGI_HD inline int pgi_near(const pgi_part &p, int k)
 }
 
 // A window whose middle is near the planes of a rank, with its numbers as they are at hand.
-template <class T> static inline void pgi_bring_near(const pgi_part &p, pgi_window<T> *w)
+template <class T> static inline void pgi_bring_near(const pgi_planes &p, pgi_window<T> *w)
 {
     const int half = w->count / 2;
     if (p.period) w->first = pgi_near(p, (w->first + half) % p.period) - half;
@@ -1677,7 +1678,7 @@ static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *
                                                                const pgi_faces *fc, int fine_nx,
                                                                const pgi_box<T> &coarse, const pgi_grid &v)
 {
-    const pgi_interpolation<T> p = {ff,   fc,  state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
+    const pgi_interpolation<T> p = {ff,   fc,   state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
                                     v.sj, v.sk, NULL};
     return p;
 }
@@ -3138,7 +3139,7 @@ static void *pgi_stream_of(const pg_solver *s)
 // of the other one: what one sends down first the other one receives from above first.
 static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth, size_t element)
 {
-    const pgi_part &p = l->part;
+    const pgi_planes &p = l->part;
     if (!p.split || depth == 0 || s->failed != PG_OK) return;
     pgi_comm *const c = s->comm;
     const int64_t plane = g.sk * (int64_t)element;
@@ -3408,9 +3409,8 @@ static void pgi_cpu_red_black(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi
 }
 
 // out = scale * (f - A u)
-template <class T, class TO>
-static void pgi_cpu_residual_to(pg_solver *s, const pgi_level *l, pgi_grid gu, const pgi_rhs &rhs, pgi_grid out,
-                                T scale)
+template <class T, class TO> static void pgi_cpu_residual_to(pg_solver *s, const pgi_level *l, pgi_grid gu,
+                                                             const pgi_rhs &rhs, pgi_grid out, T scale)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_cpu_rows_of rows(l);
@@ -3737,7 +3737,7 @@ template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level
                                                    const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_part &part = fine->part;
+    const pgi_planes &part = fine->part;
     pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
     pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL,
                                                   full ? coarse->faces : NULL, fine->n[0], pgi_box_of(coarse, T()), v);
@@ -9556,9 +9556,10 @@ static pg_status pgi_check_transport(const pg_transport *t, char text[512])
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "struct_size of the pg_transport is %zu; it must be 0 or %zu",
                           t->struct_size, sizeof *t);
     if (t->ranks < 1 || t->rank < 0 || t->rank >= t->ranks)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number",
-                          t->rank, t->ranks);
+        return pgi_refuse(
+            text, PG_ERROR_ARGUMENT,
+            "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number", t->rank,
+            t->ranks);
     if (!t->gather || !t->exchange)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s of the pg_transport is NULL; give both gather and exchange",
                           t->gather ? "exchange" : "gather");
@@ -9599,8 +9600,8 @@ static pg_status pgi_mpi_wait(pgi_comm *c, MPI_Request *request, int count, cons
         const int code = MPI_Testall(count, request, &done, MPI_STATUSES_IGNORE);
         if (code != MPI_SUCCESS) return pgi_mpi_failed(c, operation, code);
         if (done) return PG_OK;
+        if (tries > 8) std::this_thread::yield();    // ranks may be more than cores
         if (tries % 64) continue;
-        std::this_thread::yield();
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
         if (c->time_limit > 0 && waited.count() > c->time_limit)
             return pgi_comm_fail(c,
@@ -9623,8 +9624,7 @@ static pg_status pgi_mpi_all(pgi_comm *c, void *values, size_t bytes_each, void 
 {
     pgi_mpi *const m = (pgi_mpi *)c->state;
     if (c->failed) return PG_ERROR_COMM;
-    const int code =
-        MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, values, (int)bytes_each, MPI_BYTE, m->comm, m->request);
+    const int code = MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, values, (int)bytes_each, MPI_BYTE, m->comm, m->request);
     if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a sum over the ranks", code);
     return pgi_mpi_wait(c, m->request, 1, "a sum over the ranks");
 }
@@ -9677,7 +9677,8 @@ static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char te
 {
     int begun = 0, ended = 0;
     if (!handle)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
     if (!begun || ended)
@@ -9713,10 +9714,7 @@ static pg_status pgi_mpi_size(const void *, int *, int *, char text[512])
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                       "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
 }
-static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512])
-{
-    return pgi_mpi_size(NULL, NULL, NULL, text);
-}
+static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512]) { return pgi_mpi_size(NULL, NULL, NULL, text); }
 
 #endif
 
@@ -9784,8 +9782,8 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
 // ---- agreement ----
 
 enum pgi_call_kind { PGI_CREATE, PGI_SOLVE, PGI_SMOOTH, PGI_CYCLE, PGI_APPLY, PGI_RESIDUAL_OF, PGI_REDUCE };
-static const char *const pgi_call_name[] = {"pg_create", "pg_solve",    "pg_smooth", "pg_cycle",
-                                            "pg_apply",  "pg_residual", "pg_norm, pg_sum or pg_dot"};
+static const char *const pgi_call_name[] = {
+    "pg_create", "pg_solve", "pg_smooth", "pg_cycle", "pg_apply", "pg_residual", "pg_norm, pg_sum or pg_dot"};
 
 // What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
 enum { PGI_SAID = 128 };
@@ -9837,8 +9835,8 @@ static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char t
         const size_t used = strlen(list[which]);
         snprintf(list[which] + used, sizeof list[which] - used, "%s%d", count[which]++ ? ", " : "", r);
     }
-    snprintf(text, 512, "%s is %.17g on rank%s %s and %.17g on rank%s %s; it must be the same on all", a->name[q], first,
-             count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
+    snprintf(text, 512, "%s is %.17g on rank%s %s and %.17g on rank%s %s; it must be the same on all", a->name[q],
+             first, count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
 }
 
 // All ranks tell each other how they fared, and compare. status, text: of this rank's own checks. Nobody waits for a
@@ -9857,8 +9855,9 @@ static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char
             return pgi_refuse(text, PG_ERROR_COMM, "rank %d refused: %.255s", r, a->all[r].text);
     for (int r = 1; r < c->ranks; r++)
         if (a->all[r].call != a->all[0].call)
-            return pgi_refuse(text, PG_ERROR_COMM, "rank %d calls %s, but rank 0 %s; all ranks must make the same calls",
-                              r, pgi_call_name[a->all[r].call], pgi_call_name[a->all[0].call]);
+            return pgi_refuse(text, PG_ERROR_COMM,
+                              "rank %d calls %s, but rank 0 %s; all ranks must make the same calls", r,
+                              pgi_call_name[a->all[r].call], pgi_call_name[a->all[0].call]);
     for (int q = 0; q < a->own.count; q++)
         for (int r = 1; r < c->ranks; r++)
             if (memcmp(&a->all[r].value[q], &a->all[0].value[q], sizeof(double))) {
@@ -10291,14 +10290,14 @@ static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, in
     coarse[ranks] = t.nc;
 }
 
-static pgi_part pgi_share_of(const int *bound, int rank, int n, int periodic)
+static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
 {
-    pgi_part p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0, bound};
+    pgi_planes p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0, bound};
     return p;
 }
 
 // How far a plane is from those that a rank has.
-static int pgi_distance(const pgi_part &p, int k)
+static int pgi_distance(const pgi_planes &p, int k)
 {
     const int near = pgi_near(p, k);
     return near < p.lo ? p.lo - near : near >= p.hi ? near - p.hi + 1 : 0;
@@ -10311,7 +10310,7 @@ static int pgi_restriction_ghosts(const pgi_transfer<double> &t, const pgi_line 
     const pgi_axis<double> fine_axis = pgi_weights_of<double>(f), coarse_axis = pgi_weights_of<double>(c);
     int most = 0;
     for (int r = 0; r < ranks; r++) {
-        const pgi_part p = pgi_share_of(fine, r, t.nf, t.periodic);
+        const pgi_planes p = pgi_share_of(fine, r, t.nf, t.periodic);
         for (int J = coarse[r]; J < coarse[r + 1]; J++)
             for (int average = 0; average < 2; average++) {
                 pgi_window<double> w;
@@ -10330,7 +10329,7 @@ static void pgi_prolongation_ghosts(const pgi_transfer<double> &t, const int *fi
 {
     ghosts[0] = ghosts[1] = 0;
     for (int r = 0; r < ranks; r++) {
-        const pgi_part p = pgi_share_of(coarse, r, t.nc, t.periodic);
+        const pgi_planes p = pgi_share_of(coarse, r, t.nc, t.periodic);
         for (int k = fine[r]; k < fine[r + 1]; k++) {
             const pgi_pair<double> pair = pgi_prolongation(t, k);
             const int below = pgi_distance(p, pair.j0), above = pgi_distance(p, pair.j1);
@@ -10380,14 +10379,14 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
     if (points <= PGI_SHARED_MOST) return PG_OK;
     const char *const axis = s->desc.dim == 2 ? "y" : "z";
-    const char *const why = s->has_direct     ? "PG_DIRECT does not spread over ranks in this version; use PG_FMG or PG_CG"
-                            : h->along == 2   ? "lines along the axis of the ranks do not spread; let the axis that "
-                                                "varies most be another one, or use PG_SMOOTH_RBGS"
-                            : h->exact        ? "spacings vary so much that it is solved exactly, which does not spread; "
-                                                "use PG_KEEP_CYCLES"
-                            : l == 0          ? "a rank has too few planes; use fewer ranks"
-                                              : "ranks have too few of its planes; use fewer ranks, or PG_CG with "
-                                                "PG_PRECOND_AINV";
+    const char *const why = s->has_direct ? "PG_DIRECT does not spread over ranks in this version; use PG_FMG or PG_CG"
+                            : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that "
+                                              "varies most be another one, or use PG_SMOOTH_RBGS"
+                            : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; "
+                                              "use PG_KEEP_CYCLES"
+                            : l == 0        ? "a rank has too few planes; use fewer ranks"
+                                            : "ranks have too few of its planes; use fewer ranks, or PG_CG with "
+                                              "PG_PRECOND_AINV";
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                       "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
                       "possible up to %.3g: %s",
@@ -10399,12 +10398,12 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
 static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[512])
 {
     const int ranks = s->comm->ranks, rank = s->comm->rank;
-    if (!(s->parts = (pgi_part *)calloc((size_t)h->levels, sizeof *s->parts)))
+    if (!(s->parts = (pgi_planes *)calloc((size_t)h->levels, sizeof *s->parts)))
         return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of %d levels", h->levels);
     int support[2] = {0, 0};
     for (int l = 0; l < h->levels; l++) {
         int *const bound = s->bounds + l * (ranks + 1), above = l == 0 || s->parts[l - 1].split, next[2] = {0, 0};
-        pgi_part p = pgi_share_of(bound, rank, h->line[l][2]->n, h->line[l][2]->periodic);
+        pgi_planes p = pgi_share_of(bound, rank, h->line[l][2]->n, h->line[l][2]->periodic);
         p.prolongation = support[0], p.interpolation = support[1];
         if (above && l + 1 < h->levels) {
             pgi_transfer<double> t;
@@ -10412,14 +10411,15 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
             if (!pgi_host_transfer(&s->work, h, l, &t, &memory))
                 return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of a level");
             pgi_coarse_bounds(t, bound, ranks, bound + ranks + 1);
-            p.restriction = pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
+            p.restriction =
+                pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
             pgi_prolongation_ghosts(t, bound, bound + ranks + 1, ranks, next);
             free(memory);
         }
         p.ghosts = p.restriction > 1 ? p.restriction : 1;
         for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
-            const pgi_part whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, bound};
+            const pgi_planes whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, bound};
             p = whole;
             if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
         }
@@ -10430,7 +10430,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
 }
 
 // The last axis of a level that is split: beyond the ends of a periodic one are ghosts.
-template <class T> static void pgi_open_ends(pgi_axis<T> *a, const pgi_part &p)
+template <class T> static void pgi_open_ends(pgi_axis<T> *a, const pgi_planes &p)
 {
     if (p.period) a->beyond[0] = -1, a->beyond[1] = 1;
 }
@@ -19630,9 +19630,9 @@ static int64_t pgi_team(const pg_solver *s)
 }
 
 // A level's part; of a rank that is alone, all of it.
-static pgi_part pgi_part_of(const pg_solver *s, int l, int n)
+static pgi_planes pgi_part_of(const pg_solver *s, int l, int n)
 {
-    const pgi_part whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, NULL};
+    const pgi_planes whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, NULL};
     return s->parts ? s->parts[l] : whole;
 }
 
@@ -19755,8 +19755,8 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         const int own = l > 0 || s->mixed || (s->krylov && s->multigrid);
         if (own) level->u = pgi_take_level_grid(arena, level, element);
         if (own) level->f = pgi_take_level_grid(arena, level, element);
-        level->t = l > 0 && l >= smoothed ? pgi_no_grid()
-                                          : pgi_level_grid(scratch[l > 0 ? 2 - l % 2 : 0], level, element);
+        level->t =
+            l > 0 && l >= smoothed ? pgi_no_grid() : pgi_level_grid(scratch[l > 0 ? 2 - l % 2 : 0], level, element);
         level->box32.state = level->box64.state = s->state;
         for (int q = 0; q < 6; q++) {
             if (!own || !(d->flags & PG_FMG) || s->masked || h->line[l][q / 2]->periodic) continue;
@@ -19793,9 +19793,10 @@ static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *
 {
     const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
     const int *const n = s->outer.n;
-    const pgi_part &part = s->outer.part;
+    const pgi_planes &part = s->outer.part;
     const int64_t plane = (int64_t)n[0] * n[1], points = plane * (part.hi - part.lo + 2 * part.ghosts);
-    const int64_t first = (part.ghosts - part.lo) * plane * (int64_t)element;    // from the block to where (0,0,0) would be
+    const int64_t first =
+        (part.ghosts - part.lo) * plane * (int64_t)element;    // from the block to where (0,0,0) would be
     pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
     for (int q = 0; q < 2; q++) {
         char *const block = (char *)pgi_take_block(arena, batch * (size_t)points * element);
@@ -20872,6 +20873,17 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     pgi_write_message(s, st, r);
 }
 
+// Whether any rank says so.
+static int pgi_any_rank(pg_solver *s, int says)
+{
+    if (!s->comm || s->failed != PG_OK) return says;
+    double all = 0, *const votes = s->rank_sums;
+    votes[s->comm->rank] = says != 0;
+    pgi_judge_transport(s, s->comm->ops->all(s->comm, votes, sizeof *votes, pgi_stream_of(s)));
+    for (int r = 0; r < s->comm->ranks; r++) all += votes[r];
+    return all > 0;
+}
+
 // Called by the loops that run on the host, after every check.
 static void pgi_monitor(pg_solver *s, const pgi_state *st)
 {
@@ -20882,7 +20894,7 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->in_monitor = 1;
     const int cancel = s->monitor(s->monitor_user, &report);
     s->in_monitor = 0;
-    if (cancel && st->go) s->ops->control(s, PGI_CANCEL, 0);
+    if (pgi_any_rank(s, cancel) && st->go) s->ops->control(s, PGI_CANCEL, 0);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -21565,8 +21577,8 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
 {
     const int axis = d->dim - 1;
     if (ranks > 1 && d->dim == 1)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "comm has %d ranks, but a 1D problem takes one; use a comm of one",
-                          ranks);
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "comm has %d ranks, but a 1D problem takes one; use a comm of one", ranks);
     if (ranks > d->n[axis])
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis,
                           d->n[axis], ranks, pgi_axis_name[axis]);
@@ -21583,8 +21595,8 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
         }
         if (d->lo[a] < 0 || d->lo[a] >= d->hi[a] || d->hi[a] > n)
             return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                              "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty", a,
-                              a, d->lo[a], d->hi[a], n);
+                              "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty",
+                              a, a, d->lo[a], d->hi[a], n);
         if (along == 1 && d->hi[a] - d->lo[a] != n)
             return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                               "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, are "
@@ -22102,8 +22114,9 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     int end = 0;
     for (int r = 0; r < ranks && status == PG_OK; r++) {
         if (a->all[r].lo != end)
-            status = pgi_refuse(text, PG_ERROR_COMM, "lo[%d] of rank %d is %d; it must be %d, where the rank before ends",
-                                axis, r, a->all[r].lo, end);
+            status =
+                pgi_refuse(text, PG_ERROR_COMM, "lo[%d] of rank %d is %d; it must be %d, where the rank before ends",
+                           axis, r, a->all[r].lo, end);
         s->bounds[r] = end;
         s->bounds[r + 1] = end = a->all[r].hi;
     }
@@ -22500,8 +22513,7 @@ static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
             if ((a->all[r].face_arrays ^ first) >> q & 1)
                 return pgi_refuse(s->error, PG_ERROR_COMM,
                                   "face %s has an array on rank %d, but not on rank %d; give its part on all ranks",
-                                  pgi_face_name[q], first >> q & 1 ? 0 : r,
-                                  first >> q & 1 ? r : 0);
+                                  pgi_face_name[q], first >> q & 1 ? 0 : r, first >> q & 1 ? r : 0);
     s->face_arrays = (first & 0x1f) | (last & 0x20);
     s->end_value[0] = a->all[0].end_value[0];
     s->end_value[1] = a->all[ranks - 1].end_value[1];
@@ -23424,13 +23436,14 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
-    X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
-        X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell)        \
-            X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
-                X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
-                    X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
-                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs)      \
-                            X(S, lo) X(S, hi) X(S, time_limit)
+    X(S, n)                                                                                                            \
+    X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta)      \
+        X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value)   \
+            X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity) X(S, batch)               \
+                X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
+                    X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream)         \
+                        X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) X(S, hi) \
+                            X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \

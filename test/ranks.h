@@ -261,4 +261,141 @@ static void stretch(ranks_case *c, double ratio)
     }
 }
 
+/* ---- suites ---- */
+
+static void set_sweeps_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    static const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR};
+    c->desc.flags = methods[turn % 3];
+    c->work = SWEEP, c->count = 5;
+}
+
+static void set_products_and_residuals_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    c->desc.flags = PG_RBGS;
+    c->work = turn % 2 ? APPLY : RESIDUAL;
+}
+
+static void set_cycles_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    c->desc.flags = turn % 2 ? PG_VCYCLE : PG_WCYCLE;
+    c->work = CYCLE, c->count = 2;
+}
+
+static void set_full_multigrid_has_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    c->desc.flags = PG_FMG;
+    c->work = SOLVE, c->stop.max_iter = 1 + turn % 2;
+    // What is subtracted from a singular problem's f, and from u, are sums over the ranks.
+    if (turn % 3 != 1) c->tolerance = 1e-12;
+}
+
+/* Smoothers, numbers of sweeps, symmetric cycles. */
+static void set_smoothers_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    static const unsigned smoothers[] = {PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_SMOOTH_LINES};
+    c->desc.flags = PG_VCYCLE | smoothers[turn % 4];
+    if (!(c->desc.flags & PG_SYMMETRIC)) c->desc.nu_pre = 1 + turn % 3, c->desc.nu_post = 1 + turn % 2;
+    c->work = CYCLE, c->count = 2;
+}
+
+/* Spacings and metrics that vary, mildly and so that whole lines are relaxed. */
+static void set_stretched_boxes_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    stretch(c, turn % 2 ? 1.3 : 4);
+    c->desc.flags = (turn % 3 ? PG_VCYCLE : PG_RBGS) | (turn % 3 ? PG_KEEP_CYCLES : 0);
+    c->work = turn % 3 ? CYCLE : SWEEP, c->count = 2;
+}
+
+/* Semi-coarsening: the axis of the ranks alone is coarsened, or is not. */
+static void set_weak_axes_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    c->desc.h[c->desc.dim - 1] *= turn % 2 ? 30 : 1.0 / 30;
+    c->desc.flags = PG_VCYCLE;
+    c->work = CYCLE, c->count = 2;
+}
+
+/* Solves to a tolerance, by all methods: the norm decides, which is that of one rank but for round-off. */
+static void set_solves_agree_with_one_rank(ranks_case *c, int turn)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FASTEST, PG_VCYCLE | PG_MIXED, PG_FMG | PG_MIXED,
+                                       PG_FMG | PG_SYMMETRIC};
+    c->desc.flags = methods[turn % 7];
+    c->work = SOLVE;
+    c->stop.rtol = 1e-11;
+    c->tolerance = 1e-8;
+}
+
+static void set_krylov_methods_agree_with_one_rank(ranks_case *c, int turn)
+{
+    static const unsigned methods[] = {PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB},
+                          preconditioners[] = {PG_PRECOND_CYCLE, PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV,
+                                               PG_PRECOND_AINV2};
+    c->desc.flags = methods[turn % 4] | preconditioners[turn % 5];
+    if (turn % 20 < 3 && turn % 5 == 0 && turn % 4 < 3) c->desc.flags |= PG_MIXED;
+    c->work = SOLVE;
+    c->stop.rtol = 1e-10;
+    c->tolerance = 1e-7;
+}
+
+/* With a velocity, whose matrix is not symmetric. */
+static void set_advection_agrees_with_one_rank(ranks_case *c, int turn)
+{
+    c->desc.flags = PG_UPWIND | (turn % 3 == 0 ? PG_RBGS : turn % 3 == 1 ? PG_BICGSTAB : PG_PIPEBICGSTAB);
+    for (int a = 0; a < c->desc.dim; a++) c->desc.velocity[a] = a == turn % 2 ? 3 : -2;
+    c->desc.alpha = 2;
+    c->work = SOLVE;
+    c->stop.rtol = 1e-10;
+    c->tolerance = 1e-7;
+}
+
+static void set_batches_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    c->desc.batch = 3;
+    c->desc.flags = turn % 2 ? PG_VCYCLE : PG_RBGS;
+    c->work = turn % 3 ? SOLVE : turn % 2 ? CYCLE : SWEEP;
+    c->count = c->stop.max_iter = 2;
+    c->tolerance = turn % 3 == 1 ? 0 : 1e-12;    // of singular problems means are subtracted
+}
+
+struct suite {
+    const char *name;
+    void (*set)(ranks_case *, int turn);
+};
+static const suite suites[] = {
+    {"sweeps_have_the_bits_of_one_rank", set_sweeps_have_the_bits_of_one_rank},
+    {"products_and_residuals_have_the_bits_of_one_rank", set_products_and_residuals_have_the_bits_of_one_rank},
+    {"cycles_have_the_bits_of_one_rank", set_cycles_have_the_bits_of_one_rank},
+    {"full_multigrid_has_the_bits_of_one_rank", set_full_multigrid_has_the_bits_of_one_rank},
+    {"smoothers_have_the_bits_of_one_rank", set_smoothers_have_the_bits_of_one_rank},
+    {"stretched_boxes_have_the_bits_of_one_rank", set_stretched_boxes_have_the_bits_of_one_rank},
+    {"weak_axes_have_the_bits_of_one_rank", set_weak_axes_have_the_bits_of_one_rank},
+    {"solves_agree_with_one_rank", set_solves_agree_with_one_rank},
+    {"krylov_methods_agree_with_one_rank", set_krylov_methods_agree_with_one_rank},
+    {"advection_agrees_with_one_rank", set_advection_agrees_with_one_rank},
+    {"batches_have_the_bits_of_one_rank", set_batches_have_the_bits_of_one_rank},
+};
+enum { SUITES = sizeof suites / sizeof *suites };
+
+/* Every kind of ends along the axis of the ranks, both centrings, 2D and 3D; sizes, parts, windows and boundary data take
+   turns. body(case, number of it, number of the ends) */
+template <class Body> static void every_box(const suite *of, Body body)
+{
+    static const int sizes[] = {24, 25, 37, 32, 41};
+    int turn = 0;
+    for (int dim = 2; dim <= 3; dim++)
+        for (int e = 0; e < RANKS_ENDS; e++)
+            for (int cell = 0; cell < 2; cell++)
+                for (int again = 0; again < 2; again++) {
+                    ranks_case c;
+                    turn++;
+                    set_case(&c, dim, 13 + turn % 4, 11 + turn % 3, sizes[turn % 5] * (dim == 2 ? 2 : 1), ranks_ends[e],
+                             ranks_ends[(e + turn) % RANKS_ENDS], cell ? PG_CELL : PG_NODE);
+                    c.uneven = turn % 3 == 0, c.windows = turn % 2, c.arrays = turn % 4 < 2;
+                    c.desc.alpha = turn % 3 == 1 ? 2.5 : 0;
+                    of->set(&c, turn);
+                    body(&c, turn, e);
+                }
+}
+
 #endif

@@ -175,145 +175,13 @@ static void compare(ranks_case *c, int ranks, uint64_t seed)
     whole_box_free(&w);
 }
 
-static const int rank_numbers[] = {2, 3, 4, 8};
-enum { RANK_NUMBERS = sizeof rank_numbers / sizeof *rank_numbers };
-
-// Every kind of ends along the axis of the ranks, both centrings, 2D and 3D, any number of ranks; sizes, parts, windows
-// and boundary data take turns.
-template <class Set> static void every_box(Set set)
+// Every suite of ranks.h, with other numbers of ranks in turn.
+static void every_box_has_the_result_of_one_rank(void **state)
 {
-    static const int sizes[] = {24, 25, 37, 32, 41};
-    int turn = 0;
-    for (int dim = 2; dim <= 3; dim++)
-        for (int e = 0; e < RANKS_ENDS; e++)
-            for (int cell = 0; cell < 2; cell++)
-                for (int r = 0; r < RANK_NUMBERS; r += full_or_small(1, 2)) {
-                    ranks_case c;
-                    turn++;
-                    set_case(&c, dim, 13 + turn % 4, 11 + turn % 3, sizes[turn % 5] * (dim == 2 ? 2 : 1), ranks_ends[e],
-                             ranks_ends[(e + turn) % RANKS_ENDS], cell ? PG_CELL : PG_NODE);
-                    c.uneven = turn % 3 == 0, c.windows = turn % 2, c.arrays = turn % 4 < 2;
-                    c.desc.alpha = turn % 3 == 1 ? 2.5 : 0;
-                    set(&c, turn);
-                    compare(&c, rank_numbers[r], (uint64_t)turn);
-                }
-}
-
-static void sweeps_have_the_bits_of_one_rank(void **)
-{
-    static const unsigned methods[] = {PG_JACOBI, PG_RBGS, PG_SOR};
-    for (int m = 0; m < 3; m++)
-        every_box([&](ranks_case *c, int) {
-            c->desc.flags = methods[m];
-            c->work = SWEEP, c->count = 5;
-        });
-}
-
-static void products_and_residuals_have_the_bits_of_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = PG_RBGS;
-        c->work = turn % 2 ? APPLY : RESIDUAL;
-    });
-}
-
-static void cycles_have_the_bits_of_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = turn % 2 ? PG_VCYCLE : PG_WCYCLE;
-        c->work = CYCLE, c->count = 2;
-    });
-}
-
-static void full_multigrid_has_the_bits_of_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = PG_FMG;
-        c->work = SOLVE, c->stop.max_iter = 1 + turn % 2;
-        // What is subtracted from a singular problem's f, and from u, are sums over the ranks.
-        if (turn % 3 != 1) c->tolerance = 1e-12;
-    });
-}
-
-// Smoothers, numbers of sweeps, symmetric cycles.
-static void smoothers_have_the_bits_of_one_rank(void **)
-{
-    static const unsigned smoothers[] = {PG_SMOOTH_JACOBI, PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_SMOOTH_LINES};
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = PG_VCYCLE | smoothers[turn % 4];
-        if (!(c->desc.flags & PG_SYMMETRIC)) c->desc.nu_pre = 1 + turn % 3, c->desc.nu_post = 1 + turn % 2;
-        c->work = CYCLE, c->count = 2;
-    });
-}
-
-// Spacings and metrics that vary, mildly and so that whole lines are relaxed.
-static void stretched_boxes_have_the_bits_of_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        stretch(c, turn % 2 ? 1.3 : 4);
-        c->desc.flags = (turn % 3 ? PG_VCYCLE : PG_RBGS) | (turn % 3 ? PG_KEEP_CYCLES : 0);
-        c->work = turn % 3 ? CYCLE : SWEEP, c->count = 2;
-    });
-}
-
-// Semi-coarsening: the axis of the ranks alone is coarsened, or is not.
-static void weak_axes_have_the_bits_of_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.h[c->desc.dim - 1] *= turn % 2 ? 30 : 1.0 / 30;
-        c->desc.flags = PG_VCYCLE;
-        c->work = CYCLE, c->count = 2;
-    });
-}
-
-// Solves to a tolerance, by all methods: the norm decides, which is that of one rank but for round-off.
-static void solves_agree_with_one_rank(void **)
-{
-    static const unsigned methods[] = {PG_VCYCLE, PG_WCYCLE, PG_FMG, PG_FASTEST, PG_VCYCLE | PG_MIXED, PG_FMG | PG_MIXED,
-                                       PG_FMG | PG_SYMMETRIC};
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = methods[turn % 7];
-        c->work = SOLVE;
-        c->stop.rtol = 1e-11;
-        c->tolerance = 1e-8;
-    });
-}
-
-static void krylov_methods_agree_with_one_rank(void **)
-{
-    static const unsigned methods[] = {PG_CG, PG_PIPECG, PG_BICGSTAB, PG_PIPEBICGSTAB},
-                          preconditioners[] = {PG_PRECOND_CYCLE, PG_PRECOND_DIAGONAL, PG_PRECOND_NONE, PG_PRECOND_AINV,
-                                               PG_PRECOND_AINV2};
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = methods[turn % 4] | preconditioners[turn % 5];
-        if (turn % 20 < 3 && turn % 5 == 0 && turn % 4 < 3) c->desc.flags |= PG_MIXED;
-        c->work = SOLVE;
-        c->stop.rtol = 1e-10;
-        c->tolerance = 1e-7;
-    });
-}
-
-// With a velocity, whose matrix is not symmetric.
-static void advection_agrees_with_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.flags = PG_UPWIND | (turn % 3 == 0 ? PG_RBGS : turn % 3 == 1 ? PG_BICGSTAB : PG_PIPEBICGSTAB);
-        for (int a = 0; a < c->desc.dim; a++) c->desc.velocity[a] = a == turn % 2 ? 3 : -2;
-        c->desc.alpha = 2;
-        c->work = SOLVE;
-        c->stop.rtol = 1e-10;
-        c->tolerance = 1e-7;
-    });
-}
-
-static void batches_have_the_bits_of_one_rank(void **)
-{
-    every_box([&](ranks_case *c, int turn) {
-        c->desc.batch = 3;
-        c->desc.flags = turn % 2 ? PG_VCYCLE : PG_RBGS;
-        c->work = turn % 3 ? SOLVE : turn % 2 ? CYCLE : SWEEP;
-        c->count = c->stop.max_iter = 2;
-        c->tolerance = turn % 3 == 1 ? 0 : 1e-12;    // of singular problems means are subtracted
+    static const int numbers[] = {2, 3, 4, 8};
+    every_box((const suite *)*state, [&](ranks_case *c, int turn, int e) {
+        for (int r = 0; r < 4; r++)
+            if (!small_run() || (e + turn + r) % 4 == 0) compare(c, numbers[r], (uint64_t)turn);
     });
 }
 
@@ -535,18 +403,11 @@ static void what_is_not_possible_is_refused_by_name(void **)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sweeps_have_the_bits_of_one_rank),
-        cmocka_unit_test(products_and_residuals_have_the_bits_of_one_rank),
-        cmocka_unit_test(cycles_have_the_bits_of_one_rank),
-        cmocka_unit_test(full_multigrid_has_the_bits_of_one_rank),
-        cmocka_unit_test(smoothers_have_the_bits_of_one_rank),
-        cmocka_unit_test(stretched_boxes_have_the_bits_of_one_rank),
-        cmocka_unit_test(weak_axes_have_the_bits_of_one_rank),
-        cmocka_unit_test(solves_agree_with_one_rank),
-        cmocka_unit_test(krylov_methods_agree_with_one_rank),
-        cmocka_unit_test(advection_agrees_with_one_rank),
-        cmocka_unit_test(batches_have_the_bits_of_one_rank),
+    CMUnitTest tests[SUITES + 16] = {};
+    size_t count = 0;
+    for (; count < SUITES; count++)
+        tests[count] = {suites[count].name, every_box_has_the_result_of_one_rank, NULL, NULL, (void *)&suites[count]};
+    const CMUnitTest more[] = {
         cmocka_unit_test(ranks_that_disagree_are_told_where),
         cmocka_unit_test(calls_that_differ_are_refused_by_all),
         cmocka_unit_test(a_rank_that_dies_ends_the_solves_of_all),
@@ -554,5 +415,6 @@ int main(void)
         cmocka_unit_test(parts_cover_the_box),
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    for (const CMUnitTest &test : more) tests[count++] = test;
+    return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }
