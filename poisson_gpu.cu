@@ -635,6 +635,9 @@ struct pgi_direct {
     int slots;      // and pieces of the buffer
     size_t slot_bytes;
     const void *roots[3];    // the roots of unity of the axes' complex transforms
+    // Ranks: what each has of every column, and of its share of the columns what all have; then the answers, the other
+    // way
+    double *joints, *all_joints, *all_ends, *ends;
 };
 
 enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
@@ -820,7 +823,7 @@ struct pg_solver {
     pgi_comm *comm;          // NULL: alone
     int agreed;              // all ranks have the same descriptor
     int *bounds;             // see pgi_planes
-    pgi_planes *parts;         // of the levels
+    pgi_planes *parts;       // of the levels
     double *rank_sums;       // of a reduction, one after the other
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
@@ -3052,6 +3055,13 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
         table[i] = pgi_filled_row<T>(l, beta, i);
         weight[i] = pgi_line_w(l, i);
     }
+}
+
+// Whether transforms along a line give its eigenvectors.
+static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
+static int pgi_can_transform(const pgi_line *l)
+{
+    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
 }
 
 // ---- what every back end can do with its plain operations ----
@@ -10292,7 +10302,8 @@ static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, in
 
 static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
 {
-    pgi_planes p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0, bound};
+    pgi_planes p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0,
+                    bound};
     return p;
 }
 
@@ -10360,13 +10371,23 @@ static int pgi_host_transfer(const pg_desc *d, const pgi_hierarchy *h, int l, pg
     return 1;
 }
 
+// Whether PG_DIRECT can eliminate in parts along the axis of the ranks, with transforms along all others.
+static int pgi_can_spread_direct(const pg_desc *d, pgi_line *const line[3])
+{
+    return d->alpha >= 0 && pgi_can_transform(line[0]) && pgi_can_transform(line[1]);
+}
+
+// Whether the ranks have parts of the finest level.
+static int pgi_is_split(const pg_solver *s) { return s->parts && s->parts[0].split; }
+
 // Whether the planes of a level can be spread over the ranks, of which each has ghosts for its neighbours.
 static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, const int *bound, int ghosts)
 {
     double points = 1;
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
     const int exact = s->multigrid && l == h->levels - 1;
-    if (points <= PGI_SHARED_POINTS || exact || h->along == 2 || s->has_direct) return 0;
+    if (points <= PGI_SHARED_POINTS || exact || h->along == 2) return 0;
+    if (s->has_direct && !pgi_can_spread_direct(&s->work, (h->near ? h->near : h)->line[0])) return 0;
     for (int r = 0; r < s->comm->ranks; r++)
         if (bound[r + 1] - bound[r] < ghosts) return 0;
     return 1;
@@ -10379,14 +10400,15 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
     if (points <= PGI_SHARED_MOST) return PG_OK;
     const char *const axis = s->desc.dim == 2 ? "y" : "z";
-    const char *const why = s->has_direct ? "PG_DIRECT does not spread over ranks in this version; use PG_FMG or PG_CG"
-                            : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that "
-                                              "varies most be another one, or use PG_SMOOTH_RBGS"
-                            : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; "
-                                              "use PG_KEEP_CYCLES"
-                            : l == 0        ? "a rank has too few planes; use fewer ranks"
-                                            : "ranks have too few of its planes; use fewer ranks, or PG_CG with "
-                                              "PG_PRECOND_AINV";
+    const char *const why =
+        s->has_direct ? "PG_DIRECT spreads where all axes but that of the ranks can be transformed; use PG_FMG or PG_CG"
+        : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that "
+                          "varies most be another one, or use PG_SMOOTH_RBGS"
+        : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; "
+                          "use PG_KEEP_CYCLES"
+        : l == 0        ? "a rank has too few planes; use fewer ranks"
+                        : "ranks have too few of its planes; use fewer ranks, or PG_CG with "
+                          "PG_PRECOND_AINV";
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                       "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
                       "possible up to %.3g: %s",
@@ -11279,12 +11301,6 @@ static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, doub
 
 // ---- the plan, on the host ----
 
-static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
-static int pgi_can_transform(const pgi_line *l)
-{
-    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
-}
-
 // Eigenvalues are 4/h^2 sin^2(pi a/b): row k of a and b.
 static void pgi_mode_angle(const pgi_line *l, int k, double *a, double *b)
 {
@@ -11457,6 +11473,12 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
 // An elimination with row exchanges has a periodic form only where all rows are alike.
 static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
 {
+    if (alpha < 0 && pgi_is_split(s))
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "alpha is %g, which needs whole lines, but %d ranks have parts of them; use one rank, or alpha "
+            ">= 0",
+            alpha, s->comm->ranks);
     if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic && !s->direct.uniform)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
@@ -11565,9 +11587,10 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
     d->lines.scale = 1;
     d->fused = -1;
-    s->together = s->mixed || s->krylov ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
+    s->together = s->mixed || s->krylov || s->comm ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     int other;
     d->lines.line = pgi_line_axis(&s->work, line, &other);
+    if (pgi_is_split(s) && other < 0) d->lines.line = 2;    // in parts: no rank needs whole columns of another axis
     if (other >= 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
@@ -11967,9 +11990,33 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     }
 }
 
+// What a rank keeps of a column once its other rows are eliminated: its last row, and its first unknown.
+struct pgi_joint {
+    pgi_separator own;
+    pgi_head_row head;
+};
+enum { PGI_JOINT = sizeof(pgi_joint) / sizeof(double), PGI_JOINT_ENDS = 2 };
+
+static int64_t pgi_share_begin(int64_t columns, int rank, int ranks) { return columns * rank / ranks; }
+
+// Room for what one rank has of its share of the columns, by rank.
+static int64_t pgi_share_room(int64_t columns, int ranks) { return (columns + ranks - 1) / ranks; }
+
+static void pgi_layout_joints(pg_solver *s, pgi_arena *arena)
+{
+    pgi_direct *d = &s->direct;
+    const int64_t columns = pgi_columns(s, 2);
+    const int64_t room = s->comm->ranks * pgi_share_room(columns, s->comm->ranks);
+    d->joints = (double *)pgi_take_block(arena, (size_t)columns * sizeof(pgi_joint));
+    d->all_joints = (double *)pgi_take_block(arena, (size_t)room * sizeof(pgi_joint));
+    d->all_ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * room) * sizeof(double));
+    d->ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * columns) * sizeof(double));
+}
+
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 {
     pgi_direct *d = &s->direct;
+    if (pgi_is_split(s)) pgi_layout_joints(s, arena);
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     if (d->between.sj) {
         const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
@@ -12063,15 +12110,26 @@ static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<floa
 }
 #endif
 
-// Calls body(slot's memory, first column) for every tile of columns along an axis.
+// The columns along an axis that a rank has, or of which it has a part: of a level that is split those of its planes.
+static void pgi_cpu_columns(const pg_solver *s, const pgi_level *l, int axis, int64_t range[2])
+{
+    const int64_t all = pgi_columns(s, axis), plane = all / l->n[2];
+    const int some = l->part.split && axis < 2;
+    range[0] = some ? plane * l->part.lo : 0;
+    range[1] = some ? plane * l->part.hi : all;
+}
+
+// Calls body(slot's memory, first column) for every tile of these columns.
 template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
 {
     const pgi_direct *d = &s->direct;
-    const int64_t wide = d->tile[axis], tiles = (pgi_columns(s, axis) + wide - 1) / wide;
+    int64_t range[2];
+    pgi_cpu_columns(s, l, axis, range);
+    const int64_t wide = d->tile[axis], tiles = (range[1] - range[0] + wide - 1) / wide;
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
-            body(d->buffer + (size_t)slot * d->slot_bytes, tile * wide);
+            body(d->buffer + (size_t)slot * d->slot_bytes, range[0] + tile * wide);
     (void)l;
 }
 
@@ -12081,7 +12139,9 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     const int W = s->direct.tile[axis] / 2;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
-    const int64_t columns = pgi_columns(s, axis);
+    int64_t range[2];
+    pgi_cpu_columns(s, l, axis, range);
+    const int64_t columns = range[1];
     const int total = series.length * series.count;
     const pgi_spread spread = {W, (int64_t)series.length * W, 1};
     T *const u = pgi_data<T>(to);
@@ -12111,6 +12171,156 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     });
 }
 
+// ---- elimination in parts, a rank each ----
+
+// Every rank gets what all have of its share of the columns, `each` numbers a column; or, back, they get theirs.
+static void pgi_exchange_shares(pg_solver *s, const double *from, double *to, int64_t columns, int64_t each, int back)
+{
+    pgi_comm *const c = s->comm;
+    const int64_t room = pgi_share_room(columns, c->ranks) * each, begin = pgi_share_begin(columns, c->rank, c->ranks),
+                  own = pgi_share_begin(columns, c->rank + 1, c->ranks) - begin;
+    int count = 0;
+    if (s->failed != PG_OK) return;
+    for (int r = 0; r < c->ranks; r++) {
+        const int64_t first = pgi_share_begin(columns, r, c->ranks),
+                      theirs = pgi_share_begin(columns, r + 1, c->ranks) - first;
+        const size_t here = (size_t)(own * each) * sizeof(double), there = (size_t)(theirs * each) * sizeof(double);
+        const double *const send = from + (back ? r * room : first * each);
+        double *const receive = to + (back ? first * each : r * room);
+        if (r == c->rank)
+            memcpy(receive, send, here);
+        else
+            c->message[count++] = {r, send, receive, back ? here : there, back ? there : here};
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
+}
+
+// The weighted mean of the column that is the constant of a singular problem: of a rank's rows, then of all.
+static double pgi_mean_over_ranks(pg_solver *s, const pgi_elimination &e, double sum)
+{
+    double all[4] = {sum, 0, 0, 0};
+    pgi_combine_ranks<0>(s, &s->level[0], all);
+    return all[0] / e.volume;
+}
+
+// The rows of a tile of columns that a rank has, as elimination takes them.
+template <class T> struct pgi_rank_rows {
+    const pgi_direct &d;
+    const pgi_level *l;
+    const pgi_rhs &from;
+    double *x;    // of row 0, which is another rank's or not
+    int wide, count, place[PGI_TILE][4];
+    pgi_column c;
+    pgi_rank_rows(const pg_solver *s, const pgi_level *level, const pgi_rhs &rhs, char *memory, int64_t first)
+        : d(s->direct), l(level), from(rhs), wide(s->direct.tile[2])
+    {
+        const int64_t columns = pgi_columns(s, 2), rows = l->part.hi - l->part.lo;
+        count = columns - first < wide ? (int)(columns - first) : wide;
+        x = (double *)memory - (int64_t)l->part.lo * wide;
+        c = {wide, 1, (double *)memory + rows * wide};
+        for (int q = 0; q < count; q++) {
+            pgi_column_place(l->n, 2, first + q, place[q]);
+            const pgi_column_reader<T> read(pgi_box_of(l, T()), from, 2, l->n, first + q);
+            for (int k = l->part.lo; k < l->part.hi; k++) x[(int64_t)k * wide + q] = (double)read(k);
+        }
+    }
+    double shift(int q, double alpha) const { return pgi_column_shift(d.lines, alpha, place[q]); }
+    double weighted(int q) const
+    {
+        double sum = 0;
+        for (int k = l->part.lo; k < l->part.hi; k++) sum += pgi_weight_of(d.lines.rows, k) * x[(int64_t)k * wide + q];
+        return sum;
+    }
+    void down(int q, double mu, double mean, pgi_joint *joint) const
+    {
+        const pgi_values<double> values = {x + q, wide};
+        pgi_line_down<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, d.lines.scale, d.lines.scale * mean, values,
+                         x + q, c, &joint->own, &joint->head);
+    }
+    void up(int q, double mu, const double ends[PGI_JOINT_ENDS]) const
+    {
+        const pgi_values<double> values = {x + q, wide};
+        pgi_line_up<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, ends[1], ends[0], x + q, c, values);
+    }
+};
+
+// The last unknowns of all ranks in one column, from what they keep of it: a line of as many rows. ends: of each rank
+// its own one and that of the rank before.
+static void pgi_join_ranks(const pgi_joint *joint, int ranks, int64_t apart, char *memory, double *ends,
+                           int64_t ends_apart)
+{
+    pgi_axis<double> axis;
+    memset(&axis, 0, sizeof axis);
+    pgi_row<double> *const rows = (pgi_row<double> *)memory;
+    double *const x = (double *)(rows + ranks);
+    const pgi_column c = {1, 1, x + ranks};
+    axis.n = ranks;
+    axis.table = rows;
+    for (int r = 0; r < ranks; r++) {
+        pgi_separator own = joint[r * apart].own;
+        pgi_join_next(&own, joint[(r + 1) % ranks * apart].head);
+        rows[r] = {-own.l, -own.v, own.s};
+        x[r] = own.r;
+    }
+    const pgi_values<double> values = {x, 1};
+    pgi_separator own;
+    pgi_head_row head;
+    pgi_line_down<1>(axis, 0, 0, ranks - 1, 1, 0, values, x, c, &own, &head);
+    pgi_join_next(&own, head);
+    const double last = own.s == 0 ? 0 : own.r / own.s;
+    pgi_line_up<1>(axis, 0, 0, ranks - 1, last, last, x, c, values);
+    for (int r = 0; r < ranks; r++) {
+        ends[r * ends_apart] = x[r];
+        ends[r * ends_apart + 1] = x[(r + ranks - 1) % ranks];
+    }
+}
+
+// Down, on each rank, to its last row; each rank joins the rows of its share of the columns; up. Rows are read, and
+// eliminated, twice: so nothing has to be kept of them meanwhile.
+template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    const double alpha = s->state->alpha;
+    const int64_t columns = pgi_columns(s, 2);
+    const int ranks = s->comm->ranks, rank = s->comm->rank;
+    const int64_t room = pgi_share_room(columns, ranks);
+    pgi_joint *const joints = (pgi_joint *)d.joints, *const all = (pgi_joint *)d.all_joints;
+    double mean = 0, sum = 0;
+    const int origin[4] = {0, 0, 0, 0};    // the column that is constant along the other axes
+    const int null = d.lines.singular && pgi_column_shift(d.lines, alpha, origin) == 0;
+    if (null) mean = pgi_mean_over_ranks(s, d.lines, pgi_rank_rows<T>(s, l, from, d.buffer, 0).weighted(0));
+    pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
+        const pgi_rank_rows<T> rows(s, l, from, memory, first);
+        for (int q = 0; q < rows.count; q++)
+            rows.down(q, rows.shift(q, alpha), null && first + q == 0 ? mean : 0, &joints[first + q]);
+    });
+    pgi_exchange_shares(s, d.joints, d.all_joints, columns, PGI_JOINT, 0);
+    const int64_t share = pgi_share_begin(columns, rank + 1, ranks) - pgi_share_begin(columns, rank, ranks);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int slot = 0; slot < d.slots; slot++)
+        for (int64_t q = share * slot / d.slots; q < share * (slot + 1) / d.slots; q++)
+            pgi_join_ranks(all + q, ranks, room, d.buffer + (size_t)slot * d.slot_bytes,
+                           d.all_ends + PGI_JOINT_ENDS * q, PGI_JOINT_ENDS * room);
+    pgi_exchange_shares(s, d.all_ends, d.ends, columns, PGI_JOINT_ENDS, 1);
+    T *const u = pgi_data<T>(to);
+    pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
+        const pgi_rank_rows<T> rows(s, l, from, memory, first);
+        for (int q = 0; q < rows.count; q++) {
+            pgi_joint joint;
+            const double mu = rows.shift(q, alpha);
+            rows.down(q, mu, null && first + q == 0 ? mean : 0, &joint);
+            rows.up(q, mu, d.ends + PGI_JOINT_ENDS * (first + q));
+        }
+        if (null && first == 0) sum = rows.weighted(0);
+        for (int k = l->part.lo; k < l->part.hi; k++)
+            for (int q = 0; q < rows.count; q++)
+                u[pgi_offset(rows.place[q], to) + k * to.sk] = (T)rows.x[(int64_t)k * rows.wide + q];
+    });
+    if (!null) return;
+    const double after = pgi_mean_over_ranks(s, d.lines, sum);
+    for (int k = l->part.lo; k < l->part.hi; k++) u[k * to.sk] = (T)((double)u[k * to.sk] - after);
+}
+
 template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
@@ -12118,6 +12328,10 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     const double alpha = s->state->alpha;
     T *const u = pgi_data<T>(to);
     int resonant = 0;
+    if (l->part.split) {
+        pgi_cpu_eliminate_parts<T>(s, l, from, to);
+        return;
+    }
     if (d.lines.line < 0) {
         pgi_cpu_rows(l, [&](int j, int k) {
             int here = 0;
@@ -20688,7 +20902,7 @@ static void pgi_program(pg_solver *s)
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
-    s->together = at_once && !s->checked ? s->desc.batch : 1;
+    s->together = at_once && !s->checked && !s->comm ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
     if (at_once && s->direct.small.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
         s->ops->small2d(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
@@ -22045,11 +22259,14 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
     int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
-    pgi_hierarchy_free(h);
-    if (direct && s->comm && d->alpha >= 0 && (double)d->n[0] * d->n[1] * d->n[2] > PGI_SHARED_POINTS) {
-        snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks", s->comm->ranks);
+    const double points = (double)d->n[0] * d->n[1] * d->n[2];
+    const int spreads = pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS;
+    if (direct && s->comm && d->alpha >= 0 && !spreads) {
+        snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks here", s->comm->ranks);
         direct = 0;
     }
+    pgi_hierarchy_free(h);
+
     d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
     if (direct) d->flags &= ~(unsigned)PG_KEEP_CYCLES, d->inner_cycles = 1;
     if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
@@ -22080,8 +22297,6 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
 // Plans PG_DIRECT, for A or for what preconditions it.
 static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
-    if (s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
     const int previous = pgi_make_current(s);
     const pg_status status = pgi_plan_direct(s, (lines->near ? lines->near : lines)->line[0], text);
     pgi_restore_current(s, previous);
@@ -22187,6 +22402,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
+    if (s->has_direct && s->krylov && !((*lines)->near = pgi_near_create(&s->work, *lines)))
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
     if (s->comm) PGI_TRY(pgi_plan_parts(s, *lines, text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
@@ -22842,7 +23059,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #endif
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
-    const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
+    const int at_once = batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
     s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     s->with_floor = checked && pgi_floor_can_matter(s, &stop);
@@ -23437,8 +23654,9 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
     X(S, n)                                                                                                            \
-    X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta)      \
-        X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value)   \
+    X(S, dim)                                                                                                          \
+    X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask)     \
+        X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value)              \
             X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity) X(S, batch)               \
                 X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
                     X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream)         \

@@ -358,6 +358,32 @@ static void set_batches_have_the_bits_of_one_rank(ranks_case *c, int turn)
     c->tolerance = turn % 3 == 1 ? 0 : 1e-12;    // of singular problems means are subtracted
 }
 
+/* PG_DIRECT by elimination in parts: every kind of ends along the axis of the ranks, with coordinates and a metric or
+   without, transforms along the others. */
+static void set_direct_solves_agree_with_one_rank(ranks_case *c, int turn)
+{
+    static const char *const others[] = {"DD", "NN", "DN", "PP"};
+    static const unsigned methods[] = {PG_DIRECT, PG_DIRECT | PG_MIXED, PG_DIRECT, PG_CG | PG_PRECOND_DIRECT,
+                                       PG_BICGSTAB | PG_PRECOND_DIRECT};
+    const int z = c->desc.dim - 1;
+    if (turn % 2) stretch(c, 3);
+    for (int a = 0; a < z; a++) {
+        const char *const kind = others[(turn + a) % 4];
+        set_ends(&c->desc, a, kind);
+        c->desc.coord[a] = c->desc.weight[a] = c->desc.conductance[a] = NULL;
+        c->desc.h[a] = 0.1;
+    }
+    c->desc.flags = methods[turn % 5];
+    if (turn % 5 == 2) c->desc.batch = 2;
+    if (c->desc.flags & PG_PRECOND_DIRECT) {
+        stretch(c, 1.2);
+        c->desc.batch = turn % 3;
+    }
+    c->work = SOLVE;
+    if (turn % 2 || c->desc.flags & PG_PRECOND_DIRECT) c->stop.rtol = 1e-9;
+    c->tolerance = c->stop.rtol == PG_NONE && !(c->desc.flags & PG_MIXED) ? 1e-10 : 1e-6;
+}
+
 struct suite {
     const char *name;
     void (*set)(ranks_case *, int turn);
@@ -374,6 +400,7 @@ static const suite suites[] = {
     {"krylov_methods_agree_with_one_rank", set_krylov_methods_agree_with_one_rank},
     {"advection_agrees_with_one_rank", set_advection_agrees_with_one_rank},
     {"batches_have_the_bits_of_one_rank", set_batches_have_the_bits_of_one_rank},
+    {"direct_solves_agree_with_one_rank", set_direct_solves_agree_with_one_rank},
 };
 enum { SUITES = sizeof suites / sizeof *suites };
 
