@@ -9791,9 +9791,19 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
 
 // ---- agreement ----
 
-enum pgi_call_kind { PGI_CREATE, PGI_SOLVE, PGI_SMOOTH, PGI_CYCLE, PGI_APPLY, PGI_RESIDUAL_OF, PGI_REDUCE };
+enum pgi_call_kind {
+    PGI_CREATE,
+    PGI_SOLVE,
+    PGI_SMOOTH,
+    PGI_CYCLE,
+    PGI_APPLY,
+    PGI_RESIDUAL_OF,
+    PGI_REDUCE,
+    PGI_GRADIENT
+};
 static const char *const pgi_call_name[] = {
-    "pg_create", "pg_solve", "pg_smooth", "pg_cycle", "pg_apply", "pg_residual", "pg_norm, pg_sum or pg_dot"};
+    "pg_create",  "pg_solve", "pg_smooth", "pg_cycle", "pg_apply", "pg_residual", "pg_norm, pg_sum or pg_dot",
+    "pg_gradient"};
 
 // What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
 enum { PGI_SAID = 128 };
@@ -15502,6 +15512,15 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
+// Calls body(i, j, k) for the points of planes from k0 on, on the CPU.
+template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
+{
+    const int64_t rows = (int64_t)n[1] * (k1 - k0);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
+    for (int64_t row = 0; row < rows; row++)
+        for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), k0 + (int)(row / n[1]));
+}
+
 // Calls body(i, j, k) for all points of a box.
 template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], const BODY &body)
 {
@@ -15513,11 +15532,7 @@ template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], c
         return;
     }
 #endif
-    (void)s;
-    const int64_t rows = (int64_t)n[1] * n[2];
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]));
+    pgi_cpu_planes(s, n, 0, n[2], body);
 }
 
 // Calls body(i, j, k, unit, sums) for all points, and adds up the sums in a fixed order: result[FIRST] and those after.
@@ -19692,7 +19707,7 @@ template <class T> struct pgi_slope {
     pgi_distances steps;
     const pgi_faces *faces;
     pgi_grid u;
-    int axis;
+    int axis, open;    // open: what is beyond the ends of the axis are ghosts
 
     PGI_HD T at_end(int e, const int at[3]) const
     {
@@ -19710,7 +19725,7 @@ template <class T> struct pgi_slope {
     PGI_HD T operator()(int q, const int place[3]) const
     {
         int low[3] = {place[0], place[1], place[2]}, high[3] = {place[0], place[1], place[2]};
-        low[axis] = q > 0 ? q - 1 : steps.n - 1, high[axis] = q < steps.n ? q : 0;
+        low[axis] = q > 0 || open ? q - 1 : steps.n - 1, high[axis] = q < steps.n || open ? q : 0;
         if (!steps.periodic && q == 0) return at_end(0, high);
         if (!steps.periodic && q == steps.n) return at_end(1, low);
         int has_low = 1, has_high = 1;
@@ -19803,13 +19818,20 @@ template <class T>
 static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_slopes<T> body = {
-        {pgi_operator_of<T>(s, &s->outer), s->steps[axis], s->masked ? o->faces : s->outer.faces, s->outer.u, axis},
-        out,
-        first,
-        at_unknowns};
+    const pgi_slopes<T> body = {{pgi_operator_of<T>(s, &s->outer), s->steps[axis],
+                                 s->masked ? o->faces : s->outer.faces, s->outer.u, axis,
+                                 axis == 2 && s->outer.part.period > 0},
+                                out,
+                                first,
+                                at_unknowns};
     int n[3] = {s->outer.n[0], s->outer.n[1], s->outer.n[2]};
     n[axis] = count;
+    if (s->comm) {    // both ranks beside a face have its slope
+        const int *const own = s->outer.part.own;
+        pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
+        pgi_cpu_planes(s, n, own[0], own[1] + (axis == 2 && !at_unknowns), body);
+        return;
+    }
     pgi_for_points(s, n, body);
     if (!s->masked || !o->values_capacity) return;
     const pgi_slopes_of_values<T> values = {body, o->values, o->values_capacity, count};
@@ -22294,6 +22316,14 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
     }
 }
 
+// The lines of PG_PRECOND_DIRECT, and the parts of levels.
+static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text[512])
+{
+    if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
+    return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
+}
+
 // Plans PG_DIRECT, for A or for what preconditions it.
 static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
@@ -22402,9 +22432,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
-    if (s->has_direct && s->krylov && !((*lines)->near = pgi_near_create(&s->work, *lines)))
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
-    if (s->comm) PGI_TRY(pgi_plan_parts(s, *lines, text));
+    PGI_TRY(pgi_prepare_lines(s, *lines, text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
@@ -23356,8 +23384,9 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
 // Elements of an array of faces along an axis of the caller's, of one problem.
 static int64_t pgi_face_count(const pg_solver *s, int axis)
 {
-    const int64_t points = (int64_t)s->desc.n[0] * s->desc.n[1] * s->desc.n[2];
-    return points / s->desc.n[axis] * (s->desc.n[axis] + 1);
+    int64_t count = 1;
+    for (int a = 0; a < 3; a++) count *= s->desc.hi[a] - s->desc.lo[a] + (a == axis);
+    return count;
 }
 
 static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const void *out, int where)
@@ -23415,20 +23444,22 @@ static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int cou
 static void pgi_slopes_at_faces(pg_solver *s, const void *u, int axis, int first, int count, char *out)
 {
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
-    int64_t n[3] = {s->work.n[0], s->work.n[1], s->work.n[2]};
-    n[turned] = count;
-    pgi_grid g = {out, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
+    const int *const own = s->outer.part.own;
+    const int64_t element = (int64_t)pgi_element(s->desc.flags);
+    int64_t n[3] = {s->work.n[0], s->work.n[1], own[1] - own[0]};
+    n[turned] = s->comm && turned == 2 ? n[2] + 1 : count;
+    pgi_grid g = {out - own[0] * n[0] * n[1] * element, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, out, NULL, q);
         pgi_slopes_call(s, turned, first, count, 0, g);
-        g.base = (char *)g.base + g.problem * (int64_t)pgi_element(s->desc.flags);
+        g.base = (char *)g.base + g.problem * element;
     }
 }
 
 static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, char *out)
 {
     const int n = s->desc.n[axis];
-    if (!s->staged) {
+    if (!s->staged || s->comm) {
         pgi_slopes_at_faces(s, u, axis, 0, n + 1, out);
         return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
     }
@@ -23445,10 +23476,7 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 
 static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
 {
-    if (s->comm)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_gradient does not go with several ranks in this version; take differences of u");
-    PGI_TRY(pgi_check_gradient(s, u, axis, out, where));
+    PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
     PGI_TRY(pgi_enter_call(s, u, out, 1, 0));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
@@ -23655,13 +23683,13 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
     X(S, struct_size)                                                                                                  \
     X(S, n)                                                                                                            \
     X(S, dim)                                                                                                          \
-    X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask)     \
-        X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value)              \
-            X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity) X(S, batch)               \
-                X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post)          \
-                    X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream)         \
-                        X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) X(S, hi) \
-                            X(S, time_limit)
+    X(S, centring)                                                                                                     \
+    X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask)  \
+        X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value) X(S, solid_flux)               \
+            X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f)  \
+                X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post) X(S, fmg_cycles) X(S, coarsest)        \
+                    X(S, inner_cycles) X(S, backend) X(S, device) X(S, stream) X(S, workspace) X(S, workspace_bytes)   \
+                        X(S, allocator) X(S, comm) X(S, procs) X(S, lo) X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \

@@ -44,7 +44,7 @@ int main(void)
 
    Functions                                                        may be called
        pg_solve_once                                                for a first try: create, solve, destroy
-       pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc     once per problem shape
+       pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc  pg_query_part   once per problem shape
        pg_solve  pg_get_report                                      as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
        pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that change
@@ -55,7 +55,8 @@ int main(void)
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       masks and coefficient fields on nodes; free-space boundaries; several GPUs; alpha < 0 but with PG_DIRECT; cycles
+       masks and coefficient fields on nodes; free-space boundaries; several GPUs (several ranks on the CPU: see
+       SEVERAL RANKS); alpha < 0 but with PG_DIRECT; cycles
        where the spacing or metric of two or three axes varies much, each along itself, and one axis has more than 1024
        points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes tens of iterations; up to 1024
        such problems are solved exactly, see below). At any time: irregular meshes, complex numbers.
@@ -294,6 +295,39 @@ int main(void)
    Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
+   SEVERAL RANKS   solve one problem together, on the CPU back end: processes of MPI (compile with -DPG_USE_MPI and mpicxx; this
+              header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its own:
+
+                  MPI_Comm world = MPI_COMM_WORLD;
+                  desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;
+                  int lo[3], hi[3];
+                  pg_query_part(&desc, lo, hi);        u and f of this rank: lo[a] <= i < hi[a] along each axis
+
+   Parts.     Slabs along the last axis, z or in 2D y (1D: one rank), as even as can be, or desc.lo and desc.hi of your choice,
+              which must follow each other from rank to rank. n, h, coord, weight, conductance, the kinds and constants of
+              faces and all options are those of the whole problem, and the same on all ranks. u, f, v, r and their strides are the
+              rank's part. A face array along the last axis is the part of the face: [j + ny*(k - lo[2])]; one across it is the
+              whole face, and read on the first or last rank only, as its constant is. pg_gradient at faces along the last
+              axis gives hi - lo + 1 values in a line: both ranks have the one between them.
+   Bits.      Sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
+              of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of singular problems) are the same on
+              all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
+   Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
+              eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
+              the CUDA back end, parts along x or several axes, masks and coefficient fields; and where all ranks
+              would need a level of more than 3e6 points whole: line relaxation along the last axis, exact solves because
+              spacings vary, PG_DIRECT otherwise, too few planes a rank (the ghosts of a level, 1 to 5).
+   Calls      of pg_create, pg_workspace_bytes, pg_solve and the pieces are made by all ranks together, each on one thread. They
+              first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02 on rank 1". Where one refuses, all do
+              (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha, faces and stream on all ranks alike. A
+              monitor on all ranks or none; one that cancels cancels all.
+   Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
+              for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
+   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e5 points is on all ranks,
+              which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
+              with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
+
+   ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
@@ -324,6 +358,7 @@ int main(void)
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
                            PG_NO_DENSE: leaves out dense systems
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
+                           PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
                            What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is

@@ -20,7 +20,7 @@ struct ranks_case {
 
 /* Whole arrays, and what one rank makes of them. */
 struct whole_box {
-    double *u, *f, *result, *face[6];
+    double *u, *f, *result, *face[6], *slope[6];    /* at faces, then at unknowns, along each axis */
     pg_report report;
     double norm[4], sum, dot;
     int64_t points;
@@ -50,6 +50,43 @@ static void do_work(const ranks_case *c, pg_solver *s, double *u, double *f, dou
     case APPLY: RANK_OK(pg_apply(s, u, out), s); break;
     case RESIDUAL: RANK_OK(pg_residual(s, u, f, out), s); break;
     default: RANK_OK(pg_solve(s, u, f, &c->stop), s);
+    }
+}
+
+/* Slopes of u along all axes, of one rank: at faces in the first three arrays, at unknowns in the others. */
+static void take_slopes(pg_solver *s, const pg_desc *d, const double *u, double *slope[6])
+{
+    const int batch = d->batch ? d->batch : 1;
+    for (int q = 0; q < 2 * d->dim; q++) {
+        const int a = q % d->dim, at = q < d->dim ? a : 3 + a;
+        const int64_t n = d->n[a], points = (int64_t)d->n[0] * d->n[1] * d->n[2] / n * (n + (at < 3)) * batch;
+        slope[at] = (double *)allocate((size_t)points * sizeof(double));
+        RANK_OK(pg_gradient(s, u, a, slope[at], at < 3 ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+    }
+}
+
+/* The same of a rank, whose part must have their bits. */
+static void compare_slopes(pg_solver *s, const pg_desc *d, const double *u, double *const whole[6], const int lo[3],
+                           const int hi[3])
+{
+    const int batch = d->batch ? d->batch : 1;
+    for (int q = 0; q < 2 * d->dim; q++) {
+        const int a = q % d->dim, at = q < d->dim ? a : 3 + a;
+        int n[3], own[3];
+        for (int e = 0; e < 3; e++) n[e] = d->n[e] + (e == a && at < 3), own[e] = hi[e] - lo[e] + (e == a && at < 3);
+        int64_t stride[3] = {own[0], (int64_t)own[0] * own[1], (int64_t)own[0] * own[1] * own[2]};
+        if (at >= 3) memcpy(stride, d->stride_f, sizeof stride);
+        double *const out = (double *)allocate((size_t)(stride[2] * batch) * sizeof(double));
+        RANK_OK(pg_gradient(s, u, a, out, at < 3 ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+        for (int p = 0; p < batch; p++)
+            for (int k = 0; k < own[2]; k++)
+                for (int j = 0; j < own[1]; j++) {
+                    const double *const x = out + j * stride[0] + k * stride[1] + p * stride[2];
+                    const int64_t row = lo[1] + j + (int64_t)n[1] * (lo[2] + k + (int64_t)n[2] * p);
+                    if (!memcmp(x, whole[at] + n[0] * row, (size_t)own[0] * sizeof(double))) continue;
+                    fprintf(stderr, "slopes along axis %d, kind %d, differ in row %d %d\n", a, at / 3, j, k), abort();
+                }
+        free(out);
     }
 }
 
@@ -87,6 +124,7 @@ static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
     measure(s, w->u, w->f, w->norm, &w->sum, &w->dot);
     if (c->work == APPLY || c->work == RESIDUAL) {
         do_work(c, s, w->u, w->f, w->result);
+        take_slopes(s, d, w->u, w->slope);
     } else {
         do_work(c, s, w->result, w->f, NULL);
         if (c->work == SOLVE) OK(pg_get_report(s, &w->report), s);
@@ -97,7 +135,7 @@ static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
 static void whole_box_free(whole_box *w)
 {
     free(w->u), free(w->f), free(w->result);
-    for (int q = 0; q < 6; q++) free(w->face[q]);
+    for (int q = 0; q < 6; q++) free(w->face[q]), free(w->slope[q]);
 }
 
 /* One rank's part of the boundary data of a face. */
@@ -177,6 +215,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
+    if (w->slope[0]) compare_slopes(s, &d, u, w->slope, lo, hi);
     pg_destroy(s);
     copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);
     int64_t inside = 0, touched = 0;
@@ -270,8 +309,10 @@ static void set_sweeps_have_the_bits_of_one_rank(ranks_case *c, int turn)
     c->work = SWEEP, c->count = 5;
 }
 
-static void set_products_and_residuals_have_the_bits_of_one_rank(ranks_case *c, int turn)
+static void set_products_residuals_and_slopes_have_the_bits_of_one_rank(ranks_case *c, int turn)
 {
+    if (turn % 3 == 2) stretch(c, 2);
+    if (turn % 5 == 2) c->desc.batch = 2;
     c->desc.flags = PG_RBGS;
     c->work = turn % 2 ? APPLY : RESIDUAL;
 }
@@ -390,7 +431,8 @@ struct suite {
 };
 static const suite suites[] = {
     {"sweeps_have_the_bits_of_one_rank", set_sweeps_have_the_bits_of_one_rank},
-    {"products_and_residuals_have_the_bits_of_one_rank", set_products_and_residuals_have_the_bits_of_one_rank},
+    {"products_residuals_and_slopes_have_the_bits_of_one_rank",
+     set_products_residuals_and_slopes_have_the_bits_of_one_rank},
     {"cycles_have_the_bits_of_one_rank", set_cycles_have_the_bits_of_one_rank},
     {"full_multigrid_has_the_bits_of_one_rank", set_full_multigrid_has_the_bits_of_one_rank},
     {"smoothers_have_the_bits_of_one_rank", set_smoothers_have_the_bits_of_one_rank},
