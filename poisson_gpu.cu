@@ -39,7 +39,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <type_traits>
 
 #ifdef _OPENMP
@@ -103,6 +102,7 @@ enum { pgi_no_cuda = 0 };
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#include <thread>
 #endif
 
 #if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
@@ -9921,6 +9921,13 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
     pgi_say(a, d->inner_cycles, "inner_cycles");
     pgi_say(a, (int)d->backend, "backend");
     pgi_say(a, d->robust, "robust");
+    pgi_say(a, d->mask != NULL, "whether there is a mask");
+    for (int q = 0; q < 3; q++) pgi_say(a, d->beta_face[q] != NULL, "whether there is beta_face[%d]", q);
+    for (int q = 0; q < 3; q++) pgi_say(a, d->openness[q] != NULL, "whether there is openness[%d]", q);
+    pgi_say(a, d->beta_cell != NULL, "whether there is beta_cell");
+    pgi_say(a, d->alpha_cell != NULL, "whether there is alpha_cell");
+    pgi_say(a, pgi_hash(d->air_value, (size_t)d->air_values * sizeof *d->air_value), "the hash of air_value");
+    pgi_say(a, pgi_hash(d->solid_flux, (size_t)d->solid_fluxes * sizeof *d->solid_flux), "the hash of solid_flux");
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -10396,7 +10403,7 @@ static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, cons
     double points = 1;
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
     const int exact = s->multigrid && l == h->levels - 1;
-    if (points <= PGI_SHARED_POINTS || exact || h->along == 2) return 0;
+    if (points <= PGI_SHARED_POINTS || exact || h->along == 2 || s->masked) return 0;
     if (s->has_direct && !pgi_can_spread_direct(&s->work, (h->near ? h->near : h)->line[0])) return 0;
     for (int r = 0; r < s->comm->ranks; r++)
         if (bound[r + 1] - bound[r] < ghosts) return 0;
@@ -10411,14 +10418,14 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
     if (points <= PGI_SHARED_MOST) return PG_OK;
     const char *const axis = s->desc.dim == 2 ? "y" : "z";
     const char *const why =
-        s->has_direct ? "PG_DIRECT spreads where all axes but that of the ranks can be transformed; use PG_FMG or PG_CG"
-        : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that "
-                          "varies most be another one, or use PG_SMOOTH_RBGS"
-        : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; "
-                          "use PG_KEEP_CYCLES"
+        s->masked ? "masks and coefficient fields do not spread; use one rank"
+        : s->has_direct
+            ? "PG_DIRECT spreads where all axes but that of the ranks can be transformed; use PG_FMG or PG_CG"
+        : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that varies most be another "
+                          "one, or use PG_SMOOTH_RBGS"
+        : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; use PG_KEEP_CYCLES"
         : l == 0        ? "a rank has too few planes; use fewer ranks"
-                        : "ranks have too few of its planes; use fewer ranks, or PG_CG with "
-                          "PG_PRECOND_AINV";
+                        : "ranks have too few of its planes; use fewer ranks, or PG_CG with PG_PRECOND_AINV";
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                       "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
                       "possible up to %.3g: %s",
@@ -19076,10 +19083,41 @@ struct pgi_copy_mask {
         to[i + n[0] * (j + (int64_t)n[1] * k)] = from[i + j * stride[0] + k * stride[1]];
     }
 };
+// Of several ranks all get the whole mask and all coefficients. Planes of faces across the last axis are one more than
+// cells: both ranks have the one between them, and the upper one's counts.
+static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_planes &part = s->outer.part;
+    const int ranks = s->comm->ranks, *const own = part.own, last = s->comm->rank == ranks - 1;
+    pg_desc work = s->work;
+    const int64_t row = work.n[0], plane = row * work.n[1];
+    for (int k = own[0]; k < own[1] && mask; k++)
+        for (int j = 0; j < work.n[1]; j++)
+            memcpy(o->copy[8] + k * plane + j * row,
+                   mask + j * work.stride_mask[0] + (k - own[0]) * work.stride_mask[1], (size_t)row);
+    if (mask) pgi_gather_pieces(s, o->copy[8], plane, part.bound);
+    int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
+    for (int q = 0; q < 8; q++) {
+        const char *const from = (const char *)*pgi_media_field(&work, q);
+        const int more = q == 2 || q == 5;
+        const int64_t bytes = (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + more);
+        if (!from) continue;
+        memcpy(bound, part.bound, (size_t)(ranks + 1) * sizeof *bound);
+        bound[ranks] += more;
+        memcpy(o->copy[q] + own[0] * bytes, from, (size_t)((own[1] - own[0] + (last && more)) * bytes));
+        pgi_gather_pieces(s, o->copy[q], bytes, bound);
+    }
+}
+
 // Copies the mask, which is the caller's to change afterwards, and what is in host memory to the device. Then it waits.
 static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coefficients)
 {
     const pgi_obstacles *const o = &s->obstacles;
+    if (s->comm) {
+        pgi_stage_media_of_ranks(s, mask);
+        return;
+    }
     if (!s->staged && mask) {
         const pgi_copy_mask copy = {mask,
                                     {s->work.stride_mask[0], s->work.stride_mask[1]},
@@ -19300,8 +19338,8 @@ static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int6
     char array[16];
     pgi_media_name(q, axis, array);
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s", array,
-                      pgi_media_value(s, *pgi_media_field(&work, q), at), q < 6 ? "face" : "cell", cell[0], cell[1],
-                      cell[2],
+                      pgi_media_value(s, s->comm ? s->obstacles.copy[q] : *pgi_media_field(&work, q), at),
+                      q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
                       q < 3 || q == 6 ? "positive, 1e-30 to 1e30"
                       : q < 6         ? "0 to 1"
                                       : "0 or positive, at most 1e30");
@@ -21846,9 +21884,6 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
 static pg_status pgi_check_ranks(const pg_desc *d, int ranks, char text[512])
 {
     if (ranks == 1) return PG_OK;
-    if (pgi_is_masked(d))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "a mask or coefficient fields do not go with %d ranks in this version; use one rank", ranks);
     if (d->backend == PG_CUDA)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%d ranks do not go with the CUDA back end in this version; use PG_CPU, or one rank", ranks);
@@ -22498,6 +22533,26 @@ static void pgi_choose_omega(pg_solver *s)
     }
 }
 
+// Whether all ranks could make the solver that they have agreed on.
+static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
+{
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    pgi_say(a, s->levels, "the number of levels");
+    status = pgi_agree(s->comm, a, status, text);
+    free(a->all);
+    free(a);
+    return status;
+}
+
+// The same in the middle, before what all of them do together. Where one has failed nobody asks again.
+static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
+{
+    const pg_status status = pgi_confirm(s, PG_OK, text);
+    if (status != PG_OK) s->agreed = 0;
+    return status;
+}
+
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
@@ -22531,7 +22586,10 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     if (s->masked) pgi_choose_units(s);
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
-    if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s, text));
+    if (s->masked && s->failed == PG_OK) {
+        if (s->comm) PGI_TRY(pgi_confirm_so_far(s, text));
+        PGI_TRY(pgi_begin_masked(s, text));
+    }
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
 #endif
@@ -22540,18 +22598,6 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     s->desc.workspace = s->workspace;
     if (s->failed) snprintf(text, 512, "%s", s->error);
     return s->failed;
-}
-
-// Whether all ranks could make the solver that they have agreed on.
-static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
-{
-    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
-    if (!a) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
-    pgi_say(a, s->levels, "the number of levels");
-    status = pgi_agree(s->comm, a, status, text);
-    free(a->all);
-    free(a);
-    return status;
 }
 
 extern "C" {
@@ -23165,6 +23211,9 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 
 static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
 {
+    if (s->comm)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "%s does not go with several ranks in this version; create a new solver", call);
     if (s->masked) return PG_OK;
     return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                       "%s needs a handle that was created with a mask or coefficient fields; create one with them",
@@ -23401,6 +23450,10 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     if (where != PG_AT_FACES && where != PG_AT_UNKNOWNS)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)",
                           where);
+    if (s->comm && s->masked && s->obstacles.values_capacity)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use "
+                          "one rank");
     PGI_TRY(pgi_check_array(s, "u", u, s->error));
     PGI_TRY(pgi_check_array(s, "out", out, s->error));
     const int at_faces = where == PG_AT_FACES;
@@ -23684,7 +23737,8 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
     X(S, n)                                                                                                            \
     X(S, dim)                                                                                                          \
     X(S, centring)                                                                                                     \
-    X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask)  \
+    X(S, h)                                                                                                            \
+    X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask)          \
         X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value) X(S, solid_flux)               \
             X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f)  \
                 X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post) X(S, fmg_cycles) X(S, coarsest)        \

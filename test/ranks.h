@@ -14,12 +14,16 @@ struct ranks_case {
     pg_stop stop;
     int work, count;
     int uneven, windows, arrays;    /* parts of different sizes; u and f in larger arrays; boundary data that vary */
+    int media;                      /* bits: a mask, beta_face, alpha_cell, openness, air_value */
     double tolerance;               /* 0: the same bits, else relative to the largest value */
     double coord[3][LONGEST], weight[3][LONGEST], conductance[3][LONGEST];
 };
 
 /* Whole arrays, and what one rank makes of them. */
 struct whole_box {
+    unsigned char *mask;
+    double *media[7];               /* beta_face, alpha_cell, openness */
+    pg_cell_value air[8];
     double *u, *f, *result, *face[6], *slope[6];    /* at faces, then at unknowns, along each axis */
     pg_report report;
     double norm[4], sum, dot;
@@ -97,6 +101,66 @@ static void measure(pg_solver *s, const double *u, const double *f, double norm[
     RANK_OK(pg_dot(s, u, f, dot), s);
 }
 
+/* Values of faces across axis a (or of cells, 3), packed. */
+static int64_t media_points(const pg_desc *d, int a)
+{
+    int64_t points = 1;
+    for (int e = 0; e < 3; e++) points *= d->n[e] + (e == a);
+    return points;
+}
+
+static void random_media(ranks_case *c, whole_box *w, rng *r)
+{
+    pg_desc *const d = &c->desc;
+    const int64_t cells = media_points(d, 3);
+    d->air_values = 0;
+    if (c->media & 1) {
+        w->mask = (unsigned char *)allocate((size_t)cells);
+        for (int64_t p = 0; p < cells; p++) w->mask[p] = rng_int(r, 0, 9) < 8 ? PG_FLUID : rng_int(r, 0, 1) ? PG_SOLID : PG_AIR;
+        w->mask[cells / 2] = PG_FLUID;
+        d->mask = w->mask;
+    }
+    for (int q = 0; q < 7; q++) {
+        const int a = q % 4;
+        if (!(c->media & (q < 3 ? 2 : q == 3 ? 4 : 8)) || (a < 3 && a >= d->dim)) continue;
+        const int64_t points = media_points(d, a);
+        w->media[q] = (double *)allocate((size_t)points * sizeof(double));
+        for (int64_t p = 0; p < points; p++) w->media[q][p] = rng_uniform(r, 0.1, 1);
+        *(q < 3 ? &d->beta_face[a] : q == 3 ? &d->alpha_cell : &d->openness[a]) = w->media[q];
+    }
+    for (int tries = 0; tries < 20000 && c->media & 16 && d->air_values < 8; tries++) {
+        pg_cell_value *const v = &w->air[d->air_values];
+        int beside[3];
+        for (int a = 0; a < 3; a++) beside[a] = v->cell[a] = rng_int(r, 0, d->n[a] - 1);
+        v->face = rng_int(r, 0, 2 * d->dim - 1), v->value = rng_uniform(r, -1, 1);
+        const int a = v->face / 2, to = v->cell[a] + (v->face % 2 ? 1 : -1);
+        if (to < 0 || to >= d->n[a]) continue;
+        beside[a] = to;
+        const int64_t row = d->n[0], plane = row * d->n[1];
+        if (w->mask[v->cell[0] + row * v->cell[1] + plane * v->cell[2]] == PG_FLUID &&
+            w->mask[beside[0] + row * beside[1] + plane * beside[2]] == PG_AIR)
+            d->air_values++;
+    }
+    if (d->air_values) d->air_value = w->air;
+}
+
+/* A rank's part of media: planes from lo on, of faces across the axis of the ranks one more. */
+static void part_of_media(pg_desc *d, const whole_box *w, const int lo[3], const int hi[3], double *part[7])
+{
+    const int axis = ranks_axis(d);
+    const int64_t cells = media_points(d, 3) / d->n[axis];
+    if (w->mask) d->mask = w->mask + lo[axis] * cells;
+    for (int q = 0; q < 7; q++) {
+        const int a = q % 4, more = a == axis;
+        if (!w->media[q]) continue;
+        const int64_t plane = media_points(d, a) / (d->n[axis] + more);
+        const size_t bytes = (size_t)(plane * (hi[axis] - lo[axis] + more)) * sizeof(double);
+        part[q] = (double *)allocate(bytes);
+        memcpy(part[q], w->media[q] + lo[axis] * plane, bytes);
+        *(q < 3 ? &d->beta_face[a] : q == 3 ? &d->alpha_cell : &d->openness[a]) = part[q];
+    }
+}
+
 /* Random u, f and boundary data, and one rank's result. */
 static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
 {
@@ -120,6 +184,7 @@ static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
         for (int64_t p = 0; p < count; p++) w->face[q][p] = rng_uniform(&r, -1, 1);
         face->array = w->face[q];
     }
+    random_media(c, w, &r);
     pg_solver *s = create(d);
     measure(s, w->u, w->f, w->norm, &w->sum, &w->dot);
     if (c->work == APPLY || c->work == RESIDUAL) {
@@ -134,7 +199,8 @@ static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
 
 static void whole_box_free(whole_box *w)
 {
-    free(w->u), free(w->f), free(w->result);
+    free(w->u), free(w->f), free(w->result), free(w->mask);
+    for (int q = 0; q < 7; q++) free(w->media[q]);
     for (int q = 0; q < 6; q++) free(w->face[q]), free(w->slope[q]);
 }
 
@@ -210,8 +276,11 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
         const int touches = q / 2 != ranks_axis(&d) || rank == (q % 2 ? ranks - 1 : 0);
         d.face[q].array = touches ? face[q] = part_of_face(&d, w->face[q], q, lo, hi) : NULL;
     }
+    double *media[7] = {NULL};
+    part_of_media(&d, w, lo, hi, media);
     pg_solver *s = NULL;
     RANK_OK(pg_create(&d, &s), NULL);
+    for (int q = 0; q < 7; q++) free(media[q]);    /* copied */
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
@@ -425,6 +494,20 @@ static void set_direct_solves_agree_with_one_rank(ranks_case *c, int turn)
     c->tolerance = c->stop.rtol == PG_NONE && !(c->desc.flags & PG_MIXED) ? 1e-10 : 1e-6;
 }
 
+/* Obstacles and coefficients: all ranks have them whole, and the bits of one rank whatever the method. */
+static void set_obstacles_have_the_bits_of_one_rank(ranks_case *c, int turn)
+{
+    static const unsigned methods[] = {PG_FMG, PG_CG | PG_PRECOND_DIAGONAL, PG_RBGS, PG_VCYCLE, PG_BICGSTAB,
+                                       PG_FMG | PG_COARSEN_CELLS, PG_FMG | PG_MIXED};
+    for (int a = 0; a < c->desc.dim; a++) c->desc.centring[a] = PG_CELL;
+    c->desc.flags = methods[turn % 7];
+    c->media = c->desc.flags & PG_COARSEN_CELLS ? 1 : turn % 3 ? 1 + 2 * (turn % 8) : 2 + 4 * (turn % 2);
+    if (turn % 5 == 1 && c->media & 1 && !(c->desc.flags & PG_COARSEN_CELLS)) c->media |= 16;
+    if (turn % 6 == 1) c->desc.batch = 2;
+    c->work = turn % 4 == 3 && !(c->media & 16) ? RESIDUAL : SOLVE;
+    c->stop.rtol = 1e-8, c->stop.max_iter = 20;
+}
+
 struct suite {
     const char *name;
     void (*set)(ranks_case *, int turn);
@@ -443,6 +526,7 @@ static const suite suites[] = {
     {"advection_agrees_with_one_rank", set_advection_agrees_with_one_rank},
     {"batches_have_the_bits_of_one_rank", set_batches_have_the_bits_of_one_rank},
     {"direct_solves_agree_with_one_rank", set_direct_solves_agree_with_one_rank},
+    {"obstacles_have_the_bits_of_one_rank", set_obstacles_have_the_bits_of_one_rank},
 };
 enum { SUITES = sizeof suites / sizeof *suites };
 

@@ -6,6 +6,8 @@
 
 #include "ranks.h"
 
+#include <thread>
+
 static MPI_Comm world = MPI_COMM_NULL;
 static int own_rank, ranks;
 

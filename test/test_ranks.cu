@@ -362,9 +362,7 @@ struct refusal {
     pg_status status;
     const char *name;
 };
-static const unsigned char a_mask[12 * 11 * 40] = {0};
 static const refusal refusals[] = {
-    {[](pg_desc *d) { d->mask = a_mask; }, PG_ERROR_UNSUPPORTED, "mask"},
     {[](pg_desc *d) { d->dim = 1, d->n[1] = d->n[2] = 1; }, PG_ERROR_UNSUPPORTED, "1D"},
     {[](pg_desc *d) { d->procs[0] = 2; }, PG_ERROR_UNSUPPORTED, "procs[0]"},
     {[](pg_desc *d) { d->procs[2] = 2; }, PG_ERROR_UNSUPPORTED, "procs[2]"},
