@@ -310,8 +310,8 @@ int main(void)
               whole face, and read on the first or last rank only, as its constant is. pg_gradient at faces along the last
               axis gives hi - lo + 1 values in a line: both ranks have the one between them.
    Bits.      Sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
-              of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of singular problems) are the same on
-              all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
+              of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of u or f where no face holds u) are the
+              same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
    Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
               eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
               the CUDA back end, parts along x or several axes, pg_set_mask and its like; and where all ranks
@@ -325,7 +325,7 @@ int main(void)
               monitor on all ranks or none; one that cancels cancels all.
    Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
               for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
-   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e5 points is on all ranks,
+   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,
               which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
               with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
 

@@ -185,6 +185,41 @@ static void every_box_has_the_result_of_one_rank(void **state)
     });
 }
 
+// The suites are of f64; grids of f32 have other sizes in bytes.
+static void f32_cycles_have_the_bits_of_one_rank(void **)
+{
+    enum { NX = 11, NY = 12, NZ = 37 };
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_DIRECT};
+    for (int m = 0; m < 4; m++) {
+        static float whole[NX * NY * NZ], f[NX * NY * NZ], parts[NX * NY * NZ];
+        rng r = {(uint64_t)m + 1};
+        for (float &x : f) x = (float)rng_uniform(&r, -1, 1);
+        ranks_case c;
+        set_case(&c, 3, NX, NY, NZ, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
+        c.desc.backend = PG_CPU, c.desc.flags = methods[m] | PG_F32;
+        c.stop.max_iter = 2;
+        pg_solver *s = create(&c.desc);
+        memset(whole, 0, sizeof whole);
+        OK(pg_solve(s, whole, f, &c.stop), s);
+        pg_destroy(s);
+        world w;
+        world_create(&w, 3, 20);
+        memset(parts, 0, sizeof parts);
+        as_threads(&w, [&](int, pg_comm comm) {
+            pg_desc d = c.desc;
+            int lo[3], hi[3];
+            pg_solver *own = NULL;
+            d.comm = comm;
+            RANK_OK(pg_query_part(&d, lo, hi), NULL);
+            RANK_OK(pg_create(&d, &own), NULL);
+            RANK_OK(pg_solve(own, parts + NX * NY * lo[2], f + NX * NY * lo[2], &c.stop), own);
+            pg_destroy(own);
+        });
+        if (m < 3) assert_memory_equal(parts, whole, sizeof whole);
+        for (int p = 0; p < NX * NY * NZ; p++) assert_true(fabs(parts[p] - whole[p]) < 1e-5);
+    }
+}
+
 // ---- what ranks must agree on, and failures ----
 
 static ranks_case a_case(int dim, unsigned flags)
@@ -406,6 +441,7 @@ int main(void)
     for (; count < SUITES; count++)
         tests[count] = {suites[count].name, every_box_has_the_result_of_one_rank, NULL, NULL, (void *)&suites[count]};
     const CMUnitTest more[] = {
+        cmocka_unit_test(f32_cycles_have_the_bits_of_one_rank),
         cmocka_unit_test(ranks_that_disagree_are_told_where),
         cmocka_unit_test(calls_that_differ_are_refused_by_all),
         cmocka_unit_test(a_rank_that_dies_ends_the_solves_of_all),
