@@ -3535,6 +3535,7 @@ template <class Body> static void pgi_cpu_rows(const pgi_level *l, const pgi_cpu
 {
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
+    (void)l;
 }
 template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
@@ -15526,6 +15527,7 @@ template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], i
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
     for (int64_t row = 0; row < rows; row++)
         for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), k0 + (int)(row / n[1]));
+    (void)s;
 }
 
 // Calls body(i, j, k) for all points of a box.

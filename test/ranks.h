@@ -234,13 +234,15 @@ static void copy_part(const pg_desc *d, double *whole, double *part, const int64
                 }
 }
 
-/* Parts that differ: the first ones are larger. */
+/* Parts that differ: the first ones are larger; or the first rank, or the last one, has a single plane. */
 static void choose_part(const ranks_case *c, pg_desc *d, int rank, int ranks)
 {
     const int axis = ranks_axis(d), n = d->n[axis];
     if (!c->uneven) return;
     int bound[MOST_RANKS + 1] = {0};
     for (int r = 0; r <= ranks; r++) bound[r] = (int)((int64_t)n * r * (2 * ranks - r) / ((int64_t)ranks * ranks));
+    for (int r = 1; r < ranks && c->uneven > 1; r++)
+        bound[r] = c->uneven == 2 ? 1 + (n - 1) * (r - 1) / (ranks - 1) : (n - 1) * r / (ranks - 1);
     for (int r = 1; r <= ranks; r++)
         if (bound[r] <= bound[r - 1]) bound[r] = bound[r - 1] + 1;
     for (int r = ranks; r > 0; r--)
@@ -544,7 +546,7 @@ template <class Body> static void every_box(const suite *of, Body body)
                     turn++;
                     set_case(&c, dim, 13 + turn % 4, 11 + turn % 3, sizes[turn % 5] * (dim == 2 ? 2 : 1), ranks_ends[e],
                              ranks_ends[(e + turn) % RANKS_ENDS], cell ? PG_CELL : PG_NODE);
-                    c.uneven = turn % 3 == 0, c.windows = turn % 2, c.arrays = turn % 4 < 2;
+                    c.uneven = turn % 3 == 0 ? 1 + turn / 3 % 3 : 0, c.windows = turn % 2, c.arrays = turn % 4 < 2;
                     c.desc.alpha = turn % 3 == 1 ? 2.5 : 0;
                     of->set(&c, turn);
                     body(&c, turn, e);
