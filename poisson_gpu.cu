@@ -3267,7 +3267,7 @@ PGI_INLINE static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64
     const T *ym = p + pgi_below(ay, j) * sj, *yp = p + pgi_above(ay, j) * sj;
     const T *zm = p + pgi_below(az, k) * sk, *zp = p + pgi_above(az, k) * sk;
     const T alpha = (T)b.state->alpha;
-    const auto slow = [&](int i) {
+    const auto slow = [&](int i) PGI_INLINE {
         const pgi_row<T> x = pgi_row_of(ax, i);
         const T c = pgi_reaction(alpha, x, y, z), xm = p[i + pgi_below(ax, i)], xp = p[i + pgi_above(ax, i)];
         body(i, pgi_stencil(x, y, z, c, p[i], xm, xp, ym[i], yp[i], zm[i], zp[i]), 1 / pgi_diagonal(c, x, y, z), true);
