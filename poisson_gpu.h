@@ -362,7 +362,8 @@ extern "C" {
     X(PG_ERROR_UNSUPPORTED, "this combination is not possible")                                                      \
     X(PG_ERROR_MEMORY, "not enough memory, or the workspace is too small")                                           \
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                                            \
-    X(PG_ERROR_CUDA, "a CUDA call failed")
+    X(PG_ERROR_CUDA, "a CUDA call failed")                                                                           \
+    X(PG_ERROR_COMM, "another rank is missing, or has given up")
 
 #define PG_OUTCOME_LIST(X)                                                                                           \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this handle                          */ \

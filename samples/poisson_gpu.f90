@@ -12,7 +12,8 @@ module poisson_gpu
 
     ! pg_status, pg_outcome
     enum, bind(c)
-        enumerator :: PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE, PG_ERROR_CUDA
+        enumerator :: PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE, PG_ERROR_CUDA, &
+            PG_ERROR_COMM
     end enum
     enum, bind(c)
         enumerator :: PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED, PG_NOT_A_NUMBER, &

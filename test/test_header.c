@@ -95,7 +95,7 @@ static void the_lists_are_the_enums(void **state)
     for (int o = 0; o < PG_OUTCOME_COUNT; o++) assert_int_equal(outcomes[o], o);
     for (int q = 0; q < listed; q++) assert_true(*texts[q]);
     const pg_status first_last[] = {PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE,
-                                    PG_ERROR_CUDA};
+                                    PG_ERROR_CUDA, PG_ERROR_COMM};
     const pg_outcome all[] = {PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED,
                               PG_NOT_A_NUMBER, PG_CANCELLED, PG_RESONANCE, PG_BREAKDOWN, PG_RUNNING};
     assert_memory_equal(first_last, statuses, sizeof statuses);
