@@ -9336,7 +9336,8 @@ struct pgi_transport_ops {
     // Rank r has the slice at values + r * bytes_each; then all have all
     pg_status (*all)(pgi_comm *, void *values, size_t bytes_each, void *stream);
     // Numbers of all ranks, added in their order, so that all get the same bits; where bit q of maxima is set, the
-    // largest number q. Without numbers a barrier. NaN where the wait was in vain: loops end then
+    // largest number q, of those that are not negative. Without numbers a barrier. NaN where the wait was in vain:
+    // loops end then
     pg_status (*sum)(pgi_comm *, double *values, int count, unsigned maxima, void *stream);
     // For a host that has waited for a stream: whether what ran there came to its end
     pg_status (*check)(pgi_comm *);
@@ -9712,14 +9713,15 @@ static void pgi_plan_record_of(const pgi_comm *c, const pgi_message *m, int coun
     }
 }
 
-// By so many blocks, that both ranks know: all of an exchange must find room on the smallest device at once
+// By so many blocks, that both ranks know: all of an exchange must find room on the smallest device at once. One even
+// where there is nothing to send, so that in every exchange both ranks wait for each other.
 static int pgi_peer_blocks(const pgi_peers_state *s, uint64_t bytes, int most_messages)
 {
     const int room = s->processors / most_messages, most = room < 1                 ? 1
                                                            : room < PGI_PEER_BLOCKS ? room
                                                                                     : PGI_PEER_BLOCKS;
     const uint64_t wanted = (bytes + PGI_PEER_SHARE - 1) / PGI_PEER_SHARE;
-    return wanted < (uint64_t)most ? (int)wanted : most;
+    return wanted < 1 ? 1 : wanted < (uint64_t)most ? (int)wanted : most;
 }
 
 static pg_status pgi_peers_plan(pgi_comm *c, pgi_message *m, int count)

@@ -216,6 +216,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode
                              struct cudaGraphNodeParams *);
 #endif
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *, cudaGraph_t, unsigned value, unsigned flags);
+cudaError_t cudaGraphCreate(cudaGraph_t *, unsigned flags);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *, cudaGraph_t, unsigned long long flags);
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t);

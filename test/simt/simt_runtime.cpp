@@ -627,6 +627,13 @@ struct CUgraphExec_st {
     std::vector<cudaGraphConditionalHandle> handles;
 };
 
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned)
+{
+    ENTER();
+    *graph = new CUgraph_st();
+    return cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
     ENTER();
