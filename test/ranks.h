@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -69,6 +70,8 @@ struct rank {
     size_t bytes, used;
     pgi_mailbox *box;
     char why[120];    // that there are no peers
+    void *kept;       // what the transport was made of, and how it is given back at the end
+    void (*give_back)(void *);
     char failure[600];
 };
 
@@ -81,13 +84,14 @@ struct rank {
 #define RANK_CHECK(r, condition)                                                                                       \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
-            RANK_FAIL(r, "rank %d, %s:%d: %s; %.400s", (r)->number, __FILE__, __LINE__, #condition, (r)->comm.error);  \
+            RANK_FAIL(r, "rank %d, line %d: %.150s; %.300s", (r)->number, __LINE__, #condition, (r)->comm.error);       \
     } while (0)
 #define RANK_CUDA(r, call)                                                                                             \
     do {                                                                                                               \
         const cudaError_t error_ = (call);                                                                             \
         if (error_ != cudaSuccess)                                                                                     \
-            RANK_FAIL(r, "rank %d, %s:%d: %s: %s", (r)->number, __FILE__, __LINE__, #call, cudaGetErrorString(error_));\
+            RANK_FAIL(r, "rank %d, line %d: %.150s: %.150s", (r)->number, __LINE__, #call,                              \
+                      cudaGetErrorString(error_));                                                                    \
     } while (0)
 
 // Bytes of the workspace, `shift` behind a multiple of 256.
@@ -121,6 +125,7 @@ static inline void rank_end(rank *r)
 {
     if (r->stream) cudaStreamSynchronize(r->stream);
     if (r->comm.ops) r->comm.ops->close(&r->comm);
+    if (r->kept) r->give_back(r->kept);
     if (r->workspace) cudaFree(r->workspace);
     if (r->stream) cudaStreamDestroy(r->stream);
 }
