@@ -9342,7 +9342,7 @@ struct pgi_transport_ops {
     // For a host that has waited for a stream: whether what ran there came to its end
     pg_status (*check)(pgi_comm *);
     void (*abort)(pgi_comm *);    // ends the waits of all ranks
-    void (*close)(pgi_comm *);    // after the graphs that hold its operations are gone
+    void (*close)(pgi_comm *);    // after the graphs that hold its operations are gone; waits for all, see gather
 };
 
 struct pgi_comm {
@@ -9465,6 +9465,12 @@ static __device__ PGI_APART void pgi_peers_give_up(const pgi_peers &p, int peer,
     for (int q = 0; q < p.ranks && !told_by; q++) pgi_store_release(&p.box[q]->abort, 1u + (unsigned)p.rank);
 }
 
+// Whether this rank may write to others. After one has given up, their memory may be gone.
+static __device__ inline int pgi_peers_may_write(const pgi_peers &p)
+{
+    return !*(const volatile unsigned *)&p.box[p.rank]->abort;
+}
+
 // False: it was in vain. No wait lasts longer than the time limit, whatever became of the others.
 template <class Arrived>
 static __device__ inline bool pgi_peers_wait(const pgi_peers &p, int peer, int operation, Arrived arrived)
@@ -9525,16 +9531,16 @@ struct pgi_deliveries {
 };
 
 // A block's share of what goes out
-static __device__ inline void pgi_peers_send(const pgi_peers &p, const pgi_delivery &d, int block)
+static __device__ inline void pgi_peers_send(const pgi_peers &p, const pgi_delivery &d, int block, int may_write)
 {
     pgi_channel *const own = &p.box[p.rank]->channel[d.peer][d.there];
     unsigned epoch = 0;
-    int free = 1;
     if (threadIdx.x == 0) {
         epoch = own->sent[block] + 1;
-        if (d.waits) free = pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_READY, &own->ready[block], epoch);
+        if (d.waits && may_write)
+            may_write = pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_READY, &own->ready[block], epoch);
     }
-    if (__syncthreads_and(free)) {
+    if (__syncthreads_and(may_write)) {
         const uintptr_t apart = (uintptr_t)d.to ^ (uintptr_t)d.from;
         if (apart % sizeof(uint4) == 0)
             pgi_store_share<uint4>(d.to, d.from, d.bytes, block, d.blocks_out);
@@ -9545,7 +9551,7 @@ static __device__ inline void pgi_peers_send(const pgi_peers &p, const pgi_deliv
     }
     __syncthreads();
     if (threadIdx.x != 0) return;
-    pgi_store_release(&p.box[d.peer]->channel[p.rank][d.there].arrived[block], epoch);
+    if (may_write) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.there].arrived[block], epoch);
     own->sent[block] = epoch;
 }
 
@@ -9559,12 +9565,13 @@ static __global__ void __launch_bounds__(PGI_PEER_THREADS)
     const int block = (int)blockIdx.x;
     pgi_channel *const in = &p.box[p.rank]->channel[d.peer][d.here];
     unsigned epoch = 0;
-    const int receives = threadIdx.x == 0 && block < d.blocks_in;
+    const int receives = threadIdx.x == 0 && block < d.blocks_in,
+              may_write = threadIdx.x != 0 || pgi_peers_may_write(p);
     if (receives) {
         epoch = in->received[block] + 1;
-        if (d.tells) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.here].ready[block], epoch);
+        if (d.tells && may_write) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.here].ready[block], epoch);
     }
-    if (block < d.blocks_out) pgi_peers_send(p, d, block);
+    if (block < d.blocks_out) pgi_peers_send(p, d, block, may_write);
     if (!receives) return;
     pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_EXCHANGE, &in->arrived[block], epoch);
     in->received[block] = epoch;
@@ -9580,7 +9587,8 @@ static __device__ inline void pgi_peers_sum(const pgi_peers &p, double *values, 
     int there = 1;
     if (q < p.ranks) {
         const uint64_t bits = count ? (uint64_t)__double_as_longlong(values[w / 2]) >> 32 * (w % 2) : 0;
-        pgi_store_word(&p.box[q]->sum[epoch & 1][p.rank][w], (uint64_t)epoch << 32 | (bits & 0xffffffffu));
+        if (pgi_peers_may_write(p))
+            pgi_store_word(&p.box[q]->sum[epoch & 1][p.rank][w], (uint64_t)epoch << 32 | (bits & 0xffffffffu));
         uint64_t word = 0;
         there = pgi_peers_wait(p, q, PGI_PEER_SUM, [&] {
             word = pgi_load_word(&own->sum[epoch & 1][q][w]);
@@ -9822,11 +9830,10 @@ static void pgi_peers_abort(pgi_comm *c)
     if (pgi_comm_launch(c, 0, dim3(1), PGI_PEERS, s->side, pgi_peers_abort_kernel, s->kernels) == PG_OK)
         cudaStreamSynchronize(s->side);
     cudaSetDevice(before);
-    s->below.ops->abort(&((pgi_peers_state *)c->state)->below);
 }
 
 // Takes back what joining has made; the transport below stays.
-static void pgi_peers_leave(pgi_peers_state *s)
+static void pgi_peers_release(pgi_peers_state *s)
 {
     for (int q = 0; q < PGI_PEERS; q++)
         if (s->opened[q]) cudaIpcCloseMemHandle(s->base[q]);
@@ -9841,17 +9848,21 @@ static void pgi_peers_leave(pgi_peers_state *s)
     free(s);
 }
 
-// No rank may release its workspace while another one still has it open, or stores into it; the barrier is left out
-// where waits were in vain, as a rank may be missing.
+// No rank may release its workspace while another one still stores into it, or has it open: so all meet, also after one
+// has given up. One that does not come in time finds, later, that it must not write any more.
 static void pgi_peers_close(pgi_comm *c)
 {
     pgi_peers_state *const s = (pgi_peers_state *)c->state;
     pgi_comm below = s->below;
-    const int lost = s->kernels.verdict->lost;
-    pgi_peers_leave(s);
+    int before = 0;
     char own = 0, all[PGI_PEERS];
-    if (!lost) below.ops->gather(&below, &own, 1, all);
+    cudaGetDevice(&before);
+    cudaSetDevice(s->device);
+    cudaDeviceSynchronize();
+    pgi_peers_release(s);
+    if (below.ops->gather(&below, &own, 1, all) != PG_OK) below.ops->abort(&below);
     below.ops->close(&below);
+    cudaSetDevice(before);
     c->ops = NULL;
     c->state = NULL;
 }
@@ -10004,7 +10015,7 @@ static pg_status pgi_peers_prepare(pgi_comm *c, pgi_peers_state *s, const pgi_pe
     status = c->ops->gather(c, &doubt, sizeof doubt, doubts);
     for (int q = 0; q < c->ranks && status == PG_OK && !*why; q++) memcpy(why, doubts[q].why, sizeof doubt.why);
     if (status != PG_OK || *why) {
-        if (s) pgi_peers_leave(s);
+        if (s) pgi_peers_release(s);
         return status;
     }
     s->below = *c;

@@ -3,11 +3,8 @@
 //
 //     comm [--ranks N] [--quick] [--out FILE.json]
 //
-// Like test_comm.cu it takes poisson_gpu.cu up to the section after >>comm, so that nvcc has it in seconds:
-//     sed '/^\/\/ >>levels/,$d' poisson_gpu.cu >poisson_gpu_to_comm.cu
+//     sed '/^.. >>levels/,$d' poisson_gpu.cu >poisson_gpu_to_comm.h       (see test/ranks.h)
 //     nvcc -O3 -std=c++17 -arch=native -I. -Itest -o comm bench/comm.cu      (and -DPG_USE_NCCL ... -lnccl)
-#include "poisson_gpu_to_comm.cu"
-
 #include "ranks.h"
 
 #include <algorithm>
@@ -141,13 +138,11 @@ static void measure_faces(rank *r)
             if (!*r->failure) plan_faces(r, bytes, 0, same);
             const int many = m <= 257 ? 30 : 10;
             snprintf(name, sizeof name, "faces %d^2 x %d, two grids in turn", m, planes);
-            measure(r, name, many, 2.0 * (double)bytes, bound_of(m, planes), [&](rank *own, int k) {
-                return own->comm.ops->exchange(&own->comm, turn[k % 2], 2, own->stream);
-            });
+            measure(r, name, many, 2.0 * (double)bytes, bound_of(m, planes),
+                    [&](rank *own, int k) { return own->comm.ops->exchange(&own->comm, turn[k % 2], 2, own->stream); });
             snprintf(name, sizeof name, "faces %d^2 x %d, one grid", m, planes);
-            measure(r, name, many, 2.0 * (double)bytes, 0, [&](rank *own, int) {
-                return own->comm.ops->exchange(&own->comm, same, 2, own->stream);
-            });
+            measure(r, name, many, 2.0 * (double)bytes, 0,
+                    [&](rank *own, int) { return own->comm.ops->exchange(&own->comm, same, 2, own->stream); });
         }
     r->used = before;
 }
@@ -176,15 +171,15 @@ static void measure_sums(rank *r)
 {
     double *const values = (double *)take(r, 16 * sizeof *values);
     const bool peers = strcmp(transport_name, "peers") == 0;
-    if (peers) measure(r, "a kernel that does nothing", 50, 0, 0, [](rank *own, int) {
-        return pgi_comm_launch(&own->comm, 1, dim3(1), 32, own->stream, nothing_kernel);
-    });
+    if (peers)
+        measure(r, "a kernel that does nothing", 50, 0, 0, [](rank *own, int) {
+            return pgi_comm_launch(&own->comm, 1, dim3(1), 32, own->stream, nothing_kernel);
+        });
     for (int count : {0, 1, 4, 9}) {
         char name[80];
         snprintf(name, sizeof name, count ? "sum of %d bytes" : "barrier", 8 * count);
-        measure(r, name, 50, 0, peers && count == 4 ? std::min(3.0, 1.15 * 2.2) : 0, [=](rank *own, int) {
-            return own->comm.ops->sum(&own->comm, values, count, 8, own->stream);
-        });
+        measure(r, name, 50, 0, peers && count == 4 ? std::min(3.0, 1.15 * 2.2) : 0,
+                [=](rank *own, int) { return own->comm.ops->sum(&own->comm, values, count, 8, own->stream); });
     }
 }
 
@@ -294,8 +289,8 @@ static void write_json(const char *path, int ranks, bool complete)
         return;
     }
     strftime(date, sizeof date, "%Y-%m-%d", localtime(&now));
-    fprintf(out, "{\n  \"device\": \"%s\",\n  \"ranks\": %d,\n  \"date\": \"%s\",\n  \"complete\": %s,\n  \"comm\": [", device.name,
-            ranks, date, complete ? "true" : "false");
+    fprintf(out, "{\n  \"device\": \"%s\",\n  \"ranks\": %d,\n  \"date\": \"%s\",\n  \"complete\": %s,\n  \"comm\": [",
+            device.name, ranks, date, complete ? "true" : "false");
     for (size_t q = 0; q < rows.size(); q++) {
         const row &r = rows[q];
         fprintf(out, "%s\n    {\"transport\": \"%s\", \"what\": \"%s\", \"us_in_graph\": %.4g", q ? "," : "",

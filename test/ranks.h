@@ -1,7 +1,20 @@
 // Ranks for tests and the bench of >>comm: threads of this program with a GPU each, or processes, and a transport that
-// gathers through memory that they share. Include what has >>comm before.
+// gathers through memory that they share.
+//
+// What includes this needs poisson_gpu.cu only up to the section after >>comm, which nvcc compiles in seconds:
+//     sed '/^.. >>levels/,$d' poisson_gpu.cu >poisson_gpu_to_comm.h
 #ifndef PG_TEST_RANKS_H
 #define PG_TEST_RANKS_H
+
+// Much of that has its users further down.
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 177
+#endif
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#include "poisson_gpu_to_comm.h"
+
+#if PGI_GPU
 
 #include <atomic>
 #include <functional>
@@ -26,10 +39,7 @@ static inline meeting *meeting_in(int file)    // -1: of this process
     return p == MAP_FAILED ? NULL : (meeting *)p;
 }
 
-static inline double seconds()
-{
-    return 1e-9 * (double)std::chrono::steady_clock::now().time_since_epoch().count();
-}
+static inline double seconds() { return 1e-9 * (double)std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 static inline bool meet(meeting *m, int ranks, double limit)
 {
@@ -84,14 +94,14 @@ struct rank {
 #define RANK_CHECK(r, condition)                                                                                       \
     do {                                                                                                               \
         if (!(condition))                                                                                              \
-            RANK_FAIL(r, "rank %d, line %d: %.150s; %.300s", (r)->number, __LINE__, #condition, (r)->comm.error);       \
+            RANK_FAIL(r, "rank %d, line %d: %.150s; %.300s", (r)->number, __LINE__, #condition, (r)->comm.error);      \
     } while (0)
 #define RANK_CUDA(r, call)                                                                                             \
     do {                                                                                                               \
         const cudaError_t error_ = (call);                                                                             \
         if (error_ != cudaSuccess)                                                                                     \
-            RANK_FAIL(r, "rank %d, line %d: %.150s: %.150s", (r)->number, __LINE__, #call,                              \
-                      cudaGetErrorString(error_));                                                                    \
+            RANK_FAIL(r, "rank %d, line %d: %.150s: %.150s", (r)->number, __LINE__, #call,                             \
+                      cudaGetErrorString(error_));                                                                     \
     } while (0)
 
 // Bytes of the workspace, `shift` behind a multiple of 256.
@@ -162,4 +172,5 @@ static inline std::string on_ranks(int ranks, size_t bytes, double time_limit, c
     return "";
 }
 
+#endif
 #endif

@@ -1,14 +1,8 @@
-// The transports of >>comm between ranks that are threads with a GPU each, and processes: exchanges against the patterns
-// that were sent, sums with the same bits on all ranks, ranks that are missing, graphs and their loops.
-//
-// It needs poisson_gpu.cu only up to the section after >>comm, which nvcc compiles in seconds:
-//     sed '/^\/\/ >>levels/,$d' poisson_gpu.cu >poisson_gpu_to_comm.cu
-#include "poisson_gpu_to_comm.cu"
-
-#include <string>
+// The transports of >>comm between ranks that are threads with a GPU each, and processes: exchanges against the
+// patterns that were sent, sums with the same bits on all ranks, ranks that are missing, graphs and their loops.
+#include "ranks.h"
 
 #include "common.h"
-#include "ranks.h"
 
 #include <sys/wait.h>
 
@@ -62,8 +56,8 @@ static __global__ void fill_kernel(unsigned *p, size_t words, unsigned seed, con
 }
 
 // What came in: words that are not as they were sent, and behind them, where nothing may be written
-static __global__ void check_kernel(const unsigned *p, size_t words, unsigned guard, unsigned seed, const unsigned *round,
-                                    int *wrong, unsigned most_ns)
+static __global__ void check_kernel(const unsigned *p, size_t words, unsigned guard, unsigned seed,
+                                    const unsigned *round, int *wrong, unsigned most_ns)
 {
     if (blockIdx.x == 0 && threadIdx.x == 0) linger(seed ^ *round ^ 5, most_ns);
     for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
@@ -76,14 +70,16 @@ static __global__ void next_round_kernel(unsigned *round)
     if (threadIdx.x == 0) ++*round;
 }
 
-// Numbers of a rank in a round, of many sizes, so that the order of additions is seen; maxima are of what is not negative
+// Numbers of a rank in a round, of many sizes, so that the order of additions is seen; maxima are of what is not
+// negative
 static __host__ __device__ inline double number_of(int rank, unsigned round, int q, unsigned maxima)
 {
     const unsigned h = hash((unsigned)rank * 100 + (unsigned)q, round);
     const double v = ((double)h - 2e9) * ldexp(1.0, (int)(h % 60) - 30);
     return maxima >> q & 1 ? fabs(v) : v;
 }
-static __global__ void numbers_kernel(double *values, int count, unsigned maxima, int rank, const unsigned *round, unsigned most_ns)
+static __global__ void numbers_kernel(double *values, int count, unsigned maxima, int rank, const unsigned *round,
+                                      unsigned most_ns)
 {
     if (threadIdx.x == 0) linger((unsigned)rank ^ *round, most_ns);
     if ((int)threadIdx.x < count) values[threadIdx.x] = number_of(rank, *round, (int)threadIdx.x, maxima);
@@ -168,7 +164,7 @@ static void on_all(size_t bytes, const rank_body &body)
 // Planes down and up: of other sizes, and where they are not on 16 bytes
 struct faces {
     bool ring;
-    size_t down, up;         // words
+    size_t down, up;               // words
     size_t shift_out, shift_in;    // bytes
 };
 
@@ -290,7 +286,8 @@ static void sum_rounds(rank *r, int count, unsigned maxima, int times, unsigned 
     int *const wrong = (int *)take(r, sizeof *wrong);
     for (int k = 0; k < times; k++) {
         RANK_CHECK(r, launch(r, 1, next_round_kernel, round) == PG_OK);
-        RANK_CHECK(r, launch(r, 1, numbers_kernel, values, count, maxima, r->number, (const unsigned *)round, most_ns) == PG_OK);
+        RANK_CHECK(r, launch(r, 1, numbers_kernel, values, count, maxima, r->number, (const unsigned *)round,
+                             most_ns) == PG_OK);
         RANK_CHECK(r, r->comm.ops->sum(&r->comm, values, count, maxima, r->stream) == PG_OK);
         RANK_CHECK(r, launch(r, 1, check_numbers_kernel, (const double *)values, count, r->ranks, maxima,
                              (const unsigned *)round, wrong) == PG_OK);
@@ -346,8 +343,8 @@ static void gather_rounds(rank *r, size_t words, int times)
                              (const unsigned *)round, 10000u) == PG_OK);
         RANK_CHECK(r, r->comm.ops->all(&r->comm, values, 4 * words, r->stream) == PG_OK);
         for (int q = r->ranks - 1; q >= 0; q--)    // behind the last one nothing is written
-            RANK_CHECK(r, launch(r, 4, check_kernel, (const unsigned *)(values + (size_t)q * words),
-                                 words, q < r->ranks - 1 ? 0 : GUARD, seed_of(q, 0), (const unsigned *)round, wrong,
+            RANK_CHECK(r, launch(r, 4, check_kernel, (const unsigned *)(values + (size_t)q * words), words,
+                                 q < r->ranks - 1 ? 0 : GUARD, seed_of(q, 0), (const unsigned *)round, wrong,
                                  10000u) == PG_OK);
     }
     finish(r, wrong);
@@ -699,5 +696,5 @@ int main(int argc, char **argv)
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #else
-int main() { return 0; }
+int main() { return 77; }    // skipped: without GPUs there are no peers
 #endif
