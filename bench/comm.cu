@@ -220,6 +220,7 @@ static void measure_loop(rank *r, const char *name, const operation &op)
     RANK_CHECK(r, good);
     const cudaError_t e = cudaGraphInstantiate(&exec, graph, 0);
     if (e != cudaSuccess) RANK_FAIL(r, "%s, %s: %s", transport_name, name, cudaGetErrorString(e));
+    RANK_CUDA(r, cudaGraphUpload(exec, r->stream));
     const double us = time_of(r, LOOPS, [&] { return cudaGraphLaunch(exec, r->stream) == cudaSuccess; });
     cudaGraphExecDestroy(exec);
     cudaGraphDestroy(graph);
@@ -309,6 +310,7 @@ int main(int argc, char **argv)
 {
     int ranks = 0;
     const char *path = NULL;
+    load_all_kernels();
     for (int q = 1; q < argc; q++)
         if (!strcmp(argv[q], "--quick"))
             quick = true;

@@ -141,6 +141,10 @@ static inline void rank_end(rank *r)
     if (r->stream) cudaStreamDestroy(r->stream);
 }
 
+// First in main. A kernel that is loaded when it is first launched can wait for one that runs; that one may wait for a rank
+// whose kernels are not loaded yet.
+static inline void load_all_kernels() { setenv("CUDA_MODULE_LOADING", "EAGER", 1); }
+
 typedef std::function<void(rank *)> rank_body;
 
 // Runs a body on so many ranks, a thread and a GPU each. Returns what went wrong first, or nothing. connect: what takes

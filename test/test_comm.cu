@@ -477,6 +477,8 @@ static void by_loops(rank *r)
     });
     if (*r->failure) return;
     RANK_CUDA(r, cudaGraphInstantiate(&exec, graph, 0));
+    RANK_CUDA(r, cudaGraphUpload(exec, r->stream));
+    RANK_CUDA(r, cudaStreamSynchronize(r->stream));
     meet(r->place, r->ranks, 20);
     RANK_CUDA(r, cudaGraphLaunch(exec, r->stream));
     finish(r, wrong);
@@ -679,6 +681,7 @@ static void processes_reach_each_other(void **)
 int main(int argc, char **argv)
 {
     own_name = argv[0];
+    load_all_kernels();
     if (argc == 5 && strcmp(argv[1], "--rank") == 0) return as_process(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]));
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exchanges_bring_what_was_sent),
