@@ -9609,8 +9609,8 @@ static __device__ inline void pgi_peers_sum(const pgi_peers &p, double *values, 
     if (thread == 0) own->sums = epoch;
 }
 
-// Computes the sum of numbers of all ranks   Moves 4 bytes of a number in a word of 8   Covers a word of a rank a
-// thread Needs one block   Overlap: none
+// Computes the sums of numbers of all ranks   Moves words of 8 bytes, 4 of a number   Covers a word of a rank a thread
+// Needs one block   Overlap: none
 static __global__ void __launch_bounds__(PGI_PEERS * 2 * PGI_PEER_SUMS)
     pgi_peers_sum_kernel(const __grid_constant__ pgi_peers p, double *values, int count, unsigned maxima)
 {

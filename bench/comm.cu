@@ -78,7 +78,8 @@ static void keep(rank *r, const std::string &name, double inside, double outside
     if (r->number != 0) return;
     std::lock_guard<std::mutex> hold(rows_lock);
     rows.push_back({transport_name, name, inside, outside, bytes, bound});
-    printf("%-16s %-44s %9.2f %9.2f", transport_name, name.c_str(), inside, outside);
+    printf("%-16s %-48s %9.2f", transport_name, name.c_str(), inside);
+    if (outside == outside) printf(" %9.2f", outside);
     if (bytes > 0) printf(" %8.1f GB/s", 1e-3 * bytes / inside);
     if (bound > 0) printf("   bound %.1f: %s", bound, inside <= bound ? "holds" : "MISSED");
     printf("\n");
