@@ -9339,10 +9339,12 @@ struct pgi_transport_ops {
     // largest number q, of those that are not negative. Without numbers a barrier. NaN where the wait was in vain:
     // loops end then
     pg_status (*sum)(pgi_comm *, double *values, int count, unsigned maxima, void *stream);
-    // For a host that has waited for a stream: whether what ran there came to its end
-    pg_status (*check)(pgi_comm *);
-    void (*abort)(pgi_comm *);    // ends the waits of all ranks
-    void (*close)(pgi_comm *);    // after the graphs that hold its operations are gone; waits for all, see gather
+    // Waits for the stream, and tells whether what ran there came to its end. By NCCL, whose waits know no limit, it
+    // must do so within the time limit: else the communicator is given up
+    pg_status (*wait)(pgi_comm *, void *stream);
+    pg_status (*check)(pgi_comm *);    // the same where the host has waited already
+    void (*abort)(pgi_comm *);         // ends the waits of all ranks
+    void (*close)(pgi_comm *);         // after the graphs that hold its operations are gone; waits for all, see gather
 };
 
 struct pgi_comm {
@@ -9821,6 +9823,12 @@ static pg_status pgi_peers_check(pgi_comm *c)
                       operation[v->operation], v->peer, c->time_limit);
 }
 
+static pg_status pgi_peers_wait_for_stream(pgi_comm *c, void *stream)
+{
+    PGI_COMM_CUDA(c, cudaStreamSynchronize((cudaStream_t)stream));
+    return pgi_peers_check(c);
+}
+
 static void pgi_peers_abort(pgi_comm *c)
 {
     const pgi_peers_state *s = (const pgi_peers_state *)c->state;
@@ -9867,9 +9875,9 @@ static void pgi_peers_close(pgi_comm *c)
     c->state = NULL;
 }
 
-static const pgi_transport_ops pgi_peers_ops = {"peers",         pgi_peers_gather, pgi_peers_plan, pgi_peers_exchange,
-                                                pgi_peers_share, pgi_peers_all,    pgi_peers_sum,  pgi_peers_check,
-                                                pgi_peers_abort, pgi_peers_close};
+static const pgi_transport_ops pgi_peers_ops = {
+    "peers",       pgi_peers_gather,          pgi_peers_plan,  pgi_peers_exchange, pgi_peers_share, pgi_peers_all,
+    pgi_peers_sum, pgi_peers_wait_for_stream, pgi_peers_check, pgi_peers_abort,    pgi_peers_close};
 
 // What a rank tells the others of itself when they try to join
 struct pgi_peer_record {
@@ -10076,8 +10084,9 @@ static pg_status pgi_nccl_wait(pgi_comm *c, cudaStream_t stream, const char *wha
         const cudaError_t e = cudaStreamQuery(stream);
         if (e == cudaSuccess) return PG_OK;
         if (e != cudaErrorNotReady) return pgi_comm_cuda_failed(c, e, what);
-        ncclResult_t state = ncclSuccess;
-        if (ncclCommGetAsyncError(n->comm, &state) != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
+        ncclResult_t state = ncclInternalError;
+        if (!n->comm || ncclCommGetAsyncError(n->comm, &state) != ncclSuccess ||
+            (state != ncclSuccess && state != ncclInProgress))
             return pgi_nccl_lost(c, what, ncclGetErrorString(state));
         if (pgi_seconds_since(begin) > c->time_limit) return pgi_nccl_lost(c, what, "not done within the time limit");
     }
@@ -10174,6 +10183,11 @@ static pg_status pgi_nccl_sum(pgi_comm *c, double *values, int count, unsigned m
                            count, maxima);
 }
 
+static pg_status pgi_nccl_wait_for_stream(pgi_comm *c, void *stream)
+{
+    return pgi_nccl_wait(c, (cudaStream_t)stream, "the work of a stream");
+}
+
 static pg_status pgi_nccl_check(pgi_comm *c)
 {
     const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
@@ -10204,8 +10218,8 @@ static void pgi_nccl_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_nccl_ops = {"NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange,
-                                               pgi_nccl_share, pgi_nccl_all,    pgi_nccl_sum,  pgi_nccl_check,
-                                               pgi_nccl_abort, pgi_nccl_close};
+                                               pgi_nccl_share, pgi_nccl_all,    pgi_nccl_sum,  pgi_nccl_wait_for_stream,
+                                               pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
 
 // A communicator of our own, so that neither the order of our calls nor an abort touches the caller's. Inside a host
 // its operations are kernels alone, as bodies of loops demand, if its graphs do not mix with others.

@@ -212,7 +212,7 @@ static void check(rank *r, const lanes *l, const unsigned *round, int *wrong, un
 static void finish(rank *r, const int *wrong)
 {
     int found = -1;
-    RANK_CUDA(r, cudaStreamSynchronize(r->stream));
+    RANK_CHECK(r, r->comm.ops->wait(&r->comm, r->stream) == PG_OK);
     RANK_CHECK(r, r->comm.ops->check(&r->comm) == PG_OK);
     RANK_CUDA(r, cudaMemcpy(&found, wrong, sizeof found, cudaMemcpyDeviceToHost));
     if (found) RANK_FAIL(r, "rank %d: %d words are wrong", r->number, found);
@@ -510,7 +510,7 @@ static void without_one(rank *r, int missing, bool sums)
     for (int k = 0; k < 3; k++)    // what follows is not waited for again
         RANK_CHECK(r, (sums ? r->comm.ops->sum(&r->comm, values, 1, 0, r->stream)
                             : r->comm.ops->exchange(&r->comm, l.message, l.count, r->stream)) == PG_OK);
-    RANK_CUDA(r, cudaStreamSynchronize(r->stream));
+    RANK_CHECK(r, r->comm.ops->wait(&r->comm, r->stream) == PG_ERROR_COMM);
     r->place->over++;
     RANK_CHECK(r, seconds() - begin < 10);
     RANK_CHECK(r, r->comm.ops->check(&r->comm) == PG_ERROR_COMM);
@@ -533,6 +533,34 @@ static void a_missing_rank_ends_waits_at_the_time_limit(void **)
             if (!failure.empty()) fail_msg("%d ranks, %s: %s", ranks, sums ? "sum" : "exchange", failure.c_str());
         }
 }
+
+#ifdef PG_USE_NCCL
+// NCCL's own kernels wait for ever: the host gives up the communicator, and its stream comes free.
+static void without_one_by_nccl(rank *r)
+{
+    double *const values = (double *)take(r, sizeof *values);
+    const double begin = seconds();
+    if (r->number == 0) {
+        while (r->place->over < r->ranks - 1 && seconds() - begin < 30) std::this_thread::yield();
+        return;
+    }
+    RANK_CHECK(r, r->comm.ops->sum(&r->comm, values, 1, 0, r->stream) == PG_OK);
+    RANK_CHECK(r, r->comm.ops->wait(&r->comm, r->stream) == PG_ERROR_COMM);
+    r->place->over++;
+    RANK_CHECK(r, strstr(r->comm.error, "not done within the time limit") != NULL);
+    RANK_CUDA(r, cudaStreamSynchronize(r->stream));
+    RANK_CHECK(r, seconds() - begin < 20);
+    RANK_CHECK(r, r->comm.ops->check(&r->comm) == PG_ERROR_COMM);
+}
+static void nccl_gives_up_a_missing_rank(void **)
+{
+    if (is_simt() || devices() < 2) skip();    // what stands in for NCCL waits for ever
+    const std::string failure = on_ranks(devices(), (size_t)1 << 20, 5, by_nccl, without_one_by_nccl);
+    if (!failure.empty()) fail_msg("%s", failure.c_str());
+}
+#else
+static void nccl_gives_up_a_missing_rank(void **) { skip(); }
+#endif
 
 static void an_abort_ends_waits_at_once(void **)
 {
@@ -693,6 +721,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(loops_of_graphs_hold_exchanges_and_sums),
         cmocka_unit_test(a_missing_rank_ends_waits_at_the_time_limit),
         cmocka_unit_test(an_abort_ends_waits_at_once),
+        cmocka_unit_test(nccl_gives_up_a_missing_rank),
         cmocka_unit_test(plans_that_do_not_agree_are_refused),
         cmocka_unit_test(ranks_without_a_way_to_each_other_keep_their_transport),
         cmocka_unit_test(processes_reach_each_other),
