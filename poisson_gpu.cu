@@ -9,7 +9,7 @@
 //     >>parts       what a rank has of the grids: ghosts of its neighbours, planes and sums of all ranks
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
-//     >>comm        transports between ranks: MPI, the caller's functions; what ranks must agree on
+//     >>comm        the transports that carry messages and sums between ranks, and what ranks must agree on
 //     >>levels      the hierarchy, the tables of its levels, and the parts of them that ranks have
 //     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
@@ -772,30 +772,61 @@ struct pgi_distances {
 struct pgi_ops;
 
 // Ranks
-typedef pg_rank_message pgi_message;
+
+// What a rank sends to another one, and what it receives from it in the same exchange. Two messages with one peer match
+// in their order: the first one here is the first one there. On GPUs they are multiples of 4 bytes.
+struct pgi_message {
+    int peer;
+    const void *send;
+    void *receive;
+    size_t send_bytes, receive_bytes;
+    int ordered;    // nobody reads `receive` when the exchange begins: see pgi_transport_ops
+    // Peers: what plan finds out
+    void *remote;                 // the peer's `receive` as this rank reaches it
+    int which;                    // of the messages of the two it is
+    int blocks_out, blocks_in;    // that send it, and that the peer sends it with
+    int waits, tells;             // for the peer's `receive` to be free; that this rank's is
+};
+
 struct pgi_transport_ops;
 
-// One rank's end. After a failure, of which `error` tells, no operation does anything.
+// One rank's end. After a failure, of which `error` tells, only abort and close are left.
 struct pgi_comm {
     int rank, ranks;
-    double time_limit;    // of a wait, in seconds; 0: none
+    double time_limit;    // of a wait, in seconds
     const pgi_transport_ops *ops;
     void *state;
-    int failed;
+    int failed;              // no operation in host memory does anything any more
     pgi_message *message;    // room for one to each rank
     char error[512];
 };
 
+// All are collective, and called in the same order by all ranks; gather, plan and share by the host, before graphs are
+// recorded. What takes a stream works in the memory of the back end: on the CPU it is done at return, on a GPU it keeps
+// the order of the stream and can be recorded in a graph.
 struct pgi_transport_ops {
     const char *name;
-    // Host memory: all ranks get what each one has, in their order. Waits, and so is a barrier
+    // Host memory of all ranks, in their order. Waits for all, so it is a barrier too
     pg_status (*gather)(pgi_comm *, const void *own, size_t bytes, void *all);
-    // Memory of the back end, ordered on the stream; on the CPU done at return
+    // Once for every list of messages that is exchanged later, as often as one likes; a rank without messages comes too
+    pg_status (*plan)(pgi_comm *, pgi_message *, int count);
+    // Where all messages are ordered, one latency less: then between the last kernel that read `receive` and this
+    // exchange there was a sum, or another exchange between the same two ranks. As when two grids take turns
     pg_status (*exchange)(pgi_comm *, const pgi_message *, int count, void *stream);
-    // The same memory: rank r's part lies at values + r * bytes_each, and all ranks get all of them
+    // Once for every array that `all` takes later
+    pg_status (*share)(pgi_comm *, void *values, size_t bytes_each);
+    // Rank r has the slice at values + r * bytes_each; then all have all
     pg_status (*all)(pgi_comm *, void *values, size_t bytes_each, void *stream);
-    void (*abort)(pgi_comm *);    // others, which wait or will, shall fail
-    void (*close)(pgi_comm *);    // frees the state
+    // Numbers of all ranks, added in their order, so that all get the same bits; where bit q of maxima is set, the
+    // largest number q, of those that are not negative. Without numbers a barrier. NaN where a GPU's wait was in vain:
+    // loops end then
+    pg_status (*sum)(pgi_comm *, double *values, int count, unsigned maxima, void *stream);
+    // Waits for the stream, and tells whether what ran there came to its end. By NCCL, whose waits know no limit, it
+    // must do so within the time limit: else the communicator is given up
+    pg_status (*wait)(pgi_comm *, void *stream);
+    pg_status (*check)(pgi_comm *);    // the same where the host has waited already
+    void (*abort)(pgi_comm *);         // others, which wait or will, shall fail
+    void (*close)(pgi_comm *);         // after the graphs that hold its operations are gone; waits for all, see gather
 };
 
 struct pg_solver {
@@ -3145,6 +3176,16 @@ static void *pgi_stream_of(const pg_solver *s)
     return NULL;
 }
 
+static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_bytes, void *receive,
+                        size_t receive_bytes)
+{
+    m->peer = peer;
+    m->send = send;
+    m->send_bytes = send_bytes;
+    m->receive = receive;
+    m->receive_bytes = receive_bytes;
+}
+
 // Fills the ghosts of a grid up to a depth with the neighbours' planes. In a ring of two either rank is both neighbours
 // of the other one: what one sends down first the other one receives from above first.
 static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth, size_t element)
@@ -3154,16 +3195,14 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
     pgi_comm *const c = s->comm;
     const int64_t plane = g.sk * (int64_t)element;
     char *const base = pgi_data<char>(g);
-    pgi_message message[2];
+    pgi_message message[2] = {};
     int count = 0;
     for (int q = 0; q < 2; q++) {
         const int above = q != c->rank % 2, next = c->rank + (above ? 1 : -1);
         if ((next < 0 || next == c->ranks) && !p.period) continue;
-        pgi_message &m = message[count++];
-        m.peer = (next + c->ranks) % c->ranks;
-        m.send = base + (above ? p.hi - depth : p.lo) * plane;
-        m.receive = base + (above ? p.hi : p.lo - depth) * plane;
-        m.send_bytes = m.receive_bytes = (size_t)(depth * plane);
+        const size_t bytes = (size_t)(depth * plane);
+        pgi_address(&message[count++], (next + c->ranks) % c->ranks, base + (above ? p.hi - depth : p.lo) * plane,
+                    bytes, base + (above ? p.hi : p.lo - depth) * plane, bytes);
     }
     pgi_judge_transport(s, c->ops->exchange(c, message, count, pgi_stream_of(s)));
 }
@@ -3178,12 +3217,7 @@ static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int 
     for (int r = 0; r < c->ranks; r++) {
         const size_t bytes = (size_t)((bound[r + 1] - bound[r]) * unit);
         if (r == c->rank || own + bytes == 0) continue;
-        pgi_message &m = c->message[count++];
-        m.peer = r;
-        m.send = base + bound[c->rank] * unit;
-        m.receive = base + bound[r] * unit;
-        m.send_bytes = own;
-        m.receive_bytes = bytes;
+        pgi_address(&c->message[count++], r, base + bound[c->rank] * unit, own, base + bound[r] * unit, bytes);
     }
     pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
 }
@@ -9503,8 +9537,8 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 #endif
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>comm  Transports between ranks, and what ranks must agree on. Each transport is one table; solvers know no more of
-// it.
+// >>comm  Ranks that solve one problem together: the transports that carry what they send each other, each of them one
+// table, and what they must agree on. Solvers know no more of it.
 // -------------------------------------------------------------------------------------------------------------------
 
 // The first failure of a transport. Others, which may wait for this rank, are told.
@@ -9520,11 +9554,41 @@ static pg_status pgi_comm_fail(pgi_comm *c, const char *format, ...)
     return PG_ERROR_COMM;
 }
 
+// ---- transports of host memory: what they have in common ----
+
+// They need no preparation, and what they were asked for is done at return.
+static pg_status pgi_host_check(pgi_comm *c) { return c->failed ? PG_ERROR_COMM : PG_OK; }
+static pg_status pgi_host_plan(pgi_comm *c, pgi_message *, int) { return pgi_host_check(c); }
+static pg_status pgi_host_share(pgi_comm *c, void *, size_t) { return pgi_host_check(c); }
+static pg_status pgi_host_wait(pgi_comm *c, void *) { return pgi_host_check(c); }
+
+static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *)
+{
+    const size_t bytes = (size_t)count * sizeof *values;
+    double *const all = (double *)malloc((size_t)c->ranks * bytes + 1);
+    if (!all) return pgi_comm_fail(c, "rank %d: not enough host memory for a sum", c->rank);
+    const pg_status status = c->ops->gather(c, values, bytes, all);
+    for (int q = 0; q < count && status == PG_OK; q++) {
+        values[q] = all[q];
+        for (int r = 1; r < c->ranks; r++) {
+            const double v = all[r * count + q];
+            values[q] = maxima >> q & 1 ? pgi_max_nan(values[q], v) : values[q] + v;
+        }
+    }
+    free(all);
+    return status;
+}
+
 // ---- the caller's functions ----
+
+struct pgi_own {
+    pg_transport given;
+    pg_rank_message *list;    // of an exchange: room for one to each rank
+};
 
 static pg_status pgi_own_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
 {
-    const pg_transport *const t = (const pg_transport *)c->state;
+    const pg_transport *const t = &((const pgi_own *)c->state)->given;
     if (c->failed) return PG_ERROR_COMM;
     const int result = t->gather(t->user, own, bytes, all);
     if (result == 0) return PG_OK;
@@ -9533,9 +9597,12 @@ static pg_status pgi_own_gather(pgi_comm *c, const void *own, size_t bytes, void
 
 static pg_status pgi_own_exchange(pgi_comm *c, const pgi_message *message, int count, void *stream)
 {
-    const pg_transport *const t = (const pg_transport *)c->state;
+    const pgi_own *const own = (const pgi_own *)c->state;
     if (c->failed) return PG_ERROR_COMM;
-    const int result = t->exchange(t->user, message, count, (pg_stream)stream);
+    for (int q = 0; q < count; q++)
+        own->list[q] = {message[q].peer, message[q].send, message[q].receive, message[q].send_bytes,
+                        message[q].receive_bytes};
+    const int result = own->given.exchange(own->given.user, own->list, count, (pg_stream)stream);
     if (result == 0) return PG_OK;
     return pgi_comm_fail(c, "rank %d: exchange of the pg_transport returned %d; destroy the solver", c->rank, result);
 }
@@ -9551,14 +9618,19 @@ static pg_status pgi_own_all(pgi_comm *c, void *values, size_t bytes_each, void 
 
 static void pgi_own_abort(pgi_comm *c)
 {
-    const pg_transport *const t = (const pg_transport *)c->state;
+    const pg_transport *const t = &((const pgi_own *)c->state)->given;
     if (t->abort) t->abort(t->user);
 }
 
-static void pgi_own_close(pgi_comm *c) { free(c->state); }
+static void pgi_own_close(pgi_comm *c)
+{
+    free(((pgi_own *)c->state)->list);
+    free(c->state);
+}
 
-static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN", pgi_own_gather, pgi_own_exchange,
-                                                    pgi_own_all,   pgi_own_abort,  pgi_own_close};
+static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan, pgi_own_exchange,
+                                                    pgi_host_share, pgi_own_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_check, pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
 {
@@ -9579,9 +9651,12 @@ static pg_status pgi_check_transport(const pg_transport *t, char text[512])
 
 static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t, char text[512])
 {
+    pgi_own *const own = (pgi_own *)calloc(1, sizeof *own);
     c->ops = &pgi_own_transport;
-    if (!(c->state = malloc(sizeof *t))) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
-    memcpy(c->state, t, sizeof *t);
+    c->state = own;
+    if (own) own->list = (pg_rank_message *)calloc((size_t)c->ranks, sizeof *own->list);
+    if (!own || !own->list) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    own->given = *t;
     return PG_OK;
 }
 
@@ -9614,7 +9689,7 @@ static pg_status pgi_mpi_wait(pgi_comm *c, MPI_Request *request, int count, cons
         if (tries > 8) std::this_thread::yield();    // ranks may be more than cores
         if (tries % 64) continue;
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-        if (c->time_limit > 0 && waited.count() > c->time_limit)
+        if (waited.count() > c->time_limit)
             return pgi_comm_fail(c,
                                  "rank %d of %d: %s is not done after %g s (desc.time_limit), so another rank has "
                                  "failed or makes other calls; destroy the solver",
@@ -9681,8 +9756,9 @@ static void pgi_mpi_close(pgi_comm *c)
     free(m);
 }
 
-static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI", pgi_mpi_gather, pgi_mpi_exchange,
-                                                    pgi_mpi_all,   pgi_mpi_abort,  pgi_mpi_close};
+static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan, pgi_mpi_exchange,
+                                                    pgi_host_share, pgi_mpi_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
 {
@@ -9727,6 +9803,921 @@ static pg_status pgi_mpi_size(const void *, int *, int *, char text[512])
 }
 static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512]) { return pgi_mpi_size(NULL, NULL, NULL, text); }
 
+#endif
+
+// ---- GPUs ----
+#if PGI_GPU
+
+enum {
+    PGI_PEERS = 16,            // ranks of a host whose kernels write into each other's memory: at most
+    PGI_MESSAGES = 32,         // of one exchange: at most
+    PGI_PEER_BLOCKS = 64,      // of a message: at most
+    PGI_PEER_THREADS = 512,    // of a block
+    PGI_PEER_SHARE = 32768,    // bytes of a message from which one more block pays
+    PGI_PEER_SUMS = 16,        // numbers that are summed at once: at most
+    PGI_PEER_PATIENCE = 256    // looks at a flag after which a wait asks for the time, and whether a rank has given up
+};
+
+static pg_status pgi_comm_cuda_failed(pgi_comm *c, cudaError_t e, const char *what)
+{
+    cudaGetLastError();
+    return pgi_refuse(c->error, e == cudaErrorMemoryAllocation ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+                      "rank %d: %s failed: %s (%s)", c->rank, what, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+
+#define PGI_COMM_CUDA(c, call)                                                                                         \
+    do {                                                                                                               \
+        const cudaError_t pgi_error_ = (call);                                                                         \
+        if (pgi_error_ != cudaSuccess) return pgi_comm_cuda_failed(c, pgi_error_, #call);                              \
+    } while (0)
+
+// early: the kernel calls pgi_await, and the device can start it before the one ahead has ended
+template <class... P, class... A> static pg_status pgi_comm_launch(pgi_comm *c, int early, dim3 blocks, int threads,
+                                                                   void *stream, void (*kernel)(P...), A... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = blocks;
+    config.blockDim = dim3((unsigned)threads);
+    config.stream = (cudaStream_t)stream;
+    config.attrs = &attribute;
+    config.numAttrs = early && PGI_OVERLAP ? 1 : 0;
+    PGI_COMM_CUDA(c, cudaLaunchKernelEx(&config, kernel, arguments...));
+    return PG_OK;
+}
+
+// ---- Peers: kernels of the GPUs of a host store into each other's memory ----
+
+// What other ranks may write of memory shared by GPUs, and in which order. What was stored before a release is there
+// for whoever has seen it by an acquire; a word is whole and says nothing of other words. Threads of test/simt take
+// turns where they pause.
+#ifdef PGI_SIMT
+static inline void pgi_store_release(unsigned *p, unsigned v) { *(volatile unsigned *)p = v; }
+static inline unsigned pgi_load_acquire(const unsigned *p) { return *(const volatile unsigned *)p; }
+static inline void pgi_store_word(uint64_t *p, uint64_t v) { *(volatile uint64_t *)p = v; }
+static inline uint64_t pgi_load_word(const uint64_t *p) { return *(const volatile uint64_t *)p; }
+static inline void pgi_pause() { simt_yield(); }
+#else
+static __device__ inline void pgi_store_release(unsigned *p, unsigned v)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+static __device__ inline unsigned pgi_load_acquire(const unsigned *p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+static __device__ inline void pgi_store_word(uint64_t *p, uint64_t v)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+static __device__ inline uint64_t pgi_load_word(const uint64_t *p)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+static __device__ inline void pgi_pause() {}
+#endif
+
+// One direction between a rank and a peer: the exchanges that each block has had a part in. The counters only grow, and
+// a block has to do with the block of the same number alone. Peers write `arrived` and `ready`.
+struct pgi_channel {
+    unsigned arrived[PGI_PEER_BLOCKS], received[PGI_PEER_BLOCKS];    // of the rank that receives
+    unsigned ready[PGI_PEER_BLOCKS], sent[PGI_PEER_BLOCKS];          // of the rank that sends
+};
+
+// Of one rank, in its workspace. A number in a sum is two words of 4 bytes, each with the number of the sum beside it,
+// so that no flag follows; sums take turns with two sets of slots, as a rank can be one ahead of another.
+struct pgi_mailbox {
+    uint64_t sum[2][PGI_PEERS][2 * PGI_PEER_SUMS];
+    unsigned sums;                        // done
+    unsigned abort;                       // 1 + the rank that has given up; 0: none
+    unsigned lost;                        // a wait of this rank was in vain
+    uint64_t token;                       // to be recognised by
+    pgi_channel channel[PGI_PEERS][2];    // by peer and by which of the messages of the two it is
+};
+
+// What became of a wait that was in vain, in host memory
+enum pgi_peer_operation { PGI_PEER_EXCHANGE, PGI_PEER_READY, PGI_PEER_SUM };
+struct pgi_verdict {
+    int lost, operation, peer, told_by;    // told_by: 1 + the rank that gave up before; 0: the time limit was reached
+};
+
+// What kernels know of the ranks.
+struct pgi_peers {
+    int rank, ranks;
+    uint64_t limit;    // of a wait in ns
+    pgi_mailbox *box[PGI_PEERS];
+    pgi_verdict *verdict;
+};
+
+// Ends this rank's waits and, unless it was told so, those of all others.
+static __device__ PGI_APART void pgi_peers_give_up(const pgi_peers &p, int peer, int operation, unsigned told_by)
+{
+    if (atomicExch(&p.box[p.rank]->lost, 1u)) return;
+    volatile pgi_verdict *v = p.verdict;
+    v->operation = operation;
+    v->peer = peer;
+    v->told_by = (int)told_by;
+    __threadfence_system();
+    v->lost = 1;
+    for (int q = 0; q < p.ranks && !told_by; q++) pgi_store_release(&p.box[q]->abort, 1u + (unsigned)p.rank);
+}
+
+// Whether this rank may write to others. After one has given up, their memory may be gone.
+static __device__ inline int pgi_peers_may_write(const pgi_peers &p)
+{
+    return !*(const volatile unsigned *)&p.box[p.rank]->abort;
+}
+
+// False: it was in vain. No wait lasts longer than the time limit, whatever became of the others.
+template <class Arrived>
+static __device__ inline bool pgi_peers_wait(const pgi_peers &p, int peer, int operation, Arrived arrived)
+{
+    uint64_t begin = 0;
+    for (unsigned looks = 1; !arrived(); looks++) {
+        pgi_pause();
+        if (looks % PGI_PEER_PATIENCE) continue;
+        const unsigned told_by = pgi_load_acquire(&p.box[p.rank]->abort);
+        const uint64_t now = pgi_device_now();
+        if (!begin) begin = now;
+        if (!told_by && now - begin < p.limit) continue;
+        pgi_peers_give_up(p, peer, operation, told_by);
+        return false;
+    }
+    return true;
+}
+
+static __device__ inline bool pgi_peers_wait_for_flag(const pgi_peers &p, int peer, int operation, const unsigned *flag,
+                                                      unsigned value)
+{
+    return pgi_peers_wait(p, peer, operation, [=] { return (int)(pgi_load_acquire(flag) - value) >= 0; });
+}
+
+// Copies a block's share, in words of type W, to which both addresses have the same distance: four loads at a time,
+// that wait for nobody. The few bytes before the first word and behind the last one go by fours.
+template <class W>
+static __device__ inline void pgi_store_share(char *to, const char *from, size_t bytes, int block, int blocks)
+{
+    const size_t before = (size_t)(-(uintptr_t)to % sizeof(W)), head = before < bytes ? before : bytes;
+    const int64_t words = (int64_t)((bytes - head) / sizeof(W)), step = (int64_t)blocks * PGI_PEER_THREADS;
+    const size_t body = (size_t)words * sizeof(W), loose = (bytes - body) / 4;
+    W *const t = (W *)(to + head);
+    const W *const f = (const W *)(from + head);
+    for (int64_t i = (int64_t)block * PGI_PEER_THREADS + threadIdx.x; i < words; i += 4 * step) {
+        W v[4];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++)
+            if (i + q * step < words) v[q] = f[i + q * step];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++)
+            if (i + q * step < words) t[i + q * step] = v[q];
+    }
+    if (block != 0 || threadIdx.x >= loose) return;
+    const size_t at = threadIdx.x < head / 4 ? 4 * threadIdx.x : body + 4 * threadIdx.x;
+    *(unsigned *)(to + at) = *(const unsigned *)(from + at);
+}
+
+// A message as kernels see it, see pgi_message.
+struct pgi_delivery {
+    const char *from;
+    char *to;
+    size_t bytes;
+    int peer, which, blocks_out, blocks_in, waits, tells;
+};
+struct pgi_deliveries {
+    pgi_delivery item[PGI_MESSAGES];
+};
+
+// A block's share of what goes out
+static __device__ inline void pgi_peers_send(const pgi_peers &p, const pgi_delivery &d, int block, int may_write)
+{
+    pgi_channel *const own = &p.box[p.rank]->channel[d.peer][d.which];
+    unsigned epoch = 0;
+    if (threadIdx.x == 0) {
+        epoch = own->sent[block] + 1;
+        if (d.waits && may_write)
+            may_write = pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_READY, &own->ready[block], epoch);
+    }
+    if (__syncthreads_and(may_write)) {
+        const uintptr_t apart = (uintptr_t)d.to ^ (uintptr_t)d.from;
+        if (apart % sizeof(uint4) == 0)
+            pgi_store_share<uint4>(d.to, d.from, d.bytes, block, d.blocks_out);
+        else if (apart % sizeof(uint2) == 0)
+            pgi_store_share<uint2>(d.to, d.from, d.bytes, block, d.blocks_out);
+        else
+            pgi_store_share<unsigned>(d.to, d.from, d.bytes, block, d.blocks_out);
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    if (may_write) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.which].arrived[block], epoch);
+    own->sent[block] = epoch;
+}
+
+// Computes nothing: stores planes into the memory of peers, and waits for theirs   Moves what is sent, read here and
+// written there   Covers a share of a message a block   Needs all its blocks at once on the device   Overlap: none
+static __global__ void __launch_bounds__(PGI_PEER_THREADS)
+    pgi_peers_exchange_kernel(const __grid_constant__ pgi_peers p, const __grid_constant__ pgi_deliveries x)
+{
+    pgi_await();
+    const pgi_delivery &d = x.item[blockIdx.y];
+    const int block = (int)blockIdx.x;
+    pgi_channel *const in = &p.box[p.rank]->channel[d.peer][d.which];
+    unsigned epoch = 0;
+    const int receives = threadIdx.x == 0 && block < d.blocks_in,
+              may_write = threadIdx.x != 0 || pgi_peers_may_write(p);
+    if (receives) {
+        epoch = in->received[block] + 1;
+        if (d.tells && may_write) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.which].ready[block], epoch);
+    }
+    if (block < d.blocks_out) pgi_peers_send(p, d, block, may_write);
+    if (!receives) return;
+    pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_EXCHANGE, &in->arrived[block], epoch);
+    in->received[block] = epoch;
+}
+
+// The sum of numbers of all ranks, by one block of at least 2 count x ranks threads; see pgi_transport_ops
+static __device__ inline void pgi_peers_sum(const pgi_peers &p, double *values, int count, unsigned maxima)
+{
+    __shared__ unsigned half[PGI_PEERS][2 * PGI_PEER_SUMS];
+    pgi_mailbox *const own = p.box[p.rank];
+    const unsigned epoch = own->sums + 1;
+    const int thread = (int)threadIdx.x, words = count ? 2 * count : 1, q = thread / words, w = thread % words;
+    int there = 1;
+    if (q < p.ranks) {
+        const uint64_t bits = count ? (uint64_t)__double_as_longlong(values[w / 2]) >> 32 * (w % 2) : 0;
+        if (pgi_peers_may_write(p))
+            pgi_store_word(&p.box[q]->sum[epoch & 1][p.rank][w], (uint64_t)epoch << 32 | (bits & 0xffffffffu));
+        uint64_t word = 0;
+        there = pgi_peers_wait(p, q, PGI_PEER_SUM, [&] {
+            word = pgi_load_word(&own->sum[epoch & 1][q][w]);
+            return (unsigned)(word >> 32) == epoch;
+        });
+        half[q][w] = (unsigned)word;
+    }
+    there = __syncthreads_and(there);
+    if (thread < count) {
+        double sum = 0;
+        for (int r = 0; r < p.ranks; r++) {
+            const uint64_t bits = (uint64_t)half[r][2 * thread + 1] << 32 | half[r][2 * thread];
+            const double v = __longlong_as_double((long long)bits);
+            sum = r == 0 ? v : maxima >> thread & 1 ? pgi_max_nan(sum, v) : sum + v;
+        }
+        values[thread] = there ? sum : __longlong_as_double(-1);    // NaN
+    }
+    if (thread == 0) own->sums = epoch;
+}
+
+// Computes the sums of numbers of all ranks   Moves words of 8 bytes, 4 of a number   Covers a word of a rank a thread
+// Needs one block   Overlap: none
+static __global__ void __launch_bounds__(PGI_PEERS * 2 * PGI_PEER_SUMS)
+    pgi_peers_sum_kernel(const __grid_constant__ pgi_peers p, double *values, int count, unsigned maxima)
+{
+    pgi_await();
+    pgi_peers_sum(p, values, count, maxima);
+}
+
+// Computes nothing: tells all ranks that this one gives up   Moves a word a rank   Covers a rank a thread
+// Needs nothing, other kernels may run   Overlap: none
+static __global__ void pgi_peers_abort_kernel(const __grid_constant__ pgi_peers p)
+{
+    if ((int)threadIdx.x < p.ranks) pgi_store_release(&p.box[threadIdx.x]->abort, 1u + (unsigned)p.rank);
+}
+
+// An array that `all` takes: every rank sends its slice to every other one.
+struct pgi_shared_array {
+    char *values;
+    size_t bytes_each;
+    pgi_message message[PGI_PEERS];
+    pgi_shared_array *next;
+};
+
+struct pgi_peers_state {
+    pgi_peers kernels;
+    pgi_comm below;    // the transport that gathers
+    char *base[PGI_PEERS];
+    int opened[PGI_PEERS];    // base is that of a handle of another process
+    size_t bytes;             // of the own workspace
+    int device, processors, early;
+    cudaStream_t side;    // for an abort while the others wait
+    pgi_shared_array *shared;
+};
+
+static pg_status pgi_peers_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    pgi_comm *const below = &((pgi_peers_state *)c->state)->below;
+    const pg_status status = below->ops->gather(below, own, bytes, all);
+    if (status != PG_OK) memcpy(c->error, below->error, sizeof c->error);
+    return status;
+}
+
+// What a rank's plan tells the others
+struct pgi_planned {
+    int peer, ordered;
+    uint64_t offset, send_bytes, receive_bytes;
+};
+struct pgi_plan_record {
+    int count;    // -1: the list is not valid
+    pgi_planned item[PGI_MESSAGES];
+};
+
+// The message of the peer that belongs to a rank's message q, or -1; see pgi_message. which: of the messages of the two
+static int pgi_partner_of(const pgi_plan_record *all, int rank, int q, int *which)
+{
+    const int peer = all[rank].item[q].peer;
+    int ours = 0, theirs = 0, partner = -1;
+    for (int i = 0; i < all[rank].count; i++) {
+        if (i == q) *which = ours;
+        ours += all[rank].item[i].peer == peer;
+    }
+    for (int i = 0; i < all[peer].count; i++)
+        if (all[peer].item[i].peer == rank && theirs++ == *which) partner = i;
+    return ours == theirs && ours <= 2 ? partner : -1;
+}
+
+// Whether the lists of all ranks agree. All ranks find the same.
+static pg_status pgi_check_plan(pgi_comm *c, const pgi_plan_record *all)
+{
+    for (int r = 0; r < c->ranks; r++)
+        if (all[r].count < 0)
+            return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                              "rank %d has more than %d messages, a peer that is not there, or a message that is not "
+                              "multiples of 4 bytes in its workspace",
+                              r, PGI_MESSAGES);
+    for (int r = 0; r < c->ranks; r++)
+        for (int q = 0; q < all[r].count; q++) {
+            int which = 0;
+            const pgi_planned *own = &all[r].item[q];
+            const int partner = pgi_partner_of(all, r, q, &which);
+            if (partner < 0)
+                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                                  "ranks %d and %d do not have the same number of messages with each other, one or two",
+                                  r, own->peer);
+            const uint64_t expected = all[own->peer].item[partner].receive_bytes;
+            if (own->send_bytes != expected)
+                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                                  "rank %d sends %llu bytes to rank %d, which expects %llu", r,
+                                  (unsigned long long)own->send_bytes, own->peer, (unsigned long long)expected);
+        }
+    return PG_OK;
+}
+
+static void pgi_plan_record_of(const pgi_comm *c, const pgi_message *m, int count, pgi_plan_record *record)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    memset(record, 0, sizeof *record);
+    record->count = count <= PGI_MESSAGES ? count : -1;
+    for (int q = 0; q < count && record->count >= 0; q++) {
+        const uintptr_t base = (uintptr_t)s->base[c->rank], to = (uintptr_t)m[q].receive, offset = to - base;
+        const size_t all = (size_t)offset | m[q].receive_bytes | m[q].send_bytes | (size_t)(uintptr_t)m[q].send;
+        const int lies_inside = m[q].receive_bytes == 0 || (to >= base && offset + m[q].receive_bytes <= s->bytes);
+        if (m[q].peer < 0 || m[q].peer >= c->ranks || m[q].peer == c->rank || !lies_inside || all % 4)
+            record->count = -1;
+        else
+            record->item[q] = {m[q].peer, m[q].ordered, offset, m[q].send_bytes, m[q].receive_bytes};
+    }
+}
+
+// By so many blocks, that both ranks know: all of an exchange must find room on the smallest device at once. One even
+// where there is nothing to send, so that in every exchange both ranks wait for each other.
+static int pgi_peer_blocks(const pgi_peers_state *s, uint64_t bytes, int most_messages)
+{
+    const int room = s->processors / most_messages, most = room < 1                 ? 1
+                                                           : room < PGI_PEER_BLOCKS ? room
+                                                                                    : PGI_PEER_BLOCKS;
+    const uint64_t wanted = (bytes + PGI_PEER_SHARE - 1) / PGI_PEER_SHARE;
+    return wanted < 1 ? 1 : wanted < (uint64_t)most ? (int)wanted : most;
+}
+
+static pg_status pgi_peers_plan(pgi_comm *c, pgi_message *m, int count)
+{
+    pgi_peers_state *const s = (pgi_peers_state *)c->state;
+    pgi_plan_record own, all[PGI_PEERS];
+    int most = 1;
+    pgi_plan_record_of(c, m, count, &own);
+    PGI_TRY(pgi_peers_gather(c, &own, sizeof own, all));
+    PGI_TRY(pgi_check_plan(c, all));
+    for (int r = 0; r < c->ranks; r++)
+        if (all[r].count > most) most = all[r].count;
+    for (int q = 0; q < count; q++) {
+        const pgi_planned *partner = &all[m[q].peer].item[pgi_partner_of(all, c->rank, q, &m[q].which)];
+        m[q].remote = s->base[m[q].peer] + partner->offset;
+        m[q].blocks_out = pgi_peer_blocks(s, m[q].send_bytes, most);
+        m[q].blocks_in = pgi_peer_blocks(s, m[q].receive_bytes, most);
+        m[q].waits = !partner->ordered;
+        m[q].tells = !m[q].ordered;
+    }
+    return PG_OK;
+}
+
+static pg_status pgi_peers_exchange(pgi_comm *c, const pgi_message *m, int count, void *stream)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    pgi_deliveries x = {};
+    int blocks = 0;
+    for (int q = 0; q < count; q++) {
+        x.item[q] = {(const char *)m[q].send, (char *)m[q].remote, m[q].send_bytes, m[q].peer, m[q].which,
+                     m[q].blocks_out,         m[q].blocks_in,      m[q].waits,      m[q].tells};
+        blocks = m[q].blocks_out > blocks ? m[q].blocks_out : blocks;
+        blocks = m[q].blocks_in > blocks ? m[q].blocks_in : blocks;
+    }
+    if (!blocks) return PG_OK;
+    return pgi_comm_launch(c, s->early, dim3((unsigned)blocks, (unsigned)count), PGI_PEER_THREADS, stream,
+                           pgi_peers_exchange_kernel, s->kernels, x);
+}
+
+static pg_status pgi_peers_share(pgi_comm *c, void *values, size_t bytes_each)
+{
+    pgi_peers_state *const s = (pgi_peers_state *)c->state;
+    pgi_shared_array *const a = (pgi_shared_array *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a list of messages", c->rank);
+    a->values = (char *)values;
+    a->bytes_each = bytes_each;
+    a->next = s->shared;
+    s->shared = a;
+    for (int q = 1; q < c->ranks; q++) {
+        pgi_message *const m = &a->message[q - 1];
+        m->peer = (c->rank + q) % c->ranks;
+        m->send = a->values + (size_t)c->rank * bytes_each;
+        m->receive = a->values + (size_t)m->peer * bytes_each;
+        m->send_bytes = m->receive_bytes = bytes_each;
+    }
+    return pgi_peers_plan(c, a->message, c->ranks - 1);
+}
+
+static pg_status pgi_peers_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
+{
+    for (pgi_shared_array *a = ((pgi_peers_state *)c->state)->shared; a; a = a->next)
+        if (a->values == values && a->bytes_each == bytes_each)
+            return pgi_peers_exchange(c, a->message, c->ranks - 1, stream);
+    return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "rank %d: an array is gathered that is not shared", c->rank);
+}
+
+static pg_status pgi_peers_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    if (count > PGI_PEER_SUMS)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    const int threads = (c->ranks * (count ? 2 * count : 1) + 31) / 32 * 32;
+    return pgi_comm_launch(c, s->early, dim3(1), threads, stream, pgi_peers_sum_kernel, s->kernels, values, count,
+                           maxima);
+}
+
+static pg_status pgi_peers_check(pgi_comm *c)
+{
+    static const char *const operation[] = {"the planes", "the word that planes may be sent", "the numbers of a sum"};
+    const volatile pgi_verdict *v = ((const pgi_peers_state *)c->state)->kernels.verdict;
+    if (!v->lost) return PG_OK;
+    if (v->told_by)
+        return pgi_refuse(c->error, PG_ERROR_COMM, "rank %d waited for %s of rank %d when rank %d gave up", c->rank,
+                          operation[v->operation], v->peer, v->told_by - 1);
+    return pgi_refuse(c->error, PG_ERROR_COMM, "rank %d waited for %s of rank %d for %g s, the time limit", c->rank,
+                      operation[v->operation], v->peer, c->time_limit);
+}
+
+static pg_status pgi_peers_wait_for_stream(pgi_comm *c, void *stream)
+{
+    PGI_COMM_CUDA(c, cudaStreamSynchronize((cudaStream_t)stream));
+    return pgi_peers_check(c);
+}
+
+static void pgi_peers_abort(pgi_comm *c)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    int before = 0;
+    cudaGetDevice(&before);
+    cudaSetDevice(s->device);
+    if (pgi_comm_launch(c, 0, dim3(1), PGI_PEERS, s->side, pgi_peers_abort_kernel, s->kernels) == PG_OK)
+        cudaStreamSynchronize(s->side);
+    cudaSetDevice(before);
+}
+
+// Takes back what joining has made; the transport below stays.
+static void pgi_peers_release(pgi_peers_state *s)
+{
+    for (int q = 0; q < PGI_PEERS; q++)
+        if (s->opened[q]) cudaIpcCloseMemHandle(s->base[q]);
+    if (s->side) cudaStreamDestroy(s->side);
+    if (s->kernels.verdict) cudaFreeHost(s->kernels.verdict);
+    while (s->shared) {
+        pgi_shared_array *const next = s->shared->next;
+        free(s->shared);
+        s->shared = next;
+    }
+    cudaGetLastError();
+    free(s);
+}
+
+// No rank may release its workspace while another one still stores into it, or has it open: so all meet, also after one
+// has given up. One that does not come in time finds, later, that it must not write any more.
+static void pgi_peers_close(pgi_comm *c)
+{
+    pgi_peers_state *const s = (pgi_peers_state *)c->state;
+    pgi_comm below = s->below;
+    int before = 0;
+    char own = 0, all[PGI_PEERS];
+    cudaGetDevice(&before);
+    cudaSetDevice(s->device);
+    cudaDeviceSynchronize();
+    pgi_peers_release(s);
+    if (below.ops->gather(&below, &own, 1, all) != PG_OK) below.ops->abort(&below);
+    below.ops->close(&below);
+    cudaSetDevice(before);
+    c->ops = NULL;
+    c->state = NULL;
+}
+
+static const pgi_transport_ops pgi_peers_ops = {
+    "peers",       pgi_peers_gather,          pgi_peers_plan,  pgi_peers_exchange, pgi_peers_share, pgi_peers_all,
+    pgi_peers_sum, pgi_peers_wait_for_stream, pgi_peers_check, pgi_peers_abort,    pgi_peers_close};
+
+// What a rank tells the others of itself when they try to join
+struct pgi_peer_record {
+    char host[40], bus[20];    // the boot of the host's system; where the GPU is
+    uint64_t process;
+    int device, processors, failed, exported;
+    void *workspace;
+    uint64_t bytes, box;    // box: where the mailbox is
+    cudaIpcMemHandle_t handle;
+};
+// How far it got: empty, or why it did not
+struct pgi_peer_doubt {
+    char why[120];
+};
+
+// Two processes have the same one by chance only
+static uint64_t pgi_process_token()
+{
+    static const uint64_t token = [] {
+        const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
+        return ((uint64_t)now * 0x9e3779b97f4a7c15u) ^ (uint64_t)(uintptr_t)&pgi_peers_ops;
+    }();
+    return token;
+}
+
+static pg_status pgi_peer_record_of(pgi_comm *c, void *workspace, size_t bytes, pgi_mailbox *box, pgi_peer_record *r)
+{
+    memset(r, 0, sizeof *r);
+    FILE *const boot = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (boot) {
+        const size_t got = fread(r->host, 1, 36, boot);
+        r->host[got] = 0;
+        fclose(boot);
+    }
+    PGI_COMM_CUDA(c, cudaGetDevice(&r->device));
+    PGI_COMM_CUDA(c, cudaDeviceGetPCIBusId(r->bus, (int)sizeof r->bus, r->device));
+    PGI_COMM_CUDA(c, cudaDeviceGetAttribute(&r->processors, cudaDevAttrMultiProcessorCount, r->device));
+    r->process = pgi_process_token();
+    r->workspace = workspace;
+    r->bytes = bytes;
+    r->box = (uint64_t)((char *)box - (char *)workspace);
+    r->exported = cudaIpcGetMemHandle(&r->handle, workspace) == cudaSuccess;
+    cudaGetLastError();
+    const uint64_t token = r->process + (uint64_t)c->rank;
+    PGI_COMM_CUDA(c, cudaMemset(box, 0, sizeof *box));
+    PGI_COMM_CUDA(c, cudaMemcpy(&box->token, &token, sizeof token, cudaMemcpyHostToDevice));
+    return PG_OK;
+}
+
+// What all ranks can see from their records
+static void pgi_peers_doubt(const pgi_peer_record *all, int ranks, char why[120])
+{
+    for (int r = 0; r < ranks && !*why; r++) {
+        if (all[r].failed)
+            snprintf(why, 120, "a CUDA call of rank %d failed", r);
+        else if (!all[r].exported)
+            snprintf(why, 120, "the workspace of rank %d is not memory of cudaMalloc", r);
+        for (int q = 0; q < r && !*why; q++) {
+            const int here = all[q].process == all[r].process;
+            if (!here && (!*all[r].host || strcmp(all[q].host, all[r].host) != 0))
+                snprintf(why, 120, "ranks %d and %d are on two hosts", q, r);
+            else if (strcmp(all[q].bus, all[r].bus) == 0)
+                snprintf(why, 120, "ranks %d and %d are on one GPU", q, r);
+        }
+    }
+}
+
+// Makes the workspace of rank q reachable, and looks whether it is the one that was meant: a handle opens the whole
+// allocation, of which a workspace of the caller's may be a part.
+static void pgi_peers_reach(pgi_peers_state *s, const pgi_peer_record *all, int rank, int q, char why[120])
+{
+    const pgi_peer_record *r = &all[q];
+    int can = 1;
+    cudaError_t e = cudaSuccess;
+    if (r->process == all[rank].process) {
+        s->base[q] = (char *)r->workspace;
+        if (q != rank) e = cudaDeviceCanAccessPeer(&can, s->device, r->device);
+        if (q != rank && e == cudaSuccess && can) e = cudaDeviceEnablePeerAccess(r->device, 0);
+        if (e == cudaErrorPeerAccessAlreadyEnabled) e = cudaSuccess;
+    } else {
+        e = cudaIpcOpenMemHandle((void **)&s->base[q], r->handle, cudaIpcMemLazyEnablePeerAccess);
+        s->opened[q] = e == cudaSuccess;
+    }
+    s->kernels.box[q] = (pgi_mailbox *)(s->base[q] + r->box);
+    uint64_t token = 0;
+    if (e == cudaSuccess && can)
+        e = cudaMemcpy(&token, &s->kernels.box[q]->token, sizeof token, cudaMemcpyDeviceToHost);
+    cudaGetLastError();
+    if (e != cudaSuccess)
+        snprintf(why, 120, "rank %d does not reach rank %d: %s", rank, q, cudaGetErrorName(e));
+    else if (!can)
+        snprintf(why, 120, "the GPU of rank %d does not reach that of rank %d", rank, q);
+    else if (token != r->process + (uint64_t)q)
+        snprintf(why, 120, "the workspace of rank %d is not the begin of its allocation", q);
+}
+
+// What a rank needs of its own. Kernels are loaded now: later that could wait for one that waits for a peer.
+static pg_status pgi_peers_prepare(pgi_comm *c, pgi_peers_state *s, const pgi_peer_record *all)
+{
+    cudaFuncAttributes a;
+    int major = 0;
+    s->device = all[c->rank].device;
+    s->bytes = all[c->rank].bytes;
+    s->processors = all[0].processors;
+    for (int q = 1; q < c->ranks; q++)
+        if (all[q].processors < s->processors) s->processors = all[q].processors;
+    s->kernels.rank = c->rank;
+    s->kernels.ranks = c->ranks;
+    s->kernels.limit = (uint64_t)(c->time_limit * 1e9);
+    PGI_COMM_CUDA(c, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, s->device));
+    s->early = major >= 9;
+    PGI_COMM_CUDA(c, cudaMallocHost((void **)&s->kernels.verdict, sizeof *s->kernels.verdict));
+    memset(s->kernels.verdict, 0, sizeof *s->kernels.verdict);
+    PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&s->side, cudaStreamNonBlocking));
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_peers_exchange_kernel));
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_peers_sum_kernel));
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_peers_abort_kernel));
+    return PG_OK;
+}
+
+// Lets the kernels of all ranks reach each other's workspaces, if they can; then what needs no host goes that way. Else
+// the transport stays what it is, and `why` says what was in the way. The mailbox lies in the workspace, which is ready
+// for use; nobody writes to it but kernels here. An error that all ranks see is that of the transport.
+[[maybe_unused]] static pg_status pgi_peers_join(pgi_comm *c, void *workspace, size_t bytes, pgi_mailbox *box,
+                                                 char why[120])
+{
+    pgi_peer_record own = {}, all[PGI_PEERS];
+    pgi_peer_doubt doubt = {}, doubts[PGI_PEERS];
+    pgi_peers_state *const s = (pgi_peers_state *)calloc(1, sizeof *s);
+    *why = 0;
+    if (c->ranks > PGI_PEERS) snprintf(why, 120, "there are more than %d ranks", PGI_PEERS);
+    pg_status status = *why ? PG_OK : pgi_peer_record_of(c, workspace, bytes, box, &own);
+    own.failed = status != PG_OK;
+    status = *why ? PG_OK : c->ops->gather(c, &own, sizeof own, all);
+    if (status == PG_OK && !*why) pgi_peers_doubt(all, c->ranks, why);
+    if (status != PG_OK || *why) {
+        free(s);
+        return status;
+    }
+    if (!s || pgi_peers_prepare(c, s, all) != PG_OK)
+        snprintf(doubt.why, 120, "rank %d: %.100s", c->rank, s ? c->error : "memory");
+    for (int q = 0; q < c->ranks && !*doubt.why; q++) pgi_peers_reach(s, all, c->rank, q, doubt.why);
+    status = c->ops->gather(c, &doubt, sizeof doubt, doubts);
+    for (int q = 0; q < c->ranks && status == PG_OK && !*why; q++) memcpy(why, doubts[q].why, sizeof doubt.why);
+    if (status != PG_OK || *why) {
+        if (s) pgi_peers_release(s);
+        return status;
+    }
+    s->below = *c;
+    c->ops = &pgi_peers_ops;
+    c->state = s;
+    return PG_OK;
+}
+
+// ---- NCCL: between processes and hosts, or where peers cannot reach each other ----
+#ifdef PG_USE_NCCL
+#include <nccl.h>
+
+enum { PGI_NCCL_RESERVE = 1 << 16 };    // bytes of a rank that are gathered without a new allocation
+
+struct pgi_nccl_state {
+    ncclComm_t comm;    // our own; NULL once it is aborted
+    cudaStream_t stream;
+    char *buffer;    // of gathering: own, then all
+    size_t bytes;    // of a rank
+    double *slots;
+};
+
+// Under way no longer than the time limit: then, and after an error, the communicator is given up.
+static pg_status pgi_nccl_lost(pgi_comm *c, const char *what, const char *why)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    const pg_status status = pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: %s: %s", c->rank, what, why);
+    if (n->comm) ncclCommAbort(n->comm);
+    n->comm = NULL;
+    return status;
+}
+
+static double pgi_seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// A call that may return before it has ended, as those of a communicator that does not block do.
+static pg_status pgi_nccl_settle(pgi_comm *c, ncclResult_t e, const char *what)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    const auto begin = std::chrono::steady_clock::now();
+    while (e == ncclInProgress) {
+        if (!n->comm || ncclCommGetAsyncError(n->comm, &e) != ncclSuccess) break;
+        if (pgi_seconds_since(begin) > c->time_limit) return pgi_nccl_lost(c, what, "not done within the time limit");
+    }
+    return e == ncclSuccess ? PG_OK : pgi_nccl_lost(c, what, ncclGetErrorString(e));
+}
+
+#define PGI_NCCL(c, call) PGI_TRY(pgi_nccl_settle(c, call, #call))
+
+// Waits for a stream as long as NCCL is well.
+static pg_status pgi_nccl_wait(pgi_comm *c, cudaStream_t stream, const char *what)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    const auto begin = std::chrono::steady_clock::now();
+    for (;;) {
+        const cudaError_t e = cudaStreamQuery(stream);
+        if (e == cudaSuccess) return PG_OK;
+        if (e != cudaErrorNotReady) return pgi_comm_cuda_failed(c, e, what);
+        ncclResult_t state = ncclInternalError;
+        if (!n->comm || ncclCommGetAsyncError(n->comm, &state) != ncclSuccess ||
+            (state != ncclSuccess && state != ncclInProgress))
+            return pgi_nccl_lost(c, what, ncclGetErrorString(state));
+        if (pgi_seconds_since(begin) > c->time_limit) return pgi_nccl_lost(c, what, "not done within the time limit");
+    }
+}
+
+static pg_status pgi_nccl_reserve(pgi_comm *c, size_t bytes)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (bytes <= n->bytes) return PG_OK;
+    cudaFree(n->buffer);
+    n->buffer = NULL;
+    n->bytes = 0;
+    PGI_COMM_CUDA(c, cudaMalloc((void **)&n->buffer, (size_t)(c->ranks + 1) * bytes));
+    n->bytes = bytes;
+    return PG_OK;
+}
+
+static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    PGI_TRY(pgi_nccl_reserve(c, bytes));
+    char *const there = n->buffer + bytes;
+    PGI_COMM_CUDA(c, cudaMemcpyAsync(n->buffer, own, bytes, cudaMemcpyHostToDevice, n->stream));
+    PGI_NCCL(c, ncclAllGather(n->buffer, there, bytes, ncclInt8, n->comm, n->stream));
+    PGI_TRY(pgi_nccl_wait(c, n->stream, "what the hosts gather"));
+    PGI_COMM_CUDA(c, cudaMemcpyAsync(all, there, (size_t)c->ranks * bytes, cudaMemcpyDeviceToHost, n->stream));
+    return pgi_nccl_wait(c, n->stream, "what the hosts gather");
+}
+
+// NCCL matches what two ranks send each other in the order of the calls, as pgi_message demands.
+static pg_status pgi_nccl_exchange(pgi_comm *c, const pgi_message *m, int count, void *stream)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    ncclResult_t e = ncclGroupStart();
+    for (int q = 0; q < count && e == ncclSuccess; q++)
+        if (m[q].send_bytes)
+            e = ncclSend(m[q].send, m[q].send_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
+    for (int q = 0; q < count && e == ncclSuccess; q++)
+        if (m[q].receive_bytes)
+            e = ncclRecv(m[q].receive, m[q].receive_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
+    const ncclResult_t end = ncclGroupEnd();
+    return pgi_nccl_settle(c, e == ncclSuccess ? end : e, "an exchange");
+}
+
+static pg_status pgi_nccl_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    const char *own = (const char *)values + (size_t)c->rank * bytes_each;
+    return pgi_nccl_settle(c, ncclAllGather(own, values, bytes_each, ncclInt8, n->comm, (cudaStream_t)stream),
+                           "a gathering");
+}
+
+// NCCL connects two ranks when they first talk, which graphs forbid: so they do it here. What was in the ghosts is
+// lost.
+static pg_status pgi_nccl_plan(pgi_comm *c, pgi_message *m, int count)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    PGI_TRY(pgi_nccl_exchange(c, m, count, n->stream));
+    return pgi_nccl_wait(c, n->stream, "the first exchange");
+}
+
+static pg_status pgi_nccl_share(pgi_comm *c, void *values, size_t bytes_each)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    PGI_TRY(pgi_nccl_all(c, values, bytes_each, n->stream));
+    return pgi_nccl_wait(c, n->stream, "the first gathering");
+}
+
+// Computes the sums of numbers that are gathered, in the order of the ranks   Moves a number a rank   Covers a sum a
+// thread   Needs nothing   Overlap: none
+static __global__ void pgi_add_slots_kernel(const double *slots, int ranks, double *values, int count, unsigned maxima)
+{
+    pgi_await();
+    const int q = (int)threadIdx.x;
+    if (q >= count) return;
+    double sum = slots[q];
+    for (int r = 1; r < ranks; r++) {
+        const double v = slots[r * count + q];
+        sum = maxima >> q & 1 ? pgi_max_nan(sum, v) : sum + v;
+    }
+    values[q] = sum;
+}
+
+// Not by ncclAllReduce, whose order of additions is its own.
+static pg_status pgi_nccl_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    if (count > PGI_PEER_SUMS)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    const size_t numbers = count ? (size_t)count : 1;
+    PGI_NCCL(c, ncclAllGather(count ? values : n->slots, n->slots, numbers, ncclDouble, n->comm, (cudaStream_t)stream));
+    return pgi_comm_launch(c, 0, dim3(1), 32, stream, pgi_add_slots_kernel, (const double *)n->slots, c->ranks, values,
+                           count, maxima);
+}
+
+static pg_status pgi_nccl_wait_for_stream(pgi_comm *c, void *stream)
+{
+    return pgi_nccl_wait(c, (cudaStream_t)stream, "the work of a stream");
+}
+
+static pg_status pgi_nccl_check(pgi_comm *c)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    ncclResult_t e = ncclInternalError;
+    if (n->comm && ncclCommGetAsyncError(n->comm, &e) == ncclSuccess && e == ncclSuccess) return PG_OK;
+    return n->comm ? pgi_nccl_lost(c, "NCCL", ncclGetErrorString(e))
+                   : pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: the communicator was aborted", c->rank);
+}
+
+static void pgi_nccl_abort(pgi_comm *c)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (n->comm) ncclCommAbort(n->comm);
+    n->comm = NULL;
+}
+
+static void pgi_nccl_close(pgi_comm *c)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (n->comm && pgi_nccl_settle(c, ncclCommFinalize(n->comm), "ncclCommFinalize") == PG_OK) ncclCommDestroy(n->comm);
+    if (n->stream) cudaStreamDestroy(n->stream);
+    cudaFree(n->buffer);
+    cudaFree(n->slots);
+    cudaGetLastError();
+    free(n);
+    c->ops = NULL;
+    c->state = NULL;
+}
+
+static const pgi_transport_ops pgi_nccl_ops = {"NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange,
+                                               pgi_nccl_share, pgi_nccl_all,    pgi_nccl_sum,  pgi_nccl_wait_for_stream,
+                                               pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
+
+// A communicator of our own, so that neither the order of our calls nor an abort touches the caller's. Inside a host
+// its operations are kernels alone, as bodies of loops demand, if its graphs do not mix with others.
+static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+#if NCCL_VERSION_CODE >= 22900
+    config.graphUsageMode = 1;
+#endif
+    PGI_NCCL(c, ncclCommSplit(given, 0, c->rank, &n->comm, &config));
+    PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&n->stream, cudaStreamNonBlocking));
+    PGI_COMM_CUDA(c, cudaMalloc((void **)&n->slots, (size_t)c->ranks * PGI_PEER_SUMS * sizeof(double)));
+    cudaFuncAttributes a;
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_add_slots_kernel));
+    PGI_TRY(pgi_nccl_reserve(c, PGI_NCCL_RESERVE));
+    return pgi_nccl_share(c, n->slots, sizeof(double));
+}
+
+// handle: the caller's ncclComm_t, of the current device. time_limit is set; collective
+[[maybe_unused]] static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
+{
+    const ncclComm_t given = (ncclComm_t)handle;
+    int device = -1, current = -2;
+    if (!given || ncclCommUserRank(given, &c->rank) != ncclSuccess || ncclCommCount(given, &c->ranks) != ncclSuccess ||
+        ncclCommCuDevice(given, &device) != ncclSuccess)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "comm.handle is not an ncclComm_t");
+    PGI_COMM_CUDA(c, cudaGetDevice(&current));
+    if (device != current)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "rank %d: the communicator is one of device %d, not of %d",
+                          c->rank, device, current);
+    c->state = calloc(1, sizeof(pgi_nccl_state));
+    if (!c->state) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a communicator", c->rank);
+    c->ops = &pgi_nccl_ops;
+    const pg_status status = pgi_nccl_split(c, given);
+    if (status != PG_OK) {
+        pgi_nccl_abort(c);
+        pgi_nccl_close(c);
+    }
+    return status;
+}
+#endif
 #endif
 
 // ---- any of them ----
@@ -9776,7 +10767,8 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
     if (!c) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     c->rank = rank, c->ranks = ranks;
-    c->time_limit = d->time_limit == PG_NONE ? 0 : d->time_limit == 0 ? 30 : d->time_limit;
+    const double longest = 1e9;    // 30 years: as good as no limit, and as nanoseconds a number of 64 bits
+    c->time_limit = d->time_limit == PG_NONE ? longest : d->time_limit == 0 ? 30 : fmin(d->time_limit, longest);
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
     pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     if (status == PG_OK)
@@ -12208,7 +13200,7 @@ static void pgi_exchange_shares(pg_solver *s, const double *from, double *to, in
         if (r == c->rank)
             memcpy(receive, send, here);
         else
-            c->message[count++] = {r, send, receive, back ? here : there, back ? there : here};
+            pgi_address(&c->message[count++], r, send, back ? here : there, receive, back ? there : here);
     }
     pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
 }
@@ -21152,12 +22144,10 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
 // Whether any rank says so.
 static int pgi_any_rank(pg_solver *s, int says)
 {
+    double any = says != 0;
     if (!s->comm || s->failed != PG_OK) return says;
-    double all = 0, *const votes = s->rank_sums;
-    votes[s->comm->rank] = says != 0;
-    pgi_judge_transport(s, s->comm->ops->all(s->comm, votes, sizeof *votes, pgi_stream_of(s)));
-    for (int r = 0; r < s->comm->ranks; r++) all += votes[r];
-    return all > 0;
+    pgi_judge_transport(s, s->comm->ops->sum(s->comm, &any, 1, 1, pgi_stream_of(s)));
+    return any > 0;
 }
 
 // Called by the loops that run on the host, after every check.
@@ -23741,12 +24731,13 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
     X(S, centring)                                                                                                     \
     X(S, h)                                                                                                            \
     X(S, coord)                                                                                                        \
-    X(S, weight) X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face)      \
-        X(S, beta_cell) X(S, openness) X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values)              \
-            X(S, solid_fluxes) X(S, robust) X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory)      \
-                X(S, flags) X(S, omega) X(S, nu_pre) X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles)  \
-                    X(S, backend) X(S, device) X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)      \
-                        X(S, comm) X(S, procs) X(S, lo) X(S, hi) X(S, time_limit)
+    X(S, weight)                                                                                                       \
+    X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell)   \
+        X(S, openness) X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes)           \
+            X(S, robust) X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) \
+                X(S, nu_pre) X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend)            \
+                    X(S, device) X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm)         \
+                        X(S, procs) X(S, lo) X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \

@@ -400,7 +400,7 @@ extern "C" {
     X(PG_ERROR_MEMORY, "not enough memory, or the workspace is too small")                                           \
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                                            \
     X(PG_ERROR_CUDA, "a CUDA call failed")                                                                           \
-    X(PG_ERROR_COMM, "ranks disagree, or one has failed")
+    X(PG_ERROR_COMM, "ranks disagree, or one is missing or has failed")
 
 #define PG_OUTCOME_LIST(X)                                                                                           \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this handle                          */ \
