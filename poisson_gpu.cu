@@ -113,11 +113,15 @@ enum { pgi_no_cuda = 0 };
 
 #ifdef __CUDA_ARCH__
 #define PGI_ROLLED _Pragma("unroll 1")
+#define PGI_UNROLLED_BY_EIGHT _Pragma("unroll 8")
+#define PGI_LINKS_AT_ONCE 4
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #define PGI_ASSUME(condition) __builtin_assume(condition)
 #else
 #define PGI_ROLLED
+#define PGI_UNROLLED_BY_EIGHT
+#define PGI_LINKS_AT_ONCE 1
 #define PGI_APART inline
 #define PGI_UNROLLED
 #define PGI_ASSUME(condition) ((void)0)
@@ -197,8 +201,11 @@ enum {
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
+    PGI_ROBUST_CELLS_APART = 20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
     PGI_ALIGN = 256                       // bytes
 };
+// desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
+static const double PGI_APART_OF_SURFACE = 0.05;
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>structs
@@ -712,6 +719,7 @@ struct pgi_lattice {
 // neighbour's number times 8 plus the direction it lies in.
 struct pgi_list {
     int n[3], periodic, seams, colours;
+    int lanes;    // threads of a warp that share the links of a node
     int64_t cells;
     int capacity, link_capacity;
     int *first;    // colours x cells + 1: the first node of each
@@ -720,7 +728,8 @@ struct pgi_list {
     int *begin, *link;
     float *c, *s, *d;
     float *u, *v, *f, *r, *e, *g;    // u and v take turns
-    int *aggregate, *root;
+    int *aggregate, *root;    // root: while levels are made; then the next node of the same aggregate, or -1
+    int *head;                // of the nodes that a node was made of, the first one
     pgi_factors *factors;
     double *inverse;    // of a level that is solved exactly
 };
@@ -16457,9 +16466,10 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const int phases = body.phases();
+    const int phases = body.phases(), last = body.last_level();
     for (int phase = 0; phase < phases; phase++) {
-        const int count = body.count(phase);
+        const int count = body.count(phase, last);
+        if (count == 0) continue;
         for (int p = (int)threadIdx.x; p < count; p += PGI_PHASE_THREADS) body(phase, p);
         __syncthreads();
     }
@@ -16475,8 +16485,9 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
-// Four blocks a multiprocessor: these wait for memory.
-template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
+// What a point needs of memory is asked for while the one before it is worked on: seen = look(i, j, k), then
+// body(i, j, k, seen, unit, sums).
+template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, double *partials, pgi_state *state,
                           double *result, pgi_shape h, int again)
 {
@@ -16488,7 +16499,12 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile, nz);
         if (t.i >= nx || t.j >= ny) continue;
-        for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k, unit, sums);
+        typename BODY::seen next = body.look(t.i, t.j, t.k0);
+        for (int k = t.k0; k < t.k1; k++) {
+            const typename BODY::seen own = next;
+            next = body.look(t.i, t.j, k + 1 < t.k1 ? k + 1 : k);
+            body(t.i, t.j, k, own, unit, sums);
+        }
     }
     if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, result)) state->unit_of_sums = unit;
 }
@@ -16536,7 +16552,8 @@ template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], c
     pgi_cpu_planes(s, n, 0, n[2], body);
 }
 
-// Calls body(i, j, k, unit, sums) for all points, and adds up the sums in a fixed order: result[FIRST] and those after.
+// Calls body(i, j, k, body.look(i, j, k), unit, sums) for all points, and adds up the sums in a fixed order:
+// result[FIRST] and those after.
 template <int MORE, int FIRST, class BODY>
 static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, double *result, int again)
 {
@@ -16559,7 +16576,10 @@ static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, doubl
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[COUNT] = {0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++)
-            for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]), unit, sums);
+            for (int i = 0; i < n[0]; i++) {
+                const int j = (int)(row % n[1]), k = (int)(row / n[1]);
+                body(i, j, k, body.look(i, j, k), unit, sums);
+            }
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
     }
     double sums[COUNT] = {0};
@@ -16577,6 +16597,16 @@ static PGI_HD inline int pgi_atomic_min(int *p, int v)    // returns what was th
     while (v < seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     return seen;
+#endif
+}
+static PGI_HD inline void pgi_atomic_max(int *p, int v)
+{
+#ifdef __CUDA_ARCH__
+    atomicMax(p, v);
+#else
+    int seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (v > seen && !__atomic_compare_exchange_n(p, &seen, v, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
 #endif
 }
 static PGI_HD inline int pgi_atomic_next(int *p)    // returns what was there before one was added
@@ -16698,7 +16728,8 @@ static void pgi_prefix_sum(pg_solver *s, int *value, int64_t size, int *total, i
     pgi_for_each(s, pieces, places);
 }
 
-// Calls body(phase, p) for all p below body.count(phase), one phase after the other: small work, by one block.
+// Calls body(phase, p) for all p below body.count(phase, body.last_level()), one phase after the other: small work, by
+// one block.
 template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 {
 #if PGI_GPU
@@ -16709,7 +16740,7 @@ template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 #endif
     (void)s;
     for (int phase = 0; phase < body.phases(); phase++)
-        for (int p = 0; p < body.count(phase); p++) body(phase, p);
+        for (int p = 0, count = body.count(phase, body.last_level()); p < count; p++) body(phase, p);
 }
 
 // ---- the operator of the finest level ----
@@ -17102,6 +17133,79 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     return pgi_general_value(a, p, sj, sk, i, j, k, kind);
 }
 
+// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look when they
+// work.
+template <class T> struct pgi_any_cells {
+    pgi_cell_operator<T> a;
+    struct seen {};
+    PGI_HD seen look(const T *, int64_t, int64_t, int, int, int) const { return seen(); }
+    PGI_HD pgi_cell_value<T> value(const seen &, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    {
+        return pgi_cell_value_of(a, p, sj, sk, i, j, k);
+    }
+    PGI_HD T diagonal(int i, int j, int k) const { return pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)); }
+    PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
+};
+// Of a mask alone on uniform axes: neighbours are asked for before it is known what they are, and what is behind a closed
+// face has no say.
+template <class T> struct pgi_even_cells {
+    pgi_cell_operator<T> a;
+    struct seen {
+        T own, beside[6];
+        unsigned kind;
+    };
+    PGI_HD seen look(const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    {
+        const pgi_axis<T> *const axis = a.b.axis;
+        const seen s = {*p,
+                        {p[pgi_cell_step(axis[0], 0, i)], p[pgi_cell_step(axis[0], 1, i)],
+                         p[pgi_cell_step(axis[1], 2, j) * sj], p[pgi_cell_step(axis[1], 3, j) * sj],
+                         p[pgi_cell_step(axis[2], 4, k) * sk], p[pgi_cell_step(axis[2], 5, k) * sk]},
+                        a.kind[pgi_cell_at(a.b, i, j, k)]};
+        return s;
+    }
+    // c: couplings, 0 where there is none. Returns the reaction.
+    PGI_HD T row(unsigned kind, const int at[3], T c[6]) const
+    {
+        const unsigned open = kind & PGI_LIVE ? kind : 0;
+        T reaction = kind & PGI_LIVE ? (T)a.b.state->alpha : (T)0;
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
+            c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
+            if (outer && open >> q & 1) reaction += (T)a.cells->end[q];
+        }
+        return reaction;
+    }
+    PGI_HD pgi_cell_value<T> value(const seen &s, const T *, int64_t, int64_t, int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k};
+        T c[6];
+        const T reaction = row(s.kind, at, c);
+        pgi_cell_value<T> v = {reaction * s.own, reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]))};
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) v.au += c[q] != 0 ? c[q] * (s.own - s.beside[q]) : (T)0;
+        return v;
+    }
+    PGI_HD T diagonal(int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k};
+        T c[6];
+        const T reaction = row(a.kind[pgi_cell_at(a.b, i, j, k)], at, c);
+        return reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]));
+    }
+    PGI_HD double measure(int, int, int) const { return a.cells->measure; }
+};
+// f(cells) with the policy of level l
+template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
+{
+    const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
+    if (a.is_even)
+        f(pgi_even_cells<T>{a});
+    else
+        f(pgi_any_cells<T>{a});
+}
+
 // ---- its plain operations ----
 
 // out = u + omega (f - A u) / diagonal, of all cells or of one colour: parity of the indices but for those on seams
@@ -17196,19 +17300,40 @@ static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi
 }
 
 // The sums of the residual, or of D u
-template <class T> struct pgi_cell_norm {
-    pgi_cell_operator<T> a;
+template <class T, class CELLS> struct pgi_cell_norm {
+    CELLS cells;
     pgi_grid u, f;
     int magnitude;
-    PGI_HD int wanted() const { return !magnitude || a.b.state->seek; }
-    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
+    struct seen {
+        typename CELLS::seen cell;
+        T right;
+    };
+    PGI_HD int wanted() const { return !magnitude || cells.a.b.state->seek; }
+    PGI_HD const T *at(int i, int j, int k) const { return pgi_data<T>(u) + i + j * u.sj + k * u.sk; }
+    PGI_HD seen look(int i, int j, int k) const
     {
-        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const T right = magnitude ? (T)0 : pgi_data<T>(f)[i + j * f.sj + k * f.sk];
-        const pgi_cell_value<T> own = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        const seen s = {cells.look(at(i, j, k), u.sj, u.sk, i, j, k),
+                        magnitude ? (T)0 : pgi_data<T>(f)[i + j * f.sj + k * f.sk]};
+        return s;
+    }
+    PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
+    {
+        const T *const p = at(i, j, k);
+        const pgi_cell_value<T> own = cells.value(s.cell, p, u.sj, u.sk, i, j, k);
         if (!(own.diagonal > 0)) return;
-        const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(right - own.au));
-        pgi_accumulate(sums, pgi_cell_measure(a, i, j, k), v, v);
+        const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(s.right - own.au));
+        pgi_accumulate(sums, cells.measure(i, j, k), v, v);
+    }
+};
+template <class T> struct pgi_sum_norm {
+    pg_solver *s;
+    const pgi_level *l;
+    pgi_grid u, f;
+    int magnitude, again;
+    template <class CELLS> void operator()(const CELLS &cells) const
+    {
+        const pgi_cell_norm<T, CELLS> body = {cells, u, f, magnitude};
+        pgi_sum_points<0, 0>(s, l->n, body, magnitude ? s->state->magnitude : s->state->sums, again);
     }
 };
 
@@ -17220,14 +17345,12 @@ template <class T> static void pgi_cell_reduce(pg_solver *s, const pgi_level *l,
         return;
     }
     if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
-    const pgi_cell_norm<T> body = {pgi_operator_of<T>(s, l), x, rhs.f, 0};
-    pgi_sum_points<0, 0>(s, l->n, body, s->state->sums, again);
+    pgi_with_cells<T>(s, l, pgi_sum_norm<T>{s, l, x, rhs.f, 0, again});
 }
 
 template <class T> static void pgi_cell_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
-    const pgi_cell_norm<T> body = {pgi_operator_of<T>(s, l), u, pgi_no_grid(), 1};
-    pgi_sum_points<0, 0>(s, l->n, body, s->state->magnitude, 0);
+    pgi_with_cells<T>(s, l, pgi_sum_norm<T>{s, l, u, pgi_no_grid(), 1, 0});
 }
 
 #if PGI_F32
@@ -17241,35 +17364,60 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 #endif
 
 // A recurrence of a Krylov method that has a product or the diagonal.
-template <class T, template <class> class RECURRENCE> struct pgi_cell_recurrence {
+template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
     typedef RECURRENCE<T> point;
-    pgi_cell_operator<T> a;
+    CELLS cells;
     pgi_vectors g;
+    struct seen {
+        typename CELLS::seen cell;
+        T v[point::VECTORS];
+    };
     PGI_HD int wanted() const { return 1; }
-    PGI_HD void operator()(int i, int j, int k, double unit, double *sums) const
+    PGI_HD void *at(int q, int i, int j, int k) const
     {
-        const pgi_krylov_steps<T> c(a.b.state);
-        T v[point::VECTORS] = {};
-        void *at[point::VECTORS];
+        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
+    }
+    PGI_HD seen look(int i, int j, int k) const
+    {
+        seen s = {};
+        if (point::PRODUCT) s.cell = cells.look((const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++)
+            if ((point::READ | point::PRODUCT) >> q & 1)
+                s.v[q] = pgi_value_of<T>(at(q, i, j, k), point::NARROW >> q & 1, 0);
+        return s;
+    }
+    PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
+    {
+        const pgi_krylov_steps<T> c(cells.a.b.state);
+        T v[point::VECTORS];
         pgi_term<T> dot[point::DOTS + 1];
         PGI_UNROLLED
-        for (int q = 0; q < point::VECTORS; q++) {
-            at[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
-            if ((point::READ | point::PRODUCT) >> q & 1) v[q] = pgi_value_of<T>(at[q], point::NARROW >> q & 1, 0);
-        }
+        for (int q = 0; q < point::VECTORS; q++) v[q] = s.v[q];
         pgi_cell_value<T> own = {0, 0};
         if (point::PRODUCT)
-            own = pgi_cell_value_of(a, (const T *)at[0], g.v[0].sj, g.v[0].sk, i, j, k);
+            own = cells.value(s.cell, (const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
         else
-            own.diagonal = pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k));
+            own.diagonal = cells.diagonal(i, j, k);
         point::at(c, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
-            if (point::WRITTEN >> q & 1) pgi_set_value(at[q], point::NARROW >> q & 1, 0, v[q]);
-        const double w = pgi_cell_measure(a, i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+            if (point::WRITTEN >> q & 1) pgi_set_value(at(q, i, j, k), point::NARROW >> q & 1, 0, v[q]);
+        const double w = cells.measure(i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
         if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
         for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+    }
+};
+template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence {
+    pg_solver *s;
+    const pgi_level *l;
+    pgi_vectors g;
+    template <class CELLS> void operator()(const CELLS &cells) const
+    {
+        typedef RECURRENCE<T> point;
+        const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g};
+        pgi_sum_points<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, body, s->state->sums, 0);
     }
 };
 
@@ -17278,8 +17426,7 @@ static void pgi_recur_among_cells(pg_solver *s, const pgi_level *l, int recurren
 {
     typedef RECURRENCE<T> point;
     if constexpr ((point::PRODUCT || point::DIAGONAL) && (point::NARROW == 0 || sizeof(T) == sizeof(double))) {
-        const pgi_cell_recurrence<T, RECURRENCE> body = {pgi_operator_of<T>(s, l), g};
-        pgi_sum_points<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, body, s->state->sums, 0);
+        pgi_with_cells<T>(s, l, pgi_sum_recurrence<T, RECURRENCE>{s, l, g});
     } else {
         PGI_BACK_END(s, recur<T>)(s, l, recurrence, g);
     }
@@ -17699,15 +17846,12 @@ static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cel
 struct pgi_label_begin {
     const unsigned char *kind;
     int nx, ny, *parent;
-    PGI_HD void operator()(int run, int j, int k) const
+    PGI_HD void operator()(int i, int j, int k) const
     {
         const int64_t row = nx * (j + (int64_t)ny * k);
-        const int begin = run * PGI_RUN, end = begin + PGI_RUN < nx ? begin + PGI_RUN : nx;
-        int first = begin;
-        for (int i = begin; i < end; i++) {
-            if (i > begin && !pgi_is_linked_on(kind, row + i - 1)) first = i;
-            parent[row + i] = (int)row + first;
-        }
+        int first = i;
+        while (first % PGI_RUN && pgi_is_linked_on(kind, row + first - 1)) first--;
+        parent[row + i] = (int)row + first;
     }
 };
 
@@ -17954,9 +18098,8 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
     const int64_t cells = l->points;
     int *const parent = o->parent;
-    const int runs[3] = {(l->n[0] + PGI_RUN - 1) / PGI_RUN, l->n[1], l->n[2]};
     const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
-    pgi_for_points(s, runs, begin);
+    pgi_for_points(s, l->n, begin);
     const pgi_label_unite<T> unite = {a, parent};
     pgi_for_points(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
@@ -18143,6 +18286,27 @@ template <class T> struct pgi_finest {
     PGI_HD int is_live(int i) const { return a.kind[i] & PGI_LIVE; }
     // A link stays one, and a sum of many a number, in f32 too.
     static PGI_HD float in_range(double v) { return (float)(v < 1e-37 ? 1e-37 : v > 1e36 ? 1e36 : v); }
+    // Of a mask alone: all that has a say is asked for at once.
+    PGI_HD links_of even_row(const spot &p) const
+    {
+        const unsigned kind = a.kind[p.cell];
+        const double w = unit * a.cells->measure;
+        const int live = kind & PGI_LIVE;
+        T held = live ? (T)a.b.state->alpha : (T)0;
+        links_of links;
+        unsigned beside_it[6];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) beside_it[q] = a.kind[n[q / 2] > 1 ? beside(p, q).cell : p.cell];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) {
+            const int outer = pgi_is_outer(a.b.axis[q / 2], q, p.at[q / 2]), open = live && kind >> q & 1;
+            const int linked = open && !outer && beside_it[q] & PGI_LIVE;
+            links.c[q] = linked ? in_range(w * (double)a.even[q / 2]) : 0;
+            held += !open || linked ? (T)0 : outer ? (T)a.cells->end[q] : a.even[q / 2];
+        }
+        links.shift = held > 0 ? in_range(w * (double)held) : 0;
+        return links;
+    }
     PGI_HD links_of row(const spot &p) const
     {
         if (a.stored && is_live(p.cell)) {
@@ -18151,6 +18315,7 @@ template <class T> struct pgi_finest {
             pgi_read_stored(a.stored, n, periodic, p.at, stored.c, &stored.shift);
             return stored;
         }
+        if (a.is_even) return even_row(p);
         const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
         const double w = unit * pgi_cell_weight(a.b, p.at[0], p.at[1], p.at[2]);
         T held = r.reaction;
@@ -18281,8 +18446,21 @@ template <class T> struct pgi_finest {
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
 };
 
+// The sum over the lanes that share a node: for all of them the same bits.
+template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
+{
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes, mask = ((1u << lanes) - 1) << first;
+    for (int step = 1; step < lanes; step *= 2) v += __shfl_xor_sync(mask, v, step);
+#endif
+    (void)lanes;
+    return v;
+}
+
 struct pgi_lattice_level : pgi_lattice {
+    enum { lanes = 1 };
     PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
+    template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
     PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
@@ -18311,8 +18489,30 @@ struct pgi_list_level : pgi_list {
     PGI_HD float shift(int i) const { return s[i]; }
     template <class F> PGI_HD void links(int i, const F &f) const
     {
-        for (int l = begin[i]; l < begin[i + 1]; l++)
-            if (c[l] > 0) f(link[l] >> 3, link[l] & 7, c[l]);
+        share_of_links<PGI_LINKS_AT_ONCE>(i, 0, 1, f);
+    }
+    // Of `lanes` lanes each has its share.
+    template <class F> PGI_HD void links_of_lane(int i, int lane, const F &f) const
+    {
+        share_of_links<PGI_LINKS_AT_ONCE / 2 + 1>(i, lane, lanes, f);
+    }
+    // AT_ONCE: so many links are asked for before the first one is used
+    template <int AT_ONCE, class F> PGI_HD void share_of_links(int i, int lane, int of, const F &f) const
+    {
+        const int end = begin[i + 1];
+        for (int l = begin[i] + lane; l < end; l += of * AT_ONCE) {
+            int to[AT_ONCE];
+            float conductance[AT_ONCE];
+            PGI_UNROLLED
+            for (int e = 0; e < AT_ONCE; e++) {
+                const int at = l + e * of;
+                to[e] = link[at < end ? at : l];
+                conductance[e] = at < end ? c[at] : 0;
+            }
+            PGI_UNROLLED
+            for (int e = 0; e < AT_ONCE; e++)
+                if (conductance[e] > 0) f(to[e] >> 3, to[e] & 7, conductance[e]);
+        }
     }
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const
     {
@@ -18406,6 +18606,17 @@ template <class LEVEL> static PGI_HD inline int pgi_coarse_cell_of(const LEVEL &
     return pgi_block_of(level.n, at);
 }
 
+// Does a link of the node at `at` lead to a node of the same coarse cell?
+template <class LEVEL> static PGI_HD inline int pgi_stays_inside(const LEVEL &level, const int at[3], int, int q)
+{
+    const int i = at[q / 2];
+    return q & 1 ? !(i & 1) && i + 1 < level.n[q / 2] : i & 1;
+}
+static PGI_HD inline int pgi_stays_inside(const pgi_list_level &level, const int at[3], int j, int)
+{
+    return pgi_coarse_cell_of(level, j) == pgi_block_of(level.n, at);
+}
+
 // What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out`, and then for
 // the shift too.
 template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i, int left_out)
@@ -18414,11 +18625,17 @@ template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &l
     level.links(i, [&](int, int q, float c) { d += left_out >> (q / 2) & 1 ? 0 : c; });
     return d;
 }
+static PGI_HD inline float pgi_diagonal_of(const pgi_list_level &level, int i) { return level.d[i]; }
+template <class LEVEL> static PGI_HD inline float pgi_diagonal_of(const LEVEL &level, int i)
+{
+    return pgi_strength_of(level, i, 0);
+}
 enum { PGI_STRONG_SHARE = 50 };    // a strong link is a fiftieth of that, at both of its ends
 template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level, int i, int j, float c, int left_out)
 {
-    return (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, i, left_out) &&
-           (float)PGI_STRONG_SHARE * c >= pgi_strength_of(level, j, left_out);
+    const float share = (float)PGI_STRONG_SHARE * c;
+    return left_out ? share >= pgi_strength_of(level, i, left_out) && share >= pgi_strength_of(level, j, left_out)
+                    : share >= pgi_diagonal_of(level, i) && share >= pgi_diagonal_of(level, j);
 }
 // The neighbour along an axis, of several the one with the strongest link; -1: there is none.
 template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL &level, int i, int axis)
@@ -18457,114 +18674,231 @@ static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[
 template <class LEVEL> static PGI_HD inline int pgi_cell_with(const LEVEL &, int i) { return i; }
 static PGI_HD inline int pgi_cell_with(const pgi_list_level &l, int i) { return l.cell[i]; }
 
-// root: of each node the least node of its aggregate; -1: it goes no deeper. Nodes of different cells are joined first.
-// Those of one cell, which weak links have kept apart so far, are joined by twos: a chain of them that become strongly
-// linked on the same level would else be one aggregate, far longer than smoothing reaches. A list that would be too
-// long (again) has one aggregate a cell.
-template <class LEVEL> struct pgi_join_nodes {
+// root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once, and
+// its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
+// different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of them
+// that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A list
+// that would be too long (again) has one aggregate a cell.
+template <class LEVEL> struct pgi_joining {
     LEVEL fine;
     pgi_list to;
-    int *root;
+    int *root, *aggregate;
     int again;
-    PGI_HD int64_t count() const { return pgi_has_ended(fine) || (again && !to.meta[PGI_IS_FULL]) ? 0 : to.cells; }
-    PGI_HD int joins(int i, int j, float c) const
+    PGI_HD int is_wanted() const { return !pgi_has_ended(fine) && (!again || to.meta[PGI_IS_FULL]); }
+    // at, diagonal: of node i
+    PGI_HD int joins(int i, const int at[3], float diagonal, int j, int q, float c) const
     {
-        return pgi_is_strong(fine, i, j, c, 0) || pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j));
-    }
-    // Would a cell have more than two nodes of two aggregates?
-    PGI_HD int crowds(const int coarse[3], int a, int b) const
-    {
-        int cell = -1, nodes = 0, crowded = 0;
-        fine.children(coarse, [&](int i) {
-            if (pgi_cell_with(fine, i) != cell) cell = pgi_cell_with(fine, i), nodes = 0;
-            nodes += root[i] == a || root[i] == b;
-            crowded |= nodes > 2;
-        });
-        return crowded;
-    }
-    PGI_HD void unite(const int coarse[3], int a, int b) const
-    {
-        const int least = a < b ? a : b;
-        fine.children(coarse, [&](int i) {
-            if (root[i] == a || root[i] == b) root[i] = least;
-        });
-    }
-    // Splinters of what is cut by the cells' faces: nodes that are weakly linked for all their neighbours though not
-    // for themselves. Sweeps solve for them, but every level would have more of them in a cell. In a cell of many
-    // aggregates each joins the neighbour there that it is linked to most; and none joins two that were apart.
-    PGI_HD void join_splinters(const int coarse[3], int J) const
-    {
-        enum { MANY = 4 };
-        int aggregates = 0;
-        fine.children(coarse, [&](int i) { aggregates += root[i] == i; });
-        if (aggregates <= MANY) return;
-        fine.children(coarse, [&](int i) {
-            int members = 0, strong = 0, to = -1;
-            float most = 0, sum = 0;
-            fine.children(coarse, [&](int j) { members += root[j] == i; });
-            if (root[i] != i || members > 1) return;
-            fine.links(i, [&](int j, int, float c) {
-                strong |= pgi_is_strong(fine, i, j, c, 0);
-                sum += c;
-                if (c > most && pgi_coarse_cell_of(fine, j) == J) most = c, to = root[j];
-            });
-            if (!strong && to >= 0 && (float)PGI_STRONG_SHARE * most >= fine.shift(i) + sum) root[i] = to;
-        });
-    }
-    PGI_HD void operator()(int64_t J) const
-    {
-        int coarse[3], least = -1, shared = 0, last = -1;
-        pgi_place_of(to.n, J, coarse);
-        fine.children(coarse, [&](int i) {
-            int linked = 0;
-            fine.links(i, [&](int, int, float) { linked = 1; });
-            if (linked && least < 0) least = i;
-            root[i] = !linked ? -1 : again ? least : i;
-            shared |= pgi_cell_with(fine, i) == last;    // a cell has several
-            last = pgi_cell_with(fine, i);
-        });
-        for (int inside = 0; inside < (again ? 0 : 1 + shared); inside++)
-            fine.children(coarse, [&](int i) {
-                if (root[i] < 0) return;
-                fine.links(i, [&](int j, int, float c) {
-                    if (pgi_coarse_cell_of(fine, j) != (int)J || root[i] == root[j]) return;
-                    if ((pgi_cell_with(fine, i) == pgi_cell_with(fine, j)) != inside || !joins(i, j, c)) return;
-                    if (!inside || !crowds(coarse, root[i], root[j])) unite(coarse, root[i], root[j]);
-                });
-            });
-        if (!again && shared) join_splinters(coarse, (int)J);
+        if (!pgi_stays_inside(fine, at, j, q)) return 0;
+        const float share = (float)PGI_STRONG_SHARE * c;
+        return (share >= diagonal && share >= pgi_diagonal_of(fine, j)) ||
+               pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j));
     }
 };
 
-// Whether an aggregate is a node of the next level: not a pocket that lies in one cell.
-template <class LEVEL> static PGI_HD inline int pgi_is_alive(const LEVEL &fine, const int *root, int i)
-{
-    int alive = fine.shift(i) > 0;
-    fine.links(i, [&](int j, int, float) { alive |= root[j] != root[i]; });
-    return alive;
-}
+template <class LEVEL> struct pgi_join_begin {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        int linked = 0;
+        a.fine.links((int)i, [&](int, int, float) { linked = 1; });
+        a.root[i] = linked ? (int)i : -1;
+    }
+};
+template <class LEVEL> struct pgi_join_across {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        int at[3];
+        pgi_fine_place(a.fine, (int)i, at);
+        const float diagonal = pgi_diagonal_of(a.fine, (int)i);
+        a.fine.links((int)i, [&](int j, int q, float c) {
+            if (j > (int)i && pgi_cell_with(a.fine, (int)i) != pgi_cell_with(a.fine, j) &&
+                a.joins((int)i, at, diagonal, j, q, c))
+                pgi_unite(a.root, (int)i, j);
+        });
+    }
+};
+template <class LEVEL> struct pgi_join_all {
+    pgi_joining<LEVEL> a;    // of each coarse cell
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.to.cells : 0; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int coarse[3], least = -1;
+        pgi_place_of(a.to.n, J, coarse);
+        a.fine.children(coarse, [&](int i) {
+            if (a.root[i] < 0) return;
+            if (least < 0) least = i;
+            a.root[i] = least;
+        });
+    }
+};
+// The end of a step: every node has its root beside it.
+template <class LEVEL> struct pgi_join_flatten {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        if (a.root[i] >= 0) *(volatile int *)(a.root + i) = pgi_root_of(a.root, (int)i);
+        a.aggregate[i] = 0;
+    }
+};
+// Whether an aggregate is a node of the next level: not a pocket that lies in one cell. aggregate[root]: it is.
+template <class LEVEL> struct pgi_join_alive {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
+    PGI_HD void operator()(int64_t i) const
+    {
+        const int own = a.root[i];
+        if (own < 0) return;
+        int alive = a.fine.shift((int)i) > 0;
+        a.fine.links((int)i, [&](int j, int, float) { alive |= a.root[j] >= 0 && a.root[j] != own; });
+        if (alive) *(volatile int *)(a.aggregate + own) = 1;    // all who write write the same
+    }
+};
+
+// Joining nodes of one cell: of lists. What an aggregate was before a step (label) and what it has found (best) lies
+// where the level's cycle works.
+struct pgi_joining_inside : pgi_joining<pgi_list_level> {
+    int *label, *best, *leader;
+    int turn;    // equals are drawn anew
+    PGI_HD explicit pgi_joining_inside(const pgi_joining<pgi_list_level> &j)
+        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), leader((int *)j.fine.r), turn(0)
+    {
+    }
+    PGI_HD int64_t count() const { return is_wanted() && !again ? fine.nodes() : 0; }
+    // The rank of a link between two aggregates, for both of them the same: the stronger, in powers of two, the
+    // higher; among equals it is drawn, for a chain whose nodes all prefer the lower neighbour would have but one pair.
+    PGI_HD int rank(int a, int b, float c) const
+    {
+        unsigned bits, low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+        memcpy(&bits, &c, sizeof bits);
+        unsigned drawn = low * 0x9e3779b1u ^ (high + (unsigned)turn) * 0x85ebca77u;
+        drawn = (drawn ^ drawn >> 15) * 0xc2b2ae3du;
+        return (int)((bits >> 23 & 255) << 22 | (drawn ^ drawn >> 13) >> 10);
+    }
+    // f(a, b, rank) for the strong links of node i to other aggregates in its cell
+    template <class F> PGI_HD void inside(int i, const F &f) const
+    {
+        int at[3];
+        if (label[i] < 0) return;
+        pgi_fine_place(fine, i, at);
+        fine.links(i, [&](int j, int q, float c) {
+            if (fine.cell[i] == fine.cell[j] && label[i] != label[j] && joins(i, at, fine.d[i], j, q, c))
+                f(label[i], label[j], rank(label[i], label[j], c));
+        });
+    }
+};
+struct pgi_join_label {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.label[i] = a.root[i] < 0 ? -1 : pgi_root_of(a.root, (int)i);
+        a.best[i] = 0;
+    }
+};
+struct pgi_join_choose {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.inside((int)i, [&](int own, int, int rank) { pgi_atomic_max(a.best + own, rank); });
+    }
+};
+// Two that have chosen each other
+struct pgi_join_pairs {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        a.inside((int)i, [&](int own, int other, int rank) {
+            if (a.best[own] == rank && a.best[other] == rank) pgi_unite(a.root, own, other);
+        });
+    }
+};
+// How many aggregates a coarse cell has, in first, which is counted only later.
+struct pgi_join_members {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD void operator()(int64_t i) const
+    {
+        if (a.label[i] < 0) return;
+        pgi_atomic_next(a.best + a.label[i]);
+        if (a.label[i] == (int)i) pgi_atomic_next(a.to.first + pgi_coarse_cell_of(a.fine, (int)i));
+    }
+};
+struct pgi_clear_first {    // of a list that is to be counted
+    pgi_list to;
+    PGI_HD int64_t count() const { return to.cells; }
+    PGI_HD void operator()(int64_t J) const { to.first[J] = 0; }
+};
+
+// Leaves are nodes that follow one neighbour, in whatever cell: they join its aggregate, and the coarse levels do not
+// have them. There are two kinds. The links of a node that nothing holds lead to one other node, but for those to leaves
+// that were found in rounds before: to eliminate it changes nothing for the others. And in a coarse cell of many
+// aggregates, a node by itself that is weakly linked for all its neighbours though not for itself. Else every dead end
+// and splinter that is cut off by a face between cells would be a node of all levels, down to the one where the cells
+// become one. Of lists: the transfers of other levels stay within cells.
+enum { PGI_LEAF = -2, PGI_LEAF_ROUNDS = 3 };    // PGI_LEAF - round: in place of a leaf's root
+struct pgi_join_leaves {
+    enum { MANY = 4 };
+    pgi_joining_inside a;
+    int mark;
+    PGI_HD int64_t count() const { return a.count(); }
+    PGI_HD int is_there(int j) const { return a.root[j] >= 0 || a.root[j] <= mark; }    // in this round
+    // The neighbour that i would follow; -1: none
+    PGI_HD int leader_of(int i) const
+    {
+        int only = -1, several = 0, strong = 0, most = -1;
+        float largest = 0;
+        if (a.label[i] != i || a.best[i] > 1 || !is_there(i)) return -1;
+        a.fine.links(i, [&](int j, int, float c) {
+            if (!is_there(j)) return;
+            several |= only >= 0 && j != only;
+            only = j;
+            strong |= pgi_is_strong(a.fine, i, j, c, 0);
+            if (c > largest) largest = c, most = j;
+        });
+        if (only >= 0 && !several && !(a.fine.shift(i) > 0)) return only;
+        if (a.to.first[pgi_coarse_cell_of(a.fine, i)] <= MANY || strong) return -1;
+        return (float)PGI_STRONG_SHARE * largest >= pgi_diagonal_of(a.fine, i) ? most : -1;
+    }
+    PGI_HD void operator()(int64_t node) const
+    {
+        const int i = (int)node, leader = a.root[i] >= 0 ? leader_of(i) : -1;
+        if (leader >= 0 && leader_of(leader) < 0) a.root[i] = mark, a.leader[i] = leader;
+    }
+};
+struct pgi_take_leaves {
+    pgi_joining_inside a;
+    PGI_HD int64_t count() const { return pgi_has_ended(a.fine) || a.to.meta[PGI_IS_FULL] ? 0 : a.to.meta[PGI_NODES_OF]; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        for (int mark = PGI_LEAF - PGI_LEAF_ROUNDS + 1; mark <= PGI_LEAF; mark++)
+            for (int i = a.to.head[J]; i >= 0; i = a.root[i])
+                a.fine.links(i, [&](int j, int, float) {
+                    if (a.root[j] != mark || a.leader[j] != i) return;
+                    a.aggregate[j] = (int)J;
+                    a.root[j] = a.to.head[J];
+                    a.to.head[J] = j;
+                });
+    }
+};
 
 // The number of nodes of each coarse cell, in the row of its colour.
 template <class LEVEL> struct pgi_count_nodes {
-    LEVEL fine;
-    pgi_list to;
-    const int *root;
-    int again;
-    PGI_HD int64_t count() const { return again && !to.meta[PGI_IS_FULL] ? 0 : to.cells; }
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.again && !a.to.meta[PGI_IS_FULL] ? 0 : a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
+        const pgi_list &to = a.to;
         int coarse[3], found = 0;
         pgi_place_of(to.n, J, coarse);
         const int own = pgi_colour_at(to.n, to.seams, coarse);
-        if (!pgi_has_ended(fine))
-            fine.children(coarse, [&](int i) {
-                if (root[i] != i) return;
-                int alive = 0;
-                fine.children(coarse, [&](int j) {
-                    if (root[j] == i && !alive) alive = pgi_is_alive(fine, root, j);
-                });
-                found += alive;
-            });
+        if (!pgi_has_ended(a.fine))
+            a.fine.children(coarse, [&](int i) { found += a.root[i] == i && a.aggregate[i]; });
         for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
     }
 };
@@ -18585,30 +18919,29 @@ struct pgi_close_count {
     }
 };
 
-// Numbers the aggregates.
+// Numbers the aggregates, and makes a chain of the members of each: see head and root of pgi_list.
 template <class LEVEL> struct pgi_number_nodes {
-    LEVEL fine;
-    pgi_list to;
-    const int *root;
-    int *aggregate;
-    PGI_HD int64_t count() const { return pgi_has_ended(fine) ? 0 : to.cells; }
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return pgi_has_ended(a.fine) ? 0 : a.to.cells; }
     PGI_HD void operator()(int64_t J) const
     {
+        const pgi_list &to = a.to;
+        int *const root = a.root, *const aggregate = a.aggregate;
         int coarse[3];
         pgi_place_of(to.n, J, coarse);
-        const int64_t slot = pgi_colour_at(to.n, to.seams, coarse) * to.cells + J;
-        int next = to.first[slot];
-        fine.children(coarse, [&](int i) {
-            if (root[i] < 0) aggregate[i] = -1;
+        int next = to.first[pgi_colour_at(to.n, to.seams, coarse) * to.cells + J];
+        a.fine.children(coarse, [&](int i) {
             if (root[i] != i) return;
-            int alive = 0;
-            fine.children(coarse, [&](int j) {
-                if (root[j] == i && !alive) alive = pgi_is_alive(fine, root, j);
-            });
-            fine.children(coarse, [&](int j) {
-                if (root[j] == i) aggregate[j] = alive ? next : -1;
-            });
-            if (alive) to.cell[next++] = (int)J;
+            const int own = aggregate[i] ? next++ : -1;
+            aggregate[i] = own;
+            if (own >= 0) to.cell[own] = (int)J, to.head[own] = -1;
+        });
+        a.fine.children(coarse, [&](int i) {
+            const int own = root[i] < 0 ? -1 : aggregate[root[i]];
+            aggregate[i] = own;
+            if (own < 0) return;
+            root[i] = to.head[own];
+            to.head[own] = i;
         });
     }
 };
@@ -18621,54 +18954,66 @@ template <class LEVEL> struct pgi_store_factors {
 };
 
 // The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
-// looked up. Of a node with more of them, all further crossing links are counted, and the places that are left over
-// have links of conductance 0.
+// looked up. A node with more of them has places for all crossing links, and a link's place is that of its key or one of
+// those after it; places that are left over have links of conductance 0.
 template <class LEVEL> struct pgi_gather_links {
-    enum { KEPT = 32 };
+    enum { KEPT = 32, NONE = -1 };
     LEVEL fine;
     pgi_list to;
-    int fills;    // 0: counts
+    const int *next;    // see pgi_number_nodes
+    int fills;          // 0: counts
     PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
+    // f(i, j, q, c, K * 8 + q) for the links of members of J to those of another node K
     template <class F> PGI_HD void crossing(int J, const F &f) const
     {
-        int coarse[3];
-        pgi_place_of(to.n, to.cell[J], coarse);
-        fine.children(coarse, [&](int i) {
-            if (fine.aggregate_of(i) == J) f(i);
+        for (int i = to.head[J]; i >= 0; i = next[i])
+            fine.links(i, [&](int j, int q, float c) {
+                const int K = fine.aggregate_of(j);
+                if (K != J && K >= 0) f(i, j, q, c, K << 3 | q);
+            });
+    }
+    PGI_HD int number_of_links(int J) const
+    {
+        int key[KEPT] = {0}, links = 0;
+        crossing(J, [&](int, int, int, float, int own) {
+            const int kept = links < KEPT ? links : (int)KEPT;
+            int l = 0;
+            while (l < kept && key[l] != own) l++;
+            if (l < kept) return;
+            if (links < KEPT) key[links] = own;
+            links++;
         });
+        return links;
+    }
+    // The place of a key among `places`: with few of them they are filled from the first one on.
+    PGI_HD int place_of(const int *link, int places, int own) const
+    {
+        int l = places > KEPT ? (int)(((unsigned)own * 0x9e3779b1u >> 8) % (unsigned)places) : 0;
+        while (link[l] != NONE && link[l] != own) l = l + 1 < places ? l + 1 : 0;
+        return l;
     }
     PGI_HD void operator()(int64_t node) const
     {
-        const int J = (int)node, at = fills ? to.begin[J] : 0;
-        int key[KEPT] = {0}, links = 0;
-        float held = 0, diagonal = 0;
-        crossing(J, [&](int i) {
-            const pgi_factors f = fine.factors_of(i);
-            held += pgi_coarse_shift(f, fine.shift(i));
-            fine.links(i, [&](int j, int q, float c) {
-                const int K = fine.aggregate_of(j), own = K << 3 | q;
-                if (K == J || K < 0) return;
-                const int kept = links < KEPT ? links : (int)KEPT;
-                int l = 0;
-                while (l < kept && key[l] != own) l++;
-                while (fills && l >= KEPT && l < links && to.link[at + l] != own) l++;
-                if (l == links || (!fills && l == KEPT)) {
-                    l = links++;
-                    if (l < KEPT) key[l] = own;
-                    if (fills) to.link[at + l] = own, to.c[at + l] = 0;
-                }
-                if (!fills) return;
-                const float part =
-                    pgi_series(c, pgi_half_resistance(f, q, c), pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
-                to.c[at + l] += part;
-                diagonal += part;
-            });
-        });
+        const int J = (int)node;
         if (!fills) {
-            to.begin[J] = links;
+            to.begin[J] = number_of_links(J);
             return;
         }
-        for (int l = at + links; l < to.begin[J + 1]; l++) to.link[l] = J << 3, to.c[l] = 0;
+        const int places = to.begin[J + 1] - to.begin[J];
+        int *const link = to.link + to.begin[J];
+        float *const conductance = to.c + to.begin[J], held = 0, diagonal = 0;
+        for (int l = 0; l < places; l++) link[l] = NONE, conductance[l] = 0;
+        for (int i = to.head[J]; i >= 0; i = next[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
+        crossing(J, [&](int i, int j, int q, float c, int own) {
+            const float part = pgi_series(c, pgi_half_resistance(fine.factors_of(i), q, c),
+                                          pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
+            const int l = place_of(link, places, own);
+            link[l] = own;
+            conductance[l] += part;
+            diagonal += part;
+        });
+        for (int l = 0; l < places; l++)
+            if (link[l] == NONE) link[l] = J << 3;
         to.s[J] = held;
         to.d[J] = held + diagonal;
     }
@@ -18729,13 +19074,18 @@ struct pgi_mirror_links {
 // The inverse of a small level, by elimination in place, all entries of the matrix at once. Nothing is ever subtracted
 // that could cancel (W. K. Grassmann, M. I. Taksar, D. P. Heyman 1985): a pivot is the sum of the links that are left
 // and of what holds the node, so that it is 0 exactly where nothing holds a pocket, whatever the contrast. The pocket's
-// last unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update.
+// last unknown becomes 0 then. Phases: the matrix; then for each pivot its row and column, and the update; at last what
+// rounding has made of a symmetric matrix becomes one.
 struct pgi_invert {
     enum { N = PGI_EXACT_NODES };
     pgi_list level;
     PGI_HD int nodes() const { return level.meta[PGI_IS_EXACT] ? level.meta[PGI_NODES_OF] : 0; }
-    PGI_HD int phases() const { return nodes() ? 1 + 2 * nodes() : 0; }
-    PGI_HD int count(int phase) const { return phase == 0 || phase & 1 ? nodes() : nodes() * nodes(); }
+    PGI_HD int phases() const { return nodes() ? 2 + 2 * nodes() : 0; }
+    PGI_HD int last_level() const { return 0; }
+    PGI_HD int count(int phase, int) const
+    {
+        return phase == 0 || (phase & 1 && phase + 1 < phases()) ? nodes() : nodes() * nodes();
+    }
     PGI_HD void operator()(int phase, int p) const
     {
         const int n = nodes(), k = (phase - 1) / 2;
@@ -18749,6 +19099,11 @@ struct pgi_invert {
                 least[p] += level.c[l];
             }
             least[p] *= 1e-14;    // what holds a pocket less than that is nothing beside round-off
+            return;
+        }
+        if (phase + 1 == phases()) {
+            const int i = p / n, j = p % n;
+            if (i < j) a[i * N + j] = a[j * N + i] = 0.5 * (a[i * N + j] + a[j * N + i]);
             return;
         }
         if (phase & 1) {
@@ -18771,36 +19126,39 @@ struct pgi_solve_exactly {
     {
         const int n = level.meta[PGI_NODES_OF];
         double sum = 0;
-        for (int j = 0; j < n; j++)
-            sum += 0.5 * (level.inverse[i * PGI_EXACT_NODES + j] + level.inverse[j * PGI_EXACT_NODES + i]) *
-                   (double)level.f[j];
+        PGI_UNROLLED_BY_EIGHT
+        for (int j = 0; j < n; j++) sum += level.inverse[j * PGI_EXACT_NODES + i] * (double)level.f[j];
         level.u[i] = (float)sum;
     }
 };
 
 // ---- their cycle ----
 
-template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i)
+// By the lanes that share a node: p / lanes is the node then, p % lanes the lane.
+template <class LEVEL>
+static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i, int lane)
 {
-    float sum = level.shift(i) * u[i];
-    level.links(i, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
-    return sum;
+    float sum = 0;
+    level.links_of_lane(i, lane, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
+    return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes);
 }
 
 // A Gauss-Seidel step of all nodes of a colour.
 template <class LEVEL> struct pgi_relax_nodes {
     LEVEL level;
     int colour, turn, reversed;
-    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour); }
+    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) * level.lanes; }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = level.node(colour, p);
-        float sum = level.f[i], d = level.shift(i);
-        level.links(i, [&](int j, int, float c) {
+        const int i = level.node(colour, p / level.lanes), lane = (int)(p % level.lanes);
+        float sum = 0, d = 0;
+        level.links_of_lane(i, lane, [&](int j, int, float c) {
             sum += c * level.beside(j, colour, turn, reversed)[j];
             d += c;
         });
-        level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
+        sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes);
+        d = level.shift(i) + pgi_total_of_lanes(d, level.lanes);
+        if (lane == 0) level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
     }
 };
 
@@ -18810,15 +19168,23 @@ template <class LEVEL> struct pgi_step_nodes {
     LEVEL level;
     int what, turn;
     float weight;
-    PGI_HD int64_t count() const { return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : level.nodes(); }
+    PGI_HD int lanes() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN ? (int)level.lanes : 1; }
+    PGI_HD int64_t count() const
+    {
+        return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() * lanes();
+    }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = (int)p;
+        const int i = (int)(p / lanes()), lane = (int)(p % lanes());
+        const float *const u = what == PGI_NODES_DEFECT ? level.from(turn) : level.e;
+        const int has_product = what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN;
+        const float product = has_product ? pgi_node_product(level, u, i, lane) : 0;
+        if (lane > 0) return;
         switch (what) {
         case PGI_NODES_ZERO: level.from(0)[i] = 0; break;
-        case PGI_NODES_DEFECT: level.r[i] = level.f[i] - pgi_node_product(level, level.from(turn), i); break;
+        case PGI_NODES_DEFECT: level.r[i] = level.f[i] - product; break;
         case PGI_NODES_BEGIN: level.f[i] = level.g[i], level.e[i] = 0; break;
-        case PGI_NODES_AGAIN: level.f[i] = level.g[i] - pgi_node_product(level, level.e, i); break;
+        case PGI_NODES_AGAIN: level.f[i] = level.g[i] - product; break;
         default: level.e[i] += weight * level.from(turn)[i];
         }
     }
@@ -18826,50 +19192,53 @@ template <class LEVEL> struct pgi_step_nodes {
 
 // The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
 // it from children of its neighbours.
-template <class LEVEL>
-static PGI_HD inline float pgi_restrict_nodes(const LEVEL &fine, const float *r, int J, const int coarse[3])
+static PGI_HD inline float pgi_restrict_nodes(const pgi_list_level &fine, const pgi_list &to, int J, int lane)
 {
     float sum = 0;
-    fine.children(coarse, [&](int i) {
-        if (fine.aggregate_of(i) != J) return;
-        sum += fine.factors_of(i).own * r[i];
-        fine.links(i, [&](int j, int q, float c) {
-            if (fine.aggregate_of(j) != J) sum += pgi_slide(fine.factors_of(j), q ^ 1, c) * r[j];
+    for (int i = to.head[J]; i >= 0; i = fine.root[i]) {
+        if (lane == 0) sum += fine.factors[i].own * fine.r[i];
+        fine.links_of_lane(i, lane, [&](int j, int q, float c) {
+            if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
         });
-    });
-    return sum;
+    }
+    return pgi_total_of_lanes(sum, fine.lanes);
 }
-template <class LEVEL> static PGI_HD inline float pgi_prolong_node(const LEVEL &fine, const float *e, int i)
+static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const float *e, int i, int lane)
 {
     const int own = fine.aggregate_of(i);
-    if (own < 0) return 0;
     const pgi_factors f = fine.factors_of(i);
-    float sum = f.own * e[own];
-    fine.links(i, [&](int j, int q, float c) {
+    float sum = 0;
+    fine.links_of_lane(i, lane, [&](int j, int q, float c) {
         const int other = fine.aggregate_of(j);
         if (other != own && other >= 0) sum += pgi_slide(f, q, c) * e[other];
     });
-    return sum;
+    sum = pgi_total_of_lanes(sum, fine.lanes);
+    return own < 0 ? 0 : f.own * e[own] + sum;
 }
 
-template <class LEVEL> struct pgi_restrict_to_list {
-    LEVEL fine;
+struct pgi_restrict_to_list {
+    pgi_list_level fine;
     pgi_list to;
     float *f;
-    PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
-    PGI_HD void operator()(int64_t J) const
+    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * fine.lanes; }
+    PGI_HD void operator()(int64_t p) const
     {
-        int coarse[3];
-        pgi_place_of(to.n, to.cell[J], coarse);
-        f[J] = pgi_restrict_nodes(fine, fine.r, (int)J, coarse);
+        const int J = (int)(p / fine.lanes), lane = (int)(p % fine.lanes);
+        const float sum = pgi_restrict_nodes(fine, to, J, lane);
+        if (lane == 0) f[J] = sum;
     }
 };
-template <class LEVEL> struct pgi_prolong_from_list {
-    LEVEL fine;
+struct pgi_prolong_from_list {
+    pgi_list_level fine;
     const float *e;
     int turn;
-    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : fine.nodes(); }
-    PGI_HD void operator()(int64_t i) const { fine.from(turn)[i] += pgi_prolong_node(fine, e, (int)i); }
+    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() * fine.lanes; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const int i = (int)(p / fine.lanes), lane = (int)(p % fine.lanes);
+        const float sum = pgi_prolong_node(fine, e, i, lane);
+        if (lane == 0) fine.from(turn)[i] += sum;
+    }
 };
 
 // What is done with a list: one of the operations above. repeats: of restriction and prolongation, the next level is
@@ -18893,13 +19262,13 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     }
     case PGI_NODES_RESTRICT: {
         const pgi_list &next = list[t.level + 1];
-        const pgi_restrict_to_list<pgi_list_level> restriction = {level, next, t.repeats ? next.g : next.f};
+        const pgi_restrict_to_list restriction = {level, next, t.repeats ? next.g : next.f};
         f(restriction);
         break;
     }
     case PGI_NODES_PROLONG: {
         const pgi_list_level next(list[t.level + 1]);
-        const pgi_prolong_from_list<pgi_list_level> prolongation = {level, t.repeats ? next.e : next.from(t.colour),
+        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.colour),
                                                                     t.turn};
         f(prolongation);
         break;
@@ -18922,11 +19291,19 @@ struct pgi_small_visit {
     enum { LEVELS = 5, TASKS = 150 };
     pgi_list list[LEVELS];
     pgi_node_task task[TASKS];
-    int tasks;
+    int tasks, levels;
     PGI_HD int phases() const { return tasks; }
-    PGI_HD int count(int phase) const
+    // Those after the one that is solved exactly have nothing to do, and are passed over without a look at them.
+    PGI_HD int last_level() const
+    {
+        int q = 0;
+        while (q + 1 < levels && !list[q].meta[PGI_IS_EXACT]) q++;
+        return q;
+    }
+    PGI_HD int count(int phase, int last) const
     {
         int number = 0;
+        if (task[phase].level > last) return 0;
         pgi_with_task(list, task[phase], [&](const auto &body) { number = (int)body.count(); });
         return number;
     }
@@ -19257,32 +19634,33 @@ template <class T> struct pgi_restrict_others {
     int scaled;
     PGI_HD double residual(int i, int j, int k) const
     {
+        const pgi_even_cells<T> cells = {fine.a};
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - pgi_cell_value_of(fine.a, p, u.sj, u.sk, i, j, k).au);
+        const pgi_cell_value<T> own = cells.value(cells.look(p, u.sj, u.sk, i, j, k), p, u.sj, u.sk, i, j, k);
+        return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au);
     }
-    // The cells of a quad: to its own coarse cell where q < 0, else across their faces q
-    PGI_HD double shares(int I, int J, int k, int q) const
+    enum { LANES = 4 };    // one for each cell of a quad
+    // A cell of a quad: to its own coarse cell where q < 0, else across face q
+    PGI_HD double share(int e, int I, int J, int k, int q) const
     {
-        double sum = 0;
-        for (int e = 0; e < 4; e++) {
-            const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
-            if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) continue;
-            const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
-            if (!fine.is_live(p.cell)) continue;
-            const pgi_weights w = fine.weights_at(p);
-            const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
-            if (weight != 0) sum += (double)weight * residual(at[0], at[1], k);
-        }
-        return sum;
+        const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
+        if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) return 0;
+        const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
+        if (!fine.is_live(p.cell)) return 0;
+        const pgi_weights w = fine.weights_at(p);
+        const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
+        return weight != 0 ? (double)weight * residual(at[0], at[1], k) : 0;
     }
-    PGI_HD int64_t count() const { return *blocks.others_number; }
+    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
     {
         int at[3];
         double sum = 0;
-        pgi_place_of(blocks.coarse, blocks.others[p], at);
-        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += shares(I, J, k, q); });
-        to[blocks.others[p]] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
+        const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
+        pgi_place_of(blocks.coarse, coarse, at);
+        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += share(lane, I, J, k, q); });
+        sum = pgi_total_of_lanes(sum, (int)LANES);
+        if (lane == 0) to[coarse] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
     }
 };
 
@@ -19632,27 +20010,69 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
     return q == (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1);
 }
 
+// Of lists alone: the cells of other levels have one node each.
+template <class LEVEL> static void pgi_join_inside(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
+template <class LEVEL> static void pgi_find_leaves(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
+template <class LEVEL> static void pgi_add_leaves(pg_solver *, const pgi_joining<LEVEL> &) {}
+static void pgi_find_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
+{
+    if (joining.again) return;
+    const pgi_joining_inside inside(joining);
+    const pgi_clear_first clear = {joining.to};
+    pgi_for_each(s, joining.to.cells, clear);
+    pgi_for_each(s, most, pgi_join_label{inside});
+    pgi_for_each(s, most, pgi_join_members{inside});
+    for (int round = 0; round < PGI_LEAF_ROUNDS; round++)
+        pgi_for_each(s, most, pgi_join_leaves{inside, PGI_LEAF - round});
+}
+static void pgi_add_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joined)
+{
+    const pgi_joining_inside inside(joined);
+    pgi_for_each(s, joined.to.capacity, pgi_take_leaves{inside});
+}
+static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
+{
+    enum { ROUNDS = 2 };
+    pgi_joining_inside inside(joining);
+    const pgi_clear_first clear = {joining.to};
+    for (inside.turn = 0; inside.turn < ROUNDS; inside.turn++) {
+        pgi_for_each(s, most, pgi_join_label{inside});
+        pgi_for_each(s, most, pgi_join_choose{inside});
+        pgi_for_each(s, most, pgi_join_pairs{inside});
+    }
+    (void)clear;
+}
+
 template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
                                                  int *aggregate, pgi_factors *factors, const pgi_list &to)
 {
     const int64_t slots = to.colours * to.cells;
     for (int again = 0; again < 2; again++) {
-        const pgi_join_nodes<LEVEL> join = {fine, to, root, again};
-        pgi_for_each(s, to.cells, join);
-        const pgi_count_nodes<LEVEL> counts = {fine, to, root, again};
-        pgi_for_each(s, to.cells, counts);
+        const pgi_joining<LEVEL> joining = {fine, to, root, aggregate, again};
+        pgi_for_each(s, most, pgi_join_begin<LEVEL>{joining});
+        if (again) {
+            pgi_for_each(s, to.cells, pgi_join_all<LEVEL>{joining});
+        } else {
+            pgi_for_each(s, most, pgi_join_across<LEVEL>{joining});
+            pgi_join_inside(s, joining, most);
+        }
+        pgi_for_each(s, most, pgi_join_flatten<LEVEL>{joining});
+        pgi_find_leaves(s, joining, most);
+        pgi_for_each(s, most, pgi_join_alive<LEVEL>{joining});
+        pgi_for_each(s, to.cells, pgi_count_nodes<LEVEL>{joining});
         pgi_prefix_sum(s, to.first, slots, to.first + slots, s->obstacles.scan, again ? to.meta + PGI_IS_FULL : NULL);
         const pgi_close_count close = {to, again, s->obstacles.overflow};
         pgi_for_each(s, 1, close);
     }
-    const pgi_number_nodes<LEVEL> numbers = {fine, to, root, aggregate};
-    pgi_for_each(s, to.cells, numbers);
+    const pgi_joining<LEVEL> joined = {fine, to, root, aggregate, 0};
+    pgi_for_each(s, to.cells, pgi_number_nodes<LEVEL>{joined});
+    pgi_add_leaves(s, joined);
     if (factors) {
         const pgi_store_factors<LEVEL> store = {fine, factors};
         pgi_for_each(s, most, store);
     }
     for (int fills = 0; fills < 2; fills++) {
-        const pgi_gather_links<LEVEL> links = {fine, to, fills};
+        const pgi_gather_links<LEVEL> links = {fine, to, root, fills};
         pgi_for_each(s, to.capacity, links);
         if (fills) break;
         const pgi_clear_rest rest = {to};
@@ -19782,9 +20202,8 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         small->task[small->tasks++] = task;
         return;
     }
-    const int64_t most = task.what == PGI_NODES_SOLVE      ? PGI_EXACT_NODES
-                         : task.what == PGI_NODES_RESTRICT ? o->list[task.level + 1].capacity
-                                                           : o->list[task.level].capacity;
+    const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
+    const int64_t most = task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : list.capacity * (int64_t)list.lanes;
     const pgi_run_body run = {s, most};
     pgi_with_task(o->list, task, run);
 }
@@ -19917,6 +20336,7 @@ struct pgi_visit {
         pgi_small_visit all;
         memset(&all, 0, sizeof all);
         for (int p = 0; p < levels; p++) all.list[p] = o->list[q + p];
+        all.levels = levels;
         const pgi_visit visit = {s, &all, q};
         visit.cycle(q);
         pgi_for_phases(s, all);
@@ -19969,7 +20389,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     PGI_LAUNCH_EARLY(s, columns * ((planes + a.planes - 1) / a.planes), dim3(32, PGI_RESTRICTION_WARPS), 0,
                      pgi_cell_restriction_kernel<T>, a);
     const pgi_restrict_others<T> others = {a.fine, a.blocks, a.u, a.f, a.to, a.scale, a.scaled};
-    pgi_for_each(s, a.blocks.at(0, 0, planes), others);
+    pgi_for_each(s, a.blocks.at(0, 0, planes) * pgi_restrict_others<T>::LANES, others);
     return 1;
 #else
     (void)s, (void)l, (void)job, (void)u, (void)rhs;
@@ -20491,6 +20911,7 @@ static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64
     to->link = ints(to->link_capacity);
     to->aggregate = ints(to->capacity);
     to->root = ints(to->capacity);
+    to->head = ints(to->capacity);
     to->c = floats(to->link_capacity);
     float **const vectors[8] = {&to->s, &to->d, &to->u, &to->v, &to->f, &to->r, &to->e, &to->g};
     for (int q = 0; q < (repeated ? 8 : 6); q++) *vectors[q] = floats(to->capacity);
@@ -20510,6 +20931,81 @@ static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, 
     to->factors = (pgi_factors *)(wanted <= room ? held : pgi_take_block(arena, wanted));
     to->root = (int *)(to->factors + cells);
 }
+
+// Does the fluid of a coarse cell fall apart, into parts that no strong link joins there, nothing holds, and that go on
+// elsewhere? A grid of coarse cells would join them.
+struct pgi_count_apart {
+    int n[3], periodic, wide;
+    const unsigned char *mask;
+    int64_t stride[2];
+    const void *openness[3];
+    float weight[3];    // of a link along each axis
+    int *number;
+    struct cell {
+        int at[3], fluid;
+        float link[6], total;
+    };
+    PGI_HD unsigned kind(const int at[3]) const
+    {
+        return mask ? mask[at[0] + at[1] * stride[0] + at[2] * stride[1]] : (unsigned)PG_FLUID;
+    }
+    PGI_HD float open_part(const int at[3], int q) const
+    {
+        const int64_t nx = n[0] + (q / 2 == 0), ny = n[1] + (q / 2 == 1);
+        const int64_t face = at[0] + nx * (at[1] + ny * at[2]) + (q & 1 ? q < 2 ? 1 : q < 4 ? nx : nx * ny : 0);
+        const void *const array = openness[q / 2];
+        return !array ? 1 : wide ? (float)((const double *)array)[face] : ((const float *)array)[face];
+    }
+    // held: the directions of strong links to air; on: of those to fluid
+    PGI_HD cell cell_at(int i, int j, int k, unsigned *held, unsigned *on) const
+    {
+        cell own = {{i, j, k}, 0, {0, 0, 0, 0, 0, 0}, 0};
+        unsigned to_air = 0;
+        *held = *on = 0;
+        if (i >= n[0] || j >= n[1] || k >= n[2] || kind(own.at) != PG_FLUID) return own;
+        own.fluid = 1;
+        for (int q = 0; q < 6; q++) {
+            int at[3];
+            const int64_t other = n[q / 2] > 1 ? pgi_neighbour(n, periodic, own.at, q) : -1;
+            if (other < 0) continue;
+            pgi_place_of(n, other, at);
+            if (kind(at) == PG_SOLID) continue;
+            own.link[q] = weight[q / 2] * open_part(own.at, q);
+            own.total += own.link[q];
+            to_air |= (unsigned)(kind(at) != PG_FLUID) << q;
+        }
+        for (int q = 0; q < 6; q++)
+            if (own.link[q] > 0 && PGI_STRONG_SHARE * own.link[q] >= own.total)
+                *(to_air >> q & 1 ? held : on) |= 1u << q;
+        return own;
+    }
+    PGI_HD void operator()(int I, int J, int K) const
+    {
+        unsigned char root[8];
+        unsigned held[8], on[8], parts = 0;
+        for (int c = 0; c < 8; c++) {
+            const cell own = cell_at(2 * I + (c & 1), 2 * J + (c >> 1 & 1), 2 * K + (c >> 2), &held[c], &on[c]);
+            root[c] = (unsigned char)(own.fluid ? c : 8);
+        }
+        for (int round = 0; round < 7; round++)    // the longest way through eight cells
+            for (int c = 0; c < 8; c++)
+                for (int a = 0; a < 3; a++) {
+                    const int d = c ^ 1 << a, up = c >> a & 1;
+                    if (!(on[c] >> (2 * a + 1 - up) & 1) || !(on[d] >> (2 * a + up) & 1)) continue;
+                    root[c] = root[d] = root[c] < root[d] ? root[c] : root[d];
+                }
+        for (int r = 0; r < 8; r++) {
+            int is_held = 0, goes_on = 0;
+            for (int c = 0; c < 8; c++)
+                for (int a = 0; a < 3 && root[c] == r; a++) {
+                    is_held |= held[c] != 0;
+                    goes_on |= on[c] >> (2 * a + (c >> a & 1)) & 1;
+                }
+            parts += goes_on && !is_held;
+        }
+        if (parts > 1) pgi_atomic_next(number);
+    }
+};
 
 // The coarse levels: the grid of coarse cells, or with desc.robust a list in its place, and lists down to one cell.
 static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
@@ -20543,6 +21039,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         }
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
+        list->lanes = s->cuda ? 8 : 1;
         if (q == 0 && !o->robust)
             pgi_layout_lattice(arena, lattice, s->desc.flags & PG_WCYCLE || n[0] + n[1] + n[2] == 3, o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
@@ -23411,6 +23908,62 @@ static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char te
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
+// Counts coarse cells whose fluid falls apart, where mask and openness lie.
+static int pgi_number_apart(pg_solver *s)
+{
+    const pg_desc *const w = &s->work;
+    pgi_count_apart body;
+    int number = 0;
+    memset(&body, 0, sizeof body);
+    body.mask = w->mask, body.wide = w->flags & PG_F32 ? 0 : 1;
+    for (int a = 0; a < 3; a++) {
+        const double h = w->coord[a] ? fabs(w->coord[a][w->n[a]] - w->coord[a][0]) / w->n[a] : w->h[a];
+        body.n[a] = w->n[a], body.openness[a] = w->openness[a];
+        body.periodic |= (w->face[2 * a].kind == PG_PERIODIC) << a;
+        body.weight[a] = (float)(w->h[0] * w->h[0] / (h * h));
+    }
+    body.stride[0] = w->stride_mask[0], body.stride[1] = w->stride_mask[1];
+    const int coarse[3] = {pgi_half(w->n[0]), pgi_half(w->n[1]), pgi_half(w->n[2])};
+#if PGI_GPU
+    if (s->cuda && !s->staged) {
+        void *block = NULL;    // the state of a solver that does not exist yet, and the number
+        const int previous = pgi_make_current(s);
+        s->stream = (cudaStream_t)s->desc.stream;
+        PGI_CUDA(s, cudaMalloc(&block, sizeof(pgi_state) + sizeof(int)));
+        if (!s->failed) {
+            s->state = (pgi_state *)block, body.number = (int *)(s->state + 1);
+            PGI_CUDA(s, cudaMemsetAsync(block, 0, sizeof(pgi_state) + sizeof(int), s->stream));
+            pgi_for_points(s, coarse, body);
+            PGI_CUDA(s, cudaMemcpyAsync(&number, body.number, sizeof number, cudaMemcpyDeviceToHost, s->stream));
+            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+            s->state = NULL;
+            cudaFree(block);
+        }
+        pgi_restore_current(s, previous);
+        return number;
+    }
+#endif
+    body.number = &number;
+    const int rows = coarse[1] * coarse[2];
+    PGI_OMP(omp parallel for schedule(static))
+    for (int row = 0; row < rows; row++)
+        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
+    return number;
+}
+
+// The kind of coarse levels where desc.robust does not tell: on small grids the robust one; on larger ones where the
+// fluid falls apart in more coarse cells than a few spots on a surface have.
+static int pgi_choose_robust(pg_solver *s)
+{
+    const pg_desc *const d = &s->desc;
+    const double cells = (double)d->n[0] * d->n[1] * d->n[2], children = d->dim == 3 ? 8 : d->dim == 2 ? 4 : 2;
+    if (!s->masked || s->obstacles.by_cells) return 0;
+    if (pgi_is_robust(d)) return 1;
+    if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return 0;
+    if (cells > PGI_ROBUST_CELLS_APART) return 0;
+    return pgi_number_apart(s) > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
@@ -23432,13 +23985,14 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     s->accelerated = s->masked && !s->obstacles.by_cells && pgi_means_cg(desc->flags);
-    s->obstacles.robust = s->masked && !s->obstacles.by_cells && pgi_is_robust(&s->desc);
+    pgi_turn(&s->desc, &s->work);
+    s->obstacles.robust = pgi_choose_robust(s);
+    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     if (s->accelerated)
         snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s",
                  s->obstacles.robust ? ", robust" : "");
     s->observe = pgi_monitor;
     s->program = pgi_program;
-    pgi_turn(&s->desc, &s->work);
     pg_desc levels = s->work;
     if (s->masked) levels.coarsest = 2, levels.flags |= PG_SMOOTH_RBGS;    // down to a few cells, without lines
     *lines = pgi_hierarchy_create(&levels, s->multigrid && (!s->masked || s->obstacles.by_cells));

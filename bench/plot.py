@@ -3,7 +3,7 @@
 
     plot.py [FILE.json ...]            an SVG beside each file (default: every file in results/)
     plot.py --readme [FILE.json ...]   also rewrites the README between <!-- bench --> and <!-- /bench -->
-                                       with the newest file of each device
+                                       with the newest file of each device, and the newest of python.py there
 
 Only Python's standard library is needed.
 """
@@ -251,14 +251,51 @@ def quote(result, svg):
     return '\n'.join(out)
 
 
+def python_tables(result):
+    """Markdown for what bench/python.py measured."""
+    calls = [row for row in result['python'] if row['row'] == 'call']
+    solves = [row for row in result['python'] if row['row'] == 'solve']
+    out = []
+    if calls:
+        out += ['| call from Python, arrays | us | C call | beyond it | of both ctypes |', '|---' + '|--:' * 4 + '|']
+        out += [f"| {row['what']} | {row['call_us']:.1f} | {row['c_call_us']:.1f} | {row['beyond_us']:.1f} | "
+                f"{row['ctypes_us']:.1f} |" for row in calls]
+    if solves:
+        out += [''] * bool(calls) + ['| direct solve | ms | beside | ms | ratio | apart |', '|---|--:|---|--:|--:|--:|']
+        out += [f"| {row['bc']} {row['n']}^3 {row['dtype']} | {figure(row['ms'])} | {row['what']} | "
+                f"{figure(row['other_ms'])} | {row['ratio']:.1f} | {row['relative_difference']:.0e} |"
+                for row in solves]
+    for row in result['python']:
+        if 'bound' in row:
+            holds = f"(bound {row['bound']:g}: {'holds' if row['holds'] else 'missed'})"
+            if row['row'] == 'call':
+                beyond = row['beyond_us'] + row['ctypes_us']
+                out += ['', f"Check: a call with {row['what']} arrays takes {beyond:.1f} us beyond the C call, ctypes "
+                        f"included {holds}."]
+            else:
+                out += ['', f"Check: {row['bc']} {row['n']}^3 {row['dtype']} is {row['ratio']:.1f} times as fast as "
+                        f"{row['what']} {holds}."]
+    return out
+
+
+def quote_python(result):
+    """Markdown for the README: one device from Python."""
+    modules = ', '.join(f'{name} {version}' for name, version in result['modules'].items())
+    return '\n'.join([f"From Python on {result['device']}, {result['date']}, {modules}:", ''] + python_tables(result))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('files', nargs='*', type=pathlib.Path)
     parser.add_argument('--readme', action='store_true')
     arguments = parser.parse_args()
-    results = {}
+    results, pythons = {}, {}
     for path in arguments.files or sorted((HERE / 'results').glob('*.json')):
         result = json.loads(path.read_text(encoding='utf-8'))
+        if 'python' in result:                  # it has no picture
+            if result['date'] >= pythons.get(result['device'], result)['date']:
+                pythons[result['device']] = result
+            continue
         results[path] = result
         path.with_suffix('.svg').write_text(draw(result), encoding='utf-8')
         print('written:', path.with_suffix('.svg'))
@@ -272,6 +309,8 @@ def main():
     for path, result in quoted:                 # GPUs first, and only they with a picture
         svg = path.with_suffix('.svg').resolve()
         blocks.append(quote(result, svg.relative_to(README.parent).as_posix() if result['backend'] == 'cuda' else None))
+        if result['device'] in pythons:
+            blocks.append(quote_python(pythons[result['device']]))
     text = README.read_text(encoding='utf-8')
     block = '<!-- bench -->\n' + '\n\n'.join(blocks) + '\n<!-- /bench -->'
     text, count = re.subn(r'<!-- bench -->.*?<!-- /bench -->', lambda match: block, text, flags=re.S)

@@ -1,21 +1,27 @@
 #!/usr/bin/env python3
 """What a call from Python costs, and direct solves beside torch.fft and CuPy's (without a GPU SciPy's) dctn.
 
-    bench/python.py [-n 512] [--out FILE.json]
+    bench/python.py [-n 512] [--out FILE.json|FOLDER]      -n 0: only calls
 
 Needs PyTorch, and on a GPU CuPy; what is missing is left out and said. samples/python/poisson_gpu.py finds or makes the
-library (POISSON_GPU_LIBRARY names one). Prints a table and then, as its last line, the same as JSON.
+library (POISSON_GPU_LIBRARY names one). Prints tables and writes them as JSON, into a folder as
+DEVICE-DATE-python.json; bench/plot.py quotes those of bench/results in the README.
 
-- Call: small device arrays, 50 calls queued one after the other, the least time of 20 such rounds. The C call is the
-  same function through ctypes with addresses at hand, less what ctypes itself takes for a function that does nothing.
+- Calls: arrays of 16^2 where solves run, 50 calls queued one after the other. By turns a round of Solver.solve, one of
+  pg_solve, which is the same function with its arguments converted beforehand, and one of a function of the C library
+  that does nothing with as many arguments; of each the least of 40 rounds. "Beyond" is the first less the second. What
+  ctypes takes, the third, is inside both: the bound is on beyond and ctypes together.
 - Solves: n^3 points, f noise without mean, the median of 15 runs on arrays that are there, timed by events on the
-  stream (without a GPU by the clock). torch.fft: rfftn, a product with the inverse symbol at hand, irfftn. dctn: type 2 along
-  three axes, the product, idctn: a Neumann box of cells. The answers are compared.
+  stream (without a GPU by the clock). torch.fft: rfftn, a product with the inverse symbol at hand, irfftn. dctn: type 2
+  along three axes, the product, idctn: a Neumann box of cells. The answers are compared.
 """
 import argparse
+import ctypes
 import datetime
 import json
+import os
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -24,6 +30,7 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'samples' / 'python'))
+import plot    # noqa: E402
 import poisson_gpu    # noqa: E402
 
 try:
@@ -69,20 +76,42 @@ def milliseconds(run, repeats=15):
     return statistics.median(times)
 
 
-def microseconds(call, wait, calls=50, rounds=20):
-    best = float('inf')
+def microseconds(calls, wait, count=50, rounds=40):
+    """What each of the calls takes, the least of the rounds; they take turns, since clocks change."""
+    best = [float('inf')] * len(calls)
     for _ in range(rounds):
-        wait()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        best = min(best, (time.perf_counter() - start) / calls)
+        for q, call in enumerate(calls):
+            wait()
+            start = time.perf_counter()
+            for _ in range(count):
+                call()
+            best[q] = min(best[q], (time.perf_counter() - start) / count)
     wait()
-    return best * 1e6
+    return [seconds * 1e6 for seconds in best]
+
+
+def call_row(name, f, u, wait):
+    """The cost of Solver.solve beyond that of pg_solve."""
+    nothing = ctypes.CDLL(None).qsort    # of no elements
+    nothing.argtypes, nothing.restype = [ctypes.c_void_p] * 4, None
+    with poisson_gpu.Solver(f.shape, method='DIRECT') as solver:
+        solver.solve(f, u, rtol=None)
+        addresses = [poisson_gpu._describe(x)[0] for x in (u, f)]
+        arguments = [ctypes.c_void_p(x) for x in (solver._last.pointer, *addresses)]
+        arguments.append(ctypes.byref(poisson_gpu._stop(rtol=None)))
+        none = [ctypes.c_void_p(x) for x in (addresses[0], 0, 8, 0)]
+        whole, plain, by_ctypes = microseconds([
+            lambda: solver.solve(f, u, rtol=None), lambda: poisson_gpu._pg_solve(*arguments), lambda: nothing(*none)],
+            wait)
+    row = {'row': 'call', 'what': name, 'call_us': whole, 'c_call_us': plain, 'ctypes_us': by_ctypes,
+           'beyond_us': whole - plain}
+    if GPU and name != 'numpy':    # host arrays are copied and waited for
+        row.update(bound=BOUNDS['call'], holds=whole - plain + by_ctypes <= BOUNDS['call'])
+    return row
 
 
 def call_rows():
-    """The cost of Solver.solve beyond that of pg_solve, for every framework."""
+    """For every framework."""
     makers = {'numpy': (np.ones, lambda: None)}
     if torch is not None:
         where = 'cuda' if GPU else 'cpu'
@@ -90,20 +119,7 @@ def call_rows():
         makers['torch ' + where] = (lambda shape: torch.ones(shape, dtype=torch.float64, device=where), wait)
     if cupy is not None and GPU:
         makers['cupy'] = (cupy.ones, cupy.cuda.runtime.deviceSynchronize)
-    rows = []
-    nothing = poisson_gpu._library.pg_version
-    for name, (make, wait) in makers.items():
-        f, u = make((16, 16)), make((16, 16))
-        with poisson_gpu.Solver((16, 16), method='DIRECT') as solver:
-            solver.solve(f, u, rtol=None)
-            handle, stop = solver._last.pointer, poisson_gpu.byref(solver._stop({'rtol': None}))
-            addresses = poisson_gpu._describe(u)[0], poisson_gpu._describe(f)[0]
-            plain = microseconds(lambda: poisson_gpu._pg_solve(handle, *addresses, stop), wait)
-            whole = microseconds(lambda: solver.solve(f, u, rtol=None), wait)
-        ctypes_alone = microseconds(nothing, wait)
-        rows.append({'row': 'call', 'what': name, 'call_us': whole, 'c_call_us': max(plain - ctypes_alone, 0.0),
-                     'beyond_us': whole - max(plain - ctypes_alone, 0.0)})
-    return rows
+    return [call_row(name, make((16, 16)), make((16, 16)), wait) for name, (make, wait) in makers.items()]
 
 
 def symbol_of(n, periodic, modes_last):
@@ -131,8 +147,11 @@ def solve_row(n, dtype, bc, what, transform, to, difference):
         apart = difference(u, other())
         ours = milliseconds(lambda: solver.solve(f, u, rtol=None))
     theirs = milliseconds(other)
-    return {'row': 'solve', 'what': what, 'n': n, 'dtype': dtype, 'bc': bc, 'ms': ours, 'other_ms': theirs,
-            'ratio': theirs / ours, 'relative_difference': apart}
+    row = {'row': 'solve', 'what': what, 'n': n, 'dtype': dtype, 'bc': bc, 'ms': ours, 'other_ms': theirs,
+           'ratio': theirs / ours, 'relative_difference': apart}
+    if GPU and what in BOUNDS:
+        row.update(bound=BOUNDS[what], holds=row['ratio'] >= BOUNDS[what])
+    return row
 
 
 def torch_row(n, dtype):
@@ -146,6 +165,13 @@ def torch_row(n, dtype):
         v = v - v.mean()
         return float((u - v).abs().max() / v.abs().max())
     return solve_row(n, dtype, 'periodic', 'torch.fft', transform, lambda f: torch.from_numpy(f).to(where), difference)
+
+
+def cupy_stream(stream):
+    """CuPy's own for a stream of PyTorch's."""
+    if hasattr(cupy.cuda.Stream, 'from_external') and hasattr(stream, '__cuda_stream__'):
+        return cupy.cuda.Stream.from_external(stream)
+    return cupy.cuda.ExternalStream(stream.cuda_stream)    # before CuPy 14
 
 
 def dct_row(n, dtype):
@@ -164,43 +190,33 @@ def dct_row(n, dtype):
         v = v - v.mean()
         return float(abs(u - v).max() / abs(v).max())
     if on_gpu:    # events are taken on PyTorch's stream, so CuPy works on that too
-        with cupy.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream):
+        with cupy_stream(torch.cuda.current_stream()):
             return solve_row(n, dtype, 'neumann', 'cupy dctn', transform, cupy.asarray, difference)
     return solve_row(n, dtype, 'neumann', 'scipy dctn', transform, np.asarray, difference)
 
 
-def print_table(rows):
-    print('| call, device arrays of 16^2 | us | C call | beyond it |\n|---|--:|--:|--:|')
-    for r in rows:
-        if r['row'] == 'call':
-            print('| %s | %.1f | %.1f | %.1f |' % (r['what'], r['call_us'], r['c_call_us'], r['beyond_us']))
-    print('\n| solve | ms | beside | ms | ratio | apart |\n|---|--:|---|--:|--:|--:|')
-    for r in rows:
-        if r['row'] == 'solve':
-            print('| %s %d^3 %s | %.3f | %s | %.3f | %.2f | %.1e |' % (
-                r['bc'], r['n'], r['dtype'], r['ms'], r['what'], r['other_ms'], r['ratio'], r['relative_difference']))
+def rounded(value):
+    """To the six digits of pg_bench's files."""
+    return float('%.6g' % value) if isinstance(value, float) else value
 
 
-def check(rows):
-    """What must hold on a large GPU."""
-    for r in rows:
-        bound = BOUNDS.get('call' if r['row'] == 'call' else r['what'])
-        if r['row'] == 'call' and r['what'] != 'numpy':
-            print('Check: a call with %s arrays takes %.1f us beyond the C call (bound %.0f: %s).' % (
-                r['what'], r['beyond_us'], bound, 'holds' if r['beyond_us'] <= bound else 'DOES NOT HOLD'))
-        elif r['row'] == 'solve' and GPU and bound:
-            print('Check: %s %s is %.2f times as fast as %s (bound %.1f: %s).' % (
-                r['bc'], r['dtype'], r['ratio'], r['what'], bound, 'holds' if r['ratio'] >= bound else 'DOES NOT HOLD'))
+def result_path(out, result):
+    """The file itself, or one in the folder, named as pg_bench names its own."""
+    if out.endswith('.json'):
+        return pathlib.Path(out)
+    device = re.sub(r'[^a-z0-9]+', '-', re.sub(r'\([^)]*\)', '', result['device']).lower()).strip('-')
+    os.makedirs(out, exist_ok=True)
+    return pathlib.Path(out) / ('%s-%s-python.json' % (device, result['date']))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('-n', type=int, default=512)
-    parser.add_argument('--out', help='a file for the JSON')
+    parser.add_argument('--out', metavar='FILE.json|FOLDER', help='for the result, say bench/results')
     given = parser.parse_args()
     rows = call_rows()
     beside = (torch_row, 'torch.fft', torch is not None), (dct_row, 'dctn', cupy is not None or not GPU)
-    for make, name, there in beside:
+    for make, name, there in beside if given.n > 0 else ():
         for dtype in ('float64', 'float32'):
             if not there:
                 print('left out, %s: not installed' % name)
@@ -213,16 +229,15 @@ def main():
                 cupy.get_default_memory_pool().free_all_blocks()
             if GPU:
                 torch.cuda.empty_cache()
-    result = {'device': device_name(), 'date': datetime.date.today().isoformat(), 'version': poisson_gpu.version,
-              'torch': torch and torch.__version__, 'cupy': cupy and cupy.__version__, 'rows': rows}
-    print('%s, %s' % (result['device'], result['version']))
-    print_table(rows)
-    print()
-    check(rows)
-    text = json.dumps(result)
+    result = {'device': device_name(), 'backend': 'cuda' if GPU else 'cpu', 'date': datetime.date.today().isoformat(),
+              'version': poisson_gpu.version,
+              'modules': {m.__name__: m.__version__ for m in (np, torch, cupy) if m is not None},
+              'python': [{key: rounded(value) for key, value in row.items()} for row in rows]}
+    print('\n'.join([result['device'] + ', ' + result['version'], ''] + plot.python_tables(result)))
     if given.out:
-        pathlib.Path(given.out).write_text(text + '\n', encoding='utf-8')
-    print(text)
+        path = result_path(given.out, result)
+        path.write_text(json.dumps(result, indent=1) + '\n', encoding='utf-8')
+        print('written:', path)
 
 
 if __name__ == '__main__':

@@ -86,6 +86,113 @@ static inline void picture_lines(struct picture *p, const double *field, int nx,
     free(value);
 }
 
+/* A vector field at the pixels of a picture, and what lines may do there: 0 begin and go on, 1 go on, 2 neither. */
+struct picture_flow { int width, height; double *x, *y; unsigned char *taken; };
+
+static inline unsigned char *picture_taken(const struct picture_flow *f, const double at[2])
+{
+    if (!(at[0] >= 0 && at[0] < f->width && at[1] >= 0 && at[1] < f->height)) return NULL;
+    return &f->taken[(size_t)at[0] + (size_t)at[1] * f->width];
+}
+
+/* A step of one pixel along the field, way 1, or against it, -1. 0: here a line ends, at an edge, near another line, or
+   where the field turns round. */
+static inline int picture_step(const struct picture_flow *f, const double from[2], double way, double to[2])
+{
+    double at[2] = {from[0], from[1]}, before[2] = {0, 0};
+    for (int half = 1; half <= 2; half++) {                         /* the midpoint rule */
+        const size_t m = (size_t)at[0] + (size_t)at[1] * f->width;
+        const double size = hypot(f->x[m], f->y[m]);
+        if (!(size > 0)) return 0;
+        const double go[2] = {way * f->x[m] / size, -way * f->y[m] / size};
+        if (go[0] * before[0] + go[1] * before[1] < 0) return 0;
+        for (int a = 0; a < 2; a++) {
+            before[a] = go[a];
+            to[a] = at[a] = from[a] + 0.5 * half * go[a];
+        }
+        if (!picture_taken(f, at)) return 0;
+    }
+    return *picture_taken(f, to) < 2;
+}
+
+/* Adds the line through a point, if one may begin there, to `count` points; returns how many there are then. */
+static inline int picture_follow(const struct picture_flow *f, const double start[2], double (*at)[2], int count,
+                                 int most)
+{
+    const unsigned char *taken = picture_taken(f, start);
+    if (!taken || *taken) return count;
+    const int begin = count;
+    memcpy(at[count++], start, sizeof *at);
+    for (double way = -1; way <= 1; way += 2) {                     /* to where it comes from, then to where it goes */
+        const int end = count + 2 * (f->width + f->height), longest = end < most ? end : most;
+        while (count < longest && picture_step(f, at[count - 1], way, at[count])) count++;
+        for (int a = begin, b = count - 1; way < 0 && a < b; a++, b--) {
+            double swap[2];
+            memcpy(swap, at[a], sizeof swap);
+            memcpy(at[a], at[b], sizeof swap);
+            memcpy(at[b], swap, sizeof swap);
+        }
+    }
+    return count;
+}
+
+/* Raises `cover` to the line through these points, which has a drop in its middle, and takes what is near. */
+static inline void picture_cover(const struct picture_flow *f, double (*at)[2], int count, double apart, double pixels,
+                                 double *cover)
+{
+    const int reach = (int)ceil(apart);
+    for (int q = 0; q < count; q++) {
+        const double behind = q < count / 2 ? 1 : picture_clamp((q - count / 2) / (7 * pixels), 0, 1);
+        const double radius = pixels * (2 - 1.5 * behind);
+        for (int row = (int)at[q][1] - reach; row <= (int)at[q][1] + reach; row++)
+            for (int column = (int)at[q][0] - reach; column <= (int)at[q][0] + reach; column++) {
+                const double here[2] = {column + 0.5, row + 0.5};
+                const double d = hypot(here[0] - at[q][0], here[1] - at[q][1]);
+                unsigned char *taken = picture_taken(f, here);
+                if (!taken) continue;
+                if (d < 0.95 * apart && *taken < 2) *taken = d < apart / 2 ? 2 : 1;
+                cover[taken - f->taken] = fmax(cover[taken - f->taken], picture_clamp(radius + 0.5 - d, 0, 1));
+            }
+    }
+}
+
+/* Dark lines along the nx x ny vector field (x, y), with drops that point where it does. A line begins so many pixels
+   beside another, and ends where it comes to half of that from one: B. Jobard, W. Lefer (1997). */
+static inline void picture_streamlines(struct picture *p, const double *x, const double *y, int nx, int ny,
+                                       double apart, double pixels, double opacity)
+{
+    const size_t area = (size_t)p->width * p->height;
+    const int most = (int)(area / 4);
+    const struct picture_flow f = {p->width, p->height, picture_resample(p, x, nx, ny),
+                                   picture_resample(p, y, nx, ny), (unsigned char *)sample_alloc(area, PG_MEM_HOST)};
+    double (*at)[2] = (double (*)[2])sample_alloc(sizeof *at * (most + 1), PG_MEM_HOST);
+    double *cover = (double *)sample_alloc(sizeof *cover * area, PG_MEM_HOST);
+    memset(f.taken, 0, area);
+    for (size_t m = 0; m < area; m++) cover[m] = 0;
+    int count = 0, beside = 2;          /* twice a point: both its sides; the very first has no direction */
+    for (size_t m = 0; m < area;) {
+        const size_t from = (m + area / 2 + p->width / 2) % area;    /* the middle is the first */
+        double start[2] = {(double)(from % p->width), (double)(from / p->width)};
+        if (beside < 2 * count) {
+            const double *a = at[beside / 2 - 1], *b = at[beside / 2], side = beside % 2 ? apart : -apart;
+            start[0] = b[0] - side * (b[1] - a[1]);
+            start[1] = b[1] + side * (b[0] - a[0]);
+            beside++;
+        } else m++;
+        const int end = picture_follow(&f, start, at, count, most);
+        if (end - count < apart) continue;                          /* too short */
+        picture_cover(&f, at + count, end - count, apart, pixels, cover);
+        count = end;
+    }
+    for (size_t m = 0; m < 3 * area; m++)
+        p->rgb[m] = (unsigned char)(0.5 + p->rgb[m] + opacity * cover[m / 3] * (40 - p->rgb[m]));
+    free(f.x);
+    free(f.y);
+    free(f.taken);
+    free(at);
+    free(cover);
+}
+
 #ifdef PG_SAMPLE_PNG
 /* The picture as libpng describes it. */
 static inline png_image picture_image(const struct picture *p)

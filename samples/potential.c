@@ -5,7 +5,8 @@
    Each charge q becomes a Gaussian of standard deviation w: -lap u = f, in volts, with C = e / eps0 and
        f = sum q C exp(-r^2 / (2 w^2)) / (2 pi w^2)^(3/2),    u = sum q C erf(r / (sqrt(2) w)) / (4 pi r),
    which is known everywhere. Its values on the sides of the box around the molecule are the Dirichlet data.
-   Writes NAME.png, the plane in the middle of the charges, and NAME.vti, the volume, which ParaView opens. */
+   Writes NAME.png, the plane in the middle of the charges with the field in it, and NAME.vti, the volume, which
+   ParaView opens. */
 #include "picture.h"
 #include "pqr.h"
 #include "sample.h"
@@ -57,11 +58,12 @@ static double *evaluate(double (*function)(const struct molecule *, const double
     return all;
 }
 
-/* Solves on g and compares with the exact potential at every point; rms: root mean square of the error. */
+/* Solves on g and compares with the exact potential at every point; rms: root mean square of the error. Returns u and,
+   behind it, the field's components along x and y, -du/dx and -du/dy, at the same points. */
 static double *solve(struct grid g, double *rms, int *good)
 {
     const size_t count = (size_t)g.n[0] * g.n[1] * g.n[2];
-    double *u = sample_alloc(count * sizeof *u, PG_MEM_HOST), *f = evaluate(charge_density, g), *side[6];
+    double *u = sample_alloc(3 * count * sizeof *u, PG_MEM_HOST), *f = evaluate(charge_density, g), *side[6];
     pg_desc desc = {0};
     memcpy(desc.n, g.n, sizeof desc.n);
     memcpy(desc.h, g.h, sizeof desc.h);
@@ -70,7 +72,14 @@ static double *solve(struct grid g, double *rms, int *good)
         desc.face[s].array = side[s];
     }
     pg_report report;
-    sample_check(pg_solve_once(&desc, u, f, &report), NULL);    /* full multigrid, relative residual 1e-8 */
+    pg_solver *solver;
+    sample_check(pg_create(&desc, &solver), NULL);
+    sample_check(pg_solve(solver, u, f, NULL), solver);         /* full multigrid, relative residual 1e-8 */
+    sample_check(pg_get_report(solver, &report), solver);
+    for (int a = 0; a < 2; a++)
+        sample_check(pg_gradient(solver, u, a, u + (1 + a) * count, PG_AT_UNKNOWNS), solver);
+    for (size_t m = count; m < 3 * count; m++) u[m] = -u[m];
+    pg_destroy(solver);
 
     /* f is off by h^2/12 (d^4/dx^4 + d^4/dy^4 + d^4/dz^4) u: at a single charge that shifts u by h^2/20 f. */
     const double h = fmax(fmax(g.h[0], g.h[1]), g.h[2]);
@@ -93,18 +102,20 @@ static double *solve(struct grid g, double *rms, int *good)
     return u;
 }
 
-/* The plane of g next to z, contours at 0 and from 0.7 V on every 40 % or so, and the outline of atoms. */
+/* The plane of g next to z: contours at 0 and from 0.7 V on every 40 % or so, field lines, and the outline of atoms. */
 static void draw(struct grid g, const double *u, double z, const char *name)
 {
     const int nx = g.n[0], ny = g.n[1], k = (int)((z - g.first[2]) / g.h[2] + 0.5);
+    const size_t first = (size_t)nx * ny * k, count = (size_t)nx * ny * g.n[2];
     double *outline = evaluate(pqr_surface, layer(g, 2, k));
     double *plane = sample_alloc(sizeof *plane * nx * ny, PG_MEM_HOST);
     for (int m = 0; m < nx * ny; m++)
-        plane[m] = asinh(u[m + (size_t)nx * ny * k]) / log(2);      /* from 1 V on about log2 of u */
+        plane[m] = asinh(u[m + first]) / log(2);                    /* from 1 V on about log2 of u */
     struct picture p = picture_create(1400, (int)(1400 * (ny - 1) * g.h[1] / ((nx - 1) * g.h[0]) + 0.5));
     picture_colours(&p, plane, nx, ny, 5);
-    picture_lines(&p, plane, nx, ny, 0.5, 1.2, 0.35);
+    picture_lines(&p, plane, nx, ny, 0.5, 1.2, 0.2);
     picture_lines(&p, plane, nx, ny, 0, 2, 0.7);
+    picture_streamlines(&p, u + count + first, u + 2 * count + first, nx, ny, 36, 1.4, 0.6);
     picture_lines(&p, outline, nx, ny, 0, 3, 0.9);
     picture_write(&p, name);
     free(p.rgb);

@@ -50,7 +50,7 @@ static void the_error_falls_as_promised(void **state)
         for (int q = 0; q < PAIRS; q++)
             for (int kind = 0; kind < 8; kind++) {
                 if ((kind + q) % (dim == 1 ? full_or_small(1, 3) : dim == 2 ? full_or_small(3, 9) : full_or_small(7, 29))) continue;
-                const int upwind = kind >> 2, intervals = dim == 1 ? full_or_small(256, 96) : dim == 2 ? full_or_small(40, 24) : 14;
+                const int upwind = kind >> 2, intervals = dim == 1 ? full_or_small(256, 48) : dim == 2 ? full_or_small(40, 20) : 14;
                 double error[2];
                 for (int fine = 0; fine < 2; fine++) {
                     const pg_desc desc = flow(backend, dim, intervals << fine, q, kind & 1, upwind ? PG_UPWIND : 0);

@@ -28,6 +28,7 @@ The library   is POISSON_GPU_LIBRARY, or libpoisson_gpu.so beside this file; or 
 import contextlib
 import ctypes
 import dataclasses
+import functools
 import hashlib
 import os
 import shutil
@@ -216,34 +217,38 @@ def _check(status, handle):
 
 # ---- Arrays of any framework ----
 #
-# What is known of an array is a tuple: address, shape, strides in elements, name of its type, device (-1: host memory),
-# whether it may be written, stream.
+# What is known of an array is its address, its layout and its stream (0: the default one). Arrays of equal shape,
+# strides, type and device share one layout object: names and checks, which follow from those, are worked out for the
+# first of them, and later calls find them. A device of _HOST is host memory.
 
 _HOST = -1
 _describers = {}    # types of arrays to functions that describe them
 
 
-def _of_numpy(x):
-    strides, size = x.strides, x.itemsize
-    even = all(s % size == 0 for s in strides)
-    strides = tuple(s // size for s in strides) if even else None
-    return x.__array_interface__['data'][0], x.shape, strides, x.dtype.name, _HOST, x.flags.writeable, 0
+class _Layout:
+    """Shape, strides in elements (None: they are no whole numbers), name of the type, device, whether one may write."""
+
+    def __init__(self, shape, strides, dtype, device, writable):
+        self.shape, self.strides, self.dtype = shape, strides, dtype
+        self.device, self.writable = device, writable
 
 
-def _of_torch(x):
-    index, stream = _HOST, 0
-    if x.is_cuda:
-        index = x.get_device()
-        stream = sys.modules['torch'].cuda.current_stream(index).cuda_stream
-    elif not x.device.type == 'cpu':
-        raise ValueError('a tensor on %s is neither in host memory nor on a CUDA device' % x.device)
-    return x.data_ptr(), tuple(x.shape), x.stride(), str(x.dtype)[6:], index, True, stream
+@functools.lru_cache(maxsize=1024)
+def _layout(shape, strides, dtype, device, writable):
+    """Of what NumPy's protocols say: strides in bytes (None: no gaps), what numpy.dtype takes."""
+    dtype = numpy.dtype(dtype)
+    size, name = dtype.itemsize, dtype.name if dtype.isnative else 'byte-swapped ' + dtype.name
+    if strides is None:
+        strides = _packed(shape)
+    else:
+        strides = tuple(s // size for s in strides) if not any(s % size for s in strides) else None
+    return _Layout(tuple(shape), strides, name, device, writable)
 
 
-def _of_cupy(x):
-    cupy, size = sys.modules['cupy'], x.itemsize
-    return (x.data.ptr, x.shape, tuple(s // size for s in x.strides), x.dtype.name, x.device.id, True,
-            cupy.cuda.get_current_stream().ptr)
+@functools.lru_cache(maxsize=1024)
+def _plain_layout(shape, strides, dtype, device, writable):
+    """The same with strides in elements, and a type whose last word is its name."""
+    return _Layout(tuple(shape), strides or _packed(shape), str(dtype).rpartition('.')[2], device, writable)
 
 
 def _packed(shape):
@@ -254,48 +259,74 @@ def _packed(shape):
     return tuple(reversed(strides))
 
 
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.argtypes, _capsule_pointer.restype = (ctypes.py_object, c_char_p), c_void_p
+_array_interface = _struct('_array_interface', ('two', c_int), ('ndim', c_int), ('kind', c_char), ('itemsize', c_int),
+                           ('flags', c_int), ('shape', c_void_p), ('strides', c_void_p), ('data', c_void_p))
+
+
+def _of_numpy(x):
+    capsule = x.__array_struct__    # half the time of x.ctypes.data
+    address = _array_interface.from_address(_capsule_pointer(capsule, None)).data
+    return address, _layout(x.shape, x.strides, x.dtype, _HOST, x.flags.writeable), 0
+
+
+def _of_torch(x):
+    index, stream = _HOST, 0
+    if x.is_cuda:
+        index, torch = x.get_device(), sys.modules['torch']
+        raw = getattr(torch._C, '_cuda_getCurrentRawStream', None)    # makes no object of the stream
+        stream = raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
+    elif not x.is_cpu:
+        raise ValueError('a tensor on %s is neither in host memory nor on a CUDA device' % x.device)
+    return x.data_ptr(), _plain_layout(x.shape, x.stride(), x.dtype, index, True), stream
+
+
+def _of_cupy(x):
+    data = x.data
+    device = data.device_id
+    stream = sys.modules['cupy'].cuda.get_current_stream(device).ptr
+    return data.ptr, _layout(x.shape, x.strides, x.dtype, device, True), stream
+
+
 def _of_cuda_interface(x, written=True):
     view = x.__cuda_array_interface__
-    dtype, shape = numpy.dtype(view['typestr']), tuple(view['shape'])
-    strides = view.get('strides')
-    strides = _packed(shape) if strides is None else tuple(s // dtype.itemsize for s in strides)
+    address, read_only = view['data']
+    shape, strides = tuple(view['shape']), view.get('strides')
+    layout = shape, strides if strides is None else tuple(strides), view['typestr']
     stream = view.get('stream') or 0
     stream = 0 if stream == 1 else stream    # two names of the legacy default stream
-    device = 0
     dlpack = getattr(x, '__dlpack_device__', None)
-    if dlpack:
-        device = int(dlpack()[1])
-    return view['data'][0], shape, strides, dtype.name, device, written and not view['data'][1], stream
+    device = int(dlpack()[1]) if dlpack else 0
+    return address, _layout(*layout, device, written and not read_only), stream
 
 
 def _of_jax(x):
     x.block_until_ready()    # XLA's streams are not ours to wait on
     if hasattr(x, '__cuda_array_interface__') and next(iter(x.devices())).platform in ('gpu', 'cuda'):
         return _of_cuda_interface(x, False)
-    described = _of_numpy(numpy.asarray(x))
-    return described[:5] + (False, 0)
+    view = numpy.asarray(x)
+    view.flags.writeable = False    # it may be a copy
+    return _of_numpy(view)
 
 
 _dl_tensor = _struct('_dl_tensor', ('data', c_void_p), ('device_type', c_int), ('device', c_int), ('ndim', c_int),
                      ('code', ctypes.c_uint8), ('bits', ctypes.c_uint8), ('lanes', ctypes.c_uint16),
                      ('shape', POINTER(c_int64)), ('strides', POINTER(c_int64)), ('byte_offset', ctypes.c_uint64))
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.argtypes, _capsule_pointer.restype = (ctypes.py_object, c_char_p), c_void_p
 
 
 def _of_dlpack(x):
     kind, device = x.__dlpack_device__()
     if kind not in (1, 2, 3, 13):    # host, CUDA, pinned host, CUDA managed
-        raise ValueError(
-    'an array on a device of DLPack kind %d is neither in host memory nor on a CUDA device' %
-     kind)
+        raise ValueError('an array on a device of DLPack kind %d is neither in host memory nor on a CUDA device' % kind)
     on_device = kind in (2, 13)
     capsule = x.__dlpack__(stream=1) if on_device else x.__dlpack__()    # 1: ready for the legacy default stream
     tensor = _dl_tensor.from_address(_capsule_pointer(capsule, b'dltensor'))
-    shape = tuple(tensor.shape[q] for q in range(tensor.ndim))
-    strides = tuple(tensor.strides[q] for q in range(tensor.ndim)) if tensor.strides else _packed(shape)
+    shape = tuple(tensor.shape[:tensor.ndim])
+    strides = tuple(tensor.strides[:tensor.ndim]) if tensor.strides else None
     name = {0: 'int', 1: 'uint', 2: 'float', 6: 'bool'}.get(tensor.code, 'unknown') + str(tensor.bits)
-    return tensor.data + tensor.byte_offset, shape, strides, name, int(device) if on_device else _HOST, True, 0
+    layout = _plain_layout(shape, strides, name, int(device) if on_device else _HOST, True)
+    return (tensor.data or 0) + tensor.byte_offset, layout, 0
 
 
 def _of_buffer(x):
@@ -355,7 +386,7 @@ def _empty(shape, like, dtype):
         import cupy
         with like.device:
             return cupy.empty(shape, dtype)
-    device = _HOST if found in (_of_numpy, _of_buffer) else _describe(like)[4]
+    device = _HOST if found in (_of_numpy, _of_buffer) else _describe(like)[1].device
     return numpy.empty(shape, dtype) if device == _HOST else _empty_on(device, shape, dtype)
 
 
@@ -425,17 +456,39 @@ def _report_of(c):
 _STOPS = ('rtol', 'atol', 'relative_to_first', 'min_iter', 'max_iter', 'check', 'norm', 'guess')
 
 
+def _choice(name, value, choices):
+    if value not in choices:
+        raise ValueError('%s is %r; it must be one of %s' % (name, value, ', '.join(choices)))
+    return choices[value]
+
+
+@functools.lru_cache(maxsize=256)
+def _stop(**options):
+    """The pg_stop of options of solve: only read, for many calls have one."""
+    stop = pg_stop()
+    for name, value in options.items():
+        if name not in _STOPS:
+            raise ValueError('%s is no option of solve; there are %s, monitor' % (name, ', '.join(_STOPS)))
+        if name == 'norm':
+            value = _choice(name, value, NORMS)
+        if name == 'guess':
+            value = _choice(name, value, {'default': 0, 'zero': 1, 'u': 2})
+        if name == 'rtol' and value is None:
+            value = NONE
+        setattr(stop, name, value)
+    return stop
+
+
 class _Handle:
     """A pg_solver for one layout of u and f on one device."""
 
-    def __init__(self, desc, key):
+    def __init__(self, desc, device, strides_u, strides_f, stream):
         self.desc = pg_desc.from_buffer_copy(desc)
-        self.device, strides_u, strides_f, self.stream = key[0], key[1], key[2], key[3]
-        for to, strides in ((self.desc.stride_u, strides_u), (self.desc.stride_f, strides_f)):
-            to[:] = strides
-        self.desc.memory = 0 if self.device == _HOST else 1
-        if self.device != _HOST:
-            self.desc.backend, self.desc.device, self.desc.stream = 1, self.device + 1, self.stream
+        self.stream = stream
+        self.desc.stride_u[:], self.desc.stride_f[:] = strides_u, strides_f
+        self.desc.memory = 0 if device == _HOST else 1
+        if device != _HOST:
+            self.desc.backend, self.desc.device, self.desc.stream = 1, device + 1, stream
         pointer = c_void_p()
         _check(_library.pg_create(byref(self.desc), byref(pointer)), None)
         self.pointer = pointer.value
@@ -460,7 +513,7 @@ class Solver:
     def __init__(self, shape, bc='dirichlet', *, dtype='float64', centring='node', h=None, coord=None, weight=None,
                  conductance=None, method=None, batch=0, backend='auto', mask=None, beta_face=None, openness=None,
                  beta_cell=None, alpha_cell=None, air_value=(), solid_flux=(), velocity=None, **fields):
-        self._handles, self._last, self._stops, self._keep = {}, None, {}, {}
+        self._handles, self._places, self._last, self._keep = {}, {}, None, {}
         self.shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
         self.dim, self.batch = len(self.shape), int(batch)
         if not 1 <= self.dim <= 3:
@@ -469,14 +522,13 @@ class Solver:
         self.dtype = numpy.dtype(dtype).name
         if self.dtype not in ('float64', 'float32'):
             raise ValueError('dtype is %s; it must be float64 or float32' % self.dtype)
-        self._size = 8 if self.dtype == 'float64' else 4
         desc = self._desc = pg_desc()
         desc.dim, desc.batch = self.dim, self.batch
         desc.n[:] = self.shape[::-1] + (1,) * (3 - self.dim)
         desc.flags = self._flags(method)
-        desc.backend = self._choice('backend', backend, {'auto': 0, 'cuda': 1, 'cpu': 2})
+        desc.backend = _choice('backend', backend, {'auto': 0, 'cuda': 1, 'cpu': 2})
         for axis, value in self._by_axis('centring', centring):
-            desc.centring[axis] = self._choice('centring', value, {'node': 0, 'cell': 1})
+            desc.centring[axis] = _choice('centring', value, {'node': 0, 'cell': 1})
         for name, values in (('h', h), ('velocity', velocity)):
             for axis, value in self._by_axis(name, values):
                 getattr(desc, name)[axis] = value
@@ -512,9 +564,8 @@ class Solver:
             return 'xyz'.index(axis)
         if isinstance(axis, int) and -self.dim <= axis < self.dim:
             return self.dim - 1 - axis % self.dim
-        raise ValueError('axis is %r; it must be one of %s, or -%d to %d' % (axis, ', '.join('xyz'[:self.dim]),
-                                                                             self.dim,
-                                                                            self.dim - 1))
+        raise ValueError('axis is %r; it must be one of %s, or -%d to %d' %
+                         (axis, ', '.join('xyz'[:self.dim]), self.dim, self.dim - 1))
 
     def _by_axis(self, name, values):
         """Pairs of the library's axis and what it has."""
@@ -528,16 +579,10 @@ class Solver:
             raise ValueError('%s has %d values; there are %d axes' % (name, len(values), self.dim))
         return [(self.dim - 1 - place, value) for place, value in enumerate(values)]
 
-    @staticmethod
-    def _choice(name, value, choices):
-        if value not in choices:
-            raise ValueError('%s is %r; it must be one of %s' % (name, value, ', '.join(choices)))
-        return choices[value]
-
     def _flags(self, method):
         flags = FLAGS['F64' if self.dtype == 'float64' else 'F32']
         for name in filter(None, (method or '').upper().replace('PG_', '').replace('|', ' ').split()):
-            flags |= self._choice('method', name, FLAGS)
+            flags |= _choice('method', name, FLAGS)
         return flags & ~FLAGS['F64'] if flags & FLAGS['MIXED'] else flags
 
     def _check_table(self, name, axis, table):
@@ -549,13 +594,12 @@ class Solver:
 
     def _check_field(self, name, array, shape, dtype):
         """An array that the library reads at each solve: exactly so, without gaps. Returns its address and device."""
-        address, own, strides, kind, device, _, _ = _describe(array)
-        if own != shape or kind != dtype:
-            raise ValueError('%s is %s of %s; it must be %s of %s' % (name, own, kind, shape, dtype))
-        if strides != _packed(shape) and 0 not in shape and any(s != p and n > 1 for s, p, n in
-                                                                zip(strides or (), _packed(shape), shape)):
+        address, own, _ = _describe(array)
+        if own.shape != shape or own.dtype != dtype:
+            raise ValueError('%s is %s of %s; it must be %s of %s' % (name, own.shape, own.dtype, shape, dtype))
+        if own.strides is None or any(s != p and n > 1 for s, p, n in zip(own.strides, _packed(shape), shape)):
             raise ValueError('%s has gaps; make a contiguous copy' % name)
-        return address, device
+        return address, own.device
 
     def _devices(self):
         """Where the arrays are that solves read beside u and f: -1 for host memory."""
@@ -574,7 +618,7 @@ class Solver:
 
     def _set_face(self, face, name, what):
         kind, *rest = (what,) if isinstance(what, str) else what
-        face.kind = self._choice('bc of ' + name, kind, KINDS)
+        face.kind = _choice('bc of ' + name, kind, KINDS)
         if len(rest) not in ((2, 3) if kind == 'robin' else (0,) if kind == 'periodic' else (0, 1)):
             raise ValueError("bc of %s is %r; it must be a kind, (kind, g), or ('robin', a, b, g)" % (name, what))
         if kind == 'robin':
@@ -596,13 +640,12 @@ class Solver:
     def _set_media(self, mask, fields):
         desc = self._desc
         if mask is not None:
-            address, shape, strides, kind, device, _, _ = _describe(mask)
-            if shape != self.shape or kind not in ('uint8', 'bool', 'int8') or strides[-1] != 1:
-                raise ValueError('mask is %s of %s; it must be %s of uint8, its last axis without gaps' % (shape, kind,
-                                                                                                     self.shape))
-            desc.mask = address
-            desc.stride_mask[:] = (strides[-2::-1] + (0, 0))[:2]
-            self._keep['mask', 0] = (mask, device)
+            desc.mask, own, _ = _describe(mask)
+            if own.shape != self.shape or own.dtype not in ('uint8', 'bool', 'int8') or own.strides[-1] != 1:
+                raise ValueError('mask is %s of %s; it must be %s of uint8, its last axis without gaps' %
+                                 (own.shape, own.dtype, self.shape))
+            desc.stride_mask[:] = (own.strides[-2::-1] + (0, 0))[:2]
+            self._keep['mask', 0] = (mask, own.device)
         for name, given in fields.items():
             if given is None:
                 continue
@@ -624,20 +667,11 @@ class Solver:
         for entry, (cell, face, value) in zip(table, values):
             entry.cell[:] = tuple(cell)[::-1] + (0,) * (3 - self.dim)
             names = ['%s_%s' % (a, s) for a in 'xyz' for s in ('low', 'high')]
-            entry.face = self._choice('face of ' + name, face, {n: q for q, n in enumerate(names)})
+            entry.face = _choice('face of ' + name, face, {n: q for q, n in enumerate(names)})
             entry.value = value
         return table, len(values)
 
     # -- handles --
-
-    def _complain(self, name, described, writable):
-        address, shape, strides, kind, device, written, _ = described
-        if shape != self.full_shape:
-            raise ValueError('%s has the shape %s; the solver was made for %s' % (name, shape, self.full_shape))
-        if kind != self.dtype:
-            raise ValueError('%s is %s; the solver was made for %s' % (name, kind, self.dtype))
-        if writable and not written:
-            raise ValueError('%s cannot be written: it is read-only' % name)
 
     def _fits(self, strides):
         """The library's strides of an array: y, z, from problem to problem; None where it cannot take them."""
@@ -651,54 +685,46 @@ class Solver:
         within = own[::-1][1:dim] + [0] * (3 - dim)
         return (within[0], within[1], own[0] if self.batch else 0)
 
+    def _place(self, name, layout, writable):
+        """Checks a layout: the device and the library's strides; None where it takes a copy."""
+        if layout.shape != self.full_shape:
+            raise ValueError('%s has the shape %s; the solver was made for %s' % (name, layout.shape, self.full_shape))
+        if layout.dtype != self.dtype:
+            raise ValueError('%s is %s; the solver was made for %s' % (name, layout.dtype, self.dtype))
+        if writable and not layout.writable:
+            raise ValueError('%s cannot be written: it is read-only' % name)
+        strides = self._fits(layout.strides)
+        if strides is None and writable:
+            raise ValueError('%s has the strides %s; the last axis must have no gaps' % (name, layout.strides))
+        return strides and (layout.device, strides)
+
     def _array(self, name, x, writable=False):
-        """Checks an array; returns what is known of it, its strides, and the array, which may be a copy."""
-        described = _describe(x)
-        if described[1] != self.full_shape or described[3] != self.dtype or (writable and not described[5]):
-            self._complain(name, described, writable)
-        strides = self._fits(described[2])
-        if strides is None:
-            if writable:
-                raise ValueError('%s has the strides %s; the last axis must have no gaps' % (name, described[2]))
-            x = _contiguous(x)
-            described = _describe(x)
-            strides = self._fits(described[2])
-        return described, strides, x
+        """Checks an array: its address, place (device and the library's strides), stream, and itself or a copy."""
+        address, layout, stream = _describe(x)
+        place = self._places.get((layout, writable))
+        if place is None:
+            place = self._place(name, layout, writable)
+            if place is None:
+                return self._array(name, _contiguous(x))
+            self._places[layout, writable] = place
+        return address, place, stream, x
 
-    def _handle_for(self, u, strides_u, f, strides_f):
-        """The handle of a layout, on the arrays' stream."""
-        if u[4] != f[4]:
-            place = ['in host memory' if d == _HOST else 'on CUDA device %d' % d for d in (u[4], f[4])]
-            raise ValueError('the arrays are not in one place: one is %s, the other %s' % tuple(place))
-        key = (u[4], strides_u, strides_f)
-        handle = self._handles.get(key)
+    def _handle_for(self, place_u, place_f, stream):
+        """The handle of two places, on the arrays' stream."""
+        handle = self._handles.get((place_u, place_f))
         if handle is None:
-            if self._devices() - {u[4]}:
+            (device, strides_u), (device_f, strides_f) = place_u, place_f
+            where, where_f = ('in host memory' if d == _HOST else 'on CUDA device %d' % d for d in (device, device_f))
+            if device != device_f:
+                raise ValueError('the arrays are not in one place: one is %s, the other %s' % (where, where_f))
+            if self._devices() - {device}:
                 raise ValueError('u and f are %s, but face arrays, masks or coefficients are not; move one of them' %
-                                 ('in host memory' if u[4] == _HOST else 'on CUDA device %d' % u[4]))
-            handle = self._handles[key] = _Handle(self._desc, key + (f[6],))
-        elif handle.stream != f[6]:
-            _check(_library.pg_set_stream(handle.pointer, f[6]), handle.pointer)
-            handle.stream = f[6]
+                                 where)
+            handle = self._handles[place_u, place_f] = _Handle(self._desc, device, strides_u, strides_f, stream)
+        elif handle.stream != stream:
+            _check(_library.pg_set_stream(handle.pointer, stream), handle.pointer)
+            handle.stream = stream
         return handle
-
-    def _stop(self, options):
-        key = tuple(options.items())
-        stop = self._stops.get(key)
-        if stop is None:
-            stop = pg_stop()
-            for name, value in options.items():
-                if name not in _STOPS:
-                    raise ValueError('%s is no option of solve; there are %s, monitor' % (name, ', '.join(_STOPS)))
-                if name == 'norm':
-                    value = self._choice(name, value, NORMS)
-                if name == 'guess':
-                    value = self._choice(name, value, {'default': 0, 'zero': 1, 'u': 2})
-                if name == 'rtol' and value is None:
-                    value = NONE
-                setattr(stop, name, value)
-            self._stops[key] = stop
-        return stop
 
     # -- calls --
 
@@ -710,28 +736,22 @@ class Solver:
                  that take one
         monitor  called with a Report at every check; it may return CANCEL
         """
-        known_f = _describe(f)
-        if known_f[1] != self.full_shape or known_f[3] != self.dtype:
-            self._complain('f', known_f, False)
-        strides_f = self._fits(known_f[2])
-        if strides_f is None:
-            known_f, strides_f, f = self._array('f', f)
-        result = u
-        if u is None:
+        address_f, place_f, stream, f = self._array('f', f)
+        new = u is None
+        if new:
             u = _empty(self.full_shape, f, self.dtype)
-            if not stop.get('guess'):
-                stop['guess'] = 'zero'
-        known_u, strides_u, _ = self._array('u', u, True)
-        handle = self._last = self._handle_for(known_u, strides_u, known_f, strides_f)
+            stop.setdefault('guess', 'zero')
+        address_u, place_u, _, _ = self._array('u', u, True)
+        handle = self._last = self._handle_for(place_u, place_f, stream)
+        options = _stop(**stop) if stop else None
         if monitor is not None:
-            self._solve_watched(handle, known_u[0], known_f[0], self._stop(stop), monitor)
+            self._solve_watched(handle, address_u, address_f, options, monitor)
         else:
-            options = byref(self._stop(stop)) if stop else None
-            status = _pg_solve(handle.pointer, known_u[0], known_f[0], options)
+            status = _pg_solve(handle.pointer, address_u, address_f, options and byref(options))
             if status:
                 _check(status, handle.pointer)
-        if result is None:
-            if known_u[4] != _HOST and type(u) is not type(f):
+        if new and type(u) is not type(f):
+            if place_u[0] != _HOST:
                 self.report    # frameworks that share no stream with ours
             return _returned(u, f)
         return u
@@ -745,7 +765,7 @@ class Solver:
             except BaseException as error:    # it must not pass through C
                 raised.append(error)
                 return 1
-        own = pg_stop.from_buffer_copy(stop)
+        own = pg_stop.from_buffer_copy(stop) if stop else pg_stop()
         own.monitor = pg_monitor(watch)
         status = _pg_solve(handle.pointer, u, f, byref(own))
         if raised:
@@ -762,10 +782,10 @@ class Solver:
         return _report_of(report)
 
     def _piece(self, call, u, f, *more):
-        known_u, strides_u, u = self._array('u', u, call in ('smooth', 'cycle'))
-        known_f, strides_f, f = self._array('f', f, call not in ('smooth', 'cycle'))
-        handle = self._handle_for(known_u, strides_u, known_f, strides_f)
-        _check(getattr(_library, 'pg_' + call)(handle.pointer, known_u[0], known_f[0], *more), handle.pointer)
+        address_u, place_u, _, u = self._array('u', u, call in ('smooth', 'cycle'))
+        address_f, place_f, stream, f = self._array('f', f, call not in ('smooth', 'cycle'))
+        handle = self._handle_for(place_u, place_f, stream)
+        _check(getattr(_library, 'pg_' + call)(handle.pointer, address_u, address_f, *more), handle.pointer)
 
     def apply(self, u, out=None):
         """A u, boundary values taken as 0."""
@@ -776,16 +796,15 @@ class Solver:
     def residual(self, u, f, out=None):
         """f + boundary terms - A u."""
         out = _empty(self.full_shape, u, self.dtype) if out is None else out
-        known_u, strides_u, u = self._array('u', u)
-        known_f, strides_f, f = self._array('f', f)
-        known_r, strides_r, _ = self._array('out', out, True)
-        if strides_r != strides_f:
-            f = _contiguous(f)
-            known_f, strides_f, f = self._array('f', f)
-            if strides_r != strides_f:
-                raise ValueError('out has the strides %s, f %s; make them equal' % (known_r[2], known_f[2]))
-        handle = self._handle_for(known_u, strides_u, known_f, strides_f)
-        _check(_library.pg_residual(handle.pointer, known_u[0], known_f[0], known_r[0]), handle.pointer)
+        address_u, place_u, _, u = self._array('u', u)
+        address_f, place_f, stream, f = self._array('f', f)
+        address_r, place_r, _, _ = self._array('out', out, True)
+        if place_r != place_f:
+            address_f, place_f, stream, f = self._array('f', _contiguous(f))
+            if place_r != place_f:
+                raise ValueError('out has the place and strides %s, f %s; make them equal' % (place_r, place_f))
+        handle = self._handle_for(place_u, place_f, stream)
+        _check(_library.pg_residual(handle.pointer, address_u, address_f, address_r), handle.pointer)
         return out
 
     def smooth(self, u, f, sweeps=1):
@@ -797,32 +816,31 @@ class Solver:
     def gradient(self, u, axis, where='faces', out=None):
         """du/dx, du/dy or du/dz with the boundary data: at 'faces', one value more along the axis, or at 'unknowns'."""
         number = self.axis_of(axis)
-        at = self._choice('where', where, {'faces': 0, 'unknowns': 1})
-        known, strides, u = self._array('u', u)
-        place = len(self.full_shape) - 1 - number
-        shape = tuple(n + (at == 0 and q == place) for q, n in enumerate(self.full_shape))
+        at = _choice('where', where, {'faces': 0, 'unknowns': 1})
+        address_u, place_u, stream, u = self._array('u', u)
+        along = len(self.full_shape) - 1 - number
+        shape = tuple(n + (at == 0 and q == along) for q, n in enumerate(self.full_shape))
         out = _empty(shape, u, self.dtype) if out is None else out
-        own = _describe(out)
-        if own[1] != shape or own[3] != self.dtype or not own[5]:
-            raise ValueError(
-    'out is %s of %s; it must be %s of %s, and writable' %
-     (own[1], own[3], shape, self.dtype))
-        strides_out = self._fits(_packed(self.full_shape)) if at == 0 else self._fits(own[2])
-        if strides_out is None or (at == 0 and own[2] != _packed(shape)):
-            raise ValueError('out has the strides %s; it must have no gaps' % (own[2],))
-        handle = self._handle_for(known, strides, own, strides_out)
-        _check(_library.pg_gradient(handle.pointer, known[0], number, own[0], at), handle.pointer)
+        address, own, _ = _describe(out)
+        if own.shape != shape or own.dtype != self.dtype or not own.writable:
+            raise ValueError('out is %s of %s; it must be %s of %s, and writable' %
+                             (own.shape, own.dtype, shape, self.dtype))
+        strides = self._fits(_packed(self.full_shape) if at == 0 else own.strides)
+        if strides is None or (at == 0 and own.strides != _packed(shape)):
+            raise ValueError('out has the strides %s; it must have no gaps' % (own.strides,))
+        handle = self._handle_for(place_u, (own.device, strides), stream)
+        _check(_library.pg_gradient(handle.pointer, address_u, number, address, at), handle.pointer)
         return out
 
     def _number(self, call, x, *more):
-        known, strides, x = self._array('x', x)
-        handle = self._handle_for(known, strides, known, strides)
+        address, place, stream, x = self._array('x', x)
+        handle = self._handle_for(place, place, stream)
         result = c_double()
-        _check(getattr(_library, 'pg_' + call)(handle.pointer, known[0], *more, byref(result)), handle.pointer)
+        _check(getattr(_library, 'pg_' + call)(handle.pointer, address, *more, byref(result)), handle.pointer)
         return result.value
 
     def norm(self, x, kind='l2'):
-        return self._number('norm', x, self._choice('kind', kind, NORMS))
+        return self._number('norm', x, _choice('kind', kind, NORMS))
 
     def sum(self, x):
         """The integral, sum w x."""
@@ -830,12 +848,11 @@ class Solver:
 
     def dot(self, x, y):
         """The inner product sum w x y, in which A is self-adjoint."""
-        known_x, strides_x, x = self._array('x', x)
-        known_y, strides_y, y = self._array('y', y)
-        if strides_x != strides_y:
-            x, y = _contiguous(x), _contiguous(y)
-            return self.dot(x, y)
-        return self._number('dot', x, known_y[0])
+        _, place_x, _, x = self._array('x', x)
+        address_y, place_y, _, y = self._array('y', y)
+        if place_x != place_y:
+            return self.dot(_contiguous(x), _contiguous(y))
+        return self._number('dot', x, address_y)
 
     @contextlib.contextmanager
     def _all_or_nothing(self):
@@ -926,10 +943,11 @@ def solve(f, bc='dirichlet', *, u=None, batch=False, monitor=None, **options):
     batch: the first axis of f is one of problems.
     """
     stop = {name: options.pop(name) for name in _STOPS if name in options}
-    shape, dtype = _describe(f)[1], _describe(f)[3]
+    layout = _describe(f)[1]
+    shape = layout.shape
     if batch:
         options['batch'], shape = shape[0], shape[1:]
-    with Solver(shape, bc, dtype=options.pop('dtype', dtype), **options) as solver:
+    with Solver(shape, bc, dtype=options.pop('dtype', layout.dtype), **options) as solver:
         u = solver.solve(f, u, monitor=monitor, **stop)
         return u, solver.report
 
