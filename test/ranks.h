@@ -15,6 +15,7 @@ struct ranks_case {
     int work, count;
     int uneven, windows, arrays;    /* parts of different sizes; u and f in larger arrays; boundary data that vary */
     int media;                      /* bits: a mask, beta_face, alpha_cell, openness, air_value */
+    int changes;                    /* media are other ones at first */
     double tolerance;               /* 0: the same bits, else relative to the largest value */
     double coord[3][LONGEST], weight[3][LONGEST], conductance[3][LONGEST];
 };
@@ -251,6 +252,37 @@ static void choose_part(const ranks_case *c, pg_desc *d, int rank, int ranks)
     d->lo[axis] = bound[rank], d->hi[axis] = bound[rank + 1];
 }
 
+/* With changes: creates the solver with other coefficients, an empty mask and other values, which then change. */
+static pg_solver *create_with_media(pg_desc *d, int changes, const int lo[3], const int hi[3], double *media[7])
+{
+    pg_solver *s = NULL;
+    pg_desc before = *d;
+    pg_cell_value air[8];
+    const int axis = ranks_axis(d);
+    const size_t cells = (size_t)(media_points(d, 3) / d->n[axis] * (hi[axis] - lo[axis]));
+    unsigned char *const empty = (unsigned char *)allocate(cells);
+    if (!changes) {
+        RANK_OK(pg_create(d, &s), NULL);
+        free(empty);
+        return s;
+    }
+    memset(empty, 0, cells);
+    if (d->mask) before.mask = empty;
+    if (d->mask && d->air_values) before.mask = d->mask;    /* whose sides pg_create checks */
+    for (int q = 0; q < d->air_values; q++) air[q] = d->air_value[q], air[q].value = 5;
+    before.air_value = air;
+    for (int q = 0; q < 7; q++)
+        if (media[q]) media[q][0] *= 0.5;
+    RANK_OK(pg_create(&before, &s), NULL);
+    for (int q = 0; q < 7; q++)
+        if (media[q]) media[q][0] *= 2;
+    if (d->mask) RANK_OK(pg_set_mask(s, d->mask), s);
+    RANK_OK(pg_set_coefficients(s, NULL), s);
+    RANK_OK(pg_set_cell_values(s, d->air_value, d->air_values, NULL, 0), s);
+    free(empty);
+    return s;
+}
+
 /* What one rank of several does. Its part of the result goes to `result`, an array of the whole box. */
 static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int rank, int ranks, double *result,
                     pg_report *report, double measures[6])
@@ -280,8 +312,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     }
     double *media[7] = {NULL};
     part_of_media(&d, w, lo, hi, media);
-    pg_solver *s = NULL;
-    RANK_OK(pg_create(&d, &s), NULL);
+    pg_solver *s = create_with_media(&d, c->changes, lo, hi, media);
     for (int q = 0; q < 7; q++) free(media[q]);    /* copied */
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
@@ -508,6 +539,7 @@ static void set_obstacles_have_the_bits_of_one_rank(ranks_case *c, int turn)
     if (turn % 6 == 1) c->desc.batch = 2;
     c->work = turn % 4 == 3 && !(c->media & 16) ? RESIDUAL : SOLVE;
     c->stop.rtol = 1e-8, c->stop.max_iter = 20;
+    c->changes = turn % 2;
 }
 
 struct suite {
