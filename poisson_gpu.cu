@@ -10801,11 +10801,22 @@ enum pgi_call_kind {
     PGI_APPLY,
     PGI_RESIDUAL_OF,
     PGI_REDUCE,
-    PGI_GRADIENT
+    PGI_GRADIENT,
+    PGI_SET_MASK,
+    PGI_SET_COEFFICIENTS,
+    PGI_SET_VALUES
 };
-static const char *const pgi_call_name[] = {
-    "pg_create",  "pg_solve", "pg_smooth", "pg_cycle", "pg_apply", "pg_residual", "pg_norm, pg_sum or pg_dot",
-    "pg_gradient"};
+static const char *const pgi_call_name[] = {"pg_create",
+                                            "pg_solve",
+                                            "pg_smooth",
+                                            "pg_cycle",
+                                            "pg_apply",
+                                            "pg_residual",
+                                            "pg_norm, pg_sum or pg_dot",
+                                            "pg_gradient",
+                                            "pg_set_mask",
+                                            "pg_set_coefficients",
+                                            "pg_set_cell_values"};
 
 // What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
 enum { PGI_SAID = 128 };
@@ -11420,9 +11431,9 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
     if (points <= PGI_SHARED_MOST) return PG_OK;
     const char *const axis = s->desc.dim == 2 ? "y" : "z";
     const char *const why =
-        s->masked ? "masks and coefficient fields do not spread; use one rank"
-        : s->has_direct
-            ? "PG_DIRECT spreads where all axes but that of the ranks can be transformed; use PG_FMG or PG_CG"
+        s->masked       ? "masks and coefficient fields do not spread; use one rank"
+        : s->has_direct ? "PG_DIRECT spreads where alpha >= 0 and all axes but the ranks' can be transformed; use "
+                          "PG_FMG or one rank"
         : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that varies most be another "
                           "one, or use PG_SMOOTH_RBGS"
         : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; use PG_KEEP_CYCLES"
@@ -20499,7 +20510,7 @@ struct pgi_copy_mask {
 };
 // Of several ranks all get the whole mask and all coefficients. Planes of faces across the last axis are one more than
 // cells: both ranks have the one between them, and the upper one's counts.
-static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask)
+static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask, int coefficients)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_planes &part = s->outer.part;
@@ -20512,7 +20523,7 @@ static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask)
                    mask + j * work.stride_mask[0] + (k - own[0]) * work.stride_mask[1], (size_t)row);
     if (mask) pgi_gather_pieces(s, o->copy[8], plane, part.bound);
     int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
-    for (int q = 0; q < 8; q++) {
+    for (int q = 0; q < 8 && coefficients; q++) {
         const char *const from = (const char *)*pgi_media_field(&work, q);
         const int more = q == 2 || q == 5;
         const int64_t bytes = (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + more);
@@ -20529,7 +20540,7 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
 {
     const pgi_obstacles *const o = &s->obstacles;
     if (s->comm) {
-        pgi_stage_media_of_ranks(s, mask);
+        pgi_stage_media_of_ranks(s, mask, coefficients);
         return;
     }
     if (!s->staged && mask) {
@@ -20731,7 +20742,8 @@ static void pgi_media_name(int q, int axis, char name[16])
 }
 
 // In words, what pgi_check_media has found.
-static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int64_t bad, int64_t fluid, char text[512])
+static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, int64_t fluid,
+                                 const int first[3], char text[512])
 {
     const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
     const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
@@ -20743,17 +20755,15 @@ static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int6
     if (what != PGI_BAD_MASK && q < 6) n[axis]++;
     int cell[3];
     pgi_place_of(n, at, cell);
+    for (int a = 0; a < 3; a++) cell[a] += first[a];
     if (what == PGI_BAD_MASK)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "the byte of cell (%d, %d, %d) of mask is none of PG_FLUID (0), PG_SOLID (1), PG_AIR (2)",
                           cell[0], cell[1], cell[2]);
-    pg_desc work;
-    pgi_turn(arrays, &work);
     char array[16];
     pgi_media_name(q, axis, array);
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s", array,
-                      pgi_media_value(s, s->comm ? s->obstacles.copy[q] : *pgi_media_field(&work, q), at),
-                      q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
+                      pgi_media_value(s, check.array[q], at), q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
                       q < 3 || q == 6 ? "positive, 1e-30 to 1e30"
                       : q < 6         ? "0 to 1"
                                       : "0 or positive, at most 1e30");
@@ -20888,7 +20898,8 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     pgi_stage_media(s, s->work.mask, 1);
     pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
-    PGI_TRY(pgi_judge_media(s, &s->desc, bad, fluid, text));
+    const int origin[3] = {0, 0, 0};
+    PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, fluid, origin, text));
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
 
@@ -24757,17 +24768,15 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 
 static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
 {
-    if (s->comm)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "%s does not go with several ranks in this version; create a new solver", call);
     if (s->masked) return PG_OK;
     return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                       "%s needs a handle that was created with a mask or coefficient fields; create one with them",
                       call);
 }
 
-// What is in host memory is checked before anything changes. mask: NULL where it stays as it is
-static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
+// What is in host memory is checked before anything changes; a rank checks its part, in which fluid tells whether there
+// is any. mask: NULL where it stays as it is
+static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays, int *fluid)
 {
     if (s->desc.memory != PG_MEM_HOST) return PG_OK;
     int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
@@ -24777,13 +24786,15 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
     for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
     check.bad = bad, check.fluid = bad + 1;
+    check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
     for (int k = 0; k <= check.n[2]; k++)
         for (int j = 0; j <= check.n[1]; j++)
             for (int i = 0; i <= check.n[0]; i++) check(i, j, k);
-    return pgi_judge_media(s, arrays, bad[0], bad[1], s->error);
+    *fluid = bad[1] != 0;
+    return pgi_judge_media(s, check, bad[0], s->comm ? -1 : bad[1], s->desc.lo, s->error);
 }
 
-static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask, int *fluid)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
     if (!s->desc.mask)
@@ -24791,7 +24802,15 @@ static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
                           "the handle was created without a mask; create one with desc.mask");
     if (!mask) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask is NULL; pass a byte a cell");
     PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
-    PGI_TRY(pgi_check_host_media(s, mask, &s->desc));
+    return pgi_check_host_media(s, mask, &s->desc, fluid);
+}
+
+static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+{
+    int fluid = 0;
+    PGI_TRY(pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask, &fluid)));
+    if (s->comm && !pgi_any_rank(s, fluid))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask has no fluid cell on any rank; give one at least");
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc.mask = s->work.mask = mask;
     pgi_stage_media(s, mask, 0);
@@ -24799,13 +24818,13 @@ static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
-static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
+// next: the descriptor with the new arrays.
+static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_desc *next)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_coefficients"));
-    pg_desc next = s->desc;
     for (int q = 0; q < 8 && given; q++) {
         pg_desc from = *given;
-        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(&next, q);
+        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(next, q);
         if (q < 6 && q % 3 >= s->desc.dim) continue;
         char name[16];
         pgi_media_name(q, q % 3, name);
@@ -24815,10 +24834,17 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
                               array ? "given" : "NULL", array ? "NULL" : "given");
         *own = array;
     }
-    pg_desc arrays = next;
+    pg_desc arrays = *next;
+    int fluid;
     arrays.mask = NULL;    // the caller's may be gone
     PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
-    PGI_TRY(pgi_check_host_media(s, NULL, &next));
+    return pgi_check_host_media(s, NULL, next, &fluid);
+}
+
+static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
+{
+    pg_desc next = s->desc;
+    PGI_TRY(pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next)));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = next;
     pgi_turn(&s->desc, &s->work);
@@ -24827,7 +24853,7 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
-static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
     static const char *const name[2] = {"air_values", "solid_fluxes"};
@@ -24840,6 +24866,16 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "lists cannot be copied while the stream is being captured");
 #endif
+    return PG_OK;
+}
+
+static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+{
+    const pg_status status = pgi_check_cell_values(s, list, number);
+    double lists = 0;
+    for (int q = 0; q < 2 && status == PG_OK; q++)
+        lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
+    PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
     return pgi_store_values(s, list, number, s->error);
 }
 

@@ -316,7 +316,7 @@ int main(void)
               same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
    Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
               eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
-              the CUDA back end, parts along x or several axes, pg_set_mask and its like; and where all ranks
+              the CUDA back end, parts along x or several axes; and where all ranks
               would need a level of more than 3e6 points whole: line relaxation along the last axis, exact solves because
               spacings vary, PG_DIRECT otherwise, too few planes a rank (the ghosts of a level, 1 to 5), and masks and
               coefficient fields, of which every rank gives its part (beta_face and openness along the last axis: hi - lo + 1

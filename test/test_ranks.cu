@@ -397,7 +397,17 @@ struct refusal {
     pg_status status;
     const char *name;
 };
+static const unsigned char bad_mask[12 * 11 * 40] = {0, 0, 0, 7};
+static double far_apart[402];    // coordinates, see main
+static void make_large(pg_desc *d) { d->n[0] = d->n[1] = 100, d->n[2] = 400; }
 static const refusal refusals[] = {
+    {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_ARGUMENT, "the byte of cell (3, 0,"},
+    {[](pg_desc *d) { make_large(d), d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->coord[0] = far_apart, d->h[0] = 0; },
+     PG_ERROR_UNSUPPORTED, "PG_DIRECT spreads"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
+     PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
     {[](pg_desc *d) { d->dim = 1, d->n[1] = d->n[2] = 1; }, PG_ERROR_UNSUPPORTED, "1D"},
     {[](pg_desc *d) { d->procs[0] = 2; }, PG_ERROR_UNSUPPORTED, "procs[0]"},
     {[](pg_desc *d) { d->procs[2] = 2; }, PG_ERROR_UNSUPPORTED, "procs[2]"},
@@ -436,6 +446,7 @@ static void what_is_not_possible_is_refused_by_name(void **)
 
 int main(void)
 {
+    for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
     CMUnitTest tests[SUITES + 16] = {};
     size_t count = 0;
     for (; count < SUITES; count++)
