@@ -201,8 +201,9 @@ enum {
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
-    PGI_ROBUST_CELLS_APART = 20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
-    PGI_ALIGN = 256                       // bytes
+    PGI_ROBUST_CELLS_APART =
+        20000000,      // and where fluid falls apart in coarse cells up to here, for the sake of memory
+    PGI_ALIGN = 256    // bytes
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
 static const double PGI_APART_OF_SURFACE = 0.05;
@@ -13293,7 +13294,7 @@ static void pgi_join_ranks(const pgi_joint *joint, int ranks, int64_t apart, cha
         x[r] = own.r;
     }
     const pgi_values<double> values = {x, 1};
-    pgi_separator own;
+    pgi_separator own = {0, 0, 0, 0};
     pgi_head_row head;
     pgi_line_down<1>(axis, 0, 0, ranks - 1, 1, 0, values, x, c, &own, &head);
     pgi_join_next(&own, head);
@@ -20508,31 +20509,40 @@ struct pgi_copy_mask {
         to[i + n[0] * (j + (int64_t)n[1] * k)] = from[i + j * stride[0] + k * stride[1]];
     }
 };
-// Of several ranks all get the whole mask and all coefficients. Planes of faces across the last axis are one more than
-// cells: both ranks have the one between them, and the upper one's counts.
+// Of several ranks each has a part of the mask, and all get the whole one.
+static void pgi_gather_mask(pg_solver *s, const unsigned char *mask, char *to)
+{
+    const int *const bound = s->bounds, rank = s->comm->rank;
+    const pg_desc *const w = &s->work;
+    const int64_t row = w->n[0], plane = row * w->n[1];
+    for (int k = bound[rank]; k < bound[rank + 1]; k++)
+        for (int j = 0; j < w->n[1]; j++)
+            memcpy(to + k * plane + j * row, mask + j * w->stride_mask[0] + (k - bound[rank]) * w->stride_mask[1],
+                   (size_t)row);
+    pgi_gather_pieces(s, to, plane, bound);
+}
+
+// The same of a field. Planes of faces across the last axis are one more than cells: both ranks have the one between
+// them, and the upper one's counts.
+static void pgi_gather_field(pg_solver *s, int q, char *to)
+{
+    const int ranks = s->comm->ranks, rank = s->comm->rank, more = q == 2 || q == 5;
+    int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
+    pg_desc work = s->work;
+    const int64_t bytes = (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + more);
+    memcpy(bound, s->bounds, (size_t)(ranks + 1) * sizeof *bound);
+    bound[ranks] += more;
+    memcpy(to + bound[rank] * bytes, *pgi_media_field(&work, q), (size_t)((bound[rank + 1] - bound[rank]) * bytes));
+    pgi_gather_pieces(s, to, bytes, bound);
+}
+
 static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask, int coefficients)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_planes &part = s->outer.part;
-    const int ranks = s->comm->ranks, *const own = part.own, last = s->comm->rank == ranks - 1;
     pg_desc work = s->work;
-    const int64_t row = work.n[0], plane = row * work.n[1];
-    for (int k = own[0]; k < own[1] && mask; k++)
-        for (int j = 0; j < work.n[1]; j++)
-            memcpy(o->copy[8] + k * plane + j * row,
-                   mask + j * work.stride_mask[0] + (k - own[0]) * work.stride_mask[1], (size_t)row);
-    if (mask) pgi_gather_pieces(s, o->copy[8], plane, part.bound);
-    int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
-    for (int q = 0; q < 8 && coefficients; q++) {
-        const char *const from = (const char *)*pgi_media_field(&work, q);
-        const int more = q == 2 || q == 5;
-        const int64_t bytes = (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + more);
-        if (!from) continue;
-        memcpy(bound, part.bound, (size_t)(ranks + 1) * sizeof *bound);
-        bound[ranks] += more;
-        memcpy(o->copy[q] + own[0] * bytes, from, (size_t)((own[1] - own[0] + (last && more)) * bytes));
-        pgi_gather_pieces(s, o->copy[q], bytes, bound);
-    }
+    if (mask) pgi_gather_mask(s, mask, o->copy[8]);
+    for (int q = 0; q < 8 && coefficients; q++)
+        if (*pgi_media_field(&work, q)) pgi_gather_field(s, q, o->copy[q]);
 }
 
 // Copies the mask, which is the caller's to change afterwards, and what is in host memory to the device. Then it waits.
@@ -23919,11 +23929,41 @@ static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char te
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
+// Mask and openness of all ranks, in memory that is to be freed.
+static void pgi_gather_apart(pg_solver *s, pgi_count_apart *body, char *held[4])
+{
+    pg_desc work = s->work;
+    const int64_t cells = (int64_t)work.n[0] * work.n[1] * work.n[2];
+    for (int a = 0; a < 4; a++) {
+        if (a < 3 ? !work.openness[a] : !work.mask) continue;
+        held[a] = (char *)malloc(a < 3 ? pgi_media_bytes(&work, 3 + a) : (size_t)cells);
+        if (!held[a]) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
+        if (s->failed != PG_OK) return;
+        if (a < 3)
+            pgi_gather_field(s, 3 + a, held[a]), body->openness[a] = held[a];
+        else
+            pgi_gather_mask(s, work.mask, held[a]), body->mask = (unsigned char *)held[a];
+    }
+    body->stride[0] = work.n[0], body->stride[1] = (int64_t)work.n[0] * work.n[1];
+}
+
+static int pgi_number_on_host(pgi_count_apart body, const int coarse[3])
+{
+    int number = 0;
+    const int rows = coarse[1] * coarse[2];
+    body.number = &number;
+    PGI_OMP(omp parallel for schedule(static))
+    for (int row = 0; row < rows; row++)
+        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
+    return number;
+}
+
 // Counts coarse cells whose fluid falls apart, where mask and openness lie.
 static int pgi_number_apart(pg_solver *s)
 {
     const pg_desc *const w = &s->work;
     pgi_count_apart body;
+    char *held[4] = {NULL, NULL, NULL, NULL};
     int number = 0;
     memset(&body, 0, sizeof body);
     body.mask = w->mask, body.wide = w->flags & PG_F32 ? 0 : 1;
@@ -23954,11 +23994,9 @@ static int pgi_number_apart(pg_solver *s)
         return number;
     }
 #endif
-    body.number = &number;
-    const int rows = coarse[1] * coarse[2];
-    PGI_OMP(omp parallel for schedule(static))
-    for (int row = 0; row < rows; row++)
-        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
+    if (s->comm) pgi_gather_apart(s, &body, held);
+    if (!s->failed) number = pgi_number_on_host(body, coarse);
+    for (char *each : held) free(each);
     return number;
 }
 
@@ -23973,6 +24011,16 @@ static int pgi_choose_robust(pg_solver *s)
     if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return 0;
     if (cells > PGI_ROBUST_CELLS_APART) return 0;
     return pgi_number_apart(s) > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
+}
+
+// After the layout, which finds how long lists of nodes are.
+static pg_status pgi_check_lists(const pg_solver *s, char text[512])
+{
+    if (!s->masked || !s->obstacles.too_long) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
+                      s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
+                      s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
@@ -24028,12 +24076,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
-    if (s->masked && s->obstacles.too_long)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
-                          s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
-                          s->obstacles.robust ? "; set robust to PG_NONE"
-                                              : "; use a coarser grid, or PG_COARSEN_CELLS");
+    PGI_TRY(pgi_check_lists(s, text));
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
 }
@@ -25322,12 +25365,14 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
     X(S, h)                                                                                                            \
     X(S, coord)                                                                                                        \
     X(S, weight)                                                                                                       \
-    X(S, conductance) X(S, face) X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell)   \
-        X(S, openness) X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes)           \
-            X(S, robust) X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) \
-                X(S, nu_pre) X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend)            \
-                    X(S, device) X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm)         \
-                        X(S, procs) X(S, lo) X(S, hi) X(S, time_limit)
+    X(S, conductance)                                                                                                  \
+    X(S, face)                                                                                                         \
+    X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness)                 \
+        X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust)             \
+            X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) \
+                X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)            \
+                    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) \
+                        X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
