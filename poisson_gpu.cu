@@ -25359,20 +25359,13 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
-    X(S, n)                                                                                                            \
-    X(S, dim)                                                                                                          \
-    X(S, centring)                                                                                                     \
-    X(S, h)                                                                                                            \
-    X(S, coord)                                                                                                        \
-    X(S, weight)                                                                                                       \
-    X(S, conductance)                                                                                                  \
-    X(S, face)                                                                                                         \
-    X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness)                 \
-        X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust)             \
-            X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) \
-                X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)            \
-                    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) \
-                        X(S, hi) X(S, time_limit)
+    X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
+        X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell)        \
+            X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
+                X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
+                    X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
+                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs)      \
+                            X(S, lo) X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \

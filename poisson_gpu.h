@@ -316,15 +316,15 @@ int main(void)
               same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
    Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
               eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
-              the CUDA back end, parts along x or several axes; and where all ranks
-              would need a level of more than 3e6 points whole: line relaxation along the last axis, exact solves because
-              spacings vary, PG_DIRECT otherwise, too few planes a rank (the ghosts of a level, 1 to 5), and masks and
-              coefficient fields, of which every rank gives its part (beta_face and openness along the last axis: hi - lo + 1
-              planes) and has all; air_value and solid_flux are the whole lists.
-   Calls      of pg_create, pg_workspace_bytes, pg_solve and the pieces are made by all ranks together, each on one thread. They
-              first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02 on rank 1". Where one refuses, all do
-              (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha, faces and stream on all ranks alike. A
-              monitor on all ranks or none; one that cancels cancels all.
+              the CUDA back end, and parts along x or several axes; and where all ranks would need a level of more than 3e6
+              points whole: line relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too
+              few planes a rank (the ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives
+              its part (beta_face and openness along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux
+              are the whole lists.
+   Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
+              ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
+              on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
+              faces on all ranks alike. A monitor on all ranks or none; one that cancels cancels all.
    Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
               for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
    Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,

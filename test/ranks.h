@@ -89,7 +89,7 @@ static void compare_slopes(pg_solver *s, const pg_desc *d, const double *u, doub
                     const double *const x = out + j * stride[0] + k * stride[1] + p * stride[2];
                     const int64_t row = lo[1] + j + (int64_t)n[1] * (lo[2] + k + (int64_t)n[2] * p);
                     if (!memcmp(x, whole[at] + n[0] * row, (size_t)own[0] * sizeof(double))) continue;
-                    fprintf(stderr, "slopes along axis %d, kind %d, differ in row %d %d\n", a, at / 3, j, k), abort();
+                    fprintf(stderr, "%s: slopes along axis %d, kind %d, differ in row %d %d of problem %d\n", describe(d), a, at / 3, j, k, p), abort();
                 }
         free(out);
     }
@@ -313,12 +313,12 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     double *media[7] = {NULL};
     part_of_media(&d, w, lo, hi, media);
     pg_solver *s = create_with_media(&d, c->changes, lo, hi, media);
-    for (int q = 0; q < 7; q++) free(media[q]);    /* copied */
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
     if (w->slope[0]) compare_slopes(s, &d, u, w->slope, lo, hi);
     pg_destroy(s);
+    for (int q = 0; q < 7; q++) free(media[q]);
     copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);
     int64_t inside = 0, touched = 0;
     for (size_t p = 0; p < elements; p++) touched += u[p] != 7;

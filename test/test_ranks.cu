@@ -178,10 +178,10 @@ static void compare(ranks_case *c, int ranks, uint64_t seed)
 // Every suite of ranks.h, with other numbers of ranks in turn.
 static void every_box_has_the_result_of_one_rank(void **state)
 {
-    static const int numbers[] = {2, 3, 4, 8};
+    static const int numbers[] = {1, 2, 3, 4, 8};
     every_box((const suite *)*state, [&](ranks_case *c, int turn, int e) {
-        for (int r = 0; r < 4; r++)
-            if (!small_run() || (e + turn + r) % 4 == 0) compare(c, numbers[r], (uint64_t)turn);
+        for (int r = 0; r < 5; r++)
+            if (!small_run() || (e + turn + r) % 5 == 0) compare(c, numbers[r], (uint64_t)turn);
     });
 }
 
@@ -369,6 +369,33 @@ static void a_missing_rank_is_waited_for_no_longer_than_the_limit(void **)
     assert_int_equal(status, PG_ERROR_COMM);
 }
 
+// The monitor of one rank says no.
+static void one_rank_that_cancels_cancels_all(void **)
+{
+    world w;
+    world_create(&w, 3, 20);
+    pg_report report[3];
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, PG_RBGS).desc;
+        d.comm = comm;
+        pg_solver *s = NULL;
+        double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), *const f = u + 12 * 11 * 20;
+        f[5] = 1;
+        pg_stop stop = {};
+        stop.rtol = 1e-12, stop.check = 1, stop.max_iter = 1000, stop.user = &rank;
+        stop.monitor = [](void *user, const pg_report *r) { return *(int *)user == 1 && r->iterations >= 3 ? 1 : 0; };
+        RANK_OK(pg_create(&d, &s), NULL);
+        RANK_OK(pg_solve(s, u, f, &stop), s);
+        RANK_OK(pg_get_report(s, &report[rank]), s);
+        pg_destroy(s);
+        free(u);
+    });
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(report[r].outcome, PG_CANCELLED);
+        assert_int_equal(report[r].iterations, 3);
+    }
+}
+
 static void parts_cover_the_box(void **)
 {
     for (int dim = 2; dim <= 3; dim++)
@@ -457,6 +484,7 @@ int main(void)
         cmocka_unit_test(calls_that_differ_are_refused_by_all),
         cmocka_unit_test(a_rank_that_dies_ends_the_solves_of_all),
         cmocka_unit_test(a_missing_rank_is_waited_for_no_longer_than_the_limit),
+        cmocka_unit_test(one_rank_that_cancels_cancels_all),
         cmocka_unit_test(parts_cover_the_box),
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
