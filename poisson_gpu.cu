@@ -196,6 +196,7 @@ enum {
     PGI_DOTS = 5,               // inner products of a pass of a Krylov method: at most
     PGI_COARSE_LEVELS = 32,     // among obstacles: at most
     PGI_EXACT_NODES = 128,      // a coarse level of so few nodes is solved exactly
+    PGI_SMALL_CELLS = 1000,     // levels of at most so many cells are visited in one kernel
     PGI_LIST_NODES = 4,         // nodes that a list has room for, a cell
     PGI_LIST_LINKS = 8,         // and links, a node
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
@@ -720,7 +721,7 @@ struct pgi_lattice {
 // neighbour's number times 8 plus the direction it lies in.
 struct pgi_list {
     int n[3], periodic, seams, colours;
-    int lanes;    // threads of a warp that share the links of a node
+    int most_lanes;    // threads of a warp that may share the links of a node
     int64_t cells;
     int capacity, link_capacity;
     int *first;    // colours x cells + 1: the first node of each
@@ -734,7 +735,7 @@ struct pgi_list {
     pgi_factors *factors;
     double *inverse;    // of a level that is solved exactly
 };
-enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_METAS };
+enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_MOST_OF_A_NODE, PGI_LANES_OF, PGI_METAS };
 
 struct pgi_obstacles {
     pgi_cells *cells;    // in the workspace, one for each level
@@ -16572,7 +16573,8 @@ static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, doubl
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, again), pgi_threads(h), 0,
+        const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = 3 * (int64_t)s->multiprocessors;
+        PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
                          (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], n[2], s->partials, s->state,
                          result, h, again);
         return;
@@ -18462,7 +18464,7 @@ template <class T> struct pgi_finest {
 template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
 {
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes, mask = ((1u << lanes) - 1) << first;
+    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes, mask = lanes < 32 ? ((1u << lanes) - 1) << first : 0xffffffffu;
     for (int step = 1; step < lanes; step *= 2) v += __shfl_xor_sync(mask, v, step);
 #endif
     (void)lanes;
@@ -18470,7 +18472,7 @@ template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
 }
 
 struct pgi_lattice_level : pgi_lattice {
-    enum { lanes = 1 };
+    PGI_HD int lanes() const { return 1; }
     PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
     template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
     PGI_HD int nodes() const { return (int)((int64_t)n[0] * n[1] * n[2]); }
@@ -18496,6 +18498,7 @@ struct pgi_lattice_level : pgi_lattice {
 struct pgi_list_level : pgi_list {
     PGI_HD explicit pgi_list_level(const pgi_list &l) : pgi_list(l) {}
     PGI_HD int nodes() const { return meta[PGI_NODES_OF]; }
+    PGI_HD int lanes() const { return meta[PGI_LANES_OF]; }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
     PGI_HD float shift(int i) const { return s[i]; }
@@ -18506,7 +18509,7 @@ struct pgi_list_level : pgi_list {
     // Of `lanes` lanes each has its share.
     template <class F> PGI_HD void links_of_lane(int i, int lane, const F &f) const
     {
-        share_of_links<PGI_LINKS_AT_ONCE / 2 + 1>(i, lane, lanes, f);
+        share_of_links<PGI_LINKS_AT_ONCE>(i, lane, lanes(), f);
     }
     // AT_ONCE: so many links are asked for before the first one is used
     template <int AT_ONCE, class F> PGI_HD void share_of_links(int i, int lane, int of, const F &f) const
@@ -18925,6 +18928,7 @@ struct pgi_close_count {
     {
         const int nodes = to.first[to.colours * to.cells];
         to.meta[PGI_NODES_OF] = nodes;
+        to.meta[PGI_MOST_OF_A_NODE] = 0;
         if (again) return;
         to.meta[PGI_IS_FULL] = nodes > to.capacity;
         if (nodes > to.capacity) *overflow = 1;
@@ -19008,7 +19012,9 @@ template <class LEVEL> struct pgi_gather_links {
     {
         const int J = (int)node;
         if (!fills) {
-            to.begin[J] = number_of_links(J);
+            const int links = number_of_links(J);
+            to.begin[J] = links;
+            if (links > KEPT) pgi_atomic_max(to.meta + PGI_MOST_OF_A_NODE, links);
             return;
         }
         const int places = to.begin[J + 1] - to.begin[J];
@@ -19045,11 +19051,23 @@ struct pgi_clear_rest {
 struct pgi_close_links {
     pgi_list to;
     int64_t *overflow;
+    // Where a node has many links the others would wait for its thread; where nodes are few, most threads have none.
+    PGI_HD int lanes() const
+    {
+        enum { MANY = 48, FEW = 4096, SMALL = 50000 };
+        const int nodes = to.meta[PGI_NODES_OF], most = to.meta[PGI_MOST_OF_A_NODE];
+        const int wanted = most > MANY && nodes <= FEW           ? 32
+                           : most > MANY                         ? 8
+                           : to.cells > PGI_SMALL_CELLS && nodes <= SMALL ? 8
+                                                                 : 1;
+        return wanted < to.most_lanes ? wanted : to.most_lanes;
+    }
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         if (to.meta[PGI_LINKS_OF] > to.link_capacity) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
         to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
+        to.meta[PGI_LANES_OF] = lanes();
     }
 };
 struct pgi_clear_list {
@@ -19152,24 +19170,24 @@ static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, 
 {
     float sum = 0;
     level.links_of_lane(i, lane, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
-    return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes);
+    return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes());
 }
 
 // A Gauss-Seidel step of all nodes of a colour.
 template <class LEVEL> struct pgi_relax_nodes {
     LEVEL level;
     int colour, turn, reversed;
-    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) * level.lanes; }
+    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) * level.lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = level.node(colour, p / level.lanes), lane = (int)(p % level.lanes);
+        const int i = level.node(colour, p / level.lanes()), lane = (int)(p % level.lanes());
         float sum = 0, d = 0;
         level.links_of_lane(i, lane, [&](int j, int, float c) {
             sum += c * level.beside(j, colour, turn, reversed)[j];
             d += c;
         });
-        sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes);
-        d = level.shift(i) + pgi_total_of_lanes(d, level.lanes);
+        sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes());
+        d = level.shift(i) + pgi_total_of_lanes(d, level.lanes());
         if (lane == 0) level.from(turn + 1)[i] = d > 0 ? sum / d : 0;
     }
 };
@@ -19180,7 +19198,7 @@ template <class LEVEL> struct pgi_step_nodes {
     LEVEL level;
     int what, turn;
     float weight;
-    PGI_HD int lanes() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN ? (int)level.lanes : 1; }
+    PGI_HD int lanes() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN ? level.lanes() : 1; }
     PGI_HD int64_t count() const
     {
         return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() * lanes();
@@ -19213,7 +19231,7 @@ static PGI_HD inline float pgi_restrict_nodes(const pgi_list_level &fine, const 
             if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
         });
     }
-    return pgi_total_of_lanes(sum, fine.lanes);
+    return pgi_total_of_lanes(sum, fine.lanes());
 }
 static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const float *e, int i, int lane)
 {
@@ -19224,7 +19242,7 @@ static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const fl
         const int other = fine.aggregate_of(j);
         if (other != own && other >= 0) sum += pgi_slide(f, q, c) * e[other];
     });
-    sum = pgi_total_of_lanes(sum, fine.lanes);
+    sum = pgi_total_of_lanes(sum, fine.lanes());
     return own < 0 ? 0 : f.own * e[own] + sum;
 }
 
@@ -19232,10 +19250,10 @@ struct pgi_restrict_to_list {
     pgi_list_level fine;
     pgi_list to;
     float *f;
-    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * fine.lanes; }
+    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * fine.lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const int J = (int)(p / fine.lanes), lane = (int)(p % fine.lanes);
+        const int J = (int)(p / fine.lanes()), lane = (int)(p % fine.lanes());
         const float sum = pgi_restrict_nodes(fine, to, J, lane);
         if (lane == 0) f[J] = sum;
     }
@@ -19244,10 +19262,10 @@ struct pgi_prolong_from_list {
     pgi_list_level fine;
     const float *e;
     int turn;
-    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() * fine.lanes; }
+    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() * fine.lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = (int)(p / fine.lanes), lane = (int)(p % fine.lanes);
+        const int i = (int)(p / fine.lanes()), lane = (int)(p % fine.lanes());
         const float sum = pgi_prolong_node(fine, e, i, lane);
         if (lane == 0) fine.from(turn)[i] += sum;
     }
@@ -20013,8 +20031,6 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
     const int *const n = o->lattice.n;
     return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
 }
-// Levels of at most so many cells are visited in one kernel.
-enum { PGI_SMALL_CELLS = 1000 };
 // The level that is visited three times
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
@@ -20215,7 +20231,7 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         return;
     }
     const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
-    const int64_t most = task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : list.capacity * (int64_t)list.lanes;
+    const int64_t most = task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : 8 * (int64_t)list.capacity;
     const pgi_run_body run = {s, most};
     pgi_with_task(o->list, task, run);
 }
@@ -21060,7 +21076,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         }
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
-        list->lanes = s->cuda ? 8 : 1;
+        list->most_lanes = s->cuda ? 32 : 1;
         if (q == 0 && !o->robust)
             pgi_layout_lattice(arena, lattice, s->desc.flags & PG_WCYCLE || n[0] + n[1] + n[2] == 3, o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
