@@ -6,9 +6,11 @@
 //     >>structs     the operator as tables, grids, levels, device state, solver
 //     >>points      host and device arithmetic: rows, right-hand side, relaxation, transfers, control steps
 //     >>lines       one axis on the host: geometry, coarsening, tables, interpolation weights, eigenvectors
+//     >>parts       what a rank has of the grids: ghosts of its neighbours, planes and sums of all ranks
 //     >>cpu         the operations on the CPU
 //     >>cuda        the operations on the GPU: kernels, >>passes over memory, >>tiles, launchers, graphs
-//     >>levels      the hierarchy, and the tables of its levels
+//     >>comm        the transports that carry messages and sums between ranks, and what ranks must agree on
+//     >>levels      the hierarchy, the tables of its levels, and the parts of them that ranks have
 //     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
 //     >>gradient    derivatives of u, with the boundary data
@@ -31,6 +33,7 @@
 
 #include <cfloat>
 #include <chrono>
+#include <climits>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
@@ -95,6 +98,12 @@ enum { pgi_no_cuda = 0 };
 #ifdef PG_USE_FFTW
 #include <fftw3.h>
 #endif
+#ifdef PG_USE_MPI
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#include <thread>
+#endif
 
 #if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
 #define PGI_CONDITIONAL 1    // graphs loop on the device
@@ -148,6 +157,12 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_PASS_POINTS
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
+#ifndef PGI_SHARED_POINTS
+#define PGI_SHARED_POINTS 40000    // a level of so many points is on all ranks, which work on it alike
+#endif
+#ifndef PGI_SHARED_MOST
+#define PGI_SHARED_MOST 3000000    // and of more it is not
+#endif
 #ifndef PGI_CELL_PASS_POINTS
 #define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
 #endif
@@ -187,8 +202,9 @@ enum {
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
-    PGI_ROBUST_CELLS_APART = 20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
-    PGI_ALIGN = 256                       // bytes
+    PGI_ROBUST_CELLS_APART =
+        20000000,      // and where fluid falls apart in coarse cells up to here, for the sake of memory
+    PGI_ALIGN = 256    // bytes
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
 static const double PGI_APART_OF_SURFACE = 0.05;
@@ -208,6 +224,7 @@ template <class T> struct pgi_row {
 template <class T> struct pgi_axis {
     int n, periodic;
     int seam;    // odd periodic axis: its last plane has colours of its own
+    int beyond[2];    // steps from the first unknown down and from the last one up, see pgi_below
     pgi_row<T> row[3];
     double row_weight[3];
     const pgi_row<T> *table;    // n rows, or NULL
@@ -393,9 +410,25 @@ static inline pgi_omega pgi_evenly(double omega)
     return both;
 }
 
+// What a rank has of a level: planes along the last axis. Their numbers, like all indices, are those of the whole
+// grid, so that tables, colours, seams and windows are the same on all ranks: a grid's base is where its element
+// (0,0,0) would be. Ghosts, the planes beside a rank's own, are those of its neighbours; of a periodic axis -1 is n
+// - 1.
+struct pgi_planes {
+    int lo, hi;                         // the planes that operations work on; a level that is not split: all of them
+    int split;                          // each rank has its own; else all have all of them, and work alike
+    int own[2];                         // this rank's share, split or not
+    int period;                         // n where the axis is split and periodic, else 0
+    int ghosts;                         // planes on either side that its grids have room for
+    int restriction;                    // planes beside its own that the restriction to the next level reads,
+    int prolongation, interpolation;    // and those to the level before
+    const int *bound;                   // where the share of each rank begins, and n
+};
+
 // A level. Both precisions are kept; tables exist in the one that is used.
 struct pgi_level {
     int n[3];
+    pgi_planes part;
     int64_t points;
     int64_t team;                          // CPU: threads of a loop at most; the same on all levels
     int coarsened[3];                      // axes that the next level halves
@@ -611,6 +644,9 @@ struct pgi_direct {
     int slots;      // and pieces of the buffer
     size_t slot_bytes;
     const void *roots[3];    // the roots of unity of the axes' complex transforms
+    // Ranks: what each has of every column, and of its share of the columns what all have; then the answers, the other
+    // way
+    double *joints, *all_joints, *all_ends, *ends;
 };
 
 enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
@@ -746,6 +782,64 @@ struct pgi_distances {
 
 struct pgi_ops;
 
+// Ranks
+
+// What a rank sends to another one, and what it receives from it in the same exchange. Two messages with one peer match
+// in their order: the first one here is the first one there. On GPUs they are multiples of 4 bytes.
+struct pgi_message {
+    int peer;
+    const void *send;
+    void *receive;
+    size_t send_bytes, receive_bytes;
+    int ordered;    // nobody reads `receive` when the exchange begins: see pgi_transport_ops
+    // Peers: what plan finds out
+    void *remote;                 // the peer's `receive` as this rank reaches it
+    int which;                    // of the messages of the two it is
+    int blocks_out, blocks_in;    // that send it, and that the peer sends it with
+    int waits, tells;             // for the peer's `receive` to be free; that this rank's is
+};
+
+struct pgi_transport_ops;
+
+// One rank's end. After a failure, of which `error` tells, only abort and close are left.
+struct pgi_comm {
+    int rank, ranks;
+    double time_limit;    // of a wait, in seconds
+    const pgi_transport_ops *ops;
+    void *state;
+    int failed;              // no operation in host memory does anything any more
+    pgi_message *message;    // room for one to each rank
+    char error[512];
+};
+
+// All are collective, and called in the same order by all ranks; gather, plan and share by the host, before graphs are
+// recorded. What takes a stream works in the memory of the back end: on the CPU it is done at return, on a GPU it keeps
+// the order of the stream and can be recorded in a graph.
+struct pgi_transport_ops {
+    const char *name;
+    // Host memory of all ranks, in their order. Waits for all, so it is a barrier too
+    pg_status (*gather)(pgi_comm *, const void *own, size_t bytes, void *all);
+    // Once for every list of messages that is exchanged later, as often as one likes; a rank without messages comes too
+    pg_status (*plan)(pgi_comm *, pgi_message *, int count);
+    // Where all messages are ordered, one latency less: then between the last kernel that read `receive` and this
+    // exchange there was a sum, or another exchange between the same two ranks. As when two grids take turns
+    pg_status (*exchange)(pgi_comm *, const pgi_message *, int count, void *stream);
+    // Once for every array that `all` takes later
+    pg_status (*share)(pgi_comm *, void *values, size_t bytes_each);
+    // Rank r has the slice at values + r * bytes_each; then all have all
+    pg_status (*all)(pgi_comm *, void *values, size_t bytes_each, void *stream);
+    // Numbers of all ranks, added in their order, so that all get the same bits; where bit q of maxima is set, the
+    // largest number q, of those that are not negative. Without numbers a barrier. NaN where a GPU's wait was in vain:
+    // loops end then
+    pg_status (*sum)(pgi_comm *, double *values, int count, unsigned maxima, void *stream);
+    // Waits for the stream, and tells whether what ran there came to its end. By NCCL, whose waits know no limit, it
+    // must do so within the time limit: else the communicator is given up
+    pg_status (*wait)(pgi_comm *, void *stream);
+    pg_status (*check)(pgi_comm *);    // the same where the host has waited already
+    void (*abort)(pgi_comm *);         // others, which wait or will, shall fail
+    void (*close)(pgi_comm *);         // after the graphs that hold its operations are gone; waits for all, see gather
+};
+
 struct pg_solver {
     pg_desc desc;    // every default resolved
     pg_desc work;    // the same as the operations see it: see pgi_turn
@@ -767,6 +861,14 @@ struct pg_solver {
     char *workspace;
     size_t bytes;
     int owns_workspace;
+
+    pgi_comm *comm;          // NULL: alone
+    int agreed;              // all ranks have the same descriptor
+    int *bounds;             // see pgi_planes
+    pgi_planes *parts;       // of the levels
+    double *rank_sums;       // of a reduction, one after the other
+    unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
+    double end_value[2];     // g of the ranks that touch the ends of the last axis
 
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
@@ -936,14 +1038,12 @@ template <class T> static PGI_HD inline double pgi_weight_of(const pgi_axis<T> &
 }
 
 // Steps to the neighbours along an axis. At a closed end the step is 0: the coefficient there is 0, and the point
-// itself is safe to read.
-template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i)
-{
-    return i > 0 ? -1 : a.periodic ? a.n - 1 : 0;
-}
+// itself is safe to read. From the ends of a periodic axis they lead to its other end, or where ranks have parts of it
+// to a ghost.
+template <class T> static PGI_HD inline int pgi_below(const pgi_axis<T> &a, int i) { return i > 0 ? -1 : a.beyond[0]; }
 template <class T> static PGI_HD inline int pgi_above(const pgi_axis<T> &a, int i)
 {
-    return i < a.n - 1 ? 1 : a.periodic ? 1 - a.n : 0;
+    return i < a.n - 1 ? 1 : a.beyond[1];
 }
 
 // A u, from what the neighbours have more than u. Every operation sums a stencil here, so that all of them round alike.
@@ -1525,7 +1625,23 @@ template <class T> struct pgi_interpolation {
     int fine_nx, nx, ny;    // coarse nx, ny
     const T *v;
     int64_t sj, sk;
+    const pgi_planes *part;    // of the coarse level, where its last axis is periodic and split, else NULL
 };
+
+// The number of the plane that is plane k, at hand on a rank: its own one or the nearest ghost.
+static PGI_HD inline int pgi_near(const pgi_planes &p, int k)
+{
+    if (p.period == 0 || (k >= p.lo && k < p.hi)) return k;
+    const int up = (k - p.hi + p.period) % p.period, down = (p.lo - 1 - k + p.period) % p.period;
+    return up <= down ? p.hi + up : p.lo - 1 - down;
+}
+
+// A window whose middle is near the planes of a rank, with its numbers as they are at hand.
+template <class T> static inline void pgi_bring_near(const pgi_planes &p, pgi_window<T> *w)
+{
+    const int half = w->count / 2;
+    if (p.period) w->first = pgi_near(p, (w->first + half) % p.period) - half;
+}
 
 // The interpolant at the fine (i,j) in plane c of the coarse solution, or on a z face (c < 0). Known values are used
 // wherever they exist: on a z face the fine data, on one of y the coarse data interpolated along x, on one of x the
@@ -1542,7 +1658,7 @@ template <class T> static PGI_HD PGI_RARE T pgi_interpolate_plane(const pgi_inte
         if (cy.w[b] == 0) continue;
         T line = 0;
         if (jb >= 0) {
-            const T *row = p.v + jb * p.sj + c * p.sk;
+            const T *row = p.v + jb * p.sj + (p.part ? pgi_near(*p.part, c) : c) * p.sk;
             for (int a = 0; a < 4; a++) {
                 const int ia = cx.j[a];
                 if (ia >= 0)
@@ -1607,8 +1723,8 @@ static PGI_HD inline pgi_interpolation<T> pgi_interpolation_of(const pgi_state *
                                                                const pgi_faces *fc, int fine_nx,
                                                                const pgi_box<T> &coarse, const pgi_grid &v)
 {
-    const pgi_interpolation<T> p = {ff,   fc,  state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
-                                    v.sj, v.sk};
+    const pgi_interpolation<T> p = {ff,   fc,   state, fine_nx, coarse.axis[0].n, coarse.axis[1].n, pgi_data<T>(v),
+                                    v.sj, v.sk, NULL};
     return p;
 }
 
@@ -2967,6 +3083,8 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
     a->n = l->n;
     a->periodic = l->periodic;
     a->seam = l->periodic && l->n % 2 && l->n > 1;
+    a->beyond[0] = l->periodic ? l->n - 1 : 0;
+    a->beyond[1] = -a->beyond[0];
     for (int q = 0; q < 3; q++) {
         const int i = q == 0 ? 0 : q == 1 ? (l->n > 2) : l->n - 1;
         a->row[q] = pgi_filled_row<T>(l, beta, i);
@@ -2979,6 +3097,13 @@ template <class T> static void pgi_axis_fill(pgi_axis<T> *a, const pgi_line *l, 
         table[i] = pgi_filled_row<T>(l, beta, i);
         weight[i] = pgi_line_w(l, i);
     }
+}
+
+// Whether transforms along a line give its eigenvectors.
+static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
+static int pgi_can_transform(const pgi_line *l)
+{
+    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
 }
 
 // ---- what every back end can do with its plain operations ----
@@ -3033,6 +3158,100 @@ static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_gri
 }
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>parts  What a rank has of the grids: ghosts of its neighbours, planes and sums of all ranks.
+// -------------------------------------------------------------------------------------------------------------------
+
+// The failure of an operation: the first one of a call counts.
+static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
+{
+    if (s->failed != PG_OK) return;
+    s->failed = status;
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(s->error, format, arguments);
+    va_end(arguments);
+}
+
+static void pgi_judge_transport(pg_solver *s, pg_status status)
+{
+    if (status != PG_OK) pgi_fail(s, status, "%s", s->comm->error);
+}
+
+// What orders the messages of an operation: the stream it goes to.
+static void *pgi_stream_of(const pg_solver *s)
+{
+#if PGI_GPU
+    if (s->cuda) return (void *)s->stream;
+#endif
+    (void)s;
+    return NULL;
+}
+
+static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_bytes, void *receive,
+                        size_t receive_bytes)
+{
+    m->peer = peer;
+    m->send = send;
+    m->send_bytes = send_bytes;
+    m->receive = receive;
+    m->receive_bytes = receive_bytes;
+}
+
+// Fills the ghosts of a grid up to a depth with the neighbours' planes. In a ring of two either rank is both neighbours
+// of the other one: what one sends down first the other one receives from above first.
+static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth, size_t element)
+{
+    const pgi_planes &p = l->part;
+    if (!p.split || depth == 0 || s->failed != PG_OK) return;
+    pgi_comm *const c = s->comm;
+    const int64_t plane = g.sk * (int64_t)element;
+    char *const base = pgi_data<char>(g);
+    pgi_message message[2] = {};
+    int count = 0;
+    for (int q = 0; q < 2; q++) {
+        const int above = q != c->rank % 2, next = c->rank + (above ? 1 : -1);
+        if ((next < 0 || next == c->ranks) && !p.period) continue;
+        const size_t bytes = (size_t)(depth * plane);
+        pgi_address(&message[count++], (next + c->ranks) % c->ranks, base + (above ? p.hi - depth : p.lo) * plane,
+                    bytes, base + (above ? p.hi : p.lo - depth) * plane, bytes);
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, message, count, pgi_stream_of(s)));
+}
+
+// Of an array whose pieces begin at bound[rank], in units: each rank has its own, and gets all.
+static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int *bound)
+{
+    pgi_comm *const c = s->comm;
+    int count = 0;
+    if (s->failed != PG_OK) return;
+    const size_t own = (size_t)((bound[c->rank + 1] - bound[c->rank]) * unit);
+    for (int r = 0; r < c->ranks; r++) {
+        const size_t bytes = (size_t)((bound[r + 1] - bound[r]) * unit);
+        if (r == c->rank || own + bytes == 0) continue;
+        pgi_address(&c->message[count++], r, base + bound[c->rank] * unit, own, base + bound[r] * unit, bytes);
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
+}
+
+// All ranks get all planes of a level that is not split.
+static void pgi_gather_planes(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element)
+{
+    pgi_gather_pieces(s, pgi_data<char>(g), g.sk * (int64_t)element, l->part.bound);
+}
+
+// The sums of all ranks, in their order: the same bits on each of them. See pgi_combine.
+template <int MORE> static void pgi_combine_ranks(pg_solver *s, const pgi_level *l, double *sums)
+{
+    enum { COUNT = 4 + MORE };
+    if (!l->part.split || s->failed != PG_OK) return;
+    pgi_comm *const c = s->comm;
+    memcpy(s->rank_sums + COUNT * c->rank, sums, COUNT * sizeof *sums);
+    pgi_judge_transport(s, c->ops->all(c, s->rank_sums, COUNT * sizeof *sums, pgi_stream_of(s)));
+    memset(sums, 0, COUNT * sizeof *sums);
+    for (int r = 0; r < c->ranks; r++) pgi_combine<MORE>(sums, s->rank_sums + COUNT * r);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>cpu  The operations on the CPU: rows, spread over OpenMP threads.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -3050,6 +3269,7 @@ static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
 #ifdef _OPENMP
     const int most = omp_get_max_threads();
+    if (l->part.split) points = points / l->n[2] * (l->part.hi - l->part.lo);
     if (points > PGI_SERIAL) return l->team < most ? (int)l->team : most;
 #endif
     (void)l, (void)points;
@@ -3062,6 +3282,16 @@ static int pgi_cpu_slabs(const pgi_level *l, int planes)
     const int threads = pgi_cpu_threads(l, l->points);
     return threads < planes / 4 ? threads : planes / 4 > 1 ? planes / 4 : 1;
 }
+
+// The rows (j, k) that operations work on, numbered.
+struct pgi_cpu_rows_of {
+    int ny, first;
+    int64_t count;
+    pgi_cpu_rows_of(const pgi_level *l, int lo, int hi) : ny(l->n[1]), first(lo), count((int64_t)l->n[1] * (hi - lo)) {}
+    explicit pgi_cpu_rows_of(const pgi_level *l) : pgi_cpu_rows_of(l, l->part.lo, l->part.hi) {}
+    int j(int64_t row) const { return (int)(row % ny); }
+    int k(int64_t row) const { return first + (int)(row / ny); }
+};
 
 // How a row is walked: points in any order (so in vectors), every second one in any order, or one after the other.
 enum pgi_walk { PGI_EVERY, PGI_EVERY_SECOND, PGI_IN_ORDER };
@@ -3082,7 +3312,7 @@ PGI_INLINE static inline void pgi_cpu_row(const pgi_box<T> &b, const T *u, int64
     const T *ym = p + pgi_below(ay, j) * sj, *yp = p + pgi_above(ay, j) * sj;
     const T *zm = p + pgi_below(az, k) * sk, *zp = p + pgi_above(az, k) * sk;
     const T alpha = (T)b.state->alpha;
-    const auto slow = [&](int i) {
+    const auto slow = [&](int i) PGI_INLINE {
         const pgi_row<T> x = pgi_row_of(ax, i);
         const T c = pgi_reaction(alpha, x, y, z), xm = p[i + pgi_below(ax, i)], xp = p[i + pgi_above(ax, i)];
         body(i, pgi_stencil(x, y, z, c, p[i], xm, xp, ym[i], yp[i], zm[i], zp[i]), 1 / pgi_diagonal(c, x, y, z), true);
@@ -3137,16 +3367,17 @@ template <int WALK, class T> PGI_WIDE static void pgi_cpu_relax_row(const pgi_bo
 }
 
 template <class T>
-static void pgi_cpu_jacobi(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, pgi_grid out)
+static void pgi_cpu_jacobi(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, double omega, pgi_grid out)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const pgi_cpu_rows_of rows(l);
     const T *u = pgi_data<T>(gu);
     T *v = pgi_data<T>(out);
+    pgi_exchange(s, l, gu, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < (int64_t)ny * nz; row++)
-        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, (int)(row % ny),
-                                     (int)(row / ny), 0, nx);
+    for (int64_t row = 0; row < rows.count; row++)
+        pgi_cpu_relax_row<PGI_EVERY>(b, rhs, u, v, gu.sj, gu.sk, out.sj, out.sk, (T)omega, rows.j(row), rows.k(row), 0,
+                                     l->n[0]);
 }
 
 // One colour of a row: points whose indices, those of seam axes left out, have the given parity.
@@ -3162,16 +3393,21 @@ template <class T> static inline void pgi_cpu_colour_row(const pgi_box<T> &b, co
 
 // Red-black relaxation of a box in about one pass over memory. Every thread has a slab of planes; the second colour
 // follows one plane behind the first, but for the slab's two outer planes, which wait until the neighbours' first
-// colour is done. The result does not depend on the slabs.
-template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, int64_t sj, int64_t sk,
-                                                     const pgi_rhs &rhs, const T omega[2], int first)
+// colour is done. The result does not depend on the slabs, nor on the ranks, whose planes are slabs of the same kind.
+template <class T> static void pgi_cpu_red_black_box(pg_solver *s, const pgi_level *l, pgi_grid g, const pgi_rhs &rhs,
+                                                     const T omega[2], int first)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int ny = l->n[1] - b.axis[1].seam, planes = l->n[2] - b.axis[2].seam, second = 1 - first;
+    const int ny = l->n[1] - b.axis[1].seam, end = l->n[2] - b.axis[2].seam, second = 1 - first;
+    const int from = l->part.lo, planes = (l->part.hi < end ? l->part.hi : end) - from;
     const int slabs = pgi_cpu_slabs(l, planes);
+    const int64_t sj = g.sj, sk = g.sk;
+    T *const u = pgi_data<T>(g);
+    pgi_exchange(s, l, g, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
-        const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
+        const int lo = from + (int)((int64_t)planes * slab / slabs);
+        const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
         for (int k = lo; k < hi; k++) {
             for (int j = 0; j < ny; j++) {
                 pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[0], j, k, 0, first);
@@ -3179,9 +3415,12 @@ template <class T> static void pgi_cpu_red_black_box(const pgi_level *l, T *u, i
             }
         }
     }
+    pgi_exchange(s, l, g, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (slabs > 1))
     for (int slab = 0; slab < slabs; slab++) {
-        const int lo = (int)((int64_t)planes * slab / slabs), hi = (int)((int64_t)planes * (slab + 1) / slabs);
+        const int lo = from + (int)((int64_t)planes * slab / slabs);
+        const int hi = from + (int)((int64_t)planes * (slab + 1) / slabs);
+        if (lo == hi) continue;    // a rank may have but the plane of a seam
         for (int j = 0; j < ny; j++) {
             pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, lo, 0, second);
             if (hi - 1 > lo) pgi_cpu_colour_row(b, rhs, u, sj, sk, omega[1], j, hi - 1, 0, second);
@@ -3198,7 +3437,7 @@ static int pgi_has_seams(const int seam[3], int seams)
 }
 
 template <class T>
-static void pgi_cpu_red_black(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, pgi_omega omega, int reversed)
+static void pgi_cpu_red_black(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_rhs rhs, pgi_omega omega, int reversed)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
     const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
@@ -3209,29 +3448,34 @@ static void pgi_cpu_red_black(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_
         const int seams = reversed ? 7 - step : step;
         if (!pgi_has_seams(seam, seams)) continue;
         if (!seams) {
-            pgi_cpu_red_black_box(l, u, gu.sj, gu.sk, rhs, weight, reversed);
+            pgi_cpu_red_black_box(s, l, gu, rhs, weight, reversed);
             continue;
         }
         const int j0 = seams & 2 ? l->n[1] - 1 : 0, j1 = seams & 2 ? l->n[1] : l->n[1] - seam[1];
         const int k0 = seams & 4 ? l->n[2] - 1 : 0, k1 = seams & 4 ? l->n[2] : l->n[2] - seam[2];
-        for (int pass = 0; pass < 2; pass++)
-            for (int k = k0; k < k1; k++)
+        const int lo = k0 > l->part.lo ? k0 : l->part.lo, hi = k1 < l->part.hi ? k1 : l->part.hi;
+        for (int pass = 0; pass < 2; pass++) {
+            pgi_exchange(s, l, gu, 1, sizeof(T));
+            for (int k = lo; k < hi; k++)
                 for (int j = j0; j < j1; j++)
                     pgi_cpu_colour_row(b, rhs, u, gu.sj, gu.sk, weight[pass], j, k, seams, reversed ? 1 - pass : pass);
+        }
     }
 }
 
 // out = scale * (f - A u)
-template <class T, class TO>
-static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &rhs, pgi_grid out, T scale)
+template <class T, class TO> static void pgi_cpu_residual_to(pg_solver *s, const pgi_level *l, pgi_grid gu,
+                                                             const pgi_rhs &rhs, pgi_grid out, T scale)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0];
     const T *u = pgi_data<T>(gu);
     const T mean = pgi_mean_of<T>(rhs, b.state);
+    pgi_exchange(s, l, gu, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
-        const int j = (int)(row % ny), k = (int)(row / ny);
+    for (int64_t row = 0; row < rows.count; row++) {
+        const int j = rows.j(row), k = rows.k(row);
         const T *f = pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
         TO *q = pgi_data<TO>(out) + j * out.sj + k * out.sk;
         const int face_row = pgi_cpu_face_row(b, rhs, j, k);
@@ -3241,19 +3485,21 @@ static void pgi_cpu_residual_to(const pgi_level *l, pgi_grid gu, const pgi_rhs &
     }
 }
 
-template <class T> static void pgi_cpu_residual(pg_solver *, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+template <class T> static void pgi_cpu_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
-    pgi_cpu_residual_to<T, T>(l, u, rhs, r, 1);
+    pgi_cpu_residual_to<T, T>(s, l, u, rhs, r, 1);
 }
 
-template <class T> static void pgi_cpu_apply(pg_solver *, const pgi_level *l, pgi_grid gu, pgi_grid gv)
+template <class T> static void pgi_cpu_apply(pg_solver *s, const pgi_level *l, pgi_grid gu, pgi_grid gv)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1], nz = l->n[2];
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0];
     const T *u = pgi_data<T>(gu);
+    pgi_exchange(s, l, gu, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < (int64_t)ny * nz; row++) {
-        const int j = (int)(row % ny), k = (int)(row / ny);
+    for (int64_t row = 0; row < rows.count; row++) {
+        const int j = rows.j(row), k = rows.k(row);
         T *q = pgi_data<T>(gv) + j * gv.sj + k * gv.sk;
         pgi_cpu_row<PGI_EVERY>(b, u, gu.sj, gu.sk, j, k, 0, nx, 0, [=](int i, T au, T, bool) PGI_INLINE { q[i] = au; });
     }
@@ -3265,16 +3511,16 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
     if (again && factor == 1) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = pgi_mean_of<T>(rhs, b.state);
+    if (source == PGI_RESIDUAL) pgi_exchange(s, l, gx, 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % ny), k = (int)(row / ny);
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const T *f = source == PGI_FIELD ? NULL : pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
             const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
@@ -3299,6 +3545,7 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
     }
     double sums[4] = {0, 0, 0, 0};
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(sums, s->partials + 4 * chunk);
+    pgi_combine_ranks<0>(s, l, sums);
     memcpy(s->state->sums, sums, sizeof sums);
 }
 
@@ -3306,15 +3553,14 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
 {
     if (!s->state->seek) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const int nx = l->n[0], ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b);
     PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % ny), k = (int)(row / ny);
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
             for (int i = 0; i < nx; i++) {
@@ -3326,15 +3572,19 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
     }
     memset(s->state->magnitude, 0, sizeof s->state->magnitude);
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(s->state->magnitude, s->partials + 4 * chunk);
+    pgi_combine_ranks<0>(s, l, s->state->magnitude);
 }
 
-// Calls body(j, k) for every row.
+// Calls body(j, k) for rows.
+template <class Body> static void pgi_cpu_rows(const pgi_level *l, const pgi_cpu_rows_of &rows, Body body)
+{
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int64_t row = 0; row < rows.count; row++) body(rows.j(row), rows.k(row));
+    (void)l;
+}
 template <class Body> static void pgi_cpu_rows(const pgi_level *l, Body body)
 {
-    const int ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int64_t row = 0; row < rows; row++) body((int)(row % ny), (int)(row / ny));
+    pgi_cpu_rows(l, pgi_cpu_rows_of(l), body);
 }
 
 template <class T> static void pgi_cpu_fill_zero(pg_solver *, const pgi_level *l, pgi_grid u)
@@ -3368,15 +3618,15 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
     typedef RECURRENCE<T> point;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_krylov_steps<T> c(s->state);
-    const int nx = l->n[0], ny = l->n[1];
-    const int64_t rows = (int64_t)ny * l->n[2];
-    const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const pgi_cpu_rows_of rows(l);
+    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums;
+    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4 + PGI_DOTS] = {0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
-            const int j = (int)(row % ny), k = (int)(row / ny);
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
             const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
             const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
             void *vector[point::VECTORS];
@@ -3412,6 +3662,7 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
     if (point::DOTS == 0 && point::NORM < 0) return;
     double sums[4 + PGI_DOTS] = {0};
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<PGI_DOTS>(sums, s->partials + (4 + PGI_DOTS) * chunk);
+    pgi_combine_ranks<PGI_DOTS>(s, l, sums);
     const int first = point::NORM >= 0 ? 0 : 4;
     memcpy(s->state->sums + first, sums + first, sizeof sums - (size_t)first * sizeof *sums);
 }
@@ -3454,21 +3705,27 @@ template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const
     return sum;
 }
 
-template <class T> static void pgi_cpu_restrict_full(pg_solver *, const pgi_level *fine, pgi_grid r,
+template <class T> static void pgi_cpu_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                      const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_box<T> &bf = pgi_box_of(fine, T()), &bc = pgi_box_of(coarse, T());
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    pgi_cpu_rows(coarse, [&](int J, int K) {
+    const int *const share = fine->part.split ? coarse->part.own : NULL;
+    const pgi_cpu_rows_of rows(coarse, share ? share[0] : 0, share ? share[1] : coarse->n[2]);
+    const int endless = fine->part.period ? INT_MAX : fine->n[2], n[3] = {fine->n[0], fine->n[1], endless};
+    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
+    pgi_cpu_rows(coarse, rows, [&](int J, int K) {
         T *out = pgi_data<T>(f) + J * f.sj + K * f.sk;
         pgi_window<T> x, y, z;
         pgi_restriction(t.axis[1], bf.axis[1], bc.axis[1], J, average, &y);
         pgi_restriction(t.axis[2], bf.axis[2], bc.axis[2], K, average, &z);
+        pgi_bring_near(fine->part, &z);
         for (int I = 0; I < coarse->n[0]; I++) {
             pgi_restriction(t.axis[0], bf.axis[0], bc.axis[0], I, average, &x);
-            out[I] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, fine->n, x, y, z);
+            out[I] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
         }
     });
+    if (fine->part.split && !coarse->part.split) pgi_gather_planes(s, coarse, f, sizeof(T));
 }
 
 // The two axes of face q's plane, lower first.
@@ -3518,29 +3775,34 @@ template <class T> static PGI_HD inline T pgi_prolong_point(const T *e, int64_t 
 }
 
 template <class T>
-static void pgi_cpu_prolong_add(pg_solver *, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
+static void pgi_cpu_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
+    pgi_exchange(s, coarse, e, coarse->part.prolongation, sizeof(T));
     pgi_cpu_rows(fine, [&](int j, int k) {
         T *p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-        const pgi_pair<T> y = pgi_prolongation(t.axis[1], j), z = pgi_prolongation(t.axis[2], k);
+        const pgi_pair<T> y = pgi_prolongation(t.axis[1], j);
+        pgi_pair<T> z = pgi_prolongation(t.axis[2], k);
+        z.j0 = pgi_near(coarse->part, z.j0), z.j1 = pgi_near(coarse->part, z.j1);
         for (int i = 0; i < fine->n[0]; i++)
             p[i] += pgi_prolong_point(pgi_data<T>(e), e.sj, e.sk, pgi_prolongation(t.axis[0], i), y, z);
     });
 }
 
-template <class T> static void pgi_cpu_interpolate(pg_solver *, const pgi_level *fine, pgi_grid u,
+template <class T> static void pgi_cpu_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
                                                    const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &t = pgi_transfers_of(fine, T());
-    const pgi_interpolation<T> p =
-        pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL, full ? coarse->faces : NULL,
-                             fine->n[0], pgi_box_of(coarse, T()), v);
+    const pgi_planes &part = fine->part;
+    pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
+    pgi_interpolation<T> p = pgi_interpolation_of(pgi_box_of(fine, T()).state, full ? fine->faces : NULL,
+                                                  full ? coarse->faces : NULL, fine->n[0], pgi_box_of(coarse, T()), v);
+    p.part = coarse->part.period ? &coarse->part : NULL;
     PGI_OMP(omp parallel for collapse(2) schedule(static) num_threads(pgi_cpu_threads(fine, fine->points)))
     for (int j = 0; j < fine->n[1]; j++)
         for (int i = 0; i < fine->n[0]; i++)
-            pgi_interpolate_column(p, t, i, j, 0, fine->n[2], (const pgi_cubic<T> *)NULL, pgi_data<T>(u) + i + j * u.sj,
-                                   u.sk, add);
+            pgi_interpolate_column(p, t, i, j, part.lo, part.hi, (const pgi_cubic<T> *)NULL,
+                                   pgi_data<T>(u) + i + j * u.sj, u.sk, add);
 }
 
 // a / b, where b is neither 0 nor near the ends of the range of numbers.
@@ -3675,7 +3937,7 @@ static void pgi_cpu_residual_narrow(pg_solver *s, const pgi_level *outer, pgi_gr
                                     int with_norm)
 {
     if (with_norm) pgi_cpu_reduce<double>(s, outer, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
-    pgi_cpu_residual_to<double, float>(outer, u, rhs, r32, s->state->scale);
+    pgi_cpu_residual_to<double, float>(s, outer, u, rhs, r32, s->state->scale);
 }
 
 static void pgi_cpu_narrow_rhs(pg_solver *s, const pgi_level *, pgi_grid f, const pgi_level *level)
@@ -3734,7 +3996,7 @@ static void pgi_cpu_control(pg_solver *s, int step, int argument)
 static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
     if (gate == PGI_GO) s->observe(s, s->state);
-    while (pgi_gate(s->state, gate)) {
+    while (pgi_gate(s->state, gate) && s->failed == PG_OK) {
         body(s);
         if (!again) break;
         if (gate == PGI_GO) s->observe(s, s->state);
@@ -3745,17 +4007,6 @@ static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solv
 // >>cuda  The operations on the GPU.
 // -------------------------------------------------------------------------------------------------------------------
 #if PGI_GPU
-
-// The failure of an operation: the first one of a call counts.
-static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
-{
-    if (s->failed != PG_OK) return;
-    s->failed = status;
-    va_list arguments;
-    va_start(arguments, format);
-    pgi_print_error(s->error, format, arguments);
-    va_end(arguments);
-}
 
 static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int line)
 {
@@ -9297,7 +9548,1405 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 #endif
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>levels  The hierarchy of lines, and the tables of its levels.
+// >>comm  Ranks that solve one problem together: the transports that carry what they send each other, each of them one
+// table, and what they must agree on. Solvers know no more of it.
+// -------------------------------------------------------------------------------------------------------------------
+
+// The first failure of a transport. Others, which may wait for this rank, are told.
+static pg_status pgi_comm_fail(pgi_comm *c, const char *format, ...)
+{
+    if (c->failed) return PG_ERROR_COMM;
+    c->failed = 1;
+    va_list arguments;
+    va_start(arguments, format);
+    pgi_print_error(c->error, format, arguments);
+    va_end(arguments);
+    c->ops->abort(c);
+    return PG_ERROR_COMM;
+}
+
+// ---- transports of host memory: what they have in common ----
+
+// They need no preparation, and what they were asked for is done at return.
+static pg_status pgi_host_check(pgi_comm *c) { return c->failed ? PG_ERROR_COMM : PG_OK; }
+static pg_status pgi_host_plan(pgi_comm *c, pgi_message *, int) { return pgi_host_check(c); }
+static pg_status pgi_host_share(pgi_comm *c, void *, size_t) { return pgi_host_check(c); }
+static pg_status pgi_host_wait(pgi_comm *c, void *) { return pgi_host_check(c); }
+
+static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *)
+{
+    const size_t bytes = (size_t)count * sizeof *values;
+    double *const all = (double *)malloc((size_t)c->ranks * bytes + 1);
+    if (!all) return pgi_comm_fail(c, "rank %d: not enough host memory for a sum", c->rank);
+    const pg_status status = c->ops->gather(c, values, bytes, all);
+    for (int q = 0; q < count && status == PG_OK; q++) {
+        values[q] = all[q];
+        for (int r = 1; r < c->ranks; r++) {
+            const double v = all[r * count + q];
+            values[q] = maxima >> q & 1 ? pgi_max_nan(values[q], v) : values[q] + v;
+        }
+    }
+    free(all);
+    return status;
+}
+
+// ---- the caller's functions ----
+
+struct pgi_own {
+    pg_transport given;
+    pg_rank_message *list;    // of an exchange: room for one to each rank
+};
+
+static pg_status pgi_own_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    const pg_transport *const t = &((const pgi_own *)c->state)->given;
+    if (c->failed) return PG_ERROR_COMM;
+    const int result = t->gather(t->user, own, bytes, all);
+    if (result == 0) return PG_OK;
+    return pgi_comm_fail(c, "rank %d: gather of the pg_transport returned %d; destroy the solver", c->rank, result);
+}
+
+static pg_status pgi_own_exchange(pgi_comm *c, const pgi_message *message, int count, void *stream)
+{
+    const pgi_own *const own = (const pgi_own *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    for (int q = 0; q < count; q++)
+        own->list[q] = {message[q].peer, message[q].send, message[q].receive, message[q].send_bytes,
+                        message[q].receive_bytes};
+    const int result = own->given.exchange(own->given.user, own->list, count, (pg_stream)stream);
+    if (result == 0) return PG_OK;
+    return pgi_comm_fail(c, "rank %d: exchange of the pg_transport returned %d; destroy the solver", c->rank, result);
+}
+
+static pg_status pgi_own_all(pgi_comm *c, void *values, size_t bytes_each, void *)
+{
+    char own[256];
+    if (bytes_each > sizeof own)
+        return pgi_comm_fail(c, "rank %d: %zu bytes of a sum are too many", c->rank, bytes_each);
+    memcpy(own, (const char *)values + (size_t)c->rank * bytes_each, bytes_each);
+    return pgi_own_gather(c, own, bytes_each, values);
+}
+
+static void pgi_own_abort(pgi_comm *c)
+{
+    const pg_transport *const t = &((const pgi_own *)c->state)->given;
+    if (t->abort) t->abort(t->user);
+}
+
+static void pgi_own_close(pgi_comm *c)
+{
+    free(((pgi_own *)c->state)->list);
+    free(c->state);
+}
+
+static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan, pgi_own_exchange,
+                                                    pgi_host_share, pgi_own_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_check, pgi_own_abort,  pgi_own_close};
+
+static pg_status pgi_check_transport(const pg_transport *t, char text[512])
+{
+    if (!t) return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is NULL; with PG_COMM_OWN pass a pg_transport");
+    if (t->struct_size != 0 && t->struct_size != sizeof *t)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "struct_size of the pg_transport is %zu; it must be 0 or %zu",
+                          t->struct_size, sizeof *t);
+    if (t->ranks < 1 || t->rank < 0 || t->rank >= t->ranks)
+        return pgi_refuse(
+            text, PG_ERROR_ARGUMENT,
+            "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number", t->rank,
+            t->ranks);
+    if (!t->gather || !t->exchange)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s of the pg_transport is NULL; give both gather and exchange",
+                          t->gather ? "exchange" : "gather");
+    return PG_OK;
+}
+
+static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t, char text[512])
+{
+    pgi_own *const own = (pgi_own *)calloc(1, sizeof *own);
+    c->ops = &pgi_own_transport;
+    c->state = own;
+    if (own) own->list = (pg_rank_message *)calloc((size_t)c->ranks, sizeof *own->list);
+    if (!own || !own->list) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    own->given = *t;
+    return PG_OK;
+}
+
+// ---- MPI ----
+#ifdef PG_USE_MPI
+
+struct pgi_mpi {
+    MPI_Comm comm;           // a duplicate: no message or error of ours meets the caller's
+    MPI_Request *request;    // 2 to each rank
+};
+
+static pg_status pgi_mpi_failed(pgi_comm *c, const char *operation, int code)
+{
+    char what[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, what, &length);
+    return pgi_comm_fail(c, "rank %d of %d: %s failed: %.200s; destroy the solver", c->rank, c->ranks, operation, what);
+}
+
+// Waits for requests, but not for ever: a rank that is dead or elsewhere never answers. Those that are left over then
+// stay with MPI, and the memory they may write to with the process.
+static pg_status pgi_mpi_wait(pgi_comm *c, MPI_Request *request, int count, const char *operation)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    for (int tries = 1;; tries++) {
+        int done = 0;
+        const int code = MPI_Testall(count, request, &done, MPI_STATUSES_IGNORE);
+        if (code != MPI_SUCCESS) return pgi_mpi_failed(c, operation, code);
+        if (done) return PG_OK;
+        if (tries > 8) std::this_thread::yield();    // ranks may be more than cores
+        if (tries % 64) continue;
+        const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+        if (waited.count() > c->time_limit)
+            return pgi_comm_fail(c,
+                                 "rank %d of %d: %s is not done after %g s (desc.time_limit), so another rank has "
+                                 "failed or makes other calls; destroy the solver",
+                                 c->rank, c->ranks, operation, c->time_limit);
+    }
+}
+
+static pg_status pgi_mpi_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    const int code = MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->comm, m->request);
+    if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a gather", code);
+    return pgi_mpi_wait(c, m->request, 1, "a gather");
+}
+
+static pg_status pgi_mpi_all(pgi_comm *c, void *values, size_t bytes_each, void *)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    if (c->failed) return PG_ERROR_COMM;
+    const int code = MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, values, (int)bytes_each, MPI_BYTE, m->comm, m->request);
+    if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a sum over the ranks", code);
+    return pgi_mpi_wait(c, m->request, 1, "a sum over the ranks");
+}
+
+// Messages longer than MPI's counts go in pieces, in rounds.
+static pg_status pgi_mpi_exchange(pgi_comm *c, const pgi_message *message, int count, void *)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    const size_t piece = (size_t)1 << 30;
+    if (c->failed) return PG_ERROR_COMM;
+    for (size_t at = 0, more = 1; more; at += piece) {
+        int requests = 0, code = MPI_SUCCESS;
+        more = 0;
+        const auto length = [&](size_t bytes) {
+            if (bytes > at + piece) more = 1;
+            return (int)(bytes <= at ? 0 : bytes - at < piece ? bytes - at : piece);
+        };
+        for (int q = 0; q < count && code == MPI_SUCCESS; q++) {
+            const int bytes = length(message[q].receive_bytes);
+            if (bytes > 0)
+                code = MPI_Irecv((char *)message[q].receive + at, bytes, MPI_BYTE, message[q].peer, 0, m->comm,
+                                 &m->request[requests++]);
+        }
+        for (int q = 0; q < count && code == MPI_SUCCESS; q++) {
+            const int bytes = length(message[q].send_bytes);
+            if (bytes > 0)
+                code = MPI_Isend((const char *)message[q].send + at, bytes, MPI_BYTE, message[q].peer, 0, m->comm,
+                                 &m->request[requests++]);
+        }
+        if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "an exchange of planes", code);
+        PGI_TRY(pgi_mpi_wait(c, m->request, requests, "an exchange of planes"));
+    }
+    return PG_OK;
+}
+
+static void pgi_mpi_abort(pgi_comm *) {}    // the others' time limits end their waits
+
+static void pgi_mpi_close(pgi_comm *c)
+{
+    pgi_mpi *const m = (pgi_mpi *)c->state;
+    if (!c->failed && m->comm != MPI_COMM_NULL) MPI_Comm_free(&m->comm);    // waits for the others
+    free(m->request);
+    free(m);
+}
+
+static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan, pgi_mpi_exchange,
+                                                    pgi_host_share, pgi_mpi_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
+
+static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
+{
+    int begun = 0, ended = 0;
+    if (!handle)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (!begun || ended)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_COMM_MPI, but MPI is not running; call this %s",
+                          ended ? "before MPI_Finalize" : "after MPI_Init");
+    const MPI_Comm comm = *(const MPI_Comm *)handle;
+    if (comm == MPI_COMM_NULL)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is the address of MPI_COMM_NULL; pass a communicator");
+    MPI_Comm_rank(comm, rank);
+    MPI_Comm_size(comm, ranks);
+    return PG_OK;
+}
+
+static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
+{
+    pgi_mpi *const m = (pgi_mpi *)calloc(1, sizeof *m);
+    c->ops = &pgi_mpi_transport;
+    c->state = m;
+    if (!m) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    m->comm = MPI_COMM_NULL;
+    m->request = (MPI_Request *)malloc(2 * (size_t)c->ranks * sizeof *m->request);
+    if (!m->request) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (MPI_Comm_dup(*(const MPI_Comm *)handle, &m->comm) != MPI_SUCCESS)
+        return pgi_refuse(text, PG_ERROR_COMM, "rank %d: MPI_Comm_dup failed", c->rank);
+    MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+    return PG_OK;
+}
+
+#else
+
+static pg_status pgi_mpi_size(const void *, int *, int *, char text[512])
+{
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
+}
+static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512]) { return pgi_mpi_size(NULL, NULL, NULL, text); }
+
+#endif
+
+// ---- GPUs ----
+#if PGI_GPU
+
+enum {
+    PGI_PEERS = 16,            // ranks of a host whose kernels write into each other's memory: at most
+    PGI_MESSAGES = 32,         // of one exchange: at most
+    PGI_PEER_BLOCKS = 64,      // of a message: at most
+    PGI_PEER_THREADS = 512,    // of a block
+    PGI_PEER_SHARE = 32768,    // bytes of a message from which one more block pays
+    PGI_PEER_SUMS = 16,        // numbers that are summed at once: at most
+    PGI_PEER_PATIENCE = 256    // looks at a flag after which a wait asks for the time, and whether a rank has given up
+};
+
+static pg_status pgi_comm_cuda_failed(pgi_comm *c, cudaError_t e, const char *what)
+{
+    cudaGetLastError();
+    return pgi_refuse(c->error, e == cudaErrorMemoryAllocation ? PG_ERROR_MEMORY : PG_ERROR_CUDA,
+                      "rank %d: %s failed: %s (%s)", c->rank, what, cudaGetErrorName(e), cudaGetErrorString(e));
+}
+
+#define PGI_COMM_CUDA(c, call)                                                                                         \
+    do {                                                                                                               \
+        const cudaError_t pgi_error_ = (call);                                                                         \
+        if (pgi_error_ != cudaSuccess) return pgi_comm_cuda_failed(c, pgi_error_, #call);                              \
+    } while (0)
+
+// early: the kernel calls pgi_await, and the device can start it before the one ahead has ended
+template <class... P, class... A> static pg_status pgi_comm_launch(pgi_comm *c, int early, dim3 blocks, int threads,
+                                                                   void *stream, void (*kernel)(P...), A... arguments)
+{
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = blocks;
+    config.blockDim = dim3((unsigned)threads);
+    config.stream = (cudaStream_t)stream;
+    config.attrs = &attribute;
+    config.numAttrs = early && PGI_OVERLAP ? 1 : 0;
+    PGI_COMM_CUDA(c, cudaLaunchKernelEx(&config, kernel, arguments...));
+    return PG_OK;
+}
+
+// ---- Peers: kernels of the GPUs of a host store into each other's memory ----
+
+// What other ranks may write of memory shared by GPUs, and in which order. What was stored before a release is there
+// for whoever has seen it by an acquire; a word is whole and says nothing of other words. Threads of test/simt take
+// turns where they pause.
+#ifdef PGI_SIMT
+static inline void pgi_store_release(unsigned *p, unsigned v) { *(volatile unsigned *)p = v; }
+static inline unsigned pgi_load_acquire(const unsigned *p) { return *(const volatile unsigned *)p; }
+static inline void pgi_store_word(uint64_t *p, uint64_t v) { *(volatile uint64_t *)p = v; }
+static inline uint64_t pgi_load_word(const uint64_t *p) { return *(const volatile uint64_t *)p; }
+static inline void pgi_pause() { simt_yield(); }
+#else
+static __device__ inline void pgi_store_release(unsigned *p, unsigned v)
+{
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+static __device__ inline unsigned pgi_load_acquire(const unsigned *p)
+{
+    unsigned v;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+static __device__ inline void pgi_store_word(uint64_t *p, uint64_t v)
+{
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+static __device__ inline uint64_t pgi_load_word(const uint64_t *p)
+{
+    uint64_t v;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+static __device__ inline void pgi_pause() {}
+#endif
+
+// One direction between a rank and a peer: the exchanges that each block has had a part in. The counters only grow, and
+// a block has to do with the block of the same number alone. Peers write `arrived` and `ready`.
+struct pgi_channel {
+    unsigned arrived[PGI_PEER_BLOCKS], received[PGI_PEER_BLOCKS];    // of the rank that receives
+    unsigned ready[PGI_PEER_BLOCKS], sent[PGI_PEER_BLOCKS];          // of the rank that sends
+};
+
+// Of one rank, in its workspace. A number in a sum is two words of 4 bytes, each with the number of the sum beside it,
+// so that no flag follows; sums take turns with two sets of slots, as a rank can be one ahead of another.
+struct pgi_mailbox {
+    uint64_t sum[2][PGI_PEERS][2 * PGI_PEER_SUMS];
+    unsigned sums;                        // done
+    unsigned abort;                       // 1 + the rank that has given up; 0: none
+    unsigned lost;                        // a wait of this rank was in vain
+    uint64_t token;                       // to be recognised by
+    pgi_channel channel[PGI_PEERS][2];    // by peer and by which of the messages of the two it is
+};
+
+// What became of a wait that was in vain, in host memory
+enum pgi_peer_operation { PGI_PEER_EXCHANGE, PGI_PEER_READY, PGI_PEER_SUM };
+struct pgi_verdict {
+    int lost, operation, peer, told_by;    // told_by: 1 + the rank that gave up before; 0: the time limit was reached
+};
+
+// What kernels know of the ranks.
+struct pgi_peers {
+    int rank, ranks;
+    uint64_t limit;    // of a wait in ns
+    pgi_mailbox *box[PGI_PEERS];
+    pgi_verdict *verdict;
+};
+
+// Ends this rank's waits and, unless it was told so, those of all others.
+static __device__ PGI_APART void pgi_peers_give_up(const pgi_peers &p, int peer, int operation, unsigned told_by)
+{
+    if (atomicExch(&p.box[p.rank]->lost, 1u)) return;
+    volatile pgi_verdict *v = p.verdict;
+    v->operation = operation;
+    v->peer = peer;
+    v->told_by = (int)told_by;
+    __threadfence_system();
+    v->lost = 1;
+    for (int q = 0; q < p.ranks && !told_by; q++) pgi_store_release(&p.box[q]->abort, 1u + (unsigned)p.rank);
+}
+
+// Whether this rank may write to others. After one has given up, their memory may be gone.
+static __device__ inline int pgi_peers_may_write(const pgi_peers &p)
+{
+    return !*(const volatile unsigned *)&p.box[p.rank]->abort;
+}
+
+// False: it was in vain. No wait lasts longer than the time limit, whatever became of the others.
+template <class Arrived>
+static __device__ inline bool pgi_peers_wait(const pgi_peers &p, int peer, int operation, Arrived arrived)
+{
+    uint64_t begin = 0;
+    for (unsigned looks = 1; !arrived(); looks++) {
+        pgi_pause();
+        if (looks % PGI_PEER_PATIENCE) continue;
+        const unsigned told_by = pgi_load_acquire(&p.box[p.rank]->abort);
+        const uint64_t now = pgi_device_now();
+        if (!begin) begin = now;
+        if (!told_by && now - begin < p.limit) continue;
+        pgi_peers_give_up(p, peer, operation, told_by);
+        return false;
+    }
+    return true;
+}
+
+static __device__ inline bool pgi_peers_wait_for_flag(const pgi_peers &p, int peer, int operation, const unsigned *flag,
+                                                      unsigned value)
+{
+    return pgi_peers_wait(p, peer, operation, [=] { return (int)(pgi_load_acquire(flag) - value) >= 0; });
+}
+
+// Copies a block's share, in words of type W, to which both addresses have the same distance: four loads at a time,
+// that wait for nobody. The few bytes before the first word and behind the last one go by fours.
+template <class W>
+static __device__ inline void pgi_store_share(char *to, const char *from, size_t bytes, int block, int blocks)
+{
+    const size_t before = (size_t)(-(uintptr_t)to % sizeof(W)), head = before < bytes ? before : bytes;
+    const int64_t words = (int64_t)((bytes - head) / sizeof(W)), step = (int64_t)blocks * PGI_PEER_THREADS;
+    const size_t body = (size_t)words * sizeof(W), loose = (bytes - body) / 4;
+    W *const t = (W *)(to + head);
+    const W *const f = (const W *)(from + head);
+    for (int64_t i = (int64_t)block * PGI_PEER_THREADS + threadIdx.x; i < words; i += 4 * step) {
+        W v[4];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++)
+            if (i + q * step < words) v[q] = f[i + q * step];
+        PGI_UNROLLED
+        for (int q = 0; q < 4; q++)
+            if (i + q * step < words) t[i + q * step] = v[q];
+    }
+    if (block != 0 || threadIdx.x >= loose) return;
+    const size_t at = threadIdx.x < head / 4 ? 4 * threadIdx.x : body + 4 * threadIdx.x;
+    *(unsigned *)(to + at) = *(const unsigned *)(from + at);
+}
+
+// A message as kernels see it, see pgi_message.
+struct pgi_delivery {
+    const char *from;
+    char *to;
+    size_t bytes;
+    int peer, which, blocks_out, blocks_in, waits, tells;
+};
+struct pgi_deliveries {
+    pgi_delivery item[PGI_MESSAGES];
+};
+
+// A block's share of what goes out
+static __device__ inline void pgi_peers_send(const pgi_peers &p, const pgi_delivery &d, int block, int may_write)
+{
+    pgi_channel *const own = &p.box[p.rank]->channel[d.peer][d.which];
+    unsigned epoch = 0;
+    if (threadIdx.x == 0) {
+        epoch = own->sent[block] + 1;
+        if (d.waits && may_write)
+            may_write = pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_READY, &own->ready[block], epoch);
+    }
+    if (__syncthreads_and(may_write)) {
+        const uintptr_t apart = (uintptr_t)d.to ^ (uintptr_t)d.from;
+        if (apart % sizeof(uint4) == 0)
+            pgi_store_share<uint4>(d.to, d.from, d.bytes, block, d.blocks_out);
+        else if (apart % sizeof(uint2) == 0)
+            pgi_store_share<uint2>(d.to, d.from, d.bytes, block, d.blocks_out);
+        else
+            pgi_store_share<unsigned>(d.to, d.from, d.bytes, block, d.blocks_out);
+    }
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    if (may_write) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.which].arrived[block], epoch);
+    own->sent[block] = epoch;
+}
+
+// Computes nothing: stores planes into the memory of peers, and waits for theirs   Moves what is sent, read here and
+// written there   Covers a share of a message a block   Needs all its blocks at once on the device   Overlap: none
+static __global__ void __launch_bounds__(PGI_PEER_THREADS)
+    pgi_peers_exchange_kernel(const __grid_constant__ pgi_peers p, const __grid_constant__ pgi_deliveries x)
+{
+    pgi_await();
+    const pgi_delivery &d = x.item[blockIdx.y];
+    const int block = (int)blockIdx.x;
+    pgi_channel *const in = &p.box[p.rank]->channel[d.peer][d.which];
+    unsigned epoch = 0;
+    const int receives = threadIdx.x == 0 && block < d.blocks_in,
+              may_write = threadIdx.x != 0 || pgi_peers_may_write(p);
+    if (receives) {
+        epoch = in->received[block] + 1;
+        if (d.tells && may_write) pgi_store_release(&p.box[d.peer]->channel[p.rank][d.which].ready[block], epoch);
+    }
+    if (block < d.blocks_out) pgi_peers_send(p, d, block, may_write);
+    if (!receives) return;
+    pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_EXCHANGE, &in->arrived[block], epoch);
+    in->received[block] = epoch;
+}
+
+// The sum of numbers of all ranks, by one block of at least 2 count x ranks threads; see pgi_transport_ops
+static __device__ inline void pgi_peers_sum(const pgi_peers &p, double *values, int count, unsigned maxima)
+{
+    __shared__ unsigned half[PGI_PEERS][2 * PGI_PEER_SUMS];
+    pgi_mailbox *const own = p.box[p.rank];
+    const unsigned epoch = own->sums + 1;
+    const int thread = (int)threadIdx.x, words = count ? 2 * count : 1, q = thread / words, w = thread % words;
+    int there = 1;
+    if (q < p.ranks) {
+        const uint64_t bits = count ? (uint64_t)__double_as_longlong(values[w / 2]) >> 32 * (w % 2) : 0;
+        if (pgi_peers_may_write(p))
+            pgi_store_word(&p.box[q]->sum[epoch & 1][p.rank][w], (uint64_t)epoch << 32 | (bits & 0xffffffffu));
+        uint64_t word = 0;
+        there = pgi_peers_wait(p, q, PGI_PEER_SUM, [&] {
+            word = pgi_load_word(&own->sum[epoch & 1][q][w]);
+            return (unsigned)(word >> 32) == epoch;
+        });
+        half[q][w] = (unsigned)word;
+    }
+    there = __syncthreads_and(there);
+    if (thread < count) {
+        double sum = 0;
+        for (int r = 0; r < p.ranks; r++) {
+            const uint64_t bits = (uint64_t)half[r][2 * thread + 1] << 32 | half[r][2 * thread];
+            const double v = __longlong_as_double((long long)bits);
+            sum = r == 0 ? v : maxima >> thread & 1 ? pgi_max_nan(sum, v) : sum + v;
+        }
+        values[thread] = there ? sum : __longlong_as_double(-1);    // NaN
+    }
+    if (thread == 0) own->sums = epoch;
+}
+
+// Computes the sums of numbers of all ranks   Moves words of 8 bytes, 4 of a number   Covers a word of a rank a thread
+// Needs one block   Overlap: none
+static __global__ void __launch_bounds__(PGI_PEERS * 2 * PGI_PEER_SUMS)
+    pgi_peers_sum_kernel(const __grid_constant__ pgi_peers p, double *values, int count, unsigned maxima)
+{
+    pgi_await();
+    pgi_peers_sum(p, values, count, maxima);
+}
+
+// Computes nothing: tells all ranks that this one gives up   Moves a word a rank   Covers a rank a thread
+// Needs nothing, other kernels may run   Overlap: none
+static __global__ void pgi_peers_abort_kernel(const __grid_constant__ pgi_peers p)
+{
+    if ((int)threadIdx.x < p.ranks) pgi_store_release(&p.box[threadIdx.x]->abort, 1u + (unsigned)p.rank);
+}
+
+// An array that `all` takes: every rank sends its slice to every other one.
+struct pgi_shared_array {
+    char *values;
+    size_t bytes_each;
+    pgi_message message[PGI_PEERS];
+    pgi_shared_array *next;
+};
+
+struct pgi_peers_state {
+    pgi_peers kernels;
+    pgi_comm below;    // the transport that gathers
+    char *base[PGI_PEERS];
+    int opened[PGI_PEERS];    // base is that of a handle of another process
+    size_t bytes;             // of the own workspace
+    int device, processors, early;
+    cudaStream_t side;    // for an abort while the others wait
+    pgi_shared_array *shared;
+};
+
+static pg_status pgi_peers_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    pgi_comm *const below = &((pgi_peers_state *)c->state)->below;
+    const pg_status status = below->ops->gather(below, own, bytes, all);
+    if (status != PG_OK) memcpy(c->error, below->error, sizeof c->error);
+    return status;
+}
+
+// What a rank's plan tells the others
+struct pgi_planned {
+    int peer, ordered;
+    uint64_t offset, send_bytes, receive_bytes;
+};
+struct pgi_plan_record {
+    int count;    // -1: the list is not valid
+    pgi_planned item[PGI_MESSAGES];
+};
+
+// The message of the peer that belongs to a rank's message q, or -1; see pgi_message. which: of the messages of the two
+static int pgi_partner_of(const pgi_plan_record *all, int rank, int q, int *which)
+{
+    const int peer = all[rank].item[q].peer;
+    int ours = 0, theirs = 0, partner = -1;
+    for (int i = 0; i < all[rank].count; i++) {
+        if (i == q) *which = ours;
+        ours += all[rank].item[i].peer == peer;
+    }
+    for (int i = 0; i < all[peer].count; i++)
+        if (all[peer].item[i].peer == rank && theirs++ == *which) partner = i;
+    return ours == theirs && ours <= 2 ? partner : -1;
+}
+
+// Whether the lists of all ranks agree. All ranks find the same.
+static pg_status pgi_check_plan(pgi_comm *c, const pgi_plan_record *all)
+{
+    for (int r = 0; r < c->ranks; r++)
+        if (all[r].count < 0)
+            return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                              "rank %d has more than %d messages, a peer that is not there, or a message that is not "
+                              "multiples of 4 bytes in its workspace",
+                              r, PGI_MESSAGES);
+    for (int r = 0; r < c->ranks; r++)
+        for (int q = 0; q < all[r].count; q++) {
+            int which = 0;
+            const pgi_planned *own = &all[r].item[q];
+            const int partner = pgi_partner_of(all, r, q, &which);
+            if (partner < 0)
+                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                                  "ranks %d and %d do not have the same number of messages with each other, one or two",
+                                  r, own->peer);
+            const uint64_t expected = all[own->peer].item[partner].receive_bytes;
+            if (own->send_bytes != expected)
+                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
+                                  "rank %d sends %llu bytes to rank %d, which expects %llu", r,
+                                  (unsigned long long)own->send_bytes, own->peer, (unsigned long long)expected);
+        }
+    return PG_OK;
+}
+
+static void pgi_plan_record_of(const pgi_comm *c, const pgi_message *m, int count, pgi_plan_record *record)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    memset(record, 0, sizeof *record);
+    record->count = count <= PGI_MESSAGES ? count : -1;
+    for (int q = 0; q < count && record->count >= 0; q++) {
+        const uintptr_t base = (uintptr_t)s->base[c->rank], to = (uintptr_t)m[q].receive, offset = to - base;
+        const size_t all = (size_t)offset | m[q].receive_bytes | m[q].send_bytes | (size_t)(uintptr_t)m[q].send;
+        const int lies_inside = m[q].receive_bytes == 0 || (to >= base && offset + m[q].receive_bytes <= s->bytes);
+        if (m[q].peer < 0 || m[q].peer >= c->ranks || m[q].peer == c->rank || !lies_inside || all % 4)
+            record->count = -1;
+        else
+            record->item[q] = {m[q].peer, m[q].ordered, offset, m[q].send_bytes, m[q].receive_bytes};
+    }
+}
+
+// By so many blocks, that both ranks know: all of an exchange must find room on the smallest device at once. One even
+// where there is nothing to send, so that in every exchange both ranks wait for each other.
+static int pgi_peer_blocks(const pgi_peers_state *s, uint64_t bytes, int most_messages)
+{
+    const int room = s->processors / most_messages, most = room < 1                 ? 1
+                                                           : room < PGI_PEER_BLOCKS ? room
+                                                                                    : PGI_PEER_BLOCKS;
+    const uint64_t wanted = (bytes + PGI_PEER_SHARE - 1) / PGI_PEER_SHARE;
+    return wanted < 1 ? 1 : wanted < (uint64_t)most ? (int)wanted : most;
+}
+
+static pg_status pgi_peers_plan(pgi_comm *c, pgi_message *m, int count)
+{
+    pgi_peers_state *const s = (pgi_peers_state *)c->state;
+    pgi_plan_record own, all[PGI_PEERS];
+    int most = 1;
+    pgi_plan_record_of(c, m, count, &own);
+    PGI_TRY(pgi_peers_gather(c, &own, sizeof own, all));
+    PGI_TRY(pgi_check_plan(c, all));
+    for (int r = 0; r < c->ranks; r++)
+        if (all[r].count > most) most = all[r].count;
+    for (int q = 0; q < count; q++) {
+        const pgi_planned *partner = &all[m[q].peer].item[pgi_partner_of(all, c->rank, q, &m[q].which)];
+        m[q].remote = s->base[m[q].peer] + partner->offset;
+        m[q].blocks_out = pgi_peer_blocks(s, m[q].send_bytes, most);
+        m[q].blocks_in = pgi_peer_blocks(s, m[q].receive_bytes, most);
+        m[q].waits = !partner->ordered;
+        m[q].tells = !m[q].ordered;
+    }
+    return PG_OK;
+}
+
+static pg_status pgi_peers_exchange(pgi_comm *c, const pgi_message *m, int count, void *stream)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    pgi_deliveries x = {};
+    int blocks = 0;
+    for (int q = 0; q < count; q++) {
+        x.item[q] = {(const char *)m[q].send, (char *)m[q].remote, m[q].send_bytes, m[q].peer, m[q].which,
+                     m[q].blocks_out,         m[q].blocks_in,      m[q].waits,      m[q].tells};
+        blocks = m[q].blocks_out > blocks ? m[q].blocks_out : blocks;
+        blocks = m[q].blocks_in > blocks ? m[q].blocks_in : blocks;
+    }
+    if (!blocks) return PG_OK;
+    return pgi_comm_launch(c, s->early, dim3((unsigned)blocks, (unsigned)count), PGI_PEER_THREADS, stream,
+                           pgi_peers_exchange_kernel, s->kernels, x);
+}
+
+static pg_status pgi_peers_share(pgi_comm *c, void *values, size_t bytes_each)
+{
+    pgi_peers_state *const s = (pgi_peers_state *)c->state;
+    pgi_shared_array *const a = (pgi_shared_array *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a list of messages", c->rank);
+    a->values = (char *)values;
+    a->bytes_each = bytes_each;
+    a->next = s->shared;
+    s->shared = a;
+    for (int q = 1; q < c->ranks; q++) {
+        pgi_message *const m = &a->message[q - 1];
+        m->peer = (c->rank + q) % c->ranks;
+        m->send = a->values + (size_t)c->rank * bytes_each;
+        m->receive = a->values + (size_t)m->peer * bytes_each;
+        m->send_bytes = m->receive_bytes = bytes_each;
+    }
+    return pgi_peers_plan(c, a->message, c->ranks - 1);
+}
+
+static pg_status pgi_peers_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
+{
+    for (pgi_shared_array *a = ((pgi_peers_state *)c->state)->shared; a; a = a->next)
+        if (a->values == values && a->bytes_each == bytes_each)
+            return pgi_peers_exchange(c, a->message, c->ranks - 1, stream);
+    return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "rank %d: an array is gathered that is not shared", c->rank);
+}
+
+static pg_status pgi_peers_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    if (count > PGI_PEER_SUMS)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    const int threads = (c->ranks * (count ? 2 * count : 1) + 31) / 32 * 32;
+    return pgi_comm_launch(c, s->early, dim3(1), threads, stream, pgi_peers_sum_kernel, s->kernels, values, count,
+                           maxima);
+}
+
+static pg_status pgi_peers_check(pgi_comm *c)
+{
+    static const char *const operation[] = {"the planes", "the word that planes may be sent", "the numbers of a sum"};
+    const volatile pgi_verdict *v = ((const pgi_peers_state *)c->state)->kernels.verdict;
+    if (!v->lost) return PG_OK;
+    if (v->told_by)
+        return pgi_refuse(c->error, PG_ERROR_COMM, "rank %d waited for %s of rank %d when rank %d gave up", c->rank,
+                          operation[v->operation], v->peer, v->told_by - 1);
+    return pgi_refuse(c->error, PG_ERROR_COMM, "rank %d waited for %s of rank %d for %g s, the time limit", c->rank,
+                      operation[v->operation], v->peer, c->time_limit);
+}
+
+static pg_status pgi_peers_wait_for_stream(pgi_comm *c, void *stream)
+{
+    PGI_COMM_CUDA(c, cudaStreamSynchronize((cudaStream_t)stream));
+    return pgi_peers_check(c);
+}
+
+static void pgi_peers_abort(pgi_comm *c)
+{
+    const pgi_peers_state *s = (const pgi_peers_state *)c->state;
+    int before = 0;
+    cudaGetDevice(&before);
+    cudaSetDevice(s->device);
+    if (pgi_comm_launch(c, 0, dim3(1), PGI_PEERS, s->side, pgi_peers_abort_kernel, s->kernels) == PG_OK)
+        cudaStreamSynchronize(s->side);
+    cudaSetDevice(before);
+}
+
+// Takes back what joining has made; the transport below stays.
+static void pgi_peers_release(pgi_peers_state *s)
+{
+    for (int q = 0; q < PGI_PEERS; q++)
+        if (s->opened[q]) cudaIpcCloseMemHandle(s->base[q]);
+    if (s->side) cudaStreamDestroy(s->side);
+    if (s->kernels.verdict) cudaFreeHost(s->kernels.verdict);
+    while (s->shared) {
+        pgi_shared_array *const next = s->shared->next;
+        free(s->shared);
+        s->shared = next;
+    }
+    cudaGetLastError();
+    free(s);
+}
+
+// No rank may release its workspace while another one still stores into it, or has it open: so all meet, also after one
+// has given up. One that does not come in time finds, later, that it must not write any more.
+static void pgi_peers_close(pgi_comm *c)
+{
+    pgi_peers_state *const s = (pgi_peers_state *)c->state;
+    pgi_comm below = s->below;
+    int before = 0;
+    char own = 0, all[PGI_PEERS];
+    cudaGetDevice(&before);
+    cudaSetDevice(s->device);
+    cudaDeviceSynchronize();
+    pgi_peers_release(s);
+    if (below.ops->gather(&below, &own, 1, all) != PG_OK) below.ops->abort(&below);
+    below.ops->close(&below);
+    cudaSetDevice(before);
+    c->ops = NULL;
+    c->state = NULL;
+}
+
+static const pgi_transport_ops pgi_peers_ops = {
+    "peers",       pgi_peers_gather,          pgi_peers_plan,  pgi_peers_exchange, pgi_peers_share, pgi_peers_all,
+    pgi_peers_sum, pgi_peers_wait_for_stream, pgi_peers_check, pgi_peers_abort,    pgi_peers_close};
+
+// What a rank tells the others of itself when they try to join
+struct pgi_peer_record {
+    char host[40], bus[20];    // the boot of the host's system; where the GPU is
+    uint64_t process;
+    int device, processors, failed, exported;
+    void *workspace;
+    uint64_t bytes, box;    // box: where the mailbox is
+    cudaIpcMemHandle_t handle;
+};
+// How far it got: empty, or why it did not
+struct pgi_peer_doubt {
+    char why[120];
+};
+
+// Two processes have the same one by chance only
+static uint64_t pgi_process_token()
+{
+    static const uint64_t token = [] {
+        const auto now = std::chrono::high_resolution_clock::now().time_since_epoch().count();
+        return ((uint64_t)now * 0x9e3779b97f4a7c15u) ^ (uint64_t)(uintptr_t)&pgi_peers_ops;
+    }();
+    return token;
+}
+
+static pg_status pgi_peer_record_of(pgi_comm *c, void *workspace, size_t bytes, pgi_mailbox *box, pgi_peer_record *r)
+{
+    memset(r, 0, sizeof *r);
+    FILE *const boot = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (boot) {
+        const size_t got = fread(r->host, 1, 36, boot);
+        r->host[got] = 0;
+        fclose(boot);
+    }
+    PGI_COMM_CUDA(c, cudaGetDevice(&r->device));
+    PGI_COMM_CUDA(c, cudaDeviceGetPCIBusId(r->bus, (int)sizeof r->bus, r->device));
+    PGI_COMM_CUDA(c, cudaDeviceGetAttribute(&r->processors, cudaDevAttrMultiProcessorCount, r->device));
+    r->process = pgi_process_token();
+    r->workspace = workspace;
+    r->bytes = bytes;
+    r->box = (uint64_t)((char *)box - (char *)workspace);
+    r->exported = cudaIpcGetMemHandle(&r->handle, workspace) == cudaSuccess;
+    cudaGetLastError();
+    const uint64_t token = r->process + (uint64_t)c->rank;
+    PGI_COMM_CUDA(c, cudaMemset(box, 0, sizeof *box));
+    PGI_COMM_CUDA(c, cudaMemcpy(&box->token, &token, sizeof token, cudaMemcpyHostToDevice));
+    return PG_OK;
+}
+
+// What all ranks can see from their records
+static void pgi_peers_doubt(const pgi_peer_record *all, int ranks, char why[120])
+{
+    for (int r = 0; r < ranks && !*why; r++) {
+        if (all[r].failed)
+            snprintf(why, 120, "a CUDA call of rank %d failed", r);
+        else if (!all[r].exported)
+            snprintf(why, 120, "the workspace of rank %d is not memory of cudaMalloc", r);
+        for (int q = 0; q < r && !*why; q++) {
+            const int here = all[q].process == all[r].process;
+            if (!here && (!*all[r].host || strcmp(all[q].host, all[r].host) != 0))
+                snprintf(why, 120, "ranks %d and %d are on two hosts", q, r);
+            else if (strcmp(all[q].bus, all[r].bus) == 0)
+                snprintf(why, 120, "ranks %d and %d are on one GPU", q, r);
+        }
+    }
+}
+
+// Makes the workspace of rank q reachable, and looks whether it is the one that was meant: a handle opens the whole
+// allocation, of which a workspace of the caller's may be a part.
+static void pgi_peers_reach(pgi_peers_state *s, const pgi_peer_record *all, int rank, int q, char why[120])
+{
+    const pgi_peer_record *r = &all[q];
+    int can = 1;
+    cudaError_t e = cudaSuccess;
+    if (r->process == all[rank].process) {
+        s->base[q] = (char *)r->workspace;
+        if (q != rank) e = cudaDeviceCanAccessPeer(&can, s->device, r->device);
+        if (q != rank && e == cudaSuccess && can) e = cudaDeviceEnablePeerAccess(r->device, 0);
+        if (e == cudaErrorPeerAccessAlreadyEnabled) e = cudaSuccess;
+    } else {
+        e = cudaIpcOpenMemHandle((void **)&s->base[q], r->handle, cudaIpcMemLazyEnablePeerAccess);
+        s->opened[q] = e == cudaSuccess;
+    }
+    s->kernels.box[q] = (pgi_mailbox *)(s->base[q] + r->box);
+    uint64_t token = 0;
+    if (e == cudaSuccess && can)
+        e = cudaMemcpy(&token, &s->kernels.box[q]->token, sizeof token, cudaMemcpyDeviceToHost);
+    cudaGetLastError();
+    if (e != cudaSuccess)
+        snprintf(why, 120, "rank %d does not reach rank %d: %s", rank, q, cudaGetErrorName(e));
+    else if (!can)
+        snprintf(why, 120, "the GPU of rank %d does not reach that of rank %d", rank, q);
+    else if (token != r->process + (uint64_t)q)
+        snprintf(why, 120, "the workspace of rank %d is not the begin of its allocation", q);
+}
+
+// What a rank needs of its own. Kernels are loaded now: later that could wait for one that waits for a peer.
+static pg_status pgi_peers_prepare(pgi_comm *c, pgi_peers_state *s, const pgi_peer_record *all)
+{
+    cudaFuncAttributes a;
+    int major = 0;
+    s->device = all[c->rank].device;
+    s->bytes = all[c->rank].bytes;
+    s->processors = all[0].processors;
+    for (int q = 1; q < c->ranks; q++)
+        if (all[q].processors < s->processors) s->processors = all[q].processors;
+    s->kernels.rank = c->rank;
+    s->kernels.ranks = c->ranks;
+    s->kernels.limit = (uint64_t)(c->time_limit * 1e9);
+    PGI_COMM_CUDA(c, cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, s->device));
+    s->early = major >= 9;
+    PGI_COMM_CUDA(c, cudaMallocHost((void **)&s->kernels.verdict, sizeof *s->kernels.verdict));
+    memset(s->kernels.verdict, 0, sizeof *s->kernels.verdict);
+    PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&s->side, cudaStreamNonBlocking));
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_peers_exchange_kernel));
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_peers_sum_kernel));
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_peers_abort_kernel));
+    return PG_OK;
+}
+
+// Lets the kernels of all ranks reach each other's workspaces, if they can; then what needs no host goes that way. Else
+// the transport stays what it is, and `why` says what was in the way. The mailbox lies in the workspace, which is ready
+// for use; nobody writes to it but kernels here. An error that all ranks see is that of the transport.
+[[maybe_unused]] static pg_status pgi_peers_join(pgi_comm *c, void *workspace, size_t bytes, pgi_mailbox *box,
+                                                 char why[120])
+{
+    pgi_peer_record own = {}, all[PGI_PEERS];
+    pgi_peer_doubt doubt = {}, doubts[PGI_PEERS];
+    pgi_peers_state *const s = (pgi_peers_state *)calloc(1, sizeof *s);
+    *why = 0;
+    if (c->ranks > PGI_PEERS) snprintf(why, 120, "there are more than %d ranks", PGI_PEERS);
+    pg_status status = *why ? PG_OK : pgi_peer_record_of(c, workspace, bytes, box, &own);
+    own.failed = status != PG_OK;
+    status = *why ? PG_OK : c->ops->gather(c, &own, sizeof own, all);
+    if (status == PG_OK && !*why) pgi_peers_doubt(all, c->ranks, why);
+    if (status != PG_OK || *why) {
+        free(s);
+        return status;
+    }
+    if (!s || pgi_peers_prepare(c, s, all) != PG_OK)
+        snprintf(doubt.why, 120, "rank %d: %.100s", c->rank, s ? c->error : "memory");
+    for (int q = 0; q < c->ranks && !*doubt.why; q++) pgi_peers_reach(s, all, c->rank, q, doubt.why);
+    status = c->ops->gather(c, &doubt, sizeof doubt, doubts);
+    for (int q = 0; q < c->ranks && status == PG_OK && !*why; q++) memcpy(why, doubts[q].why, sizeof doubt.why);
+    if (status != PG_OK || *why) {
+        if (s) pgi_peers_release(s);
+        return status;
+    }
+    s->below = *c;
+    c->ops = &pgi_peers_ops;
+    c->state = s;
+    return PG_OK;
+}
+
+// ---- NCCL: between processes and hosts, or where peers cannot reach each other ----
+#ifdef PG_USE_NCCL
+#include <nccl.h>
+
+enum { PGI_NCCL_RESERVE = 1 << 16 };    // bytes of a rank that are gathered without a new allocation
+
+struct pgi_nccl_state {
+    ncclComm_t comm;    // our own; NULL once it is aborted
+    cudaStream_t stream;
+    char *buffer;    // of gathering: own, then all
+    size_t bytes;    // of a rank
+    double *slots;
+};
+
+// Under way no longer than the time limit: then, and after an error, the communicator is given up.
+static pg_status pgi_nccl_lost(pgi_comm *c, const char *what, const char *why)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    const pg_status status = pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: %s: %s", c->rank, what, why);
+    if (n->comm) ncclCommAbort(n->comm);
+    n->comm = NULL;
+    return status;
+}
+
+static double pgi_seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// A call that may return before it has ended, as those of a communicator that does not block do.
+static pg_status pgi_nccl_settle(pgi_comm *c, ncclResult_t e, const char *what)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    const auto begin = std::chrono::steady_clock::now();
+    while (e == ncclInProgress) {
+        if (!n->comm || ncclCommGetAsyncError(n->comm, &e) != ncclSuccess) break;
+        if (pgi_seconds_since(begin) > c->time_limit) return pgi_nccl_lost(c, what, "not done within the time limit");
+    }
+    return e == ncclSuccess ? PG_OK : pgi_nccl_lost(c, what, ncclGetErrorString(e));
+}
+
+#define PGI_NCCL(c, call) PGI_TRY(pgi_nccl_settle(c, call, #call))
+
+// Waits for a stream as long as NCCL is well.
+static pg_status pgi_nccl_wait(pgi_comm *c, cudaStream_t stream, const char *what)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    const auto begin = std::chrono::steady_clock::now();
+    for (;;) {
+        const cudaError_t e = cudaStreamQuery(stream);
+        if (e == cudaSuccess) return PG_OK;
+        if (e != cudaErrorNotReady) return pgi_comm_cuda_failed(c, e, what);
+        ncclResult_t state = ncclInternalError;
+        if (!n->comm || ncclCommGetAsyncError(n->comm, &state) != ncclSuccess ||
+            (state != ncclSuccess && state != ncclInProgress))
+            return pgi_nccl_lost(c, what, ncclGetErrorString(state));
+        if (pgi_seconds_since(begin) > c->time_limit) return pgi_nccl_lost(c, what, "not done within the time limit");
+    }
+}
+
+static pg_status pgi_nccl_reserve(pgi_comm *c, size_t bytes)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (bytes <= n->bytes) return PG_OK;
+    cudaFree(n->buffer);
+    n->buffer = NULL;
+    n->bytes = 0;
+    PGI_COMM_CUDA(c, cudaMalloc((void **)&n->buffer, (size_t)(c->ranks + 1) * bytes));
+    n->bytes = bytes;
+    return PG_OK;
+}
+
+static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    PGI_TRY(pgi_nccl_reserve(c, bytes));
+    char *const there = n->buffer + bytes;
+    PGI_COMM_CUDA(c, cudaMemcpyAsync(n->buffer, own, bytes, cudaMemcpyHostToDevice, n->stream));
+    PGI_NCCL(c, ncclAllGather(n->buffer, there, bytes, ncclInt8, n->comm, n->stream));
+    PGI_TRY(pgi_nccl_wait(c, n->stream, "what the hosts gather"));
+    PGI_COMM_CUDA(c, cudaMemcpyAsync(all, there, (size_t)c->ranks * bytes, cudaMemcpyDeviceToHost, n->stream));
+    return pgi_nccl_wait(c, n->stream, "what the hosts gather");
+}
+
+// NCCL matches what two ranks send each other in the order of the calls, as pgi_message demands.
+static pg_status pgi_nccl_exchange(pgi_comm *c, const pgi_message *m, int count, void *stream)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    ncclResult_t e = ncclGroupStart();
+    for (int q = 0; q < count && e == ncclSuccess; q++)
+        if (m[q].send_bytes)
+            e = ncclSend(m[q].send, m[q].send_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
+    for (int q = 0; q < count && e == ncclSuccess; q++)
+        if (m[q].receive_bytes)
+            e = ncclRecv(m[q].receive, m[q].receive_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
+    const ncclResult_t end = ncclGroupEnd();
+    return pgi_nccl_settle(c, e == ncclSuccess ? end : e, "an exchange");
+}
+
+static pg_status pgi_nccl_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    const char *own = (const char *)values + (size_t)c->rank * bytes_each;
+    return pgi_nccl_settle(c, ncclAllGather(own, values, bytes_each, ncclInt8, n->comm, (cudaStream_t)stream),
+                           "a gathering");
+}
+
+// NCCL connects two ranks when they first talk, which graphs forbid: so they do it here. What was in the ghosts is
+// lost.
+static pg_status pgi_nccl_plan(pgi_comm *c, pgi_message *m, int count)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    PGI_TRY(pgi_nccl_exchange(c, m, count, n->stream));
+    return pgi_nccl_wait(c, n->stream, "the first exchange");
+}
+
+static pg_status pgi_nccl_share(pgi_comm *c, void *values, size_t bytes_each)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    PGI_TRY(pgi_nccl_all(c, values, bytes_each, n->stream));
+    return pgi_nccl_wait(c, n->stream, "the first gathering");
+}
+
+// Computes the sums of numbers that are gathered, in the order of the ranks   Moves a number a rank   Covers a sum a
+// thread   Needs nothing   Overlap: none
+static __global__ void pgi_add_slots_kernel(const double *slots, int ranks, double *values, int count, unsigned maxima)
+{
+    pgi_await();
+    const int q = (int)threadIdx.x;
+    if (q >= count) return;
+    double sum = slots[q];
+    for (int r = 1; r < ranks; r++) {
+        const double v = slots[r * count + q];
+        sum = maxima >> q & 1 ? pgi_max_nan(sum, v) : sum + v;
+    }
+    values[q] = sum;
+}
+
+// Not by ncclAllReduce, whose order of additions is its own.
+static pg_status pgi_nccl_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    if (count > PGI_PEER_SUMS)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    const size_t numbers = count ? (size_t)count : 1;
+    PGI_NCCL(c, ncclAllGather(count ? values : n->slots, n->slots, numbers, ncclDouble, n->comm, (cudaStream_t)stream));
+    return pgi_comm_launch(c, 0, dim3(1), 32, stream, pgi_add_slots_kernel, (const double *)n->slots, c->ranks, values,
+                           count, maxima);
+}
+
+static pg_status pgi_nccl_wait_for_stream(pgi_comm *c, void *stream)
+{
+    return pgi_nccl_wait(c, (cudaStream_t)stream, "the work of a stream");
+}
+
+static pg_status pgi_nccl_check(pgi_comm *c)
+{
+    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    ncclResult_t e = ncclInternalError;
+    if (n->comm && ncclCommGetAsyncError(n->comm, &e) == ncclSuccess && e == ncclSuccess) return PG_OK;
+    return n->comm ? pgi_nccl_lost(c, "NCCL", ncclGetErrorString(e))
+                   : pgi_refuse(c->error, PG_ERROR_COMM, "rank %d: the communicator was aborted", c->rank);
+}
+
+static void pgi_nccl_abort(pgi_comm *c)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (n->comm) ncclCommAbort(n->comm);
+    n->comm = NULL;
+}
+
+static void pgi_nccl_close(pgi_comm *c)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    if (n->comm && pgi_nccl_settle(c, ncclCommFinalize(n->comm), "ncclCommFinalize") == PG_OK) ncclCommDestroy(n->comm);
+    if (n->stream) cudaStreamDestroy(n->stream);
+    cudaFree(n->buffer);
+    cudaFree(n->slots);
+    cudaGetLastError();
+    free(n);
+    c->ops = NULL;
+    c->state = NULL;
+}
+
+static const pgi_transport_ops pgi_nccl_ops = {"NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange,
+                                               pgi_nccl_share, pgi_nccl_all,    pgi_nccl_sum,  pgi_nccl_wait_for_stream,
+                                               pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
+
+// A communicator of our own, so that neither the order of our calls nor an abort touches the caller's. Inside a host
+// its operations are kernels alone, as bodies of loops demand, if its graphs do not mix with others.
+static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+#if NCCL_VERSION_CODE >= 22900
+    config.graphUsageMode = 1;
+#endif
+    PGI_NCCL(c, ncclCommSplit(given, 0, c->rank, &n->comm, &config));
+    PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&n->stream, cudaStreamNonBlocking));
+    PGI_COMM_CUDA(c, cudaMalloc((void **)&n->slots, (size_t)c->ranks * PGI_PEER_SUMS * sizeof(double)));
+    cudaFuncAttributes a;
+    PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_add_slots_kernel));
+    PGI_TRY(pgi_nccl_reserve(c, PGI_NCCL_RESERVE));
+    return pgi_nccl_share(c, n->slots, sizeof(double));
+}
+
+// handle: the caller's ncclComm_t, of the current device. time_limit is set; collective
+[[maybe_unused]] static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
+{
+    const ncclComm_t given = (ncclComm_t)handle;
+    int device = -1, current = -2;
+    if (!given || ncclCommUserRank(given, &c->rank) != ncclSuccess || ncclCommCount(given, &c->ranks) != ncclSuccess ||
+        ncclCommCuDevice(given, &device) != ncclSuccess)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "comm.handle is not an ncclComm_t");
+    PGI_COMM_CUDA(c, cudaGetDevice(&current));
+    if (device != current)
+        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "rank %d: the communicator is one of device %d, not of %d",
+                          c->rank, device, current);
+    c->state = calloc(1, sizeof(pgi_nccl_state));
+    if (!c->state) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a communicator", c->rank);
+    c->ops = &pgi_nccl_ops;
+    const pg_status status = pgi_nccl_split(c, given);
+    if (status != PG_OK) {
+        pgi_nccl_abort(c);
+        pgi_nccl_close(c);
+    }
+    return status;
+}
+#endif
+#endif
+
+// ---- any of them ----
+
+// Which rank this is, and how many there are. Not collective.
+static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char text[512])
+{
+    *rank = 0, *ranks = 1;
+    switch (comm->kind) {
+    case 0: return PG_OK;
+    case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
+    case PG_COMM_NCCL:
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_COMM_NCCL is for several GPUs, which this version does not use yet; give PG_COMM_MPI or "
+                          "PG_COMM_OWN, and PG_CPU");
+    case PG_COMM_OWN: {
+        const pg_transport *const t = (const pg_transport *)comm->handle;
+        PGI_TRY(pgi_check_transport(t, text));
+        *rank = t->rank, *ranks = t->ranks;
+        return PG_OK;
+    }
+    default:
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
+    }
+}
+
+static void pgi_comm_close(pgi_comm *c)
+{
+    if (!c) return;
+    if (c->ops && c->state) c->ops->close(c);
+    free(c->message);
+    free(c);
+}
+
+// Opens this rank's end; NULL where it is the only one. Collective.
+static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[512])
+{
+    int rank, ranks;
+    *opened = NULL;
+    PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks, text));
+    if (!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
+                          d->time_limit);
+    if (ranks == 1) return PG_OK;
+    pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
+    if (!c) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    c->rank = rank, c->ranks = ranks;
+    const double longest = 1e9;    // 30 years: as good as no limit, and as nanoseconds a number of 64 bits
+    c->time_limit = d->time_limit == PG_NONE ? longest : d->time_limit == 0 ? 30 : fmin(d->time_limit, longest);
+    c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
+    pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (status == PG_OK)
+        status = d->comm.kind == PG_COMM_MPI ? pgi_mpi_open(c, d->comm.handle, text)
+                                             : pgi_own_open(c, (const pg_transport *)d->comm.handle, text);
+    if (status != PG_OK) {
+        pgi_comm_close(c);
+        return status;
+    }
+    *opened = c;
+    return PG_OK;
+}
+
+// ---- agreement ----
+
+enum pgi_call_kind {
+    PGI_CREATE,
+    PGI_SOLVE,
+    PGI_SMOOTH,
+    PGI_CYCLE,
+    PGI_APPLY,
+    PGI_RESIDUAL_OF,
+    PGI_REDUCE,
+    PGI_GRADIENT,
+    PGI_SET_MASK,
+    PGI_SET_COEFFICIENTS,
+    PGI_SET_VALUES
+};
+static const char *const pgi_call_name[] = {"pg_create",
+                                            "pg_solve",
+                                            "pg_smooth",
+                                            "pg_cycle",
+                                            "pg_apply",
+                                            "pg_residual",
+                                            "pg_norm, pg_sum or pg_dot",
+                                            "pg_gradient",
+                                            "pg_set_mask",
+                                            "pg_set_coefficients",
+                                            "pg_set_cell_values"};
+
+// What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
+enum { PGI_SAID = 128 };
+struct pgi_statement {
+    int status, count, lo, hi;
+    int call;                // the function that was called, see pgi_call_name
+    unsigned face_arrays;    // those given by this rank
+    double end_value[2];     // g at the ends of the last axis
+    char text[256];
+    double value[PGI_SAID];
+};
+struct pgi_agreement {
+    pgi_statement own;
+    char name[PGI_SAID][32];
+    pgi_statement *all;    // of all ranks, once they have met
+};
+
+static void pgi_say(pgi_agreement *a, double value, const char *format, ...)
+{
+    va_list arguments;
+    if (a->own.count == PGI_SAID) return;
+    va_start(arguments, format);
+    vsnprintf(a->name[a->own.count], sizeof a->name[0], format, arguments);
+    va_end(arguments);
+    a->own.value[a->own.count++] = value;
+}
+
+// A number that arrays of different values hardly share (FNV-1a), exact in a double.
+static double pgi_hash(const void *data, size_t bytes)
+{
+    uint64_t hash = 14695981039346656037u;
+    if (!data) return 0;
+    for (size_t q = 0; q < bytes; q++) hash = (hash ^ ((const unsigned char *)data)[q]) * 1099511628211u;
+    return (double)(hash >> 12 | 1);
+}
+
+// "h[2] is 0.01 on rank 0 and 0.02 on ranks 2, 3": the first two values and who has them.
+static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char text[512])
+{
+    const double first = a->all[0].value[q];
+    double second = first;
+    char list[2][80] = {"", ""};
+    int count[2] = {0, 0};
+    for (int r = 0; r < ranks; r++) {
+        const double value = a->all[r].value[q];
+        if (memcmp(&value, &first, sizeof value) && !count[1]) second = value;
+        const int which = memcmp(&value, &first, sizeof value) ? 1 : 0;
+        if (which && memcmp(&value, &second, sizeof value)) continue;
+        const size_t used = strlen(list[which]);
+        snprintf(list[which] + used, sizeof list[which] - used, "%s%d", count[which]++ ? ", " : "", r);
+    }
+    snprintf(text, 512, "%s is %.17g on rank%s %s and %.17g on rank%s %s; it must be the same on all", a->name[q],
+             first, count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
+}
+
+// All ranks tell each other how they fared, and compare. status, text: of this rank's own checks. Nobody waits for a
+// rank that refused, since it has come here too. Afterwards a->all is to be freed.
+static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char text[512])
+{
+    a->own.status = status;
+    snprintf(a->own.text, sizeof a->own.text, "%.255s", status == PG_OK ? "" : text);
+    a->all = (pgi_statement *)calloc((size_t)c->ranks, sizeof *a->all);
+    if (!a->all) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
+    const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
+    if (status != PG_OK) return status;
+    if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
+    for (int r = 0; r < c->ranks; r++)
+        if (a->all[r].status != PG_OK)
+            return pgi_refuse(text, PG_ERROR_COMM, "rank %d refused: %.255s", r, a->all[r].text);
+    for (int r = 1; r < c->ranks; r++)
+        if (a->all[r].call != a->all[0].call)
+            return pgi_refuse(text, PG_ERROR_COMM,
+                              "rank %d calls %s, but rank 0 %s; all ranks must make the same calls", r,
+                              pgi_call_name[a->all[r].call], pgi_call_name[a->all[0].call]);
+    for (int q = 0; q < a->own.count; q++)
+        for (int r = 1; r < c->ranks; r++)
+            if (memcmp(&a->all[r].value[q], &a->all[0].value[q], sizeof(double))) {
+                pgi_name_difference(a, c->ranks, q, text);
+                return PG_ERROR_COMM;
+            }
+    return PG_OK;
+}
+
+// The descriptor as far as it is the same on all ranks.
+static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
+{
+    static const char *const side[2] = {"low", "high"};
+    pgi_say(a, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH, "the version of the library");
+    pgi_say(a, d->dim, "dim");
+    for (int q = 0; q < 3; q++) {
+        const size_t n = (size_t)d->n[q];
+        const int *const kind = (const int *)&d->centring[q];
+        pgi_say(a, d->n[q], "n[%d]", q);
+        pgi_say(a, *kind, "centring[%d]", q);
+        pgi_say(a, d->h[q], "h[%d]", q);
+        pgi_say(a, d->velocity[q], "velocity[%d]", q);
+        pgi_say(a, pgi_hash(d->weight[q], n * sizeof(double)), "the hash of weight[%d]", q);
+        pgi_say(a, pgi_hash(d->conductance[q], (n + 1) * sizeof(double)), "the hash of conductance[%d]", q);
+        pgi_say(a, d->procs[q], "procs[%d]", q);
+    }
+    for (int q = 0; q < 6; q++) {
+        pgi_say(a, (int)d->face[q].kind, "the kind of face %c %s", "xyz"[q / 2], side[q % 2]);
+        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].a : 0, "a of face %c %s", "xyz"[q / 2], side[q % 2]);
+        pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %c %s", "xyz"[q / 2], side[q % 2]);
+    }
+    pgi_say(a, d->alpha, "alpha");
+    pgi_say(a, d->beta, "beta");
+    pgi_say(a, d->batch, "batch");
+    pgi_say(a, d->flags, "flags");
+    pgi_say(a, d->omega, "omega");
+    pgi_say(a, d->nu_pre, "nu_pre");
+    pgi_say(a, d->nu_post, "nu_post");
+    pgi_say(a, d->fmg_cycles, "fmg_cycles");
+    pgi_say(a, d->coarsest, "coarsest");
+    pgi_say(a, d->inner_cycles, "inner_cycles");
+    pgi_say(a, (int)d->backend, "backend");
+    pgi_say(a, d->robust, "robust");
+    pgi_say(a, d->mask != NULL, "whether there is a mask");
+    for (int q = 0; q < 3; q++) pgi_say(a, d->beta_face[q] != NULL, "whether there is beta_face[%d]", q);
+    for (int q = 0; q < 3; q++) pgi_say(a, d->openness[q] != NULL, "whether there is openness[%d]", q);
+    pgi_say(a, d->beta_cell != NULL, "whether there is beta_cell");
+    pgi_say(a, d->alpha_cell != NULL, "whether there is alpha_cell");
+    pgi_say(a, pgi_hash(d->air_value, (size_t)d->air_values * sizeof *d->air_value), "the hash of air_value");
+    pgi_say(a, pgi_hash(d->solid_flux, (size_t)d->solid_fluxes * sizeof *d->solid_flux), "the hash of solid_flux");
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>levels  The hierarchy of lines, the tables of its levels, and the parts of them that ranks have.
 // -------------------------------------------------------------------------------------------------------------------
 
 // The lines of all levels; levels share the lines that they do not coarsen.
@@ -9665,6 +11314,179 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
             for (int q = 0; q < 4; q++) ((T *)host_weight)[8 * row + 4 * !faces + q] = (T)weight[q];
         }
     }
+}
+
+// ---- parts ----
+
+// Where the shares of a coarse level begin: a coarse plane belongs to the rank that has the first fine plane at or
+// above it.
+static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, int ranks, int *coarse)
+{
+    coarse[0] = 0;
+    for (int r = 1; r < ranks; r++) {
+        double fraction;
+        const int before = fine[r] - 1;
+        const int last = t.kind == PGI_SAME ? before : t.kind == PGI_MERGED ? 0 : pgi_locate(t, before, &fraction);
+        coarse[r] = last + 1 < t.nc ? last + 1 : t.nc;
+    }
+    coarse[ranks] = t.nc;
+}
+
+static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
+{
+    pgi_planes p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0,
+                    bound};
+    return p;
+}
+
+// How far a plane is from those that a rank has.
+static int pgi_distance(const pgi_planes &p, int k)
+{
+    const int near = pgi_near(p, k);
+    return near < p.lo ? p.lo - near : near >= p.hi ? near - p.hi + 1 : 0;
+}
+
+// Ghosts of the fine level that a restriction reads on any rank, of the residual or of f.
+static int pgi_restriction_ghosts(const pgi_transfer<double> &t, const pgi_line *f, const pgi_line *c, const int *fine,
+                                  const int *coarse, int ranks)
+{
+    const pgi_axis<double> fine_axis = pgi_weights_of<double>(f), coarse_axis = pgi_weights_of<double>(c);
+    int most = 0;
+    for (int r = 0; r < ranks; r++) {
+        const pgi_planes p = pgi_share_of(fine, r, t.nf, t.periodic);
+        for (int J = coarse[r]; J < coarse[r + 1]; J++)
+            for (int average = 0; average < 2; average++) {
+                pgi_window<double> w;
+                pgi_restriction(t, fine_axis, coarse_axis, J, average, &w);
+                pgi_bring_near(p, &w);
+                most = p.lo - w.first > most ? p.lo - w.first : most;
+                most = w.first + w.count - p.hi > most ? w.first + w.count - p.hi : most;
+            }
+    }
+    return most;
+}
+
+// Ghosts of the coarse level that transfers to the fine one read on any rank: ghosts[0] linear ones, [1] cubic ones.
+static void pgi_prolongation_ghosts(const pgi_transfer<double> &t, const int *fine, const int *coarse, int ranks,
+                                    int ghosts[2])
+{
+    ghosts[0] = ghosts[1] = 0;
+    for (int r = 0; r < ranks; r++) {
+        const pgi_planes p = pgi_share_of(coarse, r, t.nc, t.periodic);
+        for (int k = fine[r]; k < fine[r + 1]; k++) {
+            const pgi_pair<double> pair = pgi_prolongation(t, k);
+            const int below = pgi_distance(p, pair.j0), above = pgi_distance(p, pair.j1);
+            ghosts[0] = below > ghosts[0] ? below : ghosts[0];
+            ghosts[0] = above > ghosts[0] ? above : ghosts[0];
+            pgi_cubic<double> cubic;
+            pgi_cubic_of(t, k, 1, &cubic);
+            for (int q = 0; q < 4; q++) {
+                const int away = cubic.w[q] != 0 && cubic.j[q] >= 0 ? pgi_distance(p, cubic.j[q]) : 0;
+                ghosts[1] = away > ghosts[1] ? away : ghosts[1];
+            }
+        }
+    }
+}
+
+// Begins the transfers along the last axis from level l on, with tables on the host: *memory is to be freed.
+static int pgi_host_transfer(const pg_desc *d, const pgi_hierarchy *h, int l, pgi_transfer<double> *t, char **memory)
+{
+    pgi_arena arena = {NULL, NULL, 0};
+    const pgi_line *const f = h->line[l][2], *const c = h->line[l + 1][2];
+    const int alone = h->coarsened[l][0] + h->coarsened[l][1] + h->coarsened[l][2] == 1;
+    const int adjoint = d->flags & PG_SYMMETRIC || alone;
+    pgi_layout_transfer(&arena, t, f, c, adjoint, 0);
+    if (!(*memory = (char *)malloc(arena.used + 1))) return 0;
+    const pgi_arena filled = {*memory, *memory, 0};
+    arena = filled;
+    pgi_layout_transfer(&arena, t, f, c, adjoint, 0);
+    return 1;
+}
+
+// Whether PG_DIRECT can eliminate in parts along the axis of the ranks, with transforms along all others.
+static int pgi_can_spread_direct(const pg_desc *d, pgi_line *const line[3])
+{
+    return d->alpha >= 0 && pgi_can_transform(line[0]) && pgi_can_transform(line[1]);
+}
+
+// Whether the ranks have parts of the finest level.
+static int pgi_is_split(const pg_solver *s) { return s->parts && s->parts[0].split; }
+
+// Whether the planes of a level can be spread over the ranks, of which each has ghosts for its neighbours.
+static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, const int *bound, int ghosts)
+{
+    double points = 1;
+    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    const int exact = s->multigrid && l == h->levels - 1;
+    if (points <= PGI_SHARED_POINTS || exact || h->along == 2 || s->masked) return 0;
+    if (s->has_direct && !pgi_can_spread_direct(&s->work, (h->near ? h->near : h)->line[0])) return 0;
+    for (int r = 0; r < s->comm->ranks; r++)
+        if (bound[r + 1] - bound[r] < ghosts) return 0;
+    return 1;
+}
+
+// The first level that all ranks have whole must not be large.
+static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, int l, char text[512])
+{
+    double points = 1;
+    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    if (points <= PGI_SHARED_MOST) return PG_OK;
+    const char *const axis = s->desc.dim == 2 ? "y" : "z";
+    const char *const why =
+        s->masked       ? "masks and coefficient fields do not spread; use one rank"
+        : s->has_direct ? "PG_DIRECT spreads where alpha >= 0 and all axes but the ranks' can be transformed; use "
+                          "PG_FMG or one rank"
+        : h->along == 2 ? "lines along the axis of the ranks do not spread; let the axis that varies most be another "
+                          "one, or use PG_SMOOTH_RBGS"
+        : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; use PG_KEEP_CYCLES"
+        : l == 0        ? "a rank has too few planes; use fewer ranks"
+                        : "ranks have too few of its planes; use fewer ranks, or PG_CG with PG_PRECOND_AINV";
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
+                      "possible up to %.3g: %s",
+                      l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
+}
+
+// The parts of all levels. The finest ones are split; from the first one on that has few points, or too few planes for
+// some rank's ghosts, levels are on all ranks, and nothing more has to be sent.
+static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[512])
+{
+    const int ranks = s->comm->ranks, rank = s->comm->rank;
+    if (!(s->parts = (pgi_planes *)calloc((size_t)h->levels, sizeof *s->parts)))
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of %d levels", h->levels);
+    int support[2] = {0, 0};
+    for (int l = 0; l < h->levels; l++) {
+        int *const bound = s->bounds + l * (ranks + 1), above = l == 0 || s->parts[l - 1].split, next[2] = {0, 0};
+        pgi_planes p = pgi_share_of(bound, rank, h->line[l][2]->n, h->line[l][2]->periodic);
+        p.prolongation = support[0], p.interpolation = support[1];
+        if (above && l + 1 < h->levels) {
+            pgi_transfer<double> t;
+            char *memory;
+            if (!pgi_host_transfer(&s->work, h, l, &t, &memory))
+                return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of a level");
+            pgi_coarse_bounds(t, bound, ranks, bound + ranks + 1);
+            p.restriction =
+                pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
+            pgi_prolongation_ghosts(t, bound, bound + ranks + 1, ranks, next);
+            free(memory);
+        }
+        p.ghosts = p.restriction > 1 ? p.restriction : 1;
+        for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
+        if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
+            const pgi_planes whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, bound};
+            p = whole;
+            if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
+        }
+        s->parts[l] = p;
+        support[0] = next[0], support[1] = next[1];
+    }
+    return PG_OK;
+}
+
+// The last axis of a level that is split: beyond the ends of a periodic one are ghosts.
+template <class T> static void pgi_open_ends(pgi_axis<T> *a, const pgi_planes &p)
+{
+    if (p.period) a->beyond[0] = -1, a->beyond[1] = 1;
 }
 
 static void pgi_layout_faces(pgi_faces *faces, const pgi_level *l, pgi_line *const line[3], double beta, int scaled)
@@ -10511,12 +12333,6 @@ static void pgi_cpu_line(const pgi_elimination &d, double mu, double alpha, doub
 
 // ---- the plan, on the host ----
 
-static int pgi_is_robin(const pgi_line *l, int end) { return !l->periodic && l->end_a[end] != 0 && l->end_b[end] != 0; }
-static int pgi_can_transform(const pgi_line *l)
-{
-    return l->n == 1 || (l->uniform && !pgi_is_robin(l, 0) && !pgi_is_robin(l, 1));
-}
-
 // Eigenvalues are 4/h^2 sin^2(pi a/b): row k of a and b.
 static void pgi_mode_angle(const pgi_line *l, int k, double *a, double *b)
 {
@@ -10689,6 +12505,12 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
 // An elimination with row exchanges has a periodic form only where all rows are alike.
 static pg_status pgi_check_shift(const pg_solver *s, double alpha, char text[512])
 {
+    if (alpha < 0 && pgi_is_split(s))
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "alpha is %g, which needs whole lines, but %d ranks have parts of them; use one rank, or alpha "
+            ">= 0",
+            alpha, s->comm->ranks);
     if (alpha < 0 && s->direct.lines.line >= 0 && s->direct.lines.periodic && !s->direct.uniform)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "alpha is %g, and the periodic axis %s has coord or a metric: PG_DIRECT has no way to solve "
@@ -10797,9 +12619,10 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
     d->lines.scale = 1;
     d->fused = -1;
-    s->together = s->mixed || s->krylov ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
+    s->together = s->mixed || s->krylov || s->comm ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
     int other;
     d->lines.line = pgi_line_axis(&s->work, line, &other);
+    if (pgi_is_split(s) && other < 0) d->lines.line = 2;    // in parts: no rank needs whole columns of another axis
     if (other >= 0)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
@@ -11199,9 +13022,33 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     }
 }
 
+// What a rank keeps of a column once its other rows are eliminated: its last row, and its first unknown.
+struct pgi_joint {
+    pgi_separator own;
+    pgi_head_row head;
+};
+enum { PGI_JOINT = sizeof(pgi_joint) / sizeof(double), PGI_JOINT_ENDS = 2 };
+
+static int64_t pgi_share_begin(int64_t columns, int rank, int ranks) { return columns * rank / ranks; }
+
+// Room for what one rank has of its share of the columns, by rank.
+static int64_t pgi_share_room(int64_t columns, int ranks) { return (columns + ranks - 1) / ranks; }
+
+static void pgi_layout_joints(pg_solver *s, pgi_arena *arena)
+{
+    pgi_direct *d = &s->direct;
+    const int64_t columns = pgi_columns(s, 2);
+    const int64_t room = s->comm->ranks * pgi_share_room(columns, s->comm->ranks);
+    d->joints = (double *)pgi_take_block(arena, (size_t)columns * sizeof(pgi_joint));
+    d->all_joints = (double *)pgi_take_block(arena, (size_t)room * sizeof(pgi_joint));
+    d->all_ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * room) * sizeof(double));
+    d->ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * columns) * sizeof(double));
+}
+
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
 {
     pgi_direct *d = &s->direct;
+    if (pgi_is_split(s)) pgi_layout_joints(s, arena);
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     if (d->between.sj) {
         const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
@@ -11295,15 +13142,26 @@ static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<floa
 }
 #endif
 
-// Calls body(slot's memory, first column) for every tile of columns along an axis.
+// The columns along an axis that a rank has, or of which it has a part: of a level that is split those of its planes.
+static void pgi_cpu_columns(const pg_solver *s, const pgi_level *l, int axis, int64_t range[2])
+{
+    const int64_t all = pgi_columns(s, axis), plane = all / l->n[2];
+    const int some = l->part.split && axis < 2;
+    range[0] = some ? plane * l->part.lo : 0;
+    range[1] = some ? plane * l->part.hi : all;
+}
+
+// Calls body(slot's memory, first column) for every tile of these columns.
 template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
 {
     const pgi_direct *d = &s->direct;
-    const int64_t wide = d->tile[axis], tiles = (pgi_columns(s, axis) + wide - 1) / wide;
+    int64_t range[2];
+    pgi_cpu_columns(s, l, axis, range);
+    const int64_t wide = d->tile[axis], tiles = (range[1] - range[0] + wide - 1) / wide;
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
         for (int64_t tile = slot; tile < tiles; tile += d->slots)
-            body(d->buffer + (size_t)slot * d->slot_bytes, tile * wide);
+            body(d->buffer + (size_t)slot * d->slot_bytes, range[0] + tile * wide);
     (void)l;
 }
 
@@ -11313,7 +13171,9 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     const int W = s->direct.tile[axis] / 2;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
-    const int64_t columns = pgi_columns(s, axis);
+    int64_t range[2];
+    pgi_cpu_columns(s, l, axis, range);
+    const int64_t columns = range[1];
     const int total = series.length * series.count;
     const pgi_spread spread = {W, (int64_t)series.length * W, 1};
     T *const u = pgi_data<T>(to);
@@ -11343,6 +13203,156 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     });
 }
 
+// ---- elimination in parts, a rank each ----
+
+// Every rank gets what all have of its share of the columns, `each` numbers a column; or, back, they get theirs.
+static void pgi_exchange_shares(pg_solver *s, const double *from, double *to, int64_t columns, int64_t each, int back)
+{
+    pgi_comm *const c = s->comm;
+    const int64_t room = pgi_share_room(columns, c->ranks) * each, begin = pgi_share_begin(columns, c->rank, c->ranks),
+                  own = pgi_share_begin(columns, c->rank + 1, c->ranks) - begin;
+    int count = 0;
+    if (s->failed != PG_OK) return;
+    for (int r = 0; r < c->ranks; r++) {
+        const int64_t first = pgi_share_begin(columns, r, c->ranks),
+                      theirs = pgi_share_begin(columns, r + 1, c->ranks) - first;
+        const size_t here = (size_t)(own * each) * sizeof(double), there = (size_t)(theirs * each) * sizeof(double);
+        const double *const send = from + (back ? r * room : first * each);
+        double *const receive = to + (back ? first * each : r * room);
+        if (r == c->rank)
+            memcpy(receive, send, here);
+        else
+            pgi_address(&c->message[count++], r, send, back ? here : there, receive, back ? there : here);
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
+}
+
+// The weighted mean of the column that is the constant of a singular problem: of a rank's rows, then of all.
+static double pgi_mean_over_ranks(pg_solver *s, const pgi_elimination &e, double sum)
+{
+    double all[4] = {sum, 0, 0, 0};
+    pgi_combine_ranks<0>(s, &s->level[0], all);
+    return all[0] / e.volume;
+}
+
+// The rows of a tile of columns that a rank has, as elimination takes them.
+template <class T> struct pgi_rank_rows {
+    const pgi_direct &d;
+    const pgi_level *l;
+    const pgi_rhs &from;
+    double *x;    // of row 0, which is another rank's or not
+    int wide, count, place[PGI_TILE][4];
+    pgi_column c;
+    pgi_rank_rows(const pg_solver *s, const pgi_level *level, const pgi_rhs &rhs, char *memory, int64_t first)
+        : d(s->direct), l(level), from(rhs), wide(s->direct.tile[2])
+    {
+        const int64_t columns = pgi_columns(s, 2), rows = l->part.hi - l->part.lo;
+        count = columns - first < wide ? (int)(columns - first) : wide;
+        x = (double *)memory - (int64_t)l->part.lo * wide;
+        c = {wide, 1, (double *)memory + rows * wide};
+        for (int q = 0; q < count; q++) {
+            pgi_column_place(l->n, 2, first + q, place[q]);
+            const pgi_column_reader<T> read(pgi_box_of(l, T()), from, 2, l->n, first + q);
+            for (int k = l->part.lo; k < l->part.hi; k++) x[(int64_t)k * wide + q] = (double)read(k);
+        }
+    }
+    double shift(int q, double alpha) const { return pgi_column_shift(d.lines, alpha, place[q]); }
+    double weighted(int q) const
+    {
+        double sum = 0;
+        for (int k = l->part.lo; k < l->part.hi; k++) sum += pgi_weight_of(d.lines.rows, k) * x[(int64_t)k * wide + q];
+        return sum;
+    }
+    void down(int q, double mu, double mean, pgi_joint *joint) const
+    {
+        const pgi_values<double> values = {x + q, wide};
+        pgi_line_down<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, d.lines.scale, d.lines.scale * mean, values,
+                         x + q, c, &joint->own, &joint->head);
+    }
+    void up(int q, double mu, const double ends[PGI_JOINT_ENDS]) const
+    {
+        const pgi_values<double> values = {x + q, wide};
+        pgi_line_up<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, ends[1], ends[0], x + q, c, values);
+    }
+};
+
+// The last unknowns of all ranks in one column, from what they keep of it: a line of as many rows. ends: of each rank
+// its own one and that of the rank before.
+static void pgi_join_ranks(const pgi_joint *joint, int ranks, int64_t apart, char *memory, double *ends,
+                           int64_t ends_apart)
+{
+    pgi_axis<double> axis;
+    memset(&axis, 0, sizeof axis);
+    pgi_row<double> *const rows = (pgi_row<double> *)memory;
+    double *const x = (double *)(rows + ranks);
+    const pgi_column c = {1, 1, x + ranks};
+    axis.n = ranks;
+    axis.table = rows;
+    for (int r = 0; r < ranks; r++) {
+        pgi_separator own = joint[r * apart].own;
+        pgi_join_next(&own, joint[(r + 1) % ranks * apart].head);
+        rows[r] = {-own.l, -own.v, own.s};
+        x[r] = own.r;
+    }
+    const pgi_values<double> values = {x, 1};
+    pgi_separator own = {0, 0, 0, 0};
+    pgi_head_row head;
+    pgi_line_down<1>(axis, 0, 0, ranks - 1, 1, 0, values, x, c, &own, &head);
+    pgi_join_next(&own, head);
+    const double last = own.s == 0 ? 0 : own.r / own.s;
+    pgi_line_up<1>(axis, 0, 0, ranks - 1, last, last, x, c, values);
+    for (int r = 0; r < ranks; r++) {
+        ends[r * ends_apart] = x[r];
+        ends[r * ends_apart + 1] = x[(r + ranks - 1) % ranks];
+    }
+}
+
+// Down, on each rank, to its last row; each rank joins the rows of its share of the columns; up. Rows are read, and
+// eliminated, twice: so nothing has to be kept of them meanwhile.
+template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    const double alpha = s->state->alpha;
+    const int64_t columns = pgi_columns(s, 2);
+    const int ranks = s->comm->ranks, rank = s->comm->rank;
+    const int64_t room = pgi_share_room(columns, ranks);
+    pgi_joint *const joints = (pgi_joint *)d.joints, *const all = (pgi_joint *)d.all_joints;
+    double mean = 0, sum = 0;
+    const int origin[4] = {0, 0, 0, 0};    // the column that is constant along the other axes
+    const int null = d.lines.singular && pgi_column_shift(d.lines, alpha, origin) == 0;
+    if (null) mean = pgi_mean_over_ranks(s, d.lines, pgi_rank_rows<T>(s, l, from, d.buffer, 0).weighted(0));
+    pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
+        const pgi_rank_rows<T> rows(s, l, from, memory, first);
+        for (int q = 0; q < rows.count; q++)
+            rows.down(q, rows.shift(q, alpha), null && first + q == 0 ? mean : 0, &joints[first + q]);
+    });
+    pgi_exchange_shares(s, d.joints, d.all_joints, columns, PGI_JOINT, 0);
+    const int64_t share = pgi_share_begin(columns, rank + 1, ranks) - pgi_share_begin(columns, rank, ranks);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int slot = 0; slot < d.slots; slot++)
+        for (int64_t q = share * slot / d.slots; q < share * (slot + 1) / d.slots; q++)
+            pgi_join_ranks(all + q, ranks, room, d.buffer + (size_t)slot * d.slot_bytes,
+                           d.all_ends + PGI_JOINT_ENDS * q, PGI_JOINT_ENDS * room);
+    pgi_exchange_shares(s, d.all_ends, d.ends, columns, PGI_JOINT_ENDS, 1);
+    T *const u = pgi_data<T>(to);
+    pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
+        const pgi_rank_rows<T> rows(s, l, from, memory, first);
+        for (int q = 0; q < rows.count; q++) {
+            pgi_joint joint;
+            const double mu = rows.shift(q, alpha);
+            rows.down(q, mu, null && first + q == 0 ? mean : 0, &joint);
+            rows.up(q, mu, d.ends + PGI_JOINT_ENDS * (first + q));
+        }
+        if (null && first == 0) sum = rows.weighted(0);
+        for (int k = l->part.lo; k < l->part.hi; k++)
+            for (int q = 0; q < rows.count; q++)
+                u[pgi_offset(rows.place[q], to) + k * to.sk] = (T)rows.x[(int64_t)k * rows.wide + q];
+    });
+    if (!null) return;
+    const double after = pgi_mean_over_ranks(s, d.lines, sum);
+    for (int k = l->part.lo; k < l->part.hi; k++) u[k * to.sk] = (T)((double)u[k * to.sk] - after);
+}
+
 template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
@@ -11350,6 +13360,10 @@ template <class T> static void pgi_cpu_eliminate(pg_solver *s, const pgi_level *
     const double alpha = s->state->alpha;
     T *const u = pgi_data<T>(to);
     int resonant = 0;
+    if (l->part.split) {
+        pgi_cpu_eliminate_parts<T>(s, l, from, to);
+        return;
+    }
     if (d.lines.line < 0) {
         pgi_cpu_rows(l, [&](int j, int k) {
             int here = 0;
@@ -13952,8 +15966,9 @@ struct pgi_zebra {
     int64_t per_row, lines;
 };
 
-static pgi_zebra pgi_zebra_of(const int n[3], const int seam[3], int line, int seams, int parity)
+static pgi_zebra pgi_zebra_of(const pgi_level *l, const int seam[3], int line, int seams, int parity)
 {
+    const int *const n = l->n, part[3][2] = {{0, n[0]}, {0, n[1]}, {l->part.lo, l->part.hi}};
     pgi_zebra z;
     z.fast = line == 0 ? 1 : 0;
     z.slow = line == 2 ? 1 : 2;
@@ -13961,11 +15976,12 @@ static pgi_zebra pgi_zebra_of(const int n[3], const int seam[3], int line, int s
     const int axis[2] = {z.fast, z.slow};
     for (int q = 0; q < 2; q++) {
         const int a = axis[q], on_seam = seams >> a & 1;
-        z.lo[q] = on_seam ? n[a] - 1 : 0;
-        z.hi[q] = on_seam ? n[a] : n[a] - seam[a];
+        const int lo = on_seam ? n[a] - 1 : 0, hi = on_seam ? n[a] : n[a] - seam[a];
+        z.lo[q] = lo > part[a][0] ? lo : part[a][0];
+        z.hi[q] = hi < part[a][1] ? hi : part[a][1];
     }
     z.per_row = (z.hi[0] - z.lo[0] + 1) / 2;
-    z.lines = z.per_row * (z.hi[1] - z.lo[1]);
+    z.lines = z.hi[1] > z.lo[1] ? z.per_row * (z.hi[1] - z.lo[1]) : 0;
     return z;
 }
 
@@ -13990,7 +16006,7 @@ template <class Body> static void pgi_each_zebra(const pgi_level *l, const int a
         const int seams = reversed ? 7 - step : step;
         if (!pgi_has_seams(seam, seams)) continue;
         for (int pass = 0; pass < 2; pass++)
-            body(pgi_zebra_of(l->n, seam, l->lines.line, seams, reversed ? 1 - pass : pass));
+            body(pgi_zebra_of(l, seam, l->lines.line, seams, reversed ? 1 - pass : pass));
     }
 }
 
@@ -14069,6 +16085,7 @@ static void pgi_cpu_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid gu, p
     const pgi_direct &d = s->direct;
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t tiles = (z.lines + PGI_TILE - 1) / PGI_TILE;
+        pgi_exchange(s, l, gu, 1, sizeof(T));
         PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
         for (int slot = 0; slot < d.slots; slot++)
             for (int64_t tile = slot; tile < tiles; tile += d.slots) {
@@ -14524,6 +16541,16 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
+// Calls body(i, j, k) for the points of planes from k0 on, on the CPU.
+template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
+{
+    const int64_t rows = (int64_t)n[1] * (k1 - k0);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
+    for (int64_t row = 0; row < rows; row++)
+        for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), k0 + (int)(row / n[1]));
+    (void)s;
+}
+
 // Calls body(i, j, k) for all points of a box.
 template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], const BODY &body)
 {
@@ -14535,11 +16562,7 @@ template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], c
         return;
     }
 #endif
-    (void)s;
-    const int64_t rows = (int64_t)n[1] * n[2];
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), (int)(row / n[1]));
+    pgi_cpu_planes(s, n, 0, n[2], body);
 }
 
 // Calls body(i, j, k, body.look(i, j, k), unit, sums) for all points, and adds up the sums in a fixed order:
@@ -18500,10 +20523,50 @@ struct pgi_copy_mask {
         to[i + n[0] * (j + (int64_t)n[1] * k)] = from[i + j * stride[0] + k * stride[1]];
     }
 };
+// Of several ranks each has a part of the mask, and all get the whole one.
+static void pgi_gather_mask(pg_solver *s, const unsigned char *mask, char *to)
+{
+    const int *const bound = s->bounds, rank = s->comm->rank;
+    const pg_desc *const w = &s->work;
+    const int64_t row = w->n[0], plane = row * w->n[1];
+    for (int k = bound[rank]; k < bound[rank + 1]; k++)
+        for (int j = 0; j < w->n[1]; j++)
+            memcpy(to + k * plane + j * row, mask + j * w->stride_mask[0] + (k - bound[rank]) * w->stride_mask[1],
+                   (size_t)row);
+    pgi_gather_pieces(s, to, plane, bound);
+}
+
+// The same of a field. Planes of faces across the last axis are one more than cells: both ranks have the one between
+// them, and the upper one's counts.
+static void pgi_gather_field(pg_solver *s, int q, char *to)
+{
+    const int ranks = s->comm->ranks, rank = s->comm->rank, more = q == 2 || q == 5;
+    int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
+    pg_desc work = s->work;
+    const int64_t bytes = (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + more);
+    memcpy(bound, s->bounds, (size_t)(ranks + 1) * sizeof *bound);
+    bound[ranks] += more;
+    memcpy(to + bound[rank] * bytes, *pgi_media_field(&work, q), (size_t)((bound[rank + 1] - bound[rank]) * bytes));
+    pgi_gather_pieces(s, to, bytes, bound);
+}
+
+static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask, int coefficients)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pg_desc work = s->work;
+    if (mask) pgi_gather_mask(s, mask, o->copy[8]);
+    for (int q = 0; q < 8 && coefficients; q++)
+        if (*pgi_media_field(&work, q)) pgi_gather_field(s, q, o->copy[q]);
+}
+
 // Copies the mask, which is the caller's to change afterwards, and what is in host memory to the device. Then it waits.
 static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coefficients)
 {
     const pgi_obstacles *const o = &s->obstacles;
+    if (s->comm) {
+        pgi_stage_media_of_ranks(s, mask, coefficients);
+        return;
+    }
     if (!s->staged && mask) {
         const pgi_copy_mask copy = {mask,
                                     {s->work.stride_mask[0], s->work.stride_mask[1]},
@@ -18703,7 +20766,8 @@ static void pgi_media_name(int q, int axis, char name[16])
 }
 
 // In words, what pgi_check_media has found.
-static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int64_t bad, int64_t fluid, char text[512])
+static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, int64_t fluid,
+                                 const int first[3], char text[512])
 {
     const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
     const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
@@ -18715,17 +20779,15 @@ static pg_status pgi_judge_media(const pg_solver *s, const pg_desc *arrays, int6
     if (what != PGI_BAD_MASK && q < 6) n[axis]++;
     int cell[3];
     pgi_place_of(n, at, cell);
+    for (int a = 0; a < 3; a++) cell[a] += first[a];
     if (what == PGI_BAD_MASK)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "the byte of cell (%d, %d, %d) of mask is none of PG_FLUID (0), PG_SOLID (1), PG_AIR (2)",
                           cell[0], cell[1], cell[2]);
-    pg_desc work;
-    pgi_turn(arrays, &work);
     char array[16];
     pgi_media_name(q, axis, array);
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s", array,
-                      pgi_media_value(s, *pgi_media_field(&work, q), at), q < 6 ? "face" : "cell", cell[0], cell[1],
-                      cell[2],
+                      pgi_media_value(s, check.array[q], at), q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
                       q < 3 || q == 6 ? "positive, 1e-30 to 1e30"
                       : q < 6         ? "0 to 1"
                                       : "0 or positive, at most 1e30");
@@ -18860,7 +20922,8 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     pgi_stage_media(s, s->work.mask, 1);
     pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
-    PGI_TRY(pgi_judge_media(s, &s->desc, bad, fluid, text));
+    const int origin[3] = {0, 0, 0};
+    PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, fluid, origin, text));
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
 
@@ -19208,7 +21271,7 @@ template <class T> struct pgi_slope {
     pgi_distances steps;
     const pgi_faces *faces;
     pgi_grid u;
-    int axis;
+    int axis, open;    // open: what is beyond the ends of the axis are ghosts
 
     PGI_HD T at_end(int e, const int at[3]) const
     {
@@ -19226,7 +21289,7 @@ template <class T> struct pgi_slope {
     PGI_HD T operator()(int q, const int place[3]) const
     {
         int low[3] = {place[0], place[1], place[2]}, high[3] = {place[0], place[1], place[2]};
-        low[axis] = q > 0 ? q - 1 : steps.n - 1, high[axis] = q < steps.n ? q : 0;
+        low[axis] = q > 0 || open ? q - 1 : steps.n - 1, high[axis] = q < steps.n || open ? q : 0;
         if (!steps.periodic && q == 0) return at_end(0, high);
         if (!steps.periodic && q == steps.n) return at_end(1, low);
         int has_low = 1, has_high = 1;
@@ -19319,13 +21382,20 @@ template <class T>
 static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const pgi_slopes<T> body = {
-        {pgi_operator_of<T>(s, &s->outer), s->steps[axis], s->masked ? o->faces : s->outer.faces, s->outer.u, axis},
-        out,
-        first,
-        at_unknowns};
+    const pgi_slopes<T> body = {{pgi_operator_of<T>(s, &s->outer), s->steps[axis],
+                                 s->masked ? o->faces : s->outer.faces, s->outer.u, axis,
+                                 axis == 2 && s->outer.part.period > 0},
+                                out,
+                                first,
+                                at_unknowns};
     int n[3] = {s->outer.n[0], s->outer.n[1], s->outer.n[2]};
     n[axis] = count;
+    if (s->comm) {    // both ranks beside a face have its slope
+        const int *const own = s->outer.part.own;
+        pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
+        pgi_cpu_planes(s, n, own[0], own[1] + (axis == 2 && !at_unknowns), body);
+        return;
+    }
     pgi_for_points(s, n, body);
     if (!s->masked || !o->values_capacity) return;
     const pgi_slopes_of_values<T> values = {body, o->values, o->values_capacity, count};
@@ -19354,8 +21424,33 @@ static int64_t pgi_team(const pg_solver *s)
     int64_t longest = 1, work = s->level[0].points * (s->is_direct ? s->work.batch : 1);
     for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
     const int64_t products = last->points * longest / 8;
+    if (s->level[0].part.split) work = work / s->level[0].n[2] * (s->level[0].part.hi - s->level[0].part.lo);
     if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
     return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
+}
+
+// A level's part; of a rank that is alone, all of it.
+static pgi_planes pgi_part_of(const pg_solver *s, int l, int n)
+{
+    const pgi_planes whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, NULL};
+    return s->parts ? s->parts[l] : whole;
+}
+
+// The bytes of a grid of a level, with its ghosts, and the grid in a block of so many.
+static size_t pgi_level_bytes(const pgi_level *l, size_t element)
+{
+    const int64_t planes = l->part.hi - l->part.lo + 2 * l->part.ghosts;
+    return (size_t)(pgi_grid_at(NULL, l->n).sk * planes) * element;
+}
+static pgi_grid pgi_level_grid(void *block, const pgi_level *l, size_t element)
+{
+    pgi_grid g = pgi_grid_at(NULL, l->n);
+    if (block) g.base = (char *)block + (l->part.ghosts - l->part.lo) * g.sk * (int64_t)element;
+    return g;
+}
+static pgi_grid pgi_take_level_grid(pgi_arena *a, const pgi_level *l, size_t element)
+{
+    return pgi_level_grid(pgi_take_block(a, pgi_level_bytes(l, element)), l, element);
 }
 
 // The box and the transfers of level l.
@@ -19370,10 +21465,13 @@ static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
         level->points *= level->n[a];
         level->coarsened[a] = h->coarsened[l][a];
     }
+    level->part = pgi_part_of(s, l, level->n[2]);
     if (single)
         pgi_layout_box(arena, &level->box32, h->line[l], d->beta);
     else
         pgi_layout_box(arena, &level->box64, h->line[l], d->beta);
+    pgi_open_ends(&level->box32.axis[2], level->part);
+    pgi_open_ends(&level->box64.axis[2], level->part);
     // Cells: averages do best where two or three axes are coarsened, the adjoint where one is (factors 0.03 and 0.19 in
     // 1D).
     const int planar = (level->n[0] > 1) + (level->n[1] > 1) + (level->n[2] > 1) > 1;
@@ -19395,6 +21493,7 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
     const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     for (int l = 0; l < h->levels; l++) pgi_layout_level(s, h, arena, l);
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
+    pgi_open_ends(&s->outer.box64.axis[2], s->level[0].part);
     for (int l = 0; l <= h->levels; l++) {
         void *host;
         (l < h->levels ? &s->level[l] : &s->outer)->faces =
@@ -19428,6 +21527,7 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
                                                                            : (int64_t)PGI_REDUCE_BLOCKS;
     const size_t sums = s->krylov ? 4 + PGI_DOTS : 4;
     s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
+    if (s->comm) s->rank_sums = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->comm->ranks);
 }
 
 // The grids of all levels. u and f of the finest one are the caller's, but with PG_MIXED.
@@ -19436,21 +21536,27 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     const pg_desc *d = &s->work;
     const size_t element = d->flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
     // The iterate of a coarse level is in u while coarser ones are at work, so t can be shared by every second level.
-    pgi_grid scratch[3] = {pgi_no_grid(), pgi_no_grid(), pgi_no_grid()};
+    void *scratch[3] = {NULL, NULL, NULL};
+    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
+    size_t bytes[3] = {0, 0, 0};
+    for (int l = 0; l < h->levels; l++) {
+        size_t *const most = &bytes[l > 0 ? 2 - l % 2 : 0], own = pgi_level_bytes(&s->level[l], element);
+        if ((l == 0 || l < smoothed) && own > *most) *most = own;
+    }
     if (s->has_direct) pgi_layout_direct(s, arena);
     if (s->by_lines) pgi_layout_line_work(s, h, arena);
     if (s->multigrid || s->direct.exact || (d->flags & PG_JACOBI) || (s->cuda && !s->is_direct && !s->krylov))
-        scratch[0] = pgi_take_grid(arena, s->level[0].n, element);
+        scratch[0] = pgi_take_block(arena, bytes[0]);
     if (s->cuda && h->exact && !pgi_fits_blocks(s->level[0].n[0], s->level[0].n[1], s->level[0].n[2]))
         s->level[0].spare = pgi_take_grid(arena, s->level[0].n, element);
-    const int smoothed = h->levels - !s->by_lines;    // levels: the exact solver works in u and f
-    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_grid(arena, s->level[q].n, element);
+    for (int q = 1; q < 3 && q < smoothed; q++) scratch[q] = pgi_take_block(arena, bytes[q]);
     for (int l = 0; l < h->levels; l++) {
         pgi_level *level = &s->level[l];
         const int own = l > 0 || s->mixed || (s->krylov && s->multigrid);
-        if (own) level->u = pgi_take_grid(arena, level->n, element);
-        if (own) level->f = pgi_take_grid(arena, level->n, element);
-        level->t = l > 0 && l >= smoothed ? pgi_no_grid() : pgi_grid_at(scratch[l > 0 ? 2 - l % 2 : 0].base, level->n);
+        if (own) level->u = pgi_take_level_grid(arena, level, element);
+        if (own) level->f = pgi_take_level_grid(arena, level, element);
+        level->t =
+            l > 0 && l >= smoothed ? pgi_no_grid() : pgi_level_grid(scratch[l > 0 ? 2 - l % 2 : 0], level, element);
         level->box32.state = level->box64.state = s->state;
         for (int q = 0; q < 6; q++) {
             if (!own || !(d->flags & PG_FMG) || s->masked || h->line[l][q / 2]->periodic) continue;
@@ -19482,15 +21588,19 @@ static void pgi_layout_outer(pg_solver *s)
     }
 }
 
-// Device copies of host arrays take the place of the caller's.
+// Copies on the device of host arrays, or of a rank's part with room for ghosts, take the place of the caller's.
 static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
     const int *const n = s->outer.n;
-    const int64_t points = s->outer.points, plane = (int64_t)n[0] * n[1];
+    const pgi_planes &part = s->outer.part;
+    const int64_t plane = (int64_t)n[0] * n[1], points = plane * (part.hi - part.lo + 2 * part.ghosts);
+    const int64_t first =
+        (part.ghosts - part.lo) * plane * (int64_t)element;    // from the block to where (0,0,0) would be
     pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
     for (int q = 0; q < 2; q++) {
-        const pgi_grid g = {pgi_take_block(arena, batch * (size_t)points * element), 0, n[0], plane, points};
+        char *const block = (char *)pgi_take_block(arena, batch * (size_t)points * element);
+        const pgi_grid g = {block ? block + first : NULL, 0, n[0], plane, points};
         *stage[q] = g;
         outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
     }
@@ -19527,7 +21637,7 @@ static void pgi_layout_krylov(pg_solver *s, pgi_arena *arena)
     for (int q = 0; q < PGI_KRYLOV_ALL; q++) {
         const int shared = q == PGI_R && s->multigrid && !s->mixed;
         s->vector[q] = shared         ? s->level[0].f
-                       : all >> q & 1 ? pgi_take_grid(arena, s->outer.n, element)
+                       : all >> q & 1 ? pgi_take_level_grid(arena, &s->outer, element)
                        : q == PGI_Y   ? s->outer.u
                                       : pgi_no_grid();
     }
@@ -19556,7 +21666,7 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
     if (s->staged) pgi_layout_staging(s, h, arena);
     if (s->krylov) pgi_layout_krylov(s, arena);
     if (s->masked) pgi_layout_obstacles(s, h, arena);
-    s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s);
+    s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s), s->ratio.part = s->level[0].part;
     s->ratio.box64.state = s->ratio.box32.state = s->state;
     if (!s->mixed && !(s->krylov && s->multigrid)) s->level[0].u = s->outer.u, s->level[0].f = s->outer.f;
     return table_bytes;
@@ -20378,7 +22488,7 @@ static void pgi_program(pg_solver *s)
     const pgi_grid none = pgi_no_grid();
     const int fmg = s->desc.flags & PG_FMG ? 1 : 0;
     const int at_once = s->is_direct && !s->mixed;    // writes u once, with mean zero
-    s->together = at_once && !s->checked ? s->desc.batch : 1;
+    s->together = at_once && !s->checked && !s->comm ? s->desc.batch : 1;
     s->iterate = s->level[0].u;
     if (at_once && s->direct.small.blocks && s->guess_zero && !s->checked && s->desc.batch == 1) {
         s->ops->small2d(s, &s->level[0], pgi_level_rhs(&s->level[0], 1), s->level[0].u, 1);
@@ -20563,6 +22673,15 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     pgi_write_message(s, st, r);
 }
 
+// Whether any rank says so.
+static int pgi_any_rank(pg_solver *s, int says)
+{
+    double any = says != 0;
+    if (!s->comm || s->failed != PG_OK) return says;
+    pgi_judge_transport(s, s->comm->ops->sum(s->comm, &any, 1, 1, pgi_stream_of(s)));
+    return any > 0;
+}
+
 // Called by the loops that run on the host, after every check.
 static void pgi_monitor(pg_solver *s, const pgi_state *st)
 {
@@ -20573,7 +22692,7 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->in_monitor = 1;
     const int cancel = s->monitor(s->monitor_user, &report);
     s->in_monitor = 0;
-    if (cancel && st->go) s->ops->control(s, PGI_CANCEL, 0);
+    if (pgi_any_rank(s, cancel) && st->go) s->ops->control(s, PGI_CANCEL, 0);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -20743,7 +22862,7 @@ struct pgi_nest {
 };
 static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
 {
-    const int64_t count[3] = {d->n[1], d->n[2], d->batch};
+    const int64_t count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch};
     pgi_nest nest;
     nest.levels = 0;
     for (int a = 0; a < 3; a++) {
@@ -20758,7 +22877,7 @@ static pgi_nest pgi_nest_of(const pg_desc *d, const int64_t stride[3])
 
 static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t stride[3], char text[512])
 {
-    const int64_t nx = d->n[0], count[3] = {d->n[1], d->n[2], d->batch}, limit = INT64_MAX / 64;
+    const int64_t nx = d->n[0], count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch}, limit = INT64_MAX / 64;
     int64_t packed = nx;
     int too_far = 0;
     for (int a = 0; a < 3; a++) {
@@ -20861,15 +22980,22 @@ static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic, char te
     return PG_OK;
 }
 
+// Intervals along an axis between two ends of the box, and coordinates that name them.
+static int pgi_intervals(const pg_desc *d, int a)
+{
+    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
+    if (lo->kind == PG_PERIODIC || pgi_number(d->centring[a]) == PG_CELL) return d->n[a];
+    return d->n[a] - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+}
+static int pgi_coordinates(const pg_desc *d, int a) { return pgi_intervals(d, a) + 1; }
+
 static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
 {
-    const int centring = pgi_number(d->centring[a]), n = d->n[a];
+    const int centring = pgi_number(d->centring[a]);
     if (centring != PG_NODE && centring != PG_CELL)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
     PGI_TRY(pgi_check_ends(d, a, text));
-    const pg_face *lo = &d->face[2 * a], *hi = lo + 1;
-    const int periodic = lo->kind == PG_PERIODIC;
-    const int m = periodic || centring == PG_CELL ? n : n - 1 + (lo->kind == PG_DIRICHLET) + (hi->kind == PG_DIRICHLET);
+    const int periodic = d->face[2 * a].kind == PG_PERIODIC, m = pgi_intervals(d, a);
     PGI_TRY(pgi_check_spacing(d, a, m, text));
     PGI_TRY(pgi_check_metric(d, a, periodic, text));
     if (d->h[a] == 0 && !d->coord[a]) d->h[a] = m > 0 ? 1.0 / m : 1;
@@ -21233,18 +23359,71 @@ static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
     return PG_OK;
 }
 
-// Copies the caller's descriptor, resolves every default and checks every field.
-static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, char *warning, char text[512])
+static pg_status pgi_check_desc(const pg_desc *d, char text[512])
 {
-    if (!caller) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
-    if (caller->struct_size != 0 && caller->struct_size != sizeof *caller)
+    if (!d) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
+    if (d->struct_size != 0 && d->struct_size != sizeof *d)
         return pgi_refuse(
             text, PG_ERROR_ARGUMENT,
             "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
-            caller->struct_size, sizeof *caller);
+            d->struct_size, sizeof *d);
+    return PG_OK;
+}
+
+// The part of a rank: slabs along the last axis, as even as can be unless the caller has chosen.
+static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
+{
+    const int axis = d->dim - 1;
+    if (ranks > 1 && d->dim == 1)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "comm has %d ranks, but a 1D problem takes one; use a comm of one", ranks);
+    if (ranks > d->n[axis])
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis,
+                          d->n[axis], ranks, pgi_axis_name[axis]);
+    for (int a = 0; a < 3; a++) {
+        const int along = a == axis ? ranks : 1, n = d->n[a];
+        if (d->procs[a] == 0) d->procs[a] = along;
+        if (d->procs[a] != along)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
+                              d->procs[a], ranks, pgi_axis_name[axis], along);
+        if (d->hi[a] == 0 && d->lo[a] == 0) {
+            d->lo[a] = a == axis ? (int)((int64_t)n * rank / ranks) : 0;
+            d->hi[a] = a == axis ? (int)((int64_t)n * (rank + 1) / ranks) : n;
+        }
+        if (d->lo[a] < 0 || d->lo[a] >= d->hi[a] || d->hi[a] > n)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                              "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty",
+                              a, a, d->lo[a], d->hi[a], n);
+        if (along == 1 && d->hi[a] - d->lo[a] != n)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, are "
+                              "possible in this version: leave them 0",
+                              a, a, d->lo[a], d->hi[a], pgi_axis_name[axis]);
+    }
+    return PG_OK;
+}
+
+// What several ranks cannot do yet.
+static pg_status pgi_check_ranks(const pg_desc *d, int ranks, char text[512])
+{
+    if (ranks == 1) return PG_OK;
+    if (d->backend == PG_CUDA)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "%d ranks do not go with the CUDA back end in this version; use PG_CPU, or one rank", ranks);
+    return PG_OK;
+}
+
+// Copies the caller's descriptor, resolves every default and checks every field. rank, ranks: this one's number, and
+// how many there are.
+static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc *d, int *device, char *warning,
+                             char text[512])
+{
+    PGI_TRY(pgi_check_desc(caller, text));
     *d = *caller;
     d->struct_size = sizeof *d;
     PGI_TRY(pgi_check_size(d, text));
+    PGI_TRY(pgi_check_part(d, rank, ranks, text));
     PGI_TRY(pgi_check_flags(d, text));
     PGI_TRY(pgi_check_left_out(d->flags, text));
     PGI_TRY(pgi_check_masked(d, text));
@@ -21269,6 +23448,7 @@ static pg_status pgi_resolve(const pg_desc *caller, pg_desc *d, int *device, cha
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
+    PGI_TRY(pgi_check_ranks(d, ranks, text));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
         PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
@@ -21326,7 +23506,8 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
 // Elements from the first to behind the last one.
 static int64_t pgi_extent(const pg_desc *d, const int64_t stride[3])
 {
-    return d->n[0] + (d->n[1] - 1) * stride[0] + (d->n[2] - 1) * stride[1] + (d->batch - 1) * stride[2];
+    return d->n[0] + (d->hi[1] - d->lo[1] - 1) * stride[0] + (d->hi[2] - d->lo[2] - 1) * stride[1] +
+           (d->batch - 1) * stride[2];
 }
 
 // Is the distance one between elements of two windows that are nested alike?
@@ -21658,8 +23839,15 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     pgi_turn(d, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
-    const int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
+    int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
+    const double points = (double)d->n[0] * d->n[1] * d->n[2];
+    const int spreads = pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS;
+    if (direct && s->comm && d->alpha >= 0 && !spreads) {
+        snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks here", s->comm->ranks);
+        direct = 0;
+    }
     pgi_hierarchy_free(h);
+
     d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
     if (direct) d->flags &= ~(unsigned)PG_KEEP_CYCLES, d->inner_cycles = 1;
     if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
@@ -21687,11 +23875,17 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
     }
 }
 
+// The lines of PG_PRECOND_DIRECT, and the parts of levels.
+static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text[512])
+{
+    if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
+    return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
+}
+
 // Plans PG_DIRECT, for A or for what preconditions it.
 static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
-    if (s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
     const int previous = pgi_make_current(s);
     const pg_status status = pgi_plan_direct(s, (lines->near ? lines->near : lines)->line[0], text);
     pgi_restore_current(s, previous);
@@ -21703,11 +23897,87 @@ static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char tex
     return PG_OK;
 }
 
+// The descriptors of all ranks: that they are the same where they must be, and that the parts make a grid.
+static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512])
+{
+    const int ranks = s->comm->ranks, axis = s->desc.dim - 1;
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    s->bounds = (int *)calloc((size_t)(PGI_MAX_LEVELS + 1) * (size_t)(ranks + 1), sizeof *s->bounds);
+    if (!a || !s->bounds) {
+        free(a);
+        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", ranks);
+    }
+    if (status == PG_OK) {
+        pgi_say_desc(a, &s->desc);
+        for (int q = 0; q < s->desc.dim; q++)
+            pgi_say(a, pgi_hash(s->desc.coord[q], (size_t)pgi_coordinates(&s->desc, q) * sizeof(double)),
+                    "the hash of coord[%d]", q);
+        a->own.lo = s->desc.lo[axis], a->own.hi = s->desc.hi[axis];
+    }
+    status = pgi_agree(s->comm, a, status, text);
+    int end = 0;
+    for (int r = 0; r < ranks && status == PG_OK; r++) {
+        if (a->all[r].lo != end)
+            status =
+                pgi_refuse(text, PG_ERROR_COMM, "lo[%d] of rank %d is %d; it must be %d, where the rank before ends",
+                           axis, r, a->all[r].lo, end);
+        s->bounds[r] = end;
+        s->bounds[r + 1] = end = a->all[r].hi;
+    }
+    if (status == PG_OK && end != s->desc.n[axis])
+        status = pgi_refuse(text, PG_ERROR_COMM, "hi[%d] of the last rank is %d; it must be n[%d], which is %d", axis,
+                            end, axis, s->desc.n[axis]);
+    free(a->all);
+    free(a);
+    s->agreed = status == PG_OK;
+    return status;
+}
+
+// The descriptor with its defaults; of several ranks the same one.
+static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char text[512])
+{
+    PGI_TRY(pgi_check_desc(desc, text));
+    PGI_TRY(pgi_comm_open(desc, &s->comm, text));
+    const int rank = s->comm ? s->comm->rank : 0, ranks = s->comm ? s->comm->ranks : 1;
+    const pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning, text);
+    return s->comm ? pgi_agree_on_desc(s, status, text) : status;
+}
+
+// Mask and openness of all ranks, in memory that is to be freed.
+static void pgi_gather_apart(pg_solver *s, pgi_count_apart *body, char *held[4])
+{
+    pg_desc work = s->work;
+    const int64_t cells = (int64_t)work.n[0] * work.n[1] * work.n[2];
+    for (int a = 0; a < 4; a++) {
+        if (a < 3 ? !work.openness[a] : !work.mask) continue;
+        held[a] = (char *)malloc(a < 3 ? pgi_media_bytes(&work, 3 + a) : (size_t)cells);
+        if (!held[a]) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
+        if (s->failed != PG_OK) return;
+        if (a < 3)
+            pgi_gather_field(s, 3 + a, held[a]), body->openness[a] = held[a];
+        else
+            pgi_gather_mask(s, work.mask, held[a]), body->mask = (unsigned char *)held[a];
+    }
+    body->stride[0] = work.n[0], body->stride[1] = (int64_t)work.n[0] * work.n[1];
+}
+
+static int pgi_number_on_host(pgi_count_apart body, const int coarse[3])
+{
+    int number = 0;
+    const int rows = coarse[1] * coarse[2];
+    body.number = &number;
+    PGI_OMP(omp parallel for schedule(static))
+    for (int row = 0; row < rows; row++)
+        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
+    return number;
+}
+
 // Counts coarse cells whose fluid falls apart, where mask and openness lie.
 static int pgi_number_apart(pg_solver *s)
 {
     const pg_desc *const w = &s->work;
     pgi_count_apart body;
+    char *held[4] = {NULL, NULL, NULL, NULL};
     int number = 0;
     memset(&body, 0, sizeof body);
     body.mask = w->mask, body.wide = w->flags & PG_F32 ? 0 : 1;
@@ -21738,11 +24008,9 @@ static int pgi_number_apart(pg_solver *s)
         return number;
     }
 #endif
-    body.number = &number;
-    const int rows = coarse[1] * coarse[2];
-    PGI_OMP(omp parallel for schedule(static))
-    for (int row = 0; row < rows; row++)
-        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
+    if (s->comm) pgi_gather_apart(s, &body, held);
+    if (!s->failed) number = pgi_number_on_host(body, coarse);
+    for (char *each : held) free(each);
     return number;
 }
 
@@ -21759,10 +24027,20 @@ static int pgi_choose_robust(pg_solver *s)
     return pgi_number_apart(s) > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
 }
 
+// After the layout, which finds how long lists of nodes are.
+static pg_status pgi_check_lists(const pg_solver *s, char text[512])
+{
+    if (!s->masked || !s->obstacles.too_long) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
+                      s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
+                      s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
-    PGI_TRY(pgi_resolve(desc, &s->desc, &s->device, s->warning, text));
+    PGI_TRY(pgi_resolve_together(desc, s, text));
     PGI_TRY(pgi_choose_method(s, text));
     s->cuda = s->desc.backend == PG_CUDA;
 #if PGI_GPU
@@ -21775,7 +24053,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
         if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     }
 #endif
-    s->staged = s->cuda && s->desc.memory == PG_MEM_HOST;
+    s->staged = (s->cuda && s->desc.memory == PG_MEM_HOST) || s->comm;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
@@ -21808,15 +24086,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
+    PGI_TRY(pgi_prepare_lines(s, *lines, text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
-    if (s->masked && s->obstacles.too_long)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
-                          s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
-                          s->obstacles.robust ? "; set robust to PG_NONE"
-                                              : "; use a coarser grid, or PG_COARSEN_CELLS");
+    PGI_TRY(pgi_check_lists(s, text));
     s->bytes = (measure.used + PGI_ALIGN - 1) / PGI_ALIGN * PGI_ALIGN;
     return PG_OK;
 }
@@ -21873,6 +24147,26 @@ static void pgi_choose_omega(pg_solver *s)
     }
 }
 
+// Whether all ranks could make the solver that they have agreed on.
+static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
+{
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    pgi_say(a, s->levels, "the number of levels");
+    status = pgi_agree(s->comm, a, status, text);
+    free(a->all);
+    free(a);
+    return status;
+}
+
+// The same in the middle, before what all of them do together. Where one has failed nobody asks again.
+static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
+{
+    const pg_status status = pgi_confirm(s, PG_OK, text);
+    if (status != PG_OK) s->agreed = 0;
+    return status;
+}
+
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
@@ -21906,7 +24200,10 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     if (s->masked) pgi_choose_units(s);
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
-    if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s, text));
+    if (s->masked && s->failed == PG_OK) {
+        if (s->comm) PGI_TRY(pgi_confirm_so_far(s, text));
+        PGI_TRY(pgi_begin_masked(s, text));
+    }
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
 #endif
@@ -21938,6 +24235,9 @@ PG_API void pg_destroy(pg_solver *s)
     pgi_forget_direct(s);
     pgi_release(s);
     pgi_restore_current(s, previous);
+    pgi_comm_close(s->comm);
+    free(s->bounds);
+    free(s->parts);
     free(s);
 }
 
@@ -21956,6 +24256,7 @@ PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
         status = pgi_build(s, lines, text);
         pgi_restore_current(s, previous);
     }
+    if (s->agreed) status = pgi_confirm(s, status, text);
     pgi_hierarchy_free(lines);
     if (status != PG_OK) {
         pg_destroy(s);
@@ -21979,6 +24280,22 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
     pgi_hierarchy_free(lines);
     pg_destroy(s);
     return status;
+}
+
+PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!lo || !hi) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
+    PGI_TRY(pgi_check_desc(desc, text));
+    pg_desc d = *desc;
+    int rank, ranks;
+    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks, text));
+    PGI_TRY(pgi_check_size(&d, text));
+    PGI_TRY(pgi_check_part(&d, rank, ranks, text));
+    memcpy(lo, d.lo, sizeof d.lo);
+    memcpy(hi, d.hi, sizeof d.hi);
+    return PG_OK;
 }
 
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
@@ -22033,12 +24350,119 @@ static size_t pgi_face_bytes(const pg_solver *s, int q)
            pgi_element(s->desc.flags);
 }
 
-#if PGI_GPU
 static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 {
     return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
 }
 
+// ---- ranks: copies of their parts, and what they tell each other at the begin of a call ----
+
+// Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back.
+static void pgi_copy_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int problem, int inward)
+{
+    const int64_t element = (int64_t)pgi_element(s->desc.flags);
+    const pgi_level *const l = &s->outer;
+    const pgi_grid theirs = pgi_direct_grid(s, pgi_problem_at(s, host, stride, problem), stride);
+    char *const own = pgi_staged_at(s, stage, problem), *const data = (char *)theirs.base;
+    const size_t bytes = (size_t)(l->n[0] * element);
+    const pgi_cpu_rows_of rows(l, l->part.own[0], l->part.own[1]);
+    pgi_cpu_rows(l, rows, [&](int j, int k) {
+        char *const a = own + (j * stage.sj + k * stage.sk) * element;
+        char *const b = data + (j * theirs.sj + (k - rows.first) * theirs.sk) * element;
+        memcpy(inward ? a : b, inward ? b : a, bytes);
+    });
+}
+
+// The same of all problems. Where the finest level is not split all ranks get all planes.
+static void pgi_stage_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int inward)
+{
+    const size_t element = pgi_element(s->desc.flags);
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_copy_part(s, host, stride, stage, q, inward);
+        pgi_grid problem = stage;
+        problem.base = pgi_staged_at(s, stage, q);
+        if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, problem, element);
+    }
+}
+
+// Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
+// that of the first or last rank.
+static void pgi_stage_faces(pg_solver *s)
+{
+    const pgi_comm *const c = s->comm;
+    const int *const own = s->outer.part.own;
+    for (int q = 0; q < 6; q++) {
+        if (!(s->face_arrays >> q & 1)) continue;
+        const int across = q / 2 == 2, owner = q == 4 ? 0 : c->ranks - 1;
+        const size_t whole = pgi_face_bytes(s, q), line = across ? whole : whole / (size_t)s->work.n[2];
+        int *const bound = s->bounds + PGI_MAX_LEVELS * (c->ranks + 1);    // of a face that one rank has
+        for (int r = 0; r <= c->ranks; r++) bound[r] = r > owner;
+        const int first = across ? 0 : own[0], count = across ? c->rank == owner : own[1] - own[0];
+        for (int problem = 0; problem < s->desc.batch; problem++) {
+            char *const to = (char *)s->stage_face[q] + (size_t)problem * whole;
+            const char *const from = (const char *)s->work.face[q].array;
+            if (count > 0)
+                memcpy(to + (size_t)first * line, from + (size_t)problem * (size_t)count * line, (size_t)count * line);
+            pgi_gather_pieces(s, to, (int64_t)line, across ? bound : s->outer.part.bound);
+        }
+    }
+}
+
+// Which faces have arrays: those along the last axis on all ranks or on none, the others on the rank that they touch.
+static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
+{
+    const int ranks = s->comm->ranks;
+    const unsigned first = a->all[0].face_arrays, last = a->all[ranks - 1].face_arrays;
+    for (int r = 1; r < ranks; r++)
+        for (int q = 0; q < 4; q++)
+            if ((a->all[r].face_arrays ^ first) >> q & 1)
+                return pgi_refuse(s->error, PG_ERROR_COMM,
+                                  "face %s has an array on rank %d, but not on rank %d; give its part on all ranks",
+                                  pgi_face_name[q], first >> q & 1 ? 0 : r, first >> q & 1 ? r : 0);
+    s->face_arrays = (first & 0x1f) | (last & 0x20);
+    s->end_value[0] = a->all[0].end_value[0];
+    s->end_value[1] = a->all[ranks - 1].end_value[1];
+    return PG_OK;
+}
+
+static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
+{
+    pgi_say(a, stop->rtol, "stop.rtol");
+    pgi_say(a, stop->atol, "stop.atol");
+    pgi_say(a, stop->relative_to_first, "stop.relative_to_first");
+    pgi_say(a, stop->min_iter, "stop.min_iter");
+    pgi_say(a, stop->max_iter, "stop.max_iter");
+    pgi_say(a, stop->check, "stop.check");
+    pgi_say(a, (int)stop->norm, "stop.norm");
+    pgi_say(a, (int)stop->guess, "stop.guess");
+    pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
+}
+
+// Every call that ranks make together begins here: they tell each other that it is the same call, with the same
+// numbers, and whether one refuses it, which then all do. status: of this rank's own checks. stop: of a solve, or NULL.
+static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *stop, pg_status status)
+{
+    if (!s->comm) return status;
+    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    if (!a) return pgi_refuse(s->error, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    a->own.call = call;
+    pgi_say(a, number, "the argument of %s", pgi_call_name[call]);
+    pgi_say(a, s->desc.alpha, "alpha");
+    pgi_say(a, s->desc.omega, "omega");
+    for (int q = 0; q < 6; q++)
+        if (s->work.face[q].array) a->own.face_arrays |= 1u << q;
+    for (int q = 0; q < 4; q++)
+        pgi_say(a, s->work.face[q].array ? 0 : s->work.face[q].value, "the value of face %s", pgi_face_name[q]);
+    for (int e = 0; e < 2; e++) a->own.end_value[e] = s->work.face[4 + e].value;
+    if (stop && status == PG_OK) pgi_say_stop(a, stop);
+    status = pgi_agree(s->comm, a, status, s->error);
+    if (status == PG_OK) status = pgi_join_face_arrays(s, a);
+    free(a->all);
+    free(a);
+    return status;
+}
+
+#if PGI_GPU
 static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int to_device)
 {
     const int *const n = s->desc.n;
@@ -22077,9 +24501,10 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         }
         return s->failed;
     }
-#else
-    (void)u, (void)f, (void)read_u, (void)read_f;
 #endif
+    if (s->staged && read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
+    if (s->staged && read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
+    if (s->staged) pgi_stage_faces(s);
     return s->failed;
 }
 
@@ -22152,18 +24577,19 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
         (s->desc.flags & PG_F32 ? 0x1p-149 : 0x1p-1074) * (s->spectrum.largest_diagonal + fabs(c.alpha)) * c.unit;
     for (int q = 0; q < 6; q++) {
         const char *array = (const char *)s->work.face[q].array;
-        c.face[q].value = s->work.face[q].value;
-#if PGI_GPU
-        if (s->staged && array) array = (const char *)s->stage_face[q];
-#endif
+        c.face[q].value = s->comm && q > 3 ? s->end_value[q - 4] : s->work.face[q].value;
+        if (s->comm)
+            array = s->face_arrays >> q & 1 ? (const char *)s->stage_face[q] : NULL;
+        else if (s->staged && array)
+            array = (const char *)s->stage_face[q];
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
+    }
+    if (s->staged) {
+        c.u = pgi_staged_at(s, s->stage_u, problem);
+        c.f = pgi_staged_at(s, s->stage_f, problem);
     }
 #if PGI_GPU
     if (s->cuda) {
-        if (s->staged) {
-            c.u = pgi_staged_at(s, s->stage_u, problem);
-            c.f = pgi_staged_at(s, s->stage_f, problem);
-        }
         s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
         pgi_refresh_stale(s);
@@ -22183,9 +24609,8 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
         PGI_CUDA(s, cudaStreamSynchronize(s->stream));
     }
     s->recording = 0;
-#else
-    (void)result, (void)stride, (void)from;
 #endif
+    if (!s->cuda && s->staged && s->failed == PG_OK && result) pgi_stage_part(s, result, stride, from, 0);
     return s->failed;
 }
 
@@ -22199,6 +24624,7 @@ static pg_status pgi_begin_call(pg_solver *s)
     s->error[0] = 0;
     s->failed = PG_OK;
     s->monitor = NULL;
+    if (s->comm && s->comm->failed) return pgi_refuse(s->error, PG_ERROR_COMM, "%s", s->comm->error);
     return PG_OK;
 }
 
@@ -22216,7 +24642,8 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
 // PG_DIRECT takes one array for both u and f: every step reads what it needs of a column before it writes there.
 static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
 {
-    const int64_t count[3] = {s->desc.n[1], s->desc.n[2], s->desc.batch};
+    const pg_desc *const d = &s->desc;
+    const int64_t count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch};
     if (checked)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                           "u and f overlap (both are %p), so that no f is left to check a residual with; set "
@@ -22243,7 +24670,9 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, in
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const size_t bytes = (size_t)s->desc.batch * pgi_face_bytes(s, q);
+        const int *const own = s->outer.part.own;
+        const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q), planes = (size_t)s->work.n[2];
+        const size_t bytes = q < 4 ? whole / planes * (size_t)(own[1] - own[0]) : whole;
         if (data && data < end && data + bytes > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "u (%p) and a face array (%p) overlap; give them memory of their own", u,
@@ -22300,17 +24729,25 @@ static pg_status pgi_check_capture(pg_solver *s, const pg_stop *stop)
 }
 #endif
 
+static pg_status pgi_check_solve(pg_solver *s, const void *u, const void *f, const pg_stop *caller, pg_stop *stop)
+{
+    PGI_TRY(pgi_check_stop(s, caller, stop, s->error));
+    return pgi_check_system(s, u, f, stop->rtol > 0 || stop->atol > 0);
+}
+
+// Whether the problem that has been solved has a u to take back: not where f or u was not finite.
+static int pgi_has_result(const pgi_state *st) { return st->valid || st->iterations; }
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
-    PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
-    PGI_TRY(pgi_check_system(s, u, f, stop.rtol > 0 || stop.atol > 0));
+    PGI_TRY(pgi_meet(s, PGI_SOLVE, 0, &stop, pgi_check_solve(s, u, f, caller, &stop)));
 #if PGI_GPU
     PGI_TRY(pgi_check_capture(s, &stop));
 #endif
     if (!s->multigrid && !s->is_direct && pgi_is_unheld(s)) stop.min_iter = stop.max_iter = 0;
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
-    const int at_once = batch > 1 && s->is_direct && !s->mixed && !(checked && stop.monitor);
+    const int at_once = batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
     s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     s->with_floor = checked && pgi_floor_can_matter(s, &stop);
@@ -22331,12 +24768,14 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #if PGI_GPU
         if (s->cuda && (s->monitor || s->staged) && !at_once) {
             pgi_cuda_read_state(s, s->state);
-            if (s->staged && s->failed == PG_OK && (s->host.valid || s->host.iterations))
+            if (s->staged && s->failed == PG_OK && pgi_has_result(&s->host))
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
         }
-        if (s->failed) break;
 #endif
+        if (s->failed) break;
+        if (!s->cuda && s->staged && !at_once && pgi_has_result(s->state))
+            pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
         if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
     }
     return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);
@@ -22392,8 +24831,9 @@ static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
                       call);
 }
 
-// What is in host memory is checked before anything changes. mask: NULL where it stays as it is
-static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
+// What is in host memory is checked before anything changes; a rank checks its part, in which fluid tells whether there
+// is any. mask: NULL where it stays as it is
+static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays, int *fluid)
 {
     if (s->desc.memory != PG_MEM_HOST) return PG_OK;
     int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
@@ -22403,13 +24843,15 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     check.mask = mask, check.stride[0] = work.stride_mask[0], check.stride[1] = work.stride_mask[1];
     for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
     check.bad = bad, check.fluid = bad + 1;
+    check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
     for (int k = 0; k <= check.n[2]; k++)
         for (int j = 0; j <= check.n[1]; j++)
             for (int i = 0; i <= check.n[0]; i++) check(i, j, k);
-    return pgi_judge_media(s, arrays, bad[0], bad[1], s->error);
+    *fluid = bad[1] != 0;
+    return pgi_judge_media(s, check, bad[0], s->comm ? -1 : bad[1], s->desc.lo, s->error);
 }
 
-static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask, int *fluid)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
     if (!s->desc.mask)
@@ -22417,7 +24859,15 @@ static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
                           "the handle was created without a mask; create one with desc.mask");
     if (!mask) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask is NULL; pass a byte a cell");
     PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
-    PGI_TRY(pgi_check_host_media(s, mask, &s->desc));
+    return pgi_check_host_media(s, mask, &s->desc, fluid);
+}
+
+static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
+{
+    int fluid = 0;
+    PGI_TRY(pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask, &fluid)));
+    if (s->comm && !pgi_any_rank(s, fluid))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask has no fluid cell on any rank; give one at least");
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc.mask = s->work.mask = mask;
     pgi_stage_media(s, mask, 0);
@@ -22425,13 +24875,13 @@ static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
-static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
+// next: the descriptor with the new arrays.
+static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_desc *next)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_coefficients"));
-    pg_desc next = s->desc;
     for (int q = 0; q < 8 && given; q++) {
         pg_desc from = *given;
-        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(&next, q);
+        const void *const array = *pgi_media_field(&from, q), **const own = pgi_media_field(next, q);
         if (q < 6 && q % 3 >= s->desc.dim) continue;
         char name[16];
         pgi_media_name(q, q % 3, name);
@@ -22441,10 +24891,17 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
                               array ? "given" : "NULL", array ? "NULL" : "given");
         *own = array;
     }
-    pg_desc arrays = next;
+    pg_desc arrays = *next;
+    int fluid;
     arrays.mask = NULL;    // the caller's may be gone
     PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
-    PGI_TRY(pgi_check_host_media(s, NULL, &next));
+    return pgi_check_host_media(s, NULL, next, &fluid);
+}
+
+static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
+{
+    pg_desc next = s->desc;
+    PGI_TRY(pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next)));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = next;
     pgi_turn(&s->desc, &s->work);
@@ -22453,7 +24910,7 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
-static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
     static const char *const name[2] = {"air_values", "solid_fluxes"};
@@ -22466,6 +24923,16 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "lists cannot be copied while the stream is being captured");
 #endif
+    return PG_OK;
+}
+
+static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
+{
+    const pg_status status = pgi_check_cell_values(s, list, number);
+    double lists = 0;
+    for (int q = 0; q < 2 && status == PG_OK; q++)
+        lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
+    PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
     return pgi_store_values(s, list, number, s->error);
 }
 
@@ -22480,7 +24947,7 @@ static void pgi_begin_piece(pg_solver *s)
     pgi_clear_cells(s, s->outer.u, s->outer.u);
 }
 
-static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
+static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, int sweeps)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->mixed)
@@ -22491,6 +24958,12 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
                           "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
                           pgi_method_name(s->desc.flags));
     if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
+    return PG_OK;
+}
+
+static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweeps)
+{
+    PGI_TRY(pgi_meet(s, PGI_SMOOTH, sweeps, NULL, pgi_check_smooth(s, u, f, sweeps)));
     if (pgi_is_unheld(s)) sweeps = 0;
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
@@ -22524,7 +24997,7 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
     }
 }
 
-static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
+static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
     if (s->accelerated)
@@ -22538,6 +25011,12 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
                           "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
                           pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
     if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
+    return PG_OK;
+}
+
+static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
+{
+    PGI_TRY(pgi_meet(s, PGI_CYCLE, cycles, NULL, pgi_check_cycle(s, u, f, cycles)));
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int problem = 0; problem < s->desc.batch; problem++) {
         pgi_enter_problem(s, u, f, NULL, problem);
@@ -22556,7 +25035,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
-    PGI_TRY(pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f));
+    PGI_TRY(pgi_meet(s, PGI_APPLY, 0, NULL, pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f)));
     PGI_TRY(pgi_enter_call(s, u, v, 1, 0));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, v, NULL, q);
@@ -22565,13 +25044,19 @@ static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
 
-static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
+static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, const void *r)
 {
     PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                           "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
+    return PG_OK;
+}
+
+static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
+{
+    PGI_TRY(pgi_meet(s, PGI_RESIDUAL_OF, 0, NULL, pgi_check_residual(s, u, f, r)));
     PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
@@ -22587,8 +25072,9 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
 // Elements of an array of faces along an axis of the caller's, of one problem.
 static int64_t pgi_face_count(const pg_solver *s, int axis)
 {
-    const int64_t points = (int64_t)s->desc.n[0] * s->desc.n[1] * s->desc.n[2];
-    return points / s->desc.n[axis] * (s->desc.n[axis] + 1);
+    int64_t count = 1;
+    for (int a = 0; a < 3; a++) count *= s->desc.hi[a] - s->desc.lo[a] + (a == axis);
+    return count;
 }
 
 static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const void *out, int where)
@@ -22603,6 +25089,10 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     if (where != PG_AT_FACES && where != PG_AT_UNKNOWNS)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)",
                           where);
+    if (s->comm && s->masked && s->obstacles.values_capacity)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use "
+                          "one rank");
     PGI_TRY(pgi_check_array(s, "u", u, s->error));
     PGI_TRY(pgi_check_array(s, "out", out, s->error));
     const int at_faces = where == PG_AT_FACES;
@@ -22646,20 +25136,22 @@ static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int cou
 static void pgi_slopes_at_faces(pg_solver *s, const void *u, int axis, int first, int count, char *out)
 {
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
-    int64_t n[3] = {s->work.n[0], s->work.n[1], s->work.n[2]};
-    n[turned] = count;
-    pgi_grid g = {out, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
+    const int *const own = s->outer.part.own;
+    const int64_t element = (int64_t)pgi_element(s->desc.flags);
+    int64_t n[3] = {s->work.n[0], s->work.n[1], own[1] - own[0]};
+    n[turned] = s->comm && turned == 2 ? n[2] + 1 : count;
+    pgi_grid g = {out - own[0] * n[0] * n[1] * element, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, out, NULL, q);
         pgi_slopes_call(s, turned, first, count, 0, g);
-        g.base = (char *)g.base + g.problem * (int64_t)pgi_element(s->desc.flags);
+        g.base = (char *)g.base + g.problem * element;
     }
 }
 
 static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, char *out)
 {
     const int n = s->desc.n[axis];
-    if (!s->staged) {
+    if (!s->staged || s->comm) {
         pgi_slopes_at_faces(s, u, axis, 0, n + 1, out);
         return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
     }
@@ -22676,7 +25168,7 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 
 static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
 {
-    PGI_TRY(pgi_check_gradient(s, u, axis, out, where));
+    PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
     PGI_TRY(pgi_enter_call(s, u, out, 1, 0));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
@@ -22696,9 +25188,19 @@ static double pgi_join_norms(double a, double b, int kind)
                                 : hypot(a, b);
 }
 
-// Reduces x (with partner y): a norm, sum w x or sum w x y.
-static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
-                                 double *result)
+// The other factor of an inner product, with the strides of u, where f has its copy.
+static void pgi_stage_y(pg_solver *s, const void *y)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
+        return;
+    }
+#endif
+    pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
+}
+
+static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, const double *result)
 {
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
@@ -22708,10 +25210,16 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "a reduction waits for the stream, which is being captured; call it outside the capture");
 #endif
+    return PG_OK;
+}
+
+// Reduces x (with partner y): a norm, sum w x or sum w x y.
+static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
+                                 double *result)
+{
+    PGI_TRY(pgi_meet(s, PGI_REDUCE, 4 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, result)));
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
-#if PGI_GPU
-    if (partner == PGI_OTHER && s->staged) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
-#endif
+    if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y);
     pg_stop stop;
     memset(&stop, 0, sizeof stop);
     stop.norm = kind;
@@ -22731,6 +25239,7 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         } else
 #endif
             s->host = *s->state;
+        if (s->failed) return s->failed;
         *result = partner == PGI_SELF ? pgi_join_norms(*result, pgi_measured_norm(&s->host, s->host.sums), kind)
                                       : *result + s->host.sums[0];
     }
@@ -22858,6 +25367,10 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_FACE(X, S) X(S, kind) X(S, value) X(S, array) X(S, a) X(S, b)
 #define PGI_FIELDS_OF_CELL_VALUE(X, S) X(S, cell) X(S, face) X(S, value)
 #define PGI_FIELDS_OF_ALLOCATOR(X, S) X(S, alloc) X(S, free) X(S, user)
+#define PGI_FIELDS_OF_MESSAGE(X, S) X(S, peer) X(S, send) X(S, receive) X(S, send_bytes) X(S, receive_bytes)
+#define PGI_FIELDS_OF_TRANSPORT(X, S)                                                                                  \
+    X(S, struct_size) X(S, rank) X(S, ranks) X(S, user) X(S, gather) X(S, exchange) X(S, abort)
+#define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
@@ -22865,7 +25378,8 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
             X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
                 X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
                     X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
-                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator)
+                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs)      \
+                            X(S, lo) X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
@@ -22890,6 +25404,9 @@ PG_API const pg_abi_entry *pg_abi(void)
         PGI_STRUCT(pg_face, PGI_FIELDS_OF_FACE)
         PGI_STRUCT(pg_cell_value, PGI_FIELDS_OF_CELL_VALUE)
         PGI_STRUCT(pg_allocator, PGI_FIELDS_OF_ALLOCATOR)
+        PGI_STRUCT(pg_rank_message, PGI_FIELDS_OF_MESSAGE)
+        PGI_STRUCT(pg_transport, PGI_FIELDS_OF_TRANSPORT)
+        PGI_STRUCT(pg_comm, PGI_FIELDS_OF_COMM)
         PGI_STRUCT(pg_desc, PGI_FIELDS_OF_DESC)
         PGI_STRUCT(pg_dense_desc, PGI_FIELDS_OF_DENSE_DESC)
         PGI_STRUCT(pg_report, PGI_FIELDS_OF_REPORT)

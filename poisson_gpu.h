@@ -44,7 +44,7 @@ int main(void)
 
    Functions                                                        may be called
        pg_solve_once                                                for a first try: create, solve, destroy
-       pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc     once per problem shape
+       pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc  pg_query_part   once per problem shape
        pg_solve  pg_get_report                                      as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
        pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that change
@@ -55,7 +55,8 @@ int main(void)
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       masks and coefficient fields on nodes; free-space boundaries; several GPUs; alpha < 0 but with PG_DIRECT; cycles
+       masks and coefficient fields on nodes; free-space boundaries; several GPUs (several ranks on the CPU: see
+       SEVERAL RANKS); alpha < 0 but with PG_DIRECT; cycles
        where the spacing or metric of two or three axes varies much, each along itself, and one axis has more than 1024
        points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes tens of iterations; up to 1024
        such problems are solved exactly, see below). At any time: irregular meshes, complex numbers.
@@ -296,6 +297,41 @@ int main(void)
    Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
+   SEVERAL RANKS   solve one problem together, on the CPU back end: processes of MPI (compile with -DPG_USE_MPI and mpicxx; this
+              header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its own:
+
+                  MPI_Comm world = MPI_COMM_WORLD;
+                  desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;
+                  int lo[3], hi[3];
+                  pg_query_part(&desc, lo, hi);        u and f of this rank: lo[a] <= i < hi[a] along each axis
+
+   Parts.     Slabs along the last axis, z or in 2D y (1D: one rank), as even as can be, or desc.lo and desc.hi of your choice,
+              which must follow each other from rank to rank. n, h, coord, weight, conductance, the kinds and constants of
+              faces and all options are those of the whole problem, and the same on all ranks. u, f, v, r and their strides are the
+              rank's part. A face array along the last axis is the part of the face: [j + ny*(k - lo[2])]; one across it is the
+              whole face, and read on the first or last rank only, as its constant is. pg_gradient at faces along the last
+              axis gives hi - lo + 1 values in a line: both ranks have the one between them.
+   Bits.      Sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
+              of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of u or f where no face holds u) are the
+              same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
+   Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
+              eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
+              the CUDA back end, and parts along x or several axes; and where all ranks would need a level of more than 3e6
+              points whole: line relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too
+              few planes a rank (the ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives
+              its part (beta_face and openness along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux
+              are the whole lists.
+   Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
+              ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
+              on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
+              faces on all ranks alike. A monitor on all ranks or none; one that cancels cancels all.
+   Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
+              for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
+   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,
+              which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
+              with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
+
+   ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
    1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
@@ -326,6 +362,7 @@ int main(void)
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
                            PG_NO_DENSE: leaves out dense systems
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
+                           PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
                            What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is
@@ -364,7 +401,8 @@ extern "C" {
     X(PG_ERROR_UNSUPPORTED, "this combination is not possible")                                                      \
     X(PG_ERROR_MEMORY, "not enough memory, or the workspace is too small")                                           \
     X(PG_ERROR_NO_DEVICE, "no usable CUDA device, or built without CUDA")                                            \
-    X(PG_ERROR_CUDA, "a CUDA call failed")
+    X(PG_ERROR_CUDA, "a CUDA call failed")                                                                           \
+    X(PG_ERROR_COMM, "ranks disagree, or one is missing or has failed")
 
 #define PG_OUTCOME_LIST(X)                                                                                           \
     X(PG_NOT_RUN, "not run")               /* no solve has been started with this handle                          */ \
@@ -463,6 +501,33 @@ typedef struct pg_allocator {
     void *user;
 } pg_allocator;
 
+/* Several ranks: who they are. kind 0: this one is alone. */
+enum { PG_COMM_NCCL = 1, PG_COMM_MPI = 2, PG_COMM_OWN = 3 };
+typedef struct pg_comm {
+    int kind;
+    const void *handle;             /* PG_COMM_NCCL: the ncclComm_t. PG_COMM_MPI: the address of an MPI_Comm. PG_COMM_OWN: a pg_transport */
+} pg_comm;
+
+/* What a rank sends to another one and receives from it, either may be 0 bytes. Two messages with one peer match in the order
+   of the arrays: the first one here is the first one there. */
+typedef struct pg_rank_message {
+    int peer;
+    const void *send;
+    void *receive;
+    size_t send_bytes, receive_bytes;
+} pg_rank_message;
+
+/* Your own transport between ranks, which may be threads or processes. Copied by pg_create. Functions return 0, or else
+   what is told in the error text (PG_ERROR_COMM); they should do so where a rank does not answer for long. */
+typedef struct pg_transport {
+    size_t struct_size;             /* 0 or sizeof(pg_transport) */
+    int rank, ranks;                /* this one, counted from 0, and how many */
+    void *user;
+    int (*gather)(void *user, const void *own, size_t bytes, void *all);   /* collective: all gets the bytes of every rank, in order */
+    int (*exchange)(void *user, const pg_rank_message *messages, int count, pg_stream stream);   /* done at return */
+    void (*abort)(void *user);      /* may be NULL: this rank has failed; make the others' functions fail too */
+} pg_transport;
+
 /* A problem. Copied by pg_create (arrays of coordinates and metrics too): it need not outlive the call. */
 typedef struct pg_desc {
     size_t struct_size;             /* 0 or sizeof(pg_desc) */
@@ -505,6 +570,10 @@ typedef struct pg_desc {
     void *workspace;                /* 0: allocated by pg_create; else device memory for PG_CUDA, host memory for PG_CPU, */
     size_t workspace_bytes;         /*    aligned to 256 bytes, at least pg_workspace_bytes long, untouched until pg_destroy */
     pg_allocator allocator;         /* 0: cudaMalloc, or malloc on the CPU */
+    pg_comm comm;                   /* the ranks that solve together, see SEVERAL RANKS; 0: one */
+    int procs[3];                   /* ranks along each axis; 0: chosen */
+    int lo[3], hi[3];               /* the unknowns that this rank has, lo <= i < hi; both 0: chosen, as even as can be */
+    double time_limit;              /* seconds that a rank waits for another one; 0: 30; PG_NONE: for ever */
 } pg_desc;
 
 /* A dense system. Copied by pg_dense_create, but A is the caller's: it must outlive the handle. */
@@ -589,6 +658,9 @@ PG_API void pg_destroy(pg_solver *solver);
 /* Tell how many bytes of workspace pg_create would take for this descriptor: exactly. (CUDA's own graphs and streams are
    beside it.) */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
+
+/* Tell which unknowns this rank has, before anything is allocated: along each axis lo <= i < hi. Not collective. */
+PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3]);
 
 /* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega
    of multigrid stays 0 where each level chooses its own. coord, weight, conductance, and a workspace that is not yours, come back as NULL. */

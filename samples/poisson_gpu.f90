@@ -12,7 +12,8 @@ module poisson_gpu
 
     ! pg_status, pg_outcome
     enum, bind(c)
-        enumerator :: PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE, PG_ERROR_CUDA
+        enumerator :: PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE, PG_ERROR_CUDA, &
+            PG_ERROR_COMM
     end enum
     enum, bind(c)
         enumerator :: PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED, PG_NOT_A_NUMBER, &
@@ -79,6 +80,27 @@ module poisson_gpu
         type(c_ptr) :: user = c_null_ptr
     end type
 
+    enum, bind(c)
+        enumerator :: PG_COMM_NCCL = 1, PG_COMM_MPI, PG_COMM_OWN
+    end enum
+    type, bind(c) :: pg_rank_message
+        integer(c_int) :: peer = 0
+        type(c_ptr) :: send = c_null_ptr, receive = c_null_ptr
+        integer(c_size_t) :: send_bytes = 0, receive_bytes = 0
+    end type
+
+    type, bind(c) :: pg_transport
+        integer(c_size_t) :: struct_size = 0
+        integer(c_int) :: rank = 0, ranks = 0
+        type(c_ptr) :: user = c_null_ptr
+        type(c_funptr) :: gather = c_null_funptr, exchange = c_null_funptr, abort = c_null_funptr
+    end type
+
+    type, bind(c) :: pg_comm
+        integer(c_int) :: kind = 0
+        type(c_ptr) :: handle = c_null_ptr
+    end type
+
     type, bind(c) :: pg_desc
         integer(c_size_t) :: struct_size = 0
         integer(c_int) :: n(3) = 0, dim = 0, centring(3) = 0
@@ -101,6 +123,9 @@ module poisson_gpu
         type(c_ptr) :: stream = c_null_ptr, workspace = c_null_ptr
         integer(c_size_t) :: workspace_bytes = 0
         type(pg_allocator) :: allocator
+        type(pg_comm) :: comm
+        integer(c_int) :: procs(3) = 0, lo(3) = 0, hi(3) = 0    ! lo: counted from 0; hi: behind the last one
+        real(c_double) :: time_limit = 0
     end type
 
     type, bind(c) :: pg_dense_desc
@@ -162,6 +187,11 @@ module poisson_gpu
             import
             type(pg_desc), intent(in) :: desc
             integer(c_size_t), intent(out) :: bytes
+        end function
+        integer(c_int) function pg_query_part(desc, lo, hi) bind(c)
+            import
+            type(pg_desc), intent(in) :: desc
+            integer(c_int), intent(out) :: lo(3), hi(3)
         end function
         integer(c_int) function pg_query_desc(solver, desc) bind(c)
             import
@@ -357,6 +387,9 @@ contains
         type(pg_face), target :: face
         type(pg_cell_value), target :: value
         type(pg_allocator), target :: allocator
+        type(pg_rank_message), target :: message
+        type(pg_transport), target :: transport
+        type(pg_comm), target :: comm
         select case (name)
         case ('version'); same = .true.    ! what follows says more
         case ('pg_desc'); same = size == c_sizeof(desc)
@@ -366,6 +399,9 @@ contains
         case ('pg_face'); same = size == c_sizeof(face)
         case ('pg_cell_value'); same = size == c_sizeof(value)
         case ('pg_allocator'); same = size == c_sizeof(allocator)
+        case ('pg_rank_message'); same = size == c_sizeof(message)
+        case ('pg_transport'); same = size == c_sizeof(transport)
+        case ('pg_comm'); same = size == c_sizeof(comm)
         case ('pg_face.kind'); same = at(c_loc(face%kind), c_loc(face))
         case ('pg_face.value'); same = at(c_loc(face%value), c_loc(face))
         case ('pg_face.array'); same = at(c_loc(face%array), c_loc(face))
@@ -377,6 +413,20 @@ contains
         case ('pg_allocator.alloc'); same = at(c_loc(allocator%alloc), c_loc(allocator))
         case ('pg_allocator.free'); same = at(c_loc(allocator%free), c_loc(allocator))
         case ('pg_allocator.user'); same = at(c_loc(allocator%user), c_loc(allocator))
+        case ('pg_rank_message.peer'); same = at(c_loc(message%peer), c_loc(message))
+        case ('pg_rank_message.send'); same = at(c_loc(message%send), c_loc(message))
+        case ('pg_rank_message.receive'); same = at(c_loc(message%receive), c_loc(message))
+        case ('pg_rank_message.send_bytes'); same = at(c_loc(message%send_bytes), c_loc(message))
+        case ('pg_rank_message.receive_bytes'); same = at(c_loc(message%receive_bytes), c_loc(message))
+        case ('pg_transport.struct_size'); same = at(c_loc(transport%struct_size), c_loc(transport))
+        case ('pg_transport.rank'); same = at(c_loc(transport%rank), c_loc(transport))
+        case ('pg_transport.ranks'); same = at(c_loc(transport%ranks), c_loc(transport))
+        case ('pg_transport.user'); same = at(c_loc(transport%user), c_loc(transport))
+        case ('pg_transport.gather'); same = at(c_loc(transport%gather), c_loc(transport))
+        case ('pg_transport.exchange'); same = at(c_loc(transport%exchange), c_loc(transport))
+        case ('pg_transport.abort'); same = at(c_loc(transport%abort), c_loc(transport))
+        case ('pg_comm.kind'); same = at(c_loc(comm%kind), c_loc(comm))
+        case ('pg_comm.handle'); same = at(c_loc(comm%handle), c_loc(comm))
         case ('pg_desc.struct_size'); same = at(c_loc(desc%struct_size), c_loc(desc))
         case ('pg_desc.n'); same = at(c_loc(desc%n), c_loc(desc))
         case ('pg_desc.dim'); same = at(c_loc(desc%dim), c_loc(desc))
@@ -417,6 +467,11 @@ contains
         case ('pg_desc.workspace'); same = at(c_loc(desc%workspace), c_loc(desc))
         case ('pg_desc.workspace_bytes'); same = at(c_loc(desc%workspace_bytes), c_loc(desc))
         case ('pg_desc.allocator'); same = at(c_loc(desc%allocator), c_loc(desc))
+        case ('pg_desc.comm'); same = at(c_loc(desc%comm), c_loc(desc))
+        case ('pg_desc.procs'); same = at(c_loc(desc%procs), c_loc(desc))
+        case ('pg_desc.lo'); same = at(c_loc(desc%lo), c_loc(desc))
+        case ('pg_desc.hi'); same = at(c_loc(desc%hi), c_loc(desc))
+        case ('pg_desc.time_limit'); same = at(c_loc(desc%time_limit), c_loc(desc))
         case ('pg_dense_desc.struct_size'); same = at(c_loc(dense%struct_size), c_loc(dense))
         case ('pg_dense_desc.n'); same = at(c_loc(dense%n), c_loc(dense))
         case ('pg_dense_desc.lda'); same = at(c_loc(dense%lda), c_loc(dense))

@@ -24,6 +24,7 @@ package_of() {
     png) echo libpng-dev ;;
     openmp) echo libomp-dev ;;
     nm) echo binutils ;;
+    mpicxx) echo libopenmpi-dev openmpi-bin ;;
     *) echo "$1" ;;
     esac
 }

@@ -22,7 +22,7 @@ build=${BUILD_DIR:-build-test}
 
 give_up() { echo "$1" >&2; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 
-sh test/need.sh $install c++ meson ninja cmocka 'pkg-config?' 'png?' 'gfortran?' || give_up "Nothing was built."
+sh test/need.sh $install c++ meson ninja cmocka 'pkg-config?' 'png?' 'gfortran?' 'mpicxx?' || give_up "Nothing was built."
 
 # One architecture is enough here: that of the GPU, or any; where no GPU will run it, not optimised. test/checks.sh
 # compiles for several, optimised.

@@ -18,6 +18,7 @@ typedef struct functions {
     pg_status (*create)(const pg_desc *, pg_solver **);
     void (*destroy)(pg_solver *);
     pg_status (*workspace_bytes)(const pg_desc *, size_t *);
+    pg_status (*query_part)(const pg_desc *, int[3], int[3]);
     pg_status (*query_desc)(const pg_solver *, pg_desc *);
     pg_status (*solve)(pg_solver *, void *, const void *, const pg_stop *);
     pg_status (*get_report)(pg_solver *, pg_report *);
@@ -49,7 +50,7 @@ typedef struct functions {
 } functions;
 
 static const functions pg = {
-    pg_solve_once, pg_create,    pg_destroy,    pg_workspace_bytes, pg_query_desc,    pg_solve,          pg_get_report,
+    pg_solve_once, pg_create,    pg_destroy,    pg_workspace_bytes, pg_query_part, pg_query_desc, pg_solve,          pg_get_report,
     pg_set_faces,  pg_set_alpha, pg_set_stream, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
     pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version,
     pg_dense_create, pg_dense_destroy, pg_dense_workspace_bytes, pg_dense_query_desc, pg_dense_update, pg_dense_solve,
@@ -95,7 +96,7 @@ static void the_lists_are_the_enums(void **state)
     for (int o = 0; o < PG_OUTCOME_COUNT; o++) assert_int_equal(outcomes[o], o);
     for (int q = 0; q < listed; q++) assert_true(*texts[q]);
     const pg_status first_last[] = {PG_OK, PG_ERROR_ARGUMENT, PG_ERROR_UNSUPPORTED, PG_ERROR_MEMORY, PG_ERROR_NO_DEVICE,
-                                    PG_ERROR_CUDA};
+                                    PG_ERROR_CUDA, PG_ERROR_COMM};
     const pg_outcome all[] = {PG_NOT_RUN, PG_CONVERGED, PG_COMPLETED, PG_MAX_ITER, PG_STAGNATED, PG_DIVERGED,
                               PG_NOT_A_NUMBER, PG_CANCELLED, PG_RESONANCE, PG_BREAKDOWN, PG_RUNNING};
     assert_memory_equal(first_last, statuses, sizeof statuses);

@@ -58,7 +58,7 @@ static pgi_hierarchy *lines_of(const pg_desc *desc)
     char warning[160], text[512];
     pg_desc cpu = *desc;
     cpu.backend = PG_CPU;
-    assert_int_equal(pgi_resolve(&cpu, &resolved, &device, warning, text), PG_OK);
+    assert_int_equal(pgi_resolve(&cpu, 0, 1, &resolved, &device, warning, text), PG_OK);
     pg_desc work;
     pgi_turn(&resolved, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 1);
@@ -341,7 +341,7 @@ static void windows_overlap_exactly_when_they_share_an_element(void **)
     rng r = {6};
     for (int q = 0; q < 20000; q++) {
         pg_desc d = {};
-        for (int a = 0; a < 3; a++) d.n[a] = rng_int(&r, 1, 4);
+        for (int a = 0; a < 3; a++) d.n[a] = d.hi[a] = rng_int(&r, 1, 4);
         d.batch = rng_int(&r, 0, 1) ? 1 : rng_int(&r, 2, 3);
         // Rows, planes and problems, nested in a random order
         static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};

@@ -40,7 +40,7 @@ import numpy
 
 # ---- The header's constants ----
 
-OK, ERROR_ARGUMENT, ERROR_UNSUPPORTED, ERROR_MEMORY, ERROR_NO_DEVICE, ERROR_CUDA = range(6)
+OK, ERROR_ARGUMENT, ERROR_UNSUPPORTED, ERROR_MEMORY, ERROR_NO_DEVICE, ERROR_CUDA, ERROR_COMM = range(7)
 OUTCOMES = ('not run', 'converged', 'completed', 'iteration limit', 'stagnated', 'diverged', 'not a number',
             'cancelled', 'resonance', 'breakdown', 'running')
 KINDS = {'dirichlet': 0, 'neumann': 1, 'robin': 2, 'periodic': 3}
@@ -69,6 +69,11 @@ pg_face = _struct('pg_face', ('kind', c_int), ('value', c_double),
                   ('array', c_void_p), ('a', c_double), ('b', c_double))
 pg_cell_value = _struct('pg_cell_value', ('cell', c_int * 3), ('face', c_int), ('value', c_double))
 pg_allocator = _struct('pg_allocator', ('alloc', c_void_p), ('free', c_void_p), ('user', c_void_p))
+pg_rank_message = _struct('pg_rank_message', ('peer', c_int), ('send', c_void_p), ('receive', c_void_p),
+                     ('send_bytes', c_size_t), ('receive_bytes', c_size_t))
+pg_transport = _struct('pg_transport', ('struct_size', c_size_t), ('rank', c_int), ('ranks', c_int),
+                       ('user', c_void_p), ('gather', c_void_p), ('exchange', c_void_p), ('abort', c_void_p))
+pg_comm = _struct('pg_comm', ('kind', c_int), ('handle', c_void_p))
 pg_desc = _struct(
     'pg_desc',
     ('struct_size', c_size_t), ('n', c_int * 3), ('dim', c_int), ('centring', c_int * 3), ('h', c_double * 3),
@@ -80,7 +85,8 @@ pg_desc = _struct(
     ('stride_u', c_int64 * 3), ('stride_f', c_int64 * 3), ('memory', c_int), ('flags', c_uint), ('omega', c_double),
     ('nu_pre', c_int), ('nu_post', c_int), ('fmg_cycles', c_int), ('coarsest', c_int), ('inner_cycles', c_int),
     ('backend', c_int), ('device', c_int), ('stream', c_void_p), ('workspace', c_void_p),
-    ('workspace_bytes', c_size_t), ('allocator', pg_allocator))
+    ('workspace_bytes', c_size_t), ('allocator', pg_allocator), ('comm', pg_comm), ('procs', c_int * 3),
+    ('lo', c_int * 3), ('hi', c_int * 3), ('time_limit', c_double))
 pg_report = _struct(
     'pg_report', ('outcome', c_int), ('iterations', c_int), ('rhs_norm', c_double), ('first_residual', c_double),
     ('residual', c_double), ('floor', c_double), ('factor', c_double), ('removed_mean', c_double),
@@ -94,7 +100,7 @@ pg_stop = _struct(
     ('min_iter', c_int), ('max_iter', c_int), ('check', c_int), ('norm', c_int), ('guess', c_int),
     ('monitor', pg_monitor), ('user', c_void_p))
 pg_abi_entry = _struct('pg_abi_entry', ('name', c_char_p), ('offset', c_size_t), ('size', c_size_t))
-STRUCTS = (pg_face, pg_cell_value, pg_allocator, pg_desc, pg_report, pg_stop)
+STRUCTS = (pg_face, pg_cell_value, pg_allocator, pg_rank_message, pg_transport, pg_comm, pg_desc, pg_report, pg_stop)
 
 # ---- The library ----
 

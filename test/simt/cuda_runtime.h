@@ -24,8 +24,10 @@
     X(cudaErrorInvalidMemcpyDirection, 21)                                                                            \
     X(cudaErrorNoDevice, 100)                                                                                         \
     X(cudaErrorInvalidDevice, 101)                                                                                    \
+    X(cudaErrorPeerAccessUnsupported, 217)                                                                            \
     X(cudaErrorInvalidResourceHandle, 400)                                                                            \
     X(cudaErrorNotReady, 600)                                                                                         \
+    X(cudaErrorPeerAccessAlreadyEnabled, 704)                                                                         \
     X(cudaErrorNotSupported, 801)                                                                                     \
     X(cudaErrorStreamCaptureUnsupported, 900)                                                                         \
     X(cudaErrorStreamCaptureInvalidated, 901)                                                                         \
@@ -112,6 +114,10 @@ struct cudaPointerAttributes {
     int device;
     void *devicePointer, *hostPointer;
 };
+enum { cudaIpcMemLazyEnablePeerAccess = 1 };
+typedef struct cudaIpcMemHandle_st {
+    char reserved[64];
+} cudaIpcMemHandle_t;
 struct cudaFuncAttributes {
     int binaryVersion, ptxVersion, numRegs, maxThreadsPerBlock, maxDynamicSharedSizeBytes;
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
@@ -152,6 +158,12 @@ cudaError_t cudaSetDevice(int);
 cudaError_t cudaDeviceGetAttribute(int *, enum cudaDeviceAttr, int device);
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *, int device);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *, void *);
+cudaError_t cudaIpcOpenMemHandle(void **, cudaIpcMemHandle_t, unsigned flags);
+cudaError_t cudaIpcCloseMemHandle(void *);
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 
 cudaError_t cudaMalloc(void **, size_t bytes);
@@ -204,6 +216,7 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *, cudaGraph_t, const cudaGraphNode
                              struct cudaGraphNodeParams *);
 #endif
 cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *, cudaGraph_t, unsigned value, unsigned flags);
+cudaError_t cudaGraphCreate(cudaGraph_t *, unsigned flags);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long flags);
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *, cudaGraph_t, unsigned long long flags);
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t);
@@ -338,6 +351,7 @@ void simt_copy_async(void *shared, const void *global, size_t bytes, size_t zero
 void simt_copy_commit();
 void simt_copy_wait(size_t groups_left);
 uint64_t simt_now();
+void simt_yield();
 void cudaGraphSetConditional(cudaGraphConditionalHandle, unsigned value);
 
 inline void __syncthreads(SIMT_WHERE) { simt_block_barrier(SIMT_HERE, SIMT_COUNT, 0); }
@@ -396,6 +410,7 @@ inline void *__cluster_map_shared_rank(const void *p, unsigned rank) { return si
 // Threads take turns at barriers only, so memory is coherent and plain arithmetic atomic.
 inline void __threadfence() {}
 inline void __threadfence_block() {}
+inline void __threadfence_system() {}
 inline void __nanosleep(unsigned) {}
 template <class T> T __ldg(const T *p) { return *p; }
 template <class T> T __ldcg(const T *p) { return *p; }

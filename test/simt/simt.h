@@ -47,4 +47,7 @@ struct simt_kernel {
 };
 void simt_run(const simt_kernel &);
 
+// Lets other threads of the host have their turn with the harness.
+void simt_give_way();
+
 #endif

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include <link.h>
@@ -256,11 +257,11 @@ struct block {
     int live, at_barrier, result;
     std::vector<thread> threads;
     std::vector<warp> warps;
-    std::vector<char> shared;    // in a cluster: what the shared variables hold while its other blocks run
+    std::vector<char> shared;    // what the shared variables hold while other blocks of a cluster run, or its cluster pauses
     char *dynamic;
 };
 
-static struct {
+struct run_state {
     const simt_kernel *kernel;
     std::vector<block> blocks;    // of the cluster
     int count, threads;
@@ -270,9 +271,11 @@ static struct {
     int turn;
     int cluster_arrived, cluster_live;
     uint64_t phase;
-    char *shared;    // the shared variables of all kernels
+    bool moved_on;    // a thread did more in this round than to look once more at what it waits for
+    char *shared;     // the shared variables of all kernels
     size_t shared_bytes;
-} run;
+};
+static run_state run;
 
 static const char *where(const thread *t)
 {
@@ -339,7 +342,16 @@ static void stopped(thread *);
 static void wait_at(thread *t, enum state state)
 {
     t->state = state;
+    run.moved_on = true;
     stopped(t);
+    switch_to(t->stack, next_thread());
+}
+
+// A thread that waits for memory to change comes after all others, also those of other blocks and of other kernels.
+void simt_yield()
+{
+    thread *t = run.current;
+    if (!t) simt_wrong("a pause outside of a kernel");
     switch_to(t->stack, next_thread());
 }
 
@@ -351,6 +363,7 @@ static void fiber_main()
         run.kernel->thread();
         t->state = DONE;
         t->stack = NULL;
+        run.moved_on = true;
         stopped(t);
         thread *next = next_thread();
         if (next && !next->stack) {
@@ -589,7 +602,7 @@ static void enter_block(struct block *b)
 {
     if (run.in == b) return;
     if (run.in) memcpy(run.in->shared.data(), run.shared, run.shared_bytes);
-    if (run.count > 1)
+    if (!b->shared.empty())
         memcpy(run.shared, b->shared.data(), run.shared_bytes);
     else if (run.shared_bytes)
         memset(run.shared, 0xff, run.shared_bytes);
@@ -609,10 +622,17 @@ static void prepare_block(struct block *b)
     }
 }
 
+static void prepare_blocks()
+{
+    run.blocks.resize((size_t)run.count);
+    for (struct block &b : run.blocks) prepare_block(&b);
+}
+
 static void start_block(struct block *b, uint3 index)
 {
     b->index = index;
     b->live = run.threads, b->at_barrier = 0;
+    b->shared.clear();
     if (run.count > 1) b->shared.assign(run.shared_bytes, (char)0xff);
     b->dynamic = run.kernel->dynamic_bytes ? simt_guarded_new(run.kernel->dynamic_bytes) : NULL;
     for (warp &w : b->warps) w = {0, 0};
@@ -657,17 +677,24 @@ static void explain_deadlock()
     simt_wrong("threads wait for others that never come%s", text);
 }
 
-static void run_cluster(uint3 first)
+static void start_cluster(uint3 first)
 {
     const dim3 c = run.kernel->cluster;
+    if (run.blocks.empty()) prepare_blocks();
     run.phase = 0;
     run.cluster_arrived = 0, run.cluster_live = run.count * run.threads;
     for (unsigned q = 0; q < (unsigned)run.count; q++)
         start_block(&run.blocks[q], {first.x + q % c.x, first.y + q / c.x % c.y, first.z + q / (c.x * c.y)});
+}
+
+// Runs the cluster in place to its end; false: until its threads only wait for memory to change.
+static bool run_cluster()
+{
     std::vector<int> blocks((size_t)run.count);
     run.order.resize((size_t)run.threads);
     while (run.cluster_live) {
-        bool moved = false;
+        bool found = false;
+        run.moved_on = false;
         simt_permute(blocks.data(), run.count);
         for (int b : blocks) {
             struct block *in = &run.blocks[(size_t)b];
@@ -678,34 +705,87 @@ static void run_cluster(uint3 first)
             run.turn = 0;
             thread *t = next_thread();
             if (!t) continue;
-            moved = true;
+            found = true;
             switch_to(&scheduler, t);
         }
-        if (!moved) explain_deadlock();
+        if (!found) explain_deadlock();
+        if (!run.moved_on) return false;
     }
     run.in = NULL;
     for (int b = 0; b < run.count; b++)
         simt_guarded_delete(run.blocks[(size_t)b].dynamic, run.kernel->dynamic_bytes, "dynamic shared memory");
+    return true;
+}
+
+// A cluster whose threads wait for memory to change, so that others of the kernel run meanwhile: on a GPU all of a
+// kernel that waits for others are there at once.
+struct paused_cluster {
+    std::vector<block> blocks;
+    int arrived, live;
+    uint64_t phase;
+};
+
+static paused_cluster put_aside()
+{
+    if (run.in) run.in->shared.assign(run.shared, run.shared + run.shared_bytes);
+    run.in = NULL;
+    return {std::exchange(run.blocks, {}), run.cluster_arrived, run.cluster_live, run.phase};
+}
+
+static bool resume(paused_cluster *p)
+{
+    run.blocks = std::move(p->blocks);
+    run.cluster_arrived = p->arrived, run.cluster_live = p->live, run.phase = p->phase;
+    if (run_cluster()) return true;
+    *p = put_aside();
+    return false;
+}
+
+// Other threads of the host run kernels meanwhile.
+static void let_others_run()
+{
+    run_state mine = std::exchange(run, {});
+    simt_give_way();
+    run = std::move(mine);
+    gridDim = run.kernel->grid, blockDim = run.kernel->block;
+}
+
+static void run_paused(std::vector<paused_cluster> paused)
+{
+    while (!paused.empty()) {
+        std::vector<int> order(paused.size());
+        simt_permute(order.data(), (int)order.size());
+        std::vector<paused_cluster> left;
+        for (int q : order)
+            if (!resume(&paused[(size_t)q])) left.push_back(std::move(paused[(size_t)q]));
+        paused = std::move(left);
+        if (!paused.empty()) let_others_run();
+    }
 }
 
 void simt_run(const simt_kernel &kernel)
 {
     find_shared();
-    static std::vector<char> host;    // kernels run one at a time
+    static std::vector<char> spare;    // one allocation for all kernels, but for those that run while others pause
+    std::vector<char> host = std::move(spare);
     host.assign(run.shared, run.shared + run.shared_bytes);
     run.kernel = &kernel;
     run.threads = (int)(kernel.block.x * kernel.block.y * kernel.block.z);
     run.count = (int)(kernel.cluster.x * kernel.cluster.y * kernel.cluster.z);
-    run.blocks.resize((size_t)run.count);
-    for (struct block &b : run.blocks) prepare_block(&b);
+    prepare_blocks();
     gridDim = kernel.grid, blockDim = kernel.block;
     const dim3 n =
         dim3(kernel.grid.x / kernel.cluster.x, kernel.grid.y / kernel.cluster.y, kernel.grid.z / kernel.cluster.z);
     std::vector<int> order((size_t)n.x * n.y * n.z);
     simt_permute(order.data(), (int)order.size());
+    std::vector<paused_cluster> paused;
     for (int q : order) {
         const unsigned p = (unsigned)q;
-        run_cluster({p % n.x * kernel.cluster.x, p / n.x % n.y * kernel.cluster.y, p / (n.x * n.y) * kernel.cluster.z});
+        start_cluster(
+            {p % n.x * kernel.cluster.x, p / n.x % n.y * kernel.cluster.y, p / (n.x * n.y) * kernel.cluster.z});
+        if (!run_cluster()) paused.push_back(put_aside());
     }
+    run_paused(std::move(paused));
     if (run.shared_bytes) memcpy(run.shared, host.data(), run.shared_bytes);
+    spare = std::move(host);
 }

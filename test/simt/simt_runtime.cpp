@@ -3,6 +3,9 @@
 #include "simt.h"
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <iterator>
@@ -10,13 +13,59 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
-enum { DEVICES = 2, SHARED = 48 << 10, MAX_BLOCK = 1024, MAX_CLUSTER = 16 };
+enum { DEVICES = 8, USUAL_DEVICES = 2, SHARED = 48 << 10, MAX_BLOCK = 1024, MAX_CLUSTER = 16 };
 static const size_t device_memory = (size_t)4 << 30;
 
-static std::recursive_mutex one_at_a_time;
-#define ENTER() std::lock_guard<std::recursive_mutex> entered_(one_at_a_time)
+// Threads of the host have the harness one at a time, in the order in which they asked for it, and as often as they
+// like before they leave it.
+struct queue_lock {
+    std::mutex mutex;
+    std::condition_variable called;
+    uint64_t asked, serving;
+    std::atomic<std::thread::id> owner;
+    int depth;
+
+    void take(int as_often)
+    {
+        std::unique_lock<std::mutex> hold(mutex);
+        const uint64_t mine = asked++;
+        called.wait(hold, [&] { return serving == mine; });
+        owner = std::this_thread::get_id();
+        depth = as_often;
+    }
+    int leave()
+    {
+        std::unique_lock<std::mutex> hold(mutex);
+        const int was = depth;
+        owner = std::thread::id();
+        serving++;
+        called.notify_all();
+        return was;
+    }
+    void lock()
+    {
+        if (owner == std::this_thread::get_id())
+            depth++;
+        else
+            take(1);
+    }
+    void unlock()
+    {
+        if (--depth == 0) leave();
+    }
+};
+static queue_lock one_at_a_time;
+#define ENTER() std::lock_guard<queue_lock> entered_(one_at_a_time)
+
+void simt_give_way()
+{
+    const int depth = one_at_a_time.leave();
+    std::this_thread::yield();
+    one_at_a_time.take(depth);
+}
 
 // Kernels find other things in the place of thread-local variables; these belong to the host.
 static thread_local int current_device;
@@ -48,13 +97,19 @@ cudaError_t cudaDriverGetVersion(int *v) { return *v = CUDART_VERSION, cudaSucce
 cudaError_t cudaGetDeviceCount(int *count)
 {
     const char *const text = getenv("SIMT_DEVICES");    // tests change it
-    *count = text ? atoi(text) : (int)DEVICES;
+    *count = text ? std::min(atoi(text), (int)DEVICES) : (int)USUAL_DEVICES;
     return *count > 0 ? cudaSuccess : result(cudaErrorNoDevice);
+}
+// Of those that are not there, two can still be named.
+static bool is_device(int device)
+{
+    const char *const text = getenv("SIMT_DEVICES");
+    return device >= 0 && device < std::max((int)USUAL_DEVICES, std::min(text ? atoi(text) : 0, (int)DEVICES));
 }
 cudaError_t cudaGetDevice(int *device) { return *device = current_device, cudaSuccess; }
 cudaError_t cudaSetDevice(int device)
 {
-    if (device < 0 || device >= DEVICES) return result(cudaErrorInvalidDevice);
+    if (!is_device(device)) return result(cudaErrorInvalidDevice);
     current_device = device;
     return cudaSuccess;
 }
@@ -75,7 +130,7 @@ static int shared_optin() { return (capability() < 80 ? 64 : capability() < 90 ?
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    if (device < 0 || device >= DEVICES) return result(cudaErrorInvalidDevice);
+    if (!is_device(device)) return result(cudaErrorInvalidDevice);
     const int cc = capability();
     switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: *value = MAX_BLOCK; break;
@@ -105,7 +160,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
-    if (device < 0 || device >= DEVICES) return result(cudaErrorInvalidDevice);
+    if (!is_device(device)) return result(cudaErrorInvalidDevice);
     memset(p, 0, sizeof *p);
     strcpy(p->name, "SIMT on the CPU");
     p->totalGlobalMem = device_memory;
@@ -148,6 +203,7 @@ struct CUstream_st {
     bool blocking, is_default, destroyed;
     std::deque<operation> queue;
     uint64_t submitted, done;
+    bool running;    // an operation has begun, and may wait for memory to change
     struct capture *capture;
     std::vector<CUgraphNode_st *> tips;    // what the next node captured comes after
 };
@@ -202,23 +258,38 @@ static CUstream_st *stream_of(cudaStream_t s)
 static void run_until(CUstream_st *s, uint64_t number)
 {
     while (s->done < number) {
+        if (s->running) {    // by another thread of the host
+            simt_give_way();
+            continue;
+        }
+        s->running = true;
         operation o = std::move(s->queue.front());
         s->queue.pop_front();
         for (const point &p : o.after) run_until(p.stream, p.number);
         o.run();
+        s->running = false;
         s->done++;
     }
 }
 
-static void run_device(int device)
+static std::vector<CUstream_st *> all_streams()    // as they are now: others may come while one runs
+{
+    std::vector<CUstream_st *> all;
+    for (const auto &s : streams) all.push_back(s.get());
+    return all;
+}
+
+// to_the_end: also what another thread of the host is at
+static void run_device(int device, bool to_the_end)
 {
     for (bool moved = true; moved;) {
         moved = false;
-        std::vector<int> order(streams.size());
+        const std::vector<CUstream_st *> all = all_streams();
+        std::vector<int> order(all.size());
         simt_permute(order.data(), (int)order.size());
         for (int q : order) {
-            CUstream_st *s = streams[(size_t)q].get();
-            if ((device >= 0 && s->device != device) || s->done == s->submitted) continue;
+            CUstream_st *s = all[(size_t)q];
+            if (s->device != device || s->done == s->submitted || (s->running && !to_the_end)) continue;
             run_until(s, s->done + 1);
             moved = true;
         }
@@ -240,7 +311,7 @@ static void submit(CUstream_st *s, std::function<void()> run, bool by_host = fal
     bool held = simt.delay == SIMT_LATE;    // a function of the host may wait for what the host does next
     for (const auto &other : streams)
         for (const operation &p : other->queue) held |= p.by_host;
-    if (!held) run_device(-1);
+    if (!held) run_device(s->device, false);
 }
 
 // ---- Captures -----------------------------------------------------------------------------------------------------
@@ -556,6 +627,13 @@ struct CUgraphExec_st {
     std::vector<cudaGraphConditionalHandle> handles;
 };
 
+cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned)
+{
+    ENTER();
+    *graph = new CUgraph_st();
+    return cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
     ENTER();
@@ -613,6 +691,7 @@ struct allocation {
     size_t bytes;
     int device;
     cudaMemoryType type;
+    bool pooled;
 };
 static std::map<const char *, allocation> allocations;
 static size_t allocated[DEVICES];
@@ -639,7 +718,7 @@ static cudaError_t allocate(void **p, size_t bytes, cudaMemoryType type)
         return result(cudaErrorMemoryAllocation);
     *p = simt_guarded_new(bytes);
     if (!*p) return result(cudaErrorMemoryAllocation);
-    allocations[(const char *)*p] = {bytes, device, type};
+    allocations[(const char *)*p] = {bytes, device, type, false};
     if (type == cudaMemoryTypeDevice) allocated[device] += bytes;
     return cudaSuccess;
 }
@@ -678,7 +757,8 @@ cudaError_t cudaFree(void *p)
     ENTER();
     const cudaError_t e = unsafe_call();
     if (e != cudaSuccess || !p) return e;
-    run_device(-1);
+    const auto *a = find_allocation(p);
+    if (a) run_device(a->second.device, true);
     deallocate(p);
     return cudaSuccess;
 }
@@ -688,7 +768,9 @@ cudaError_t cudaMallocAsync(void **p, size_t bytes, cudaStream_t stream)
 {
     ENTER();
     if (stream_of(stream)->capture) return result(cudaErrorNotSupported);    // would be a node
-    return allocate(p, bytes, cudaMemoryTypeDevice);
+    const cudaError_t e = allocate(p, bytes, cudaMemoryTypeDevice);
+    if (e == cudaSuccess) allocations[(const char *)*p].pooled = true;
+    return e;
 }
 cudaError_t cudaFreeAsync(void *p, cudaStream_t stream)
 {
@@ -765,6 +847,46 @@ cudaError_t cudaMemset(void *p, int value, size_t bytes)
     const cudaError_t e = unsafe_call();
     return e != cudaSuccess ? e : cudaMemsetAsync(p, value, bytes, NULL);
 }
+
+// ---- Peers --------------------------------------------------------------------------------------------------------
+
+// Kernels reach the memory of all devices, whoever has asked for it.
+cudaError_t cudaDeviceGetPCIBusId(char *id, int length, int device)
+{
+    if (!is_device(device) || length < 13) return result(cudaErrorInvalidValue);
+    snprintf(id, (size_t)length, "0000:%02x:00.0", device);
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    if (!is_device(device) || !is_device(peer)) return result(cudaErrorInvalidDevice);
+    *can = device != peer && !getenv("SIMT_NO_PEERS");
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
+{
+    static bool enabled[DEVICES][DEVICES];
+    ENTER();
+    int can = 0;
+    const cudaError_t e = cudaDeviceCanAccessPeer(&can, current_device, peer);
+    if (e != cudaSuccess || !can) return e != cudaSuccess ? e : result(cudaErrorPeerAccessUnsupported);
+    return result(std::exchange(enabled[current_device][peer], true) ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess);
+}
+
+// Of memory of cudaMalloc alone; no other process is there to open it.
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *p)
+{
+    ENTER();
+    const auto *a = find_allocation(p);
+    memset(handle, 0, sizeof *handle);
+    return a && a->second.type == cudaMemoryTypeDevice && !a->second.pooled ? cudaSuccess
+                                                                             : result(cudaErrorInvalidValue);
+}
+cudaError_t cudaIpcOpenMemHandle(void **, cudaIpcMemHandle_t, unsigned)
+{
+    return result(cudaErrorInvalidResourceHandle);
+}
+cudaError_t cudaIpcCloseMemHandle(void *) { return result(cudaErrorInvalidResourceHandle); }
 
 // ---- Kernels ------------------------------------------------------------------------------------------------------
 
@@ -865,8 +987,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     CUstream_st *s = stream_of(stream);
     const cudaError_t e = waiting_call(s);
     if (e != cudaSuccess) return e;
-    for (const auto &other : streams)    // the default stream is done when those that block are
-        if (s->is_default && other->blocking && other->device == s->device) run_until(other.get(), other->submitted);
+    for (CUstream_st *other : all_streams())    // the default stream is done when those that block are
+        if (s->is_default && other->blocking && other->device == s->device) run_until(other, other->submitted);
     run_until(s, s->submitted);
     return cudaSuccess;
 }
@@ -876,7 +998,7 @@ cudaError_t cudaDeviceSynchronize(void)
     ENTER();
     const cudaError_t e = unsafe_call();
     if (e != cudaSuccess) return e;
-    run_device(current_device);
+    run_device(current_device, true);
     return cudaSuccess;
 }
 
@@ -888,7 +1010,10 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     const cudaError_t e = waiting_call(s);
     if (e != cudaSuccess) return e;
     if (s->done == s->submitted) return cudaSuccess;
-    if (!s->queue.front().by_host) run_until(s, s->done + 1);
+    if (s->running)
+        simt_give_way();
+    else if (!s->queue.front().by_host)
+        run_until(s, s->done + 1);
     return cudaErrorNotReady;
 }
 
@@ -958,7 +1083,10 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     ENTER();
     if (!e->at.stream || e->at.stream->done >= e->at.number) return cudaSuccess;
-    if (!e->at.stream->queue.front().by_host) run_until(e->at.stream, e->at.stream->done + 1);
+    if (e->at.stream->running)
+        simt_give_way();
+    else if (!e->at.stream->queue.front().by_host)
+        run_until(e->at.stream, e->at.stream->done + 1);
     return cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)

@@ -7,6 +7,7 @@
 #include "../common.h"
 
 #include <cmath>
+#include <thread>
 #include <vector>
 
 #include <sys/resource.h>
@@ -260,6 +261,53 @@ static void wrong_calls_are_refused(void **)
     assert_int_not_equal(cudaGetLastError(), cudaSuccess);
 }
 
+// Blocks of a kernel wait for each other, and keep their shared variables meanwhile; so do kernels of two devices that two
+// threads of the host run. A turn is a count that each raises in its turn.
+static __global__ void turns_kernel(int *count, int of, int number, int turns)
+{
+    __shared__ int mine, seen[2];
+    if (threadIdx.x < 2) seen[threadIdx.x] = 0;
+    if (threadIdx.x == 0) mine = number + (int)blockIdx.x;
+    __syncthreads();
+    for (int turn = 0; turn < turns; turn++) {
+        while (*(volatile int *)count != turn * of + mine) simt_yield();
+        __syncthreads();
+        seen[threadIdx.x % 2]++;
+        if (threadIdx.x == 0 && seen[0] != turn + 1) *count = -1000;
+        __syncthreads();
+        if (threadIdx.x == 0) ++*count;
+    }
+}
+
+static void turns()
+{
+    int *count = NULL, found = 0;
+    CUDA(cudaMalloc(&count, sizeof *count));
+    CUDA(cudaMemset(count, 0, sizeof *count));
+    launch(NULL, 3, 2, 0, 1, turns_kernel, count, 3, 0, 20);
+    CUDA(cudaMemcpy(&found, count, sizeof found, cudaMemcpyDeviceToHost));
+    assert_int_equal(found, 60);
+    CUDA(cudaMemset(count, 0, sizeof *count));
+    CUDA(cudaDeviceSynchronize());
+    std::vector<std::thread> threads;
+    int errors[2] = {-1, -1};
+    for (int device = 0; device < 2; device++)
+        threads.emplace_back([&, device] {
+            cudaStream_t stream = NULL;
+            cudaSetDevice(device);
+            cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+            launch(stream, 2, 2, 0, 1, turns_kernel, count, 4, 2 * device, 20);
+            errors[device] = cudaStreamSynchronize(stream);
+            cudaStreamDestroy(stream);
+        });
+    for (auto &t : threads) t.join();
+    assert_true(errors[0] == cudaSuccess && errors[1] == cudaSuccess);
+    CUDA(cudaMemcpy(&found, count, sizeof found, cudaMemcpyDeviceToHost));
+    assert_int_equal(found, 80);
+    CUDA(cudaFree(count));
+}
+static void blocks_and_devices_wait_for_each_other(void **) { in_every_order(turns); }
+
 // ---- What is wrong ------------------------------------------------------------------------------------------------
 
 static __global__ void unequal_barriers_kernel()
@@ -403,6 +451,7 @@ int main(void)
         cmocka_unit_test(votes_and_shuffles_have_their_values),
         cmocka_unit_test(clusters_see_the_shared_memory_of_all_their_blocks),
         cmocka_unit_test(asynchronous_copies_arrive_and_fill_with_zero),
+        cmocka_unit_test(blocks_and_devices_wait_for_each_other),
         cmocka_unit_test(events_order_streams_and_graphs),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(threads_that_do_not_come_are_missed),

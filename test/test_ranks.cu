@@ -1,0 +1,493 @@
+// Several ranks on the CPU back end. Ranks are threads here, whose transport is a mailbox. Sweeps and whole cycles must
+// have the bits of one rank; so must all methods where no sum over the ranks decides, the others agree to round-off.
+#define PGI_SHARED_POINTS 300    // small levels are split too
+#include "../poisson_gpu.cu"
+
+#include "ranks.h"
+
+#include <pthread.h>
+#include <time.h>
+
+// ---- a transport between threads ----
+
+struct letter {
+    const void *data;
+    size_t bytes;
+};
+
+struct world {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int ranks, arrived, generation, aborted;
+    double time_limit;
+    const void *own[MOST_RANKS];
+    letter box[MOST_RANKS][MOST_RANKS][2];    // from, to; two on their way at most
+    long sent[MOST_RANKS][MOST_RANKS], taken[MOST_RANKS][MOST_RANKS];
+    long calls[MOST_RANKS], fails_at;         // the call in which a rank dies; 0: none
+    int dies;
+};
+
+struct member {
+    world *w;
+    int rank;
+};
+
+// Waits for a condition; 0: it holds.
+template <class Condition> static int wait_until(world *w, Condition holds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_REALTIME, &end);
+    const double limit = (double)end.tv_nsec * 1e-9 + w->time_limit;
+    end.tv_sec += (time_t)limit;
+    end.tv_nsec = (long)((limit - (double)(time_t)limit) * 1e9);
+    while (!holds() && !w->aborted)
+        if (pthread_cond_timedwait(&w->changed, &w->mutex, &end)) return 11;
+    return w->aborted ? 12 : 0;
+}
+
+static int dies_now(member *m)
+{
+    world *const w = m->w;
+    return w->fails_at && m->rank == w->dies && ++w->calls[m->rank] >= w->fails_at;
+}
+
+static int gather_of_threads(void *user, const void *own, size_t bytes, void *all)
+{
+    member *const m = (member *)user;
+    world *const w = m->w;
+    if (dies_now(m)) return 13;
+    pthread_mutex_lock(&w->mutex);
+    int status = 0;
+    for (int phase = 0; phase < 2 && !status; phase++) {    // all have shown theirs; all have read
+        const int generation = w->generation;
+        if (phase == 0) w->own[m->rank] = own;
+        if (++w->arrived == w->ranks) w->arrived = 0, w->generation++, pthread_cond_broadcast(&w->changed);
+        status = wait_until(w, [&] { return w->generation != generation; });
+        if (phase == 0 && !status)
+            for (int r = 0; r < w->ranks; r++) memcpy((char *)all + (size_t)r * bytes, w->own[r], bytes);
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return status;
+}
+
+static int exchange_of_threads(void *user, const pg_rank_message *message, int count, pg_stream)
+{
+    member *const m = (member *)user;
+    world *const w = m->w;
+    const int me = m->rank;
+    if (dies_now(m)) return 13;
+    pthread_mutex_lock(&w->mutex);
+    int status = 0;
+    for (int q = 0; q < count; q++) {
+        const int to = message[q].peer;
+        w->box[me][to][w->sent[me][to]++ % 2] = {message[q].send, message[q].send_bytes};
+    }
+    pthread_cond_broadcast(&w->changed);
+    for (int q = 0; q < count && !status; q++) {
+        const int from = message[q].peer;
+        status = wait_until(w, [&] { return w->sent[from][me] > w->taken[from][me]; });
+        if (status) break;
+        const letter *const l = &w->box[from][me][w->taken[from][me]++ % 2];
+        if (l->bytes != message[q].receive_bytes) status = 14;
+        if (!status) memcpy(message[q].receive, l->data, l->bytes);
+    }
+    pthread_cond_broadcast(&w->changed);
+    for (int q = 0; q < count && !status; q++) {
+        const int to = message[q].peer;
+        status = wait_until(w, [&] { return w->taken[me][to] == w->sent[me][to]; });
+    }
+    pthread_mutex_unlock(&w->mutex);
+    return status;
+}
+
+static void abort_threads(void *user)
+{
+    world *const w = ((member *)user)->w;
+    pthread_mutex_lock(&w->mutex);
+    w->aborted = 1;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void world_create(world *w, int ranks, double time_limit)
+{
+    memset(w, 0, sizeof *w);
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    w->ranks = ranks;
+    w->time_limit = time_limit;
+}
+
+static pg_transport transport_of(member *m)
+{
+    pg_transport t = {};
+    t.rank = m->rank, t.ranks = m->w->ranks, t.user = m;
+    t.gather = gather_of_threads, t.exchange = exchange_of_threads, t.abort = abort_threads;
+    return t;
+}
+
+// Runs body(rank, comm) in a thread for each rank.
+template <class Body> static void as_threads(world *w, Body body)
+{
+    struct start {
+        member m;
+        Body *body;
+        pthread_t thread;
+    } all[MOST_RANKS];
+    for (int r = 0; r < w->ranks; r++) {
+        all[r].m = {w, r};
+        all[r].body = &body;
+        pthread_create(&all[r].thread, NULL,
+                       [](void *argument) -> void * {
+                           start *const s = (start *)argument;
+                           const pg_transport t = transport_of(&s->m);
+                           const pg_comm comm = {PG_COMM_OWN, &t};
+                           (*s->body)(s->m.rank, comm);
+                           return NULL;
+                       },
+                       &all[r]);
+    }
+    for (int r = 0; r < w->ranks; r++) pthread_join(all[r].thread, NULL);
+}
+
+static void compare(ranks_case *c, int ranks, uint64_t seed)
+{
+    whole_box w;
+    whole_box_create(c, &w, seed);
+    double *const result = (double *)allocate((size_t)w.points * sizeof(double)), measures[MOST_RANKS][6] = {};
+    pg_report report[MOST_RANKS];
+    memset(report, 0, sizeof report);
+    world all;
+    world_create(&all, ranks, 20);
+    as_threads(&all, [&](int rank, pg_comm comm) {
+        do_part(c, &w, comm, rank, ranks, result, &report[rank], measures[rank]);
+    });
+    compare_with_whole(c, &w, result, ranks);
+    compare_measures(&w, measures[0], ranks);
+    for (int r = 1; r < ranks; r++) {
+        assert_memory_equal(measures[r], measures[0], sizeof measures[0]);
+        assert_memory_equal(report[r].history, report[0].history, sizeof report[0].history);
+        assert_int_equal(report[r].outcome, report[0].outcome);
+    }
+    assert_int_equal(report[0].outcome, w.report.outcome);
+    if (c->tolerance == 0 || c->stop.rtol == PG_NONE) assert_int_equal(report[0].iterations, w.report.iterations);
+    free(result);
+    whole_box_free(&w);
+}
+
+// Every suite of ranks.h, with other numbers of ranks in turn.
+static void every_box_has_the_result_of_one_rank(void **state)
+{
+    static const int numbers[] = {1, 2, 3, 4, 8};
+    every_box((const suite *)*state, [&](ranks_case *c, int turn, int e) {
+        for (int r = 0; r < 5; r++)
+            if (!small_run() || (e + turn + r) % 5 == 0) compare(c, numbers[r], (uint64_t)turn);
+    });
+}
+
+// The suites are of f64; grids of f32 have other sizes in bytes.
+static void f32_cycles_have_the_bits_of_one_rank(void **)
+{
+    enum { NX = 11, NY = 12, NZ = 37 };
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_DIRECT};
+    for (int m = 0; m < 4; m++) {
+        static float whole[NX * NY * NZ], f[NX * NY * NZ], parts[NX * NY * NZ];
+        rng r = {(uint64_t)m + 1};
+        for (float &x : f) x = (float)rng_uniform(&r, -1, 1);
+        ranks_case c;
+        set_case(&c, 3, NX, NY, NZ, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
+        c.desc.backend = PG_CPU, c.desc.flags = methods[m] | PG_F32;
+        c.stop.max_iter = 2;
+        pg_solver *s = create(&c.desc);
+        memset(whole, 0, sizeof whole);
+        OK(pg_solve(s, whole, f, &c.stop), s);
+        pg_destroy(s);
+        world w;
+        world_create(&w, 3, 20);
+        memset(parts, 0, sizeof parts);
+        as_threads(&w, [&](int, pg_comm comm) {
+            pg_desc d = c.desc;
+            int lo[3], hi[3];
+            pg_solver *own = NULL;
+            d.comm = comm;
+            RANK_OK(pg_query_part(&d, lo, hi), NULL);
+            RANK_OK(pg_create(&d, &own), NULL);
+            RANK_OK(pg_solve(own, parts + NX * NY * lo[2], f + NX * NY * lo[2], &c.stop), own);
+            pg_destroy(own);
+        });
+        if (m < 3) assert_memory_equal(parts, whole, sizeof whole);
+        for (int p = 0; p < NX * NY * NZ; p++) assert_true(fabs(parts[p] - whole[p]) < 1e-5);
+    }
+}
+
+// ---- what ranks must agree on, and failures ----
+
+static ranks_case a_case(int dim, unsigned flags)
+{
+    ranks_case c;
+    set_case(&c, dim, 12, 11, 40, "DD", "DN", PG_CELL);
+    c.desc.backend = PG_CPU;
+    c.desc.flags = flags;
+    return c;
+}
+
+// One thing that a rank has otherwise than the others, and what all are told.
+struct difference {
+    void (*change)(pg_desc *);
+    const char *field, *value;
+};
+static const double other_weight[12] = {1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1};
+static const difference differences[] = {
+    {[](pg_desc *d) { d->n[0]++; }, "n[0]", "13 on rank 1"},
+    {[](pg_desc *d) { d->h[2] = 0.02; }, "h[2]", "0.02"},
+    {[](pg_desc *d) { d->alpha = 3; }, "alpha", "3 on rank 1"},
+    {[](pg_desc *d) { d->weight[0] = other_weight; }, "weight[0]", "rank 1"},
+    {[](pg_desc *d) { d->face[0].kind = PG_NEUMANN; }, "face x low", "rank 1"},
+    {[](pg_desc *d) { d->flags = PG_WCYCLE; }, "flags", "rank 1"},
+    {[](pg_desc *d) { d->batch = 2; }, "batch", "2 on rank 1"},
+    {[](pg_desc *d) { d->nu_pre = 3; }, "nu_pre", "3 on rank 1"},
+    {[](pg_desc *d) { d->lo[2] = 14, d->hi[2] = 26, d->hi[0] = 12, d->hi[1] = 11; }, "lo[2]", "rank 1"},
+    {[](pg_desc *d) { d->alpha = -1; }, "rank 1 refused", "alpha"},
+    {[](pg_desc *d) { d->workspace = d, d->workspace_bytes = 1; }, "rank 1 refused", "workspace"},
+};
+
+static void ranks_that_disagree_are_told_where(void **)
+{
+    for (const difference &of : differences) {
+        world w;
+        world_create(&w, 3, 20);
+        char text[3][512];
+        pg_status status[3];
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_VCYCLE).desc;
+            pg_solver *s = NULL;
+            d.comm = comm;
+            if (rank == 1) of.change(&d);
+            status[rank] = pg_create(&d, &s);
+            snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+            pg_destroy(s);
+        });
+        for (int r = 0; r < 3; r++) {
+            assert_int_not_equal(status[r], PG_OK);
+            if (r != 1) assert_int_equal(status[r], PG_ERROR_COMM);
+            const int own = r == 1 && !strncmp(of.field, "rank 1 refused", 14);    // it knows better
+            if ((!own && !strstr(text[r], of.field)) || !strstr(text[r], of.value))
+                fail_msg("rank %d is told \"%s\", without %s or %s", r, text[r], of.field, of.value);
+        }
+    }
+}
+
+// A call that ranks disagree on harms nobody: the next one works.
+static void calls_that_differ_are_refused_by_all(void **)
+{
+    world w;
+    world_create(&w, 3, 20);
+    char text[3][4][512] = {};
+    pg_status status[3][5];
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, PG_VCYCLE).desc;
+        d.comm = comm;
+        pg_solver *s = NULL;
+        RANK_OK(pg_create(&d, &s), NULL);
+        double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), *const f = u + 12 * 11 * 20, norm;
+        pg_stop stop = {};
+        const auto keep = [&](int call, pg_status result) {
+            status[rank][call] = result;
+            if (call < 4) snprintf(text[rank][call], sizeof text[rank][call], "%s", pg_last_error(s));
+        };
+        keep(0, rank == 2 ? pg_norm(s, u, PG_NORM_L2, &norm) : pg_cycle(s, u, f, 1));
+        keep(1, pg_cycle(s, u, f, rank == 0 ? 2 : 1));
+        keep(2, pg_cycle(s, rank == 1 ? NULL : u, f, 1));
+        stop.max_iter = 5 + rank;
+        keep(3, pg_solve(s, u, f, &stop));
+        keep(4, pg_cycle(s, u, f, 1));
+        pg_destroy(s);
+        free(u);
+    });
+    for (int r = 0; r < 3; r++) {
+        for (int call = 0; call < 4; call++) assert_int_equal(status[r][call], r == 1 && call == 2 ? PG_ERROR_ARGUMENT : PG_ERROR_COMM);
+        assert_int_equal(status[r][4], PG_OK);
+        assert_non_null(strstr(text[r][0], "rank 2 calls pg_norm"));
+        assert_non_null(strstr(text[r][1], "argument of pg_cycle is 2 on rank 0 and 1 on ranks 1, 2"));
+        assert_non_null(strstr(text[r][2], r == 1 ? "u is NULL" : "rank 1 refused: u is NULL"));
+        assert_non_null(strstr(text[r][3], "stop.max_iter"));
+    }
+}
+
+// A rank dies in any of its calls of the transport: the others end, say so, and can be destroyed, but not used.
+static void a_rank_that_dies_ends_the_solves_of_all(void **)
+{
+    for (int call = 1; call < 60; call += full_or_small(1, 7)) {
+        world w;
+        world_create(&w, 3, 20);
+        w.dies = call % 3, w.fails_at = call;
+        pg_status created[3], solved[3] = {}, after[3] = {};
+        char text[3][512];
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_VCYCLE).desc;
+            d.comm = comm;
+            pg_solver *s = NULL;
+            double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), *const f = u + 12 * 11 * 20;
+            f[5] = 1;
+            created[rank] = pg_create(&d, &s);
+            snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+            if (created[rank] == PG_OK) {
+                pg_stop stop = {};
+                stop.rtol = 1e-30, stop.max_iter = 100;
+                solved[rank] = pg_solve(s, u, f, &stop);
+                snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(s));
+                after[rank] = pg_cycle(s, u, f, 1);
+            }
+            pg_destroy(s);
+            free(u);
+        });
+        for (int r = 0; r < 3; r++) {
+            if (created[r] == PG_OK) assert_int_equal(solved[r], PG_ERROR_COMM);
+            if (created[r] == PG_OK) assert_int_equal(after[r], PG_ERROR_COMM);
+            if (created[r] != PG_OK) assert_int_equal(created[r], PG_ERROR_COMM);
+            char own[32];
+            snprintf(own, sizeof own, "rank %d", r);
+            assert_non_null(strstr(text[r], own));
+        }
+    }
+}
+
+// A rank that makes no call at all: the others wait no longer than their transport does.
+static void a_missing_rank_is_waited_for_no_longer_than_the_limit(void **)
+{
+    world w;
+    world_create(&w, 2, 0.2);
+    pg_status status = PG_OK;
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        if (rank) return;
+        pg_desc d = a_case(2, PG_RBGS).desc;
+        d.comm = comm;
+        pg_solver *s = NULL;
+        status = pg_create(&d, &s);
+        pg_destroy(s);
+    });
+    assert_int_equal(status, PG_ERROR_COMM);
+}
+
+// The monitor of one rank says no.
+static void one_rank_that_cancels_cancels_all(void **)
+{
+    world w;
+    world_create(&w, 3, 20);
+    pg_report report[3];
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, PG_RBGS).desc;
+        d.comm = comm;
+        pg_solver *s = NULL;
+        double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), *const f = u + 12 * 11 * 20;
+        f[5] = 1;
+        pg_stop stop = {};
+        stop.rtol = 1e-12, stop.check = 1, stop.max_iter = 1000, stop.user = &rank;
+        stop.monitor = [](void *user, const pg_report *r) { return *(int *)user == 1 && r->iterations >= 3 ? 1 : 0; };
+        RANK_OK(pg_create(&d, &s), NULL);
+        RANK_OK(pg_solve(s, u, f, &stop), s);
+        RANK_OK(pg_get_report(s, &report[rank]), s);
+        pg_destroy(s);
+        free(u);
+    });
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(report[r].outcome, PG_CANCELLED);
+        assert_int_equal(report[r].iterations, 3);
+    }
+}
+
+static void parts_cover_the_box(void **)
+{
+    for (int dim = 2; dim <= 3; dim++)
+        for (int ranks = 1; ranks <= MOST_RANKS; ranks++) {
+            int end = 0;
+            for (int rank = 0; rank < ranks; rank++) {
+                pg_desc d = a_case(dim, 0).desc;
+                pg_transport t = {};
+                t.rank = rank, t.ranks = ranks, t.gather = gather_of_threads, t.exchange = exchange_of_threads;
+                d.comm.kind = PG_COMM_OWN, d.comm.handle = &t;
+                int lo[3], hi[3];
+                OK(pg_query_part(&d, lo, hi), NULL);
+                assert_int_equal(lo[dim - 1], end);
+                assert_true(hi[dim - 1] > end);
+                assert_int_equal(lo[0], 0);
+                assert_int_equal(hi[0], 12);
+                end = hi[dim - 1];
+            }
+            assert_int_equal(end, 40);
+        }
+}
+
+// What does not go with several ranks is refused by its name, on all of them.
+struct refusal {
+    void (*change)(pg_desc *);
+    pg_status status;
+    const char *name;
+};
+static const unsigned char bad_mask[12 * 11 * 40] = {0, 0, 0, 7};
+static double far_apart[402];    // coordinates, see main
+static void make_large(pg_desc *d) { d->n[0] = d->n[1] = 100, d->n[2] = 400; }
+static const refusal refusals[] = {
+    {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_ARGUMENT, "the byte of cell (3, 0,"},
+    {[](pg_desc *d) { make_large(d), d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->coord[0] = far_apart, d->h[0] = 0; },
+     PG_ERROR_UNSUPPORTED, "PG_DIRECT spreads"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
+     PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
+    {[](pg_desc *d) { d->dim = 1, d->n[1] = d->n[2] = 1; }, PG_ERROR_UNSUPPORTED, "1D"},
+    {[](pg_desc *d) { d->procs[0] = 2; }, PG_ERROR_UNSUPPORTED, "procs[0]"},
+    {[](pg_desc *d) { d->procs[2] = 2; }, PG_ERROR_UNSUPPORTED, "procs[2]"},
+    {[](pg_desc *d) { d->hi[0] = 5; }, PG_ERROR_UNSUPPORTED, "hi[0]"},
+    {[](pg_desc *d) { d->n[2] = 2; }, PG_ERROR_ARGUMENT, "3 ranks"},
+    {[](pg_desc *d) { d->lo[2] = 5, d->hi[2] = 4; }, PG_ERROR_ARGUMENT, "lo[2]"},
+    {[](pg_desc *d) { d->time_limit = -3; }, PG_ERROR_ARGUMENT, "time_limit"},
+    {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL; }, PG_ERROR_UNSUPPORTED, "PG_COMM_NCCL"},
+    {[](pg_desc *d) { d->comm.kind = 9; }, PG_ERROR_ARGUMENT, "comm.kind"},
+    {[](pg_desc *d) { d->comm.handle = NULL; }, PG_ERROR_ARGUMENT, "comm.handle"},
+};
+
+static void what_is_not_possible_is_refused_by_name(void **)
+{
+    for (const refusal &of : refusals) {
+        world w;
+        world_create(&w, 3, 20);
+        pg_status status[3];
+        char text[3][512];
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_RBGS).desc;
+            d.flags = 0;
+            d.comm = comm;
+            of.change(&d);
+            pg_solver *s = NULL;
+            status[rank] = pg_create(&d, &s);
+            snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+            pg_destroy(s);
+        });
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(status[r], of.status);
+            if (!strstr(text[r], of.name)) fail_msg("\"%s\" does not name %s", text[r], of.name);
+        }
+    }
+}
+
+int main(void)
+{
+    for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
+    CMUnitTest tests[SUITES + 16] = {};
+    size_t count = 0;
+    for (; count < SUITES; count++)
+        tests[count] = {suites[count].name, every_box_has_the_result_of_one_rank, NULL, NULL, (void *)&suites[count]};
+    const CMUnitTest more[] = {
+        cmocka_unit_test(f32_cycles_have_the_bits_of_one_rank),
+        cmocka_unit_test(ranks_that_disagree_are_told_where),
+        cmocka_unit_test(calls_that_differ_are_refused_by_all),
+        cmocka_unit_test(a_rank_that_dies_ends_the_solves_of_all),
+        cmocka_unit_test(a_missing_rank_is_waited_for_no_longer_than_the_limit),
+        cmocka_unit_test(one_rank_that_cancels_cancels_all),
+        cmocka_unit_test(parts_cover_the_box),
+        cmocka_unit_test(what_is_not_possible_is_refused_by_name),
+    };
+    for (const CMUnitTest &test : more) tests[count++] = test;
+    return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
+}
