@@ -13295,8 +13295,8 @@ static void pgi_join_ranks(const pgi_joint *joint, int ranks, int64_t apart, cha
         x[r] = own.r;
     }
     const pgi_values<double> values = {x, 1};
-    pgi_separator own = {0, 0, 0, 0};
-    pgi_head_row head;
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
     pgi_line_down<1>(axis, 0, 0, ranks - 1, 1, 0, values, x, c, &own, &head);
     pgi_join_next(&own, head);
     const double last = own.s == 0 ? 0 : own.r / own.s;
@@ -13338,7 +13338,7 @@ template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_l
     pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
         const pgi_rank_rows<T> rows(s, l, from, memory, first);
         for (int q = 0; q < rows.count; q++) {
-            pgi_joint joint;
+            pgi_joint joint = {{0, 0, 1, 0}, {1, 0, 0, 0}};
             const double mu = rows.shift(q, alpha);
             rows.down(q, mu, null && first + q == 0 ? mean : 0, &joint);
             rows.up(q, mu, d.ends + PGI_JOINT_ENDS * (first + q));
@@ -25373,13 +25373,20 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
-    X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
-        X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell)        \
-            X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
-                X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
-                    X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
-                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs)      \
-                            X(S, lo) X(S, hi) X(S, time_limit)
+    X(S, n)                                                                                                            \
+    X(S, dim)                                                                                                          \
+    X(S, centring)                                                                                                     \
+    X(S, h)                                                                                                            \
+    X(S, coord)                                                                                                        \
+    X(S, weight)                                                                                                       \
+    X(S, conductance)                                                                                                  \
+    X(S, face)                                                                                                         \
+    X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness)                 \
+        X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust)             \
+            X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) \
+                X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)            \
+                    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) \
+                        X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
