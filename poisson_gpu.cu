@@ -24023,7 +24023,7 @@ static int pgi_choose_robust(pg_solver *s)
     if (!s->masked || s->obstacles.by_cells) return 0;
     if (pgi_is_robust(d)) return 1;
     if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return 0;
-    if (cells > PGI_ROBUST_CELLS_APART) return 0;
+    if (cells > PGI_ROBUST_CELLS_APART || (s->comm && cells > PGI_SHARED_MOST)) return 0;
     return pgi_number_apart(s) > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
 }
 
