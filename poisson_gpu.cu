@@ -20738,7 +20738,7 @@ static int64_t pgi_read_number(pg_solver *s, const int64_t *from)
     return value;
 }
 
-// Element number `at` of an array of the caller's, wherever that is.
+// Element number `at` of an array of the caller's, or of its copy, in whatever memory that is.
 static double pgi_media_value(const pg_solver *s, const void *array, int64_t at)
 {
     const size_t element = s->desc.flags & PG_F32 ? sizeof(float) : sizeof(double);
@@ -20747,8 +20747,8 @@ static double pgi_media_value(const pg_solver *s, const void *array, int64_t at)
     void *const to = element == sizeof wide ? (void *)&wide : (void *)&narrow;
     const char *const from = (const char *)array + (size_t)at * element;
 #if PGI_GPU
-    if (s->desc.memory == PG_MEM_DEVICE) {
-        cudaMemcpy(to, from, element, cudaMemcpyDeviceToHost);
+    if (s->cuda) {
+        cudaMemcpy(to, from, element, cudaMemcpyDefault);
         return element == sizeof wide ? wide : (double)narrow;
     }
 #endif

@@ -501,7 +501,7 @@ typedef struct pg_allocator {
 } pg_allocator;
 
 /* Several ranks: who they are. kind 0: this one is alone. */
-enum { PG_COMM_NCCL = 1, PG_COMM_MPI = 2, PG_COMM_OWN = 3 };
+typedef enum pg_comm_kind { PG_COMM_NCCL = 1, PG_COMM_MPI, PG_COMM_OWN } pg_comm_kind;
 typedef struct pg_comm {
     int kind;
     const void *handle;             /* PG_COMM_NCCL: the ncclComm_t. PG_COMM_MPI: the address of an MPI_Comm. PG_COMM_OWN: a pg_transport */
