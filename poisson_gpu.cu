@@ -730,8 +730,8 @@ struct pgi_list {
     int *begin, *link;
     float *c, *s, *d;
     float *u, *v, *f, *r, *e, *g;    // u and v take turns
-    int *aggregate, *root;    // root: while levels are made; then the next node of the same aggregate, or -1
-    int *head;                // of the nodes that a node was made of, the first one
+    int *aggregate, *root;           // root: while levels are made; then the next node of the same aggregate, or -1
+    int *head;                       // of the nodes that a node was made of, the first one
     pgi_factors *factors;
     double *inverse;    // of a level that is solved exactly
 };
@@ -17147,11 +17147,12 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     return pgi_general_value(a, p, sj, sk, i, j, k, kind);
 }
 
-// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look when they
-// work.
+// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look when
+// they work.
 template <class T> struct pgi_any_cells {
     pgi_cell_operator<T> a;
-    struct seen {};
+    struct seen {
+    };
     PGI_HD seen look(const T *, int64_t, int64_t, int, int, int) const { return seen(); }
     PGI_HD pgi_cell_value<T> value(const seen &, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
     {
@@ -17160,8 +17161,8 @@ template <class T> struct pgi_any_cells {
     PGI_HD T diagonal(int i, int j, int k) const { return pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)); }
     PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
 };
-// Of a mask alone on uniform axes: neighbours are asked for before it is known what they are, and what is behind a closed
-// face has no say.
+// Of a mask alone on uniform axes: neighbours are asked for before it is known what they are, and what is behind a
+// closed face has no say.
 template <class T> struct pgi_even_cells {
     pgi_cell_operator<T> a;
     struct seen {
@@ -18464,7 +18465,8 @@ template <class T> struct pgi_finest {
 template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
 {
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes, mask = lanes < 32 ? ((1u << lanes) - 1) << first : 0xffffffffu;
+    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes,
+                   mask = lanes < 32 ? ((1u << lanes) - 1) << first : 0xffffffffu;
     for (int step = 1; step < lanes; step *= 2) v += __shfl_xor_sync(mask, v, step);
 #endif
     (void)lanes;
@@ -18502,10 +18504,7 @@ struct pgi_list_level : pgi_list {
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
     PGI_HD float shift(int i) const { return s[i]; }
-    template <class F> PGI_HD void links(int i, const F &f) const
-    {
-        share_of_links<PGI_LINKS_AT_ONCE>(i, 0, 1, f);
-    }
+    template <class F> PGI_HD void links(int i, const F &f) const { share_of_links<PGI_LINKS_AT_ONCE>(i, 0, 1, f); }
     // Of `lanes` lanes each has its share.
     template <class F> PGI_HD void links_of_lane(int i, int lane, const F &f) const
     {
@@ -18689,11 +18688,11 @@ static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[
 template <class LEVEL> static PGI_HD inline int pgi_cell_with(const LEVEL &, int i) { return i; }
 static PGI_HD inline int pgi_cell_with(const pgi_list_level &l, int i) { return l.cell[i]; }
 
-// root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once, and
-// its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
-// different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of them
-// that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A list
-// that would be too long (again) has one aggregate a cell.
+// root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once,
+// and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
+// different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
+// them that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A
+// list that would be too long (again) has one aggregate a cell.
 template <class LEVEL> struct pgi_joining {
     LEVEL fine;
     pgi_list to;
@@ -18779,7 +18778,8 @@ struct pgi_joining_inside : pgi_joining<pgi_list_level> {
     int *label, *best, *leader;
     int turn;    // equals are drawn anew
     PGI_HD explicit pgi_joining_inside(const pgi_joining<pgi_list_level> &j)
-        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), leader((int *)j.fine.r), turn(0)
+        : pgi_joining<pgi_list_level>(j), label((int *)j.fine.f), best((int *)j.fine.v), leader((int *)j.fine.r),
+          turn(0)
     {
     }
     PGI_HD int64_t count() const { return is_wanted() && !again ? fine.nodes() : 0; }
@@ -18851,8 +18851,8 @@ struct pgi_clear_first {    // of a list that is to be counted
 };
 
 // Leaves are nodes that follow one neighbour, in whatever cell: they join its aggregate, and the coarse levels do not
-// have them. There are two kinds. The links of a node that nothing holds lead to one other node, but for those to leaves
-// that were found in rounds before: to eliminate it changes nothing for the others. And in a coarse cell of many
+// have them. There are two kinds. The links of a node that nothing holds lead to one other node, but for those to
+// leaves that were found in rounds before: to eliminate it changes nothing for the others. And in a coarse cell of many
 // aggregates, a node by itself that is weakly linked for all its neighbours though not for itself. Else every dead end
 // and splinter that is cut off by a face between cells would be a node of all levels, down to the one where the cells
 // become one. Of lists: the transfers of other levels stay within cells.
@@ -18888,7 +18888,10 @@ struct pgi_join_leaves {
 };
 struct pgi_take_leaves {
     pgi_joining_inside a;
-    PGI_HD int64_t count() const { return pgi_has_ended(a.fine) || a.to.meta[PGI_IS_FULL] ? 0 : a.to.meta[PGI_NODES_OF]; }
+    PGI_HD int64_t count() const
+    {
+        return pgi_has_ended(a.fine) || a.to.meta[PGI_IS_FULL] ? 0 : a.to.meta[PGI_NODES_OF];
+    }
     PGI_HD void operator()(int64_t J) const
     {
         for (int mark = PGI_LEAF - PGI_LEAF_ROUNDS + 1; mark <= PGI_LEAF; mark++)
@@ -18912,8 +18915,7 @@ template <class LEVEL> struct pgi_count_nodes {
         int coarse[3], found = 0;
         pgi_place_of(to.n, J, coarse);
         const int own = pgi_colour_at(to.n, to.seams, coarse);
-        if (!pgi_has_ended(a.fine))
-            a.fine.children(coarse, [&](int i) { found += a.root[i] == i && a.aggregate[i]; });
+        if (!pgi_has_ended(a.fine)) a.fine.children(coarse, [&](int i) { found += a.root[i] == i && a.aggregate[i]; });
         for (int colour = 0; colour < to.colours; colour++) to.first[colour * to.cells + J] = colour == own ? found : 0;
     }
 };
@@ -18970,8 +18972,8 @@ template <class LEVEL> struct pgi_store_factors {
 };
 
 // The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
-// looked up. A node with more of them has places for all crossing links, and a link's place is that of its key or one of
-// those after it; places that are left over have links of conductance 0.
+// looked up. A node with more of them has places for all crossing links, and a link's place is that of its key or one
+// of those after it; places that are left over have links of conductance 0.
 template <class LEVEL> struct pgi_gather_links {
     enum { KEPT = 32, NONE = -1 };
     LEVEL fine;
@@ -19051,8 +19053,8 @@ struct pgi_clear_rest {
 struct pgi_close_links {
     pgi_list to;
     int64_t *overflow;
-    // On levels of middling size most threads would have no node. On others the lanes pay only where all wait for a node
-    // of very many links.
+    // On levels of middling size most threads would have no node. On others the lanes pay only where all wait for a
+    // node of very many links.
     PGI_HD int lanes() const
     {
         enum { VERY_MANY = 256, MIDDLING = 50000, LANES = 8 };
@@ -19163,8 +19165,7 @@ struct pgi_solve_exactly {
 // ---- their cycle ----
 
 // By the lanes that share a node: p / lanes is the node then, p % lanes the lane.
-template <class LEVEL>
-static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i, int lane)
+template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &level, const float *u, int i, int lane)
 {
     float sum = 0;
     level.links_of_lane(i, lane, [&](int j, int, float c) { sum += c * (u[i] - u[j]); });
@@ -19296,8 +19297,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     }
     case PGI_NODES_PROLONG: {
         const pgi_list_level next(list[t.level + 1]);
-        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.colour),
-                                                                    t.turn};
+        const pgi_prolong_from_list prolongation = {level, t.repeats ? next.e : next.from(t.colour), t.turn};
         f(prolongation);
         break;
     }
