@@ -185,6 +185,29 @@ static void every_box_has_the_result_of_one_rank(void **state)
     });
 }
 
+#if PGI_GPU
+// The same by GPUs, as far as they can, to round-off: the CPU's sums of products are rounded elsewhere.
+static void every_box_on_gpus_agrees_with_one_cpu(void **state)
+{
+#ifdef PGI_SIMT
+    setenv("SIMT_DEVICES", "4", 1);
+#endif
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices < 2) skip();
+    int number = 0;
+    every_box((const suite *)*state, [&](ranks_case *c, int turn, int e) {
+        const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
+        c->gpus = 1;
+        c->desc.batch = 0;
+        c->desc.flags &= ~(unsigned)(PG_MIXED | PG_SMOOTH_LINES);
+        if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
+            c->desc.flags |= PG_SMOOTH_RBGS;
+        c->tolerance = fmax(c->tolerance, 1e-11);
+        if ((e + turn) % 3 == 0 || !small_run()) compare(c, 2 + number++ % (devices < 4 ? devices - 1 : 3), (uint64_t)turn);
+    });
+}
+#endif
+
 // The suites are of f64; grids of f32 have other sizes in bytes.
 static void f32_cycles_have_the_bits_of_one_rank(void **)
 {
@@ -474,8 +497,9 @@ static void what_is_not_possible_is_refused_by_name(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[SUITES + 16] = {};
+    CMUnitTest tests[2 * SUITES + 16] = {};
     size_t count = 0;
+    if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
     for (; count < SUITES; count++)
         tests[count] = {suites[count].name, every_box_has_the_result_of_one_rank, NULL, NULL, (void *)&suites[count]};
     const CMUnitTest more[] = {
@@ -489,5 +513,12 @@ int main(void)
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
+#if PGI_GPU
+    static char names[10][80];
+    for (int q = 0; q < 10; q++) {    // up to and with advection
+        snprintf(names[q], sizeof names[q], "%s_on_gpus", suites[q].name);
+        tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_cpu, NULL, NULL, (void *)&suites[q]};
+    }
+#endif
     return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }
