@@ -13357,8 +13357,8 @@ static void pgi_join_ranks(const pgi_joint *joint, int ranks, int64_t apart, cha
         x[r] = own.r;
     }
     const pgi_values<double> values = {x, 1};
-    pgi_separator own = {0, 0, 0, 0};
-    pgi_head_row head;
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
     pgi_line_down<1>(axis, 0, 0, ranks - 1, 1, 0, values, x, c, &own, &head);
     pgi_join_next(&own, head);
     const double last = own.s == 0 ? 0 : own.r / own.s;
@@ -13400,7 +13400,7 @@ template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_l
     pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
         const pgi_rank_rows<T> rows(s, l, from, memory, first);
         for (int q = 0; q < rows.count; q++) {
-            pgi_joint joint;
+            pgi_joint joint = {{0, 0, 1, 0}, {1, 0, 0, 0}};
             const double mu = rows.shift(q, alpha);
             rows.down(q, mu, null && first + q == 0 ? mean : 0, &joint);
             rows.up(q, mu, d.ends + PGI_JOINT_ENDS * (first + q));
@@ -19113,16 +19113,14 @@ struct pgi_clear_rest {
 struct pgi_close_links {
     pgi_list to;
     int64_t *overflow;
-    // Where a node has many links the others would wait for its thread; where nodes are few, most threads have none.
+    // On levels of middling size most threads would have no node. On others the lanes pay only where all wait for a node
+    // of very many links.
     PGI_HD int lanes() const
     {
-        enum { MANY = 48, FEW = 4096, SMALL = 50000 };
+        enum { VERY_MANY = 256, MIDDLING = 50000, LANES = 8 };
         const int nodes = to.meta[PGI_NODES_OF], most = to.meta[PGI_MOST_OF_A_NODE];
-        const int wanted = most > MANY && nodes <= FEW                    ? 32
-                           : most > MANY                                  ? 8
-                           : to.cells > PGI_SMALL_CELLS && nodes <= SMALL ? 8
-                                                                          : 1;
-        return wanted < to.most_lanes ? wanted : to.most_lanes;
+        const int pays = most > VERY_MANY || (to.cells > PGI_SMALL_CELLS && nodes <= MIDDLING);
+        return pays && to.most_lanes >= LANES ? (int)LANES : 1;
     }
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
@@ -26006,13 +26004,20 @@ PG_API const char *pg_outcome_string(pg_outcome outcome)
 #define PGI_FIELDS_OF_COMM(X, S) X(S, kind) X(S, handle)
 #define PGI_FIELDS_OF_DESC(X, S)                                                                                       \
     X(S, struct_size)                                                                                                  \
-    X(S, n) X(S, dim) X(S, centring) X(S, h) X(S, coord) X(S, weight) X(S, conductance) X(S, face) X(S, alpha)         \
-        X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness) X(S, alpha_cell)        \
-            X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust) X(S, velocity)           \
-                X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre)            \
-                    X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)        \
-                        X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs)      \
-                            X(S, lo) X(S, hi) X(S, time_limit)
+    X(S, n)                                                                                                            \
+    X(S, dim)                                                                                                          \
+    X(S, centring)                                                                                                     \
+    X(S, h)                                                                                                            \
+    X(S, coord)                                                                                                        \
+    X(S, weight)                                                                                                       \
+    X(S, conductance)                                                                                                  \
+    X(S, face)                                                                                                         \
+    X(S, alpha) X(S, beta) X(S, mask) X(S, stride_mask) X(S, beta_face) X(S, beta_cell) X(S, openness)                 \
+        X(S, alpha_cell) X(S, air_value) X(S, solid_flux) X(S, air_values) X(S, solid_fluxes) X(S, robust)             \
+            X(S, velocity) X(S, batch) X(S, stride_u) X(S, stride_f) X(S, memory) X(S, flags) X(S, omega) X(S, nu_pre) \
+                X(S, nu_post) X(S, fmg_cycles) X(S, coarsest) X(S, inner_cycles) X(S, backend) X(S, device)            \
+                    X(S, stream) X(S, workspace) X(S, workspace_bytes) X(S, allocator) X(S, comm) X(S, procs) X(S, lo) \
+                        X(S, hi) X(S, time_limit)
 #define PGI_FIELDS_OF_DENSE_DESC(X, S)                                                                                 \
     X(S, struct_size)                                                                                                  \
     X(S, n) X(S, lda) X(S, A) X(S, memory) X(S, flags) X(S, omega) X(S, backend) X(S, device) X(S, stream)             \
