@@ -9629,6 +9629,16 @@ static pg_status pgi_host_plan(pgi_comm *c, pgi_message *, int) { return pgi_hos
 static pg_status pgi_host_share(pgi_comm *c, void *, size_t) { return pgi_host_check(c); }
 static pg_status pgi_host_wait(pgi_comm *c, void *) { return pgi_host_check(c); }
 
+static pg_status pgi_host_all(pgi_comm *c, void *values, size_t bytes_each, void *)
+{
+    void *const own = malloc(bytes_each + 1);
+    if (!own) return pgi_comm_fail(c, "rank %d: not enough host memory to gather", c->rank);
+    memcpy(own, (const char *)values + (size_t)c->rank * bytes_each, bytes_each);
+    const pg_status status = c->ops->gather(c, own, bytes_each, values);
+    free(own);
+    return status;
+}
+
 static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *)
 {
     const size_t bytes = (size_t)count * sizeof *values;
@@ -9674,15 +9684,6 @@ static pg_status pgi_own_exchange(pgi_comm *c, const pgi_message *message, int c
     return pgi_comm_fail(c, "rank %d: exchange of the pg_transport returned %d; destroy the solver", c->rank, result);
 }
 
-static pg_status pgi_own_all(pgi_comm *c, void *values, size_t bytes_each, void *)
-{
-    char own[256];
-    if (bytes_each > sizeof own)
-        return pgi_comm_fail(c, "rank %d: %zu bytes of a sum are too many", c->rank, bytes_each);
-    memcpy(own, (const char *)values + (size_t)c->rank * bytes_each, bytes_each);
-    return pgi_own_gather(c, own, bytes_each, values);
-}
-
 static void pgi_own_abort(pgi_comm *c)
 {
     const pg_transport *const t = &((const pgi_own *)c->state)->given;
@@ -9696,7 +9697,7 @@ static void pgi_own_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan, pgi_own_exchange,
-                                                    pgi_host_share, pgi_own_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_share, pgi_host_all,    pgi_host_sum,  pgi_host_wait,
                                                     pgi_host_check, pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
@@ -9773,15 +9774,6 @@ static pg_status pgi_mpi_gather(pgi_comm *c, const void *own, size_t bytes, void
     return pgi_mpi_wait(c, m->request, 1, "a gather");
 }
 
-static pg_status pgi_mpi_all(pgi_comm *c, void *values, size_t bytes_each, void *)
-{
-    pgi_mpi *const m = (pgi_mpi *)c->state;
-    if (c->failed) return PG_ERROR_COMM;
-    const int code = MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, values, (int)bytes_each, MPI_BYTE, m->comm, m->request);
-    if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a sum over the ranks", code);
-    return pgi_mpi_wait(c, m->request, 1, "a sum over the ranks");
-}
-
 // Messages longer than MPI's counts go in pieces, in rounds.
 static pg_status pgi_mpi_exchange(pgi_comm *c, const pgi_message *message, int count, void *)
 {
@@ -9824,7 +9816,7 @@ static void pgi_mpi_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan, pgi_mpi_exchange,
-                                                    pgi_host_share, pgi_mpi_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_share, pgi_host_all,    pgi_host_sum,  pgi_host_wait,
                                                     pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
@@ -10798,8 +10790,8 @@ static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char 
     case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
     case PG_COMM_NCCL:
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COMM_NCCL is for several GPUs, which this version does not use yet; give PG_COMM_MPI or "
-                          "PG_COMM_OWN, and PG_CPU");
+                          "PG_COMM_NCCL is not possible in this version; give PG_COMM_MPI or PG_COMM_OWN, with which GPUs "
+                          "of a host reach each other by themselves");
     case PG_COMM_OWN: {
         const pg_transport *const t = (const pg_transport *)comm->handle;
         PGI_TRY(pgi_check_transport(t, text));
@@ -21737,6 +21729,37 @@ static void pgi_sum_part(pg_solver *s, const pgi_level *l, const BODY &body, dou
     pgi_sum_over_ranks(s, own + FIRST, all + FIRST, 4 + MORE - FIRST, FIRST == 0 ? 8 : 0);
 }
 
+// A kernel that is loaded when it is first launched may wait for one that runs, and that one for a rank whose kernels
+// are not loaded yet.
+template <class... P> static void pgi_load_kernel(pg_solver *s, void (*kernel)(P...))
+{
+    cudaFuncAttributes a;
+    PGI_CUDA(s, cudaFuncGetAttributes(&a, kernel));
+}
+template <class T, template <class> class RECURRENCE> static void pgi_load_recurrence(pg_solver *s)
+{
+    typedef RECURRENCE<T> point;
+    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_recurrence<T, RECURRENCE>, PGI_DOTS, point::NORM >= 0 ? 0 : 4>);
+}
+template <class T> static void pgi_load_spread(pg_solver *s)
+{
+    pgi_load_kernel(s, pgi_own_sums_kernel);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_zero<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_copy<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_shift<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_relax<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_residual<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_apply<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_restrict<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_prolong<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_interpolate<T>>);
+    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_sum<T>, 0, 0>);
+    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_magnitude<T>, 0, 0>);
+#define PGI_CASE_(NAME, TYPE) pgi_load_recurrence<T, TYPE>(s);
+    PGI_RECURRENCES(PGI_CASE_)
+#undef PGI_CASE_
+}
+
 template <class T> static void pgi_spread_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
     if (!l->part.split) return pgi_cuda_fill_zero<T>(s, l, u);
@@ -24746,6 +24769,10 @@ static pg_status pgi_join_gpus(pg_solver *s, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "GPUs of %d ranks must reach each other's memory: %s; use PG_CPU, or one rank",
                           s->comm->ranks, why);
+    if (s->desc.flags & PG_F32)
+        pgi_load_spread<pgi_narrowest>(s);
+    else
+        pgi_load_spread<double>(s);
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     return PG_OK;
 }
