@@ -9629,22 +9629,38 @@ static pg_status pgi_host_plan(pgi_comm *c, pgi_message *, int) { return pgi_hos
 static pg_status pgi_host_share(pgi_comm *c, void *, size_t) { return pgi_host_check(c); }
 static pg_status pgi_host_wait(pgi_comm *c, void *) { return pgi_host_check(c); }
 
+// Memory of a gathering: this rank's bytes, then those of all ranks.
+static char *pgi_gather_begin(pgi_comm *c, size_t bytes, const void *values)
+{
+    char *const block = (char *)malloc((size_t)(c->ranks + 1) * bytes + 1);
+    if (block) memcpy(block, values, bytes);
+    if (!block) pgi_comm_fail(c, "rank %d: not enough host memory to gather", c->rank);
+    return block;
+}
+
+// Where a gathering has failed, its transport may still write to the memory: then that stays with the process.
+static pg_status pgi_gather_end(char *block, pg_status status)
+{
+    if (status == PG_OK) free(block);
+    return status;
+}
+
 static pg_status pgi_host_all(pgi_comm *c, void *values, size_t bytes_each, void *)
 {
-    void *const own = malloc(bytes_each + 1);
-    if (!own) return pgi_comm_fail(c, "rank %d: not enough host memory to gather", c->rank);
-    memcpy(own, (const char *)values + (size_t)c->rank * bytes_each, bytes_each);
-    const pg_status status = c->ops->gather(c, own, bytes_each, values);
-    free(own);
-    return status;
+    char *const block = pgi_gather_begin(c, bytes_each, (const char *)values + (size_t)c->rank * bytes_each);
+    if (!block) return PG_ERROR_COMM;
+    const pg_status status = c->ops->gather(c, block, bytes_each, block + bytes_each);
+    if (status == PG_OK) memcpy(values, block + bytes_each, (size_t)c->ranks * bytes_each);
+    return pgi_gather_end(block, status);
 }
 
 static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *)
 {
     const size_t bytes = (size_t)count * sizeof *values;
-    double *const all = (double *)malloc((size_t)c->ranks * bytes + 1);
-    if (!all) return pgi_comm_fail(c, "rank %d: not enough host memory for a sum", c->rank);
-    const pg_status status = c->ops->gather(c, values, bytes, all);
+    char *const block = pgi_gather_begin(c, bytes, values);
+    if (!block) return PG_ERROR_COMM;
+    const double *const all = (const double *)block + count;
+    const pg_status status = c->ops->gather(c, block, bytes, block + bytes);
     for (int q = 0; q < count && status == PG_OK; q++) {
         values[q] = all[q];
         for (int r = 1; r < c->ranks; r++) {
@@ -9652,8 +9668,7 @@ static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned m
             values[q] = maxima >> q & 1 ? pgi_max_nan(values[q], v) : values[q] + v;
         }
     }
-    free(all);
-    return status;
+    return pgi_gather_end(block, status);
 }
 
 // ---- the caller's functions ----
@@ -23255,7 +23270,7 @@ static int pgi_any_rank(pg_solver *s, int says)
     else
         pgi_judge_transport(s, c->ops->gather(c, &own, 1, all));
     for (int r = 0; r < c->ranks && s->failed == PG_OK; r++) any |= all[r];
-    free(all);
+    if (s->failed == PG_OK) free(all);    // else see pgi_gather_end
     return any;
 }
 
