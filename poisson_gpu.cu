@@ -9712,7 +9712,7 @@ static void pgi_own_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan, pgi_own_exchange,
-                                                    pgi_host_share, pgi_host_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_share, pgi_host_all,   pgi_host_sum,  pgi_host_wait,
                                                     pgi_host_check, pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
@@ -9831,7 +9831,7 @@ static void pgi_mpi_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan, pgi_mpi_exchange,
-                                                    pgi_host_share, pgi_host_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_share, pgi_host_all,   pgi_host_sum,  pgi_host_wait,
                                                     pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
@@ -10804,9 +10804,10 @@ static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char 
     case 0: return PG_OK;
     case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
     case PG_COMM_NCCL:
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COMM_NCCL is not possible in this version; give PG_COMM_MPI or PG_COMM_OWN, with which GPUs "
-                          "of a host reach each other by themselves");
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "PG_COMM_NCCL is not possible in this version; give PG_COMM_MPI or PG_COMM_OWN, with which GPUs "
+            "of a host reach each other by themselves");
     case PG_COMM_OWN: {
         const pg_transport *const t = (const pg_transport *)comm->handle;
         PGI_TRY(pgi_check_transport(t, text));
@@ -21754,7 +21755,8 @@ template <class... P> static void pgi_load_kernel(pg_solver *s, void (*kernel)(P
 template <class T, template <class> class RECURRENCE> static void pgi_load_recurrence(pg_solver *s)
 {
     typedef RECURRENCE<T> point;
-    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_recurrence<T, RECURRENCE>, PGI_DOTS, point::NORM >= 0 ? 0 : 4>);
+    pgi_load_kernel(s, pgi_sum_points_kernel < pgi_spread_recurrence<T, RECURRENCE>, PGI_DOTS,
+                    point::NORM >= 0 ? 0 : 4 >);
 }
 template <class T> static void pgi_load_spread(pg_solver *s)
 {
