@@ -296,9 +296,8 @@ int main(void)
    Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
-   SEVERAL RANKS   solve one problem together, on the CPU or with a GPU each: processes of MPI (compile with -DPG_USE_MPI and
-              mpicxx; this header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its
-              own:
+   SEVERAL RANKS   solve one problem together, on the CPU back end: processes of MPI (compile with -DPG_USE_MPI and mpicxx; this
+              header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its own:
 
                   MPI_Comm world = MPI_COMM_WORLD;
                   desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;
@@ -313,21 +312,14 @@ int main(void)
               axis gives hi - lo + 1 values in a line: both ranks have the one between them.
    Bits.      Sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
               of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of u or f where no face holds u) are the
-              same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT, and
-              so does all that several GPUs find.
+              same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
    Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
               eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
-              parts along x or several axes; and where all ranks would need a level of more than 3e6
+              the CUDA back end, and parts along x or several axes; and where all ranks would need a level of more than 3e6
               points whole: line relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too
               few planes a rank (the ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives
               its part (beta_face and openness along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux
               are the whole lists.
-   GPUs       of one host (PG_CUDA and another device on each rank) write into each other's memory, over NVLink or PCIe; ranks
-              find that out through the communicator, which carries nothing else. Refused by name on them: PG_DIRECT,
-              PG_PRECOND_DIRECT, PG_MIXED, line relaxation, batches, masks and coefficient fields, pg_gradient, captured calls,
-              PG_COMM_NCCL, and GPUs that do not reach each other. Levels in parts are worked on by plain kernels, several times
-              slower than those of one GPU. The workspace must be memory of cudaMalloc, and begin where that does. Threads that
-              are ranks should run with CUDA_MODULE_LOADING=EAGER.
    Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
               ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
               on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
