@@ -18772,8 +18772,8 @@ template <class LEVEL> struct pgi_join_alive {
     }
 };
 
-// Joining nodes of one cell: of lists. What an aggregate was before a step (label) and what it has found (best) lies
-// where the level's cycle works.
+// Joining nodes of one cell: of lists. What an aggregate was before a step (label), what it has found (best) and whom a
+// leaf follows (leader) lie where the level's cycle works.
 struct pgi_joining_inside : pgi_joining<pgi_list_level> {
     int *label, *best, *leader;
     int turn;    // equals are drawn anew
@@ -18833,7 +18833,7 @@ struct pgi_join_pairs {
         });
     }
 };
-// How many aggregates a coarse cell has, in first, which is counted only later.
+// How many members an aggregate has, in best; and how many aggregates a coarse cell, in first, which is counted later.
 struct pgi_join_members {
     pgi_joining_inside a;
     PGI_HD int64_t count() const { return a.count(); }
@@ -20060,13 +20060,11 @@ static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joi
 {
     enum { ROUNDS = 2 };
     pgi_joining_inside inside(joining);
-    const pgi_clear_first clear = {joining.to};
     for (inside.turn = 0; inside.turn < ROUNDS; inside.turn++) {
         pgi_for_each(s, most, pgi_join_label{inside});
         pgi_for_each(s, most, pgi_join_choose{inside});
         pgi_for_each(s, most, pgi_join_pairs{inside});
     }
-    (void)clear;
 }
 
 template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
