@@ -10883,6 +10883,7 @@ static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char
     a->all = (pgi_statement *)calloc((size_t)c->ranks, sizeof *a->all);
     if (!a->all) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
     const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
+    if (met != PG_OK) a->all = NULL;    // is not freed: MPI may still write to it
     if (status != PG_OK) return status;
     if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
     for (int r = 0; r < c->ranks; r++)
