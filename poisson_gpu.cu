@@ -808,6 +808,7 @@ struct pgi_comm {
     const pgi_transport_ops *ops;
     void *state;
     int failed;              // no operation in host memory does anything any more
+    int pending;             // a wait was given up: MPI may still read and write the memory of what it waited for
     pgi_message *message;    // room for one to each rank
     char error[512];
 };
@@ -9677,6 +9678,8 @@ static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t, char text[512]
 struct pgi_mpi {
     MPI_Comm comm;           // a duplicate: no message or error of ours meets the caller's
     MPI_Request *request;    // 2 to each rank
+    char *gathered;          // of all ranks: what MPI reads and writes in a gather
+    size_t room;             // bytes of that
 };
 
 static pg_status pgi_mpi_failed(pgi_comm *c, const char *operation, int code)
@@ -9688,7 +9691,7 @@ static pg_status pgi_mpi_failed(pgi_comm *c, const char *operation, int code)
 }
 
 // Waits for requests, but not for ever: a rank that is dead or elsewhere never answers. Those that are left over then
-// stay with MPI, and the memory they may write to with the process.
+// stay with MPI, and the memory of theirs with the process.
 static pg_status pgi_mpi_wait(pgi_comm *c, MPI_Request *request, int count, const char *operation)
 {
     const auto begin = std::chrono::steady_clock::now();
@@ -9700,30 +9703,39 @@ static pg_status pgi_mpi_wait(pgi_comm *c, MPI_Request *request, int count, cons
         if (tries > 8) std::this_thread::yield();    // ranks may be more than cores
         if (tries % 64) continue;
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-        if (waited.count() > c->time_limit)
-            return pgi_comm_fail(c,
-                                 "rank %d of %d: %s is not done after %g s (desc.time_limit), so another rank has "
-                                 "failed or makes other calls; destroy the solver",
-                                 c->rank, c->ranks, operation, c->time_limit);
+        if (waited.count() <= c->time_limit) continue;
+        c->pending = 1;
+        return pgi_comm_fail(c,
+                             "rank %d of %d: %s is not done after %g s (desc.time_limit), so another rank has failed "
+                             "or makes other calls; destroy the solver",
+                             c->rank, c->ranks, operation, c->time_limit);
     }
 }
 
 static pg_status pgi_mpi_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
 {
     pgi_mpi *const m = (pgi_mpi *)c->state;
+    const size_t total = (size_t)c->ranks * bytes;
     if (c->failed) return PG_ERROR_COMM;
-    const int code = MPI_Iallgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->comm, m->request);
+    if (total > m->room) {
+        free(m->gathered);
+        m->gathered = (char *)malloc(total);
+        m->room = m->gathered ? total : 0;
+        if (!m->gathered)
+            return pgi_comm_fail(c, "rank %d: not enough host memory to gather %zu bytes", c->rank, total);
+    }
+    memcpy(m->gathered + (size_t)c->rank * bytes, own, bytes);
+    const int code =
+        MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, m->gathered, (int)bytes, MPI_BYTE, m->comm, m->request);
     if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a gather", code);
-    return pgi_mpi_wait(c, m->request, 1, "a gather");
+    PGI_TRY(pgi_mpi_wait(c, m->request, 1, "a gather"));
+    memcpy(all, m->gathered, total);
+    return PG_OK;
 }
 
 static pg_status pgi_mpi_all(pgi_comm *c, void *values, size_t bytes_each, void *)
 {
-    pgi_mpi *const m = (pgi_mpi *)c->state;
-    if (c->failed) return PG_ERROR_COMM;
-    const int code = MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, values, (int)bytes_each, MPI_BYTE, m->comm, m->request);
-    if (code != MPI_SUCCESS) return pgi_mpi_failed(c, "a sum over the ranks", code);
-    return pgi_mpi_wait(c, m->request, 1, "a sum over the ranks");
+    return pgi_mpi_gather(c, (const char *)values + (size_t)c->rank * bytes_each, bytes_each, values);
 }
 
 // Messages longer than MPI's counts go in pieces, in rounds.
@@ -9763,6 +9775,7 @@ static void pgi_mpi_close(pgi_comm *c)
 {
     pgi_mpi *const m = (pgi_mpi *)c->state;
     if (!c->failed && m->comm != MPI_COMM_NULL) MPI_Comm_free(&m->comm);    // waits for the others
+    if (!c->pending) free(m->gathered);
     free(m->request);
     free(m);
 }
@@ -10883,7 +10896,6 @@ static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char
     a->all = (pgi_statement *)calloc((size_t)c->ranks, sizeof *a->all);
     if (!a->all) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
     const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
-    if (met != PG_OK) a->all = NULL;    // is not freed: MPI may still write to it
     if (status != PG_OK) return status;
     if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
     for (int r = 0; r < c->ranks; r++)
@@ -24232,7 +24244,7 @@ PG_API void pg_destroy(pg_solver *s)
     }
 #endif
     pgi_forget_direct(s);
-    pgi_release(s);
+    if (!s->comm || !s->comm->pending) pgi_release(s);
     pgi_restore_current(s, previous);
     pgi_comm_close(s->comm);
     free(s->bounds);

@@ -326,6 +326,7 @@ int main(void)
               faces on all ranks alike. A monitor on all ranks or none; one that cancels cancels all.
    Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
               for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
+              After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
    Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,
               which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
               with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
