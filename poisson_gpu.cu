@@ -14,6 +14,7 @@
 //     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
 //     >>gradient    derivatives of u, with the boundary data
+//     >>spread      operations on the GPU on levels that ranks have parts of
 //     >>layout      where everything lies in the workspace
 //     >>ops         the tables of operations: what the sections below call on either back end
 //     >>smoothing   sweeps and smoothers
@@ -103,6 +104,12 @@ enum { pgi_no_cuda = 0 };
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 #include <thread>
+#endif
+
+#if PGI_GPU && (defined(PG_USE_PEERS) || defined(PGI_SIMT))
+#define PGI_SPREADS 1    // ranks may be GPUs
+#else
+#define PGI_SPREADS 0
 #endif
 
 #if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
@@ -801,6 +808,17 @@ struct pgi_message {
 
 struct pgi_transport_ops;
 
+// The messages of an exchange on GPUs, which all ranks plan when they make it for the first time. They know it by what
+// is exchanged, not by addresses, which one rank may have twice and another not.
+struct pgi_plan {
+    const void *base;
+    const void *level;    // or NULL
+    int64_t size;         // planes, or bytes of a unit
+    int count;
+    pgi_message *message;
+    pgi_plan *next;
+};
+
 // One rank's end. After a failure, of which `error` tells, only abort and close are left.
 struct pgi_comm {
     int rank, ranks;
@@ -810,6 +828,7 @@ struct pgi_comm {
     int failed;              // no operation in host memory does anything any more
     int pending;             // a wait was given up: MPI may still read and write the memory of what it waited for
     pgi_message *message;    // room for one to each rank
+    pgi_plan *plans;         // what has been exchanged on GPUs
     char error[512];
 };
 
@@ -867,7 +886,8 @@ struct pg_solver {
     int agreed;              // all ranks have the same descriptor
     int *bounds;             // see pgi_planes
     pgi_planes *parts;       // of the levels
-    double *rank_sums;       // of a reduction, one after the other
+    double *rank_sums;       // CUDA: see pgi_sum_over_ranks
+    void *mailbox;           // CUDA: where other ranks reach this one
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
 
@@ -1638,7 +1658,7 @@ static PGI_HD inline int pgi_near(const pgi_planes &p, int k)
 }
 
 // A window whose middle is near the planes of a rank, with its numbers as they are at hand.
-template <class T> static inline void pgi_bring_near(const pgi_planes &p, pgi_window<T> *w)
+template <class T> static PGI_HD inline void pgi_bring_near(const pgi_planes &p, pgi_window<T> *w)
 {
     const int half = w->count / 2;
     if (p.period) w->first = pgi_near(p, (w->first + half) % p.period) - half;
@@ -3175,7 +3195,9 @@ static void pgi_fail(pg_solver *s, pg_status status, const char *format, ...)
 
 static void pgi_judge_transport(pg_solver *s, pg_status status)
 {
-    if (status != PG_OK) pgi_fail(s, status, "%s", s->comm->error);
+    if (status == PG_OK) return;
+    pgi_fail(s, status, "%s", s->comm->error);
+    if (status == PG_ERROR_COMM) s->comm->failed = 1;
 }
 
 // What orders the messages of an operation: the stream it goes to.
@@ -3186,6 +3208,50 @@ static void *pgi_stream_of(const pg_solver *s)
 #endif
     (void)s;
     return NULL;
+}
+
+// The grid's first byte as the host knows it. On GPUs u and f of the finest level are reached through the state.
+static char *pgi_base_of(const pg_solver *s, const pgi_grid &g)
+{
+    if (!s->cuda || !g.indirect) return pgi_data<char>(g);
+    return (char *)(g.base == s->outer.u.base ? s->stage_u.base : s->stage_f.base);
+}
+
+static pgi_plan *pgi_known_plan(const pgi_comm *c, const void *base, const void *level, int64_t size)
+{
+    for (pgi_plan *p = c->plans; p; p = p->next)
+        if (p->base == base && p->level == level && p->size == size) return p;
+    return NULL;
+}
+
+static pg_status pgi_make_plan(pgi_comm *c, pgi_plan key, const pgi_message *message, pgi_plan **made)
+{
+    pgi_plan *const p = (pgi_plan *)calloc(1, sizeof *p);
+    *made = p;
+    if (p) *p = key, p->message = (pgi_message *)calloc((size_t)key.count + 1, sizeof *message);
+    if (!p || !p->message) {
+        free(p);
+        return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: not enough host memory for a plan", c->rank);
+    }
+    memcpy(p->message, message, (size_t)key.count * sizeof *message);
+    p->next = c->plans;
+    c->plans = p;
+    return c->ops->plan(c, p->message, key.count);
+}
+
+// base, level, size: see pgi_plan.
+static void pgi_send(pg_solver *s, const void *base, const void *level, int64_t size, const pgi_message *message,
+                     int count)
+{
+    pgi_comm *const c = s->comm;
+    if (s->cuda) {
+        pgi_plan *plan = pgi_known_plan(c, base, level, size);
+        const pgi_plan key = {base, level, size, count, NULL, NULL};
+        if (!plan) pgi_judge_transport(s, pgi_make_plan(c, key, message, &plan));
+        if (s->failed != PG_OK) return;
+        message = plan->message;
+    }
+    pgi_judge_transport(s, c->ops->exchange(c, message, count, pgi_stream_of(s)));
 }
 
 static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_bytes, void *receive,
@@ -3206,7 +3272,7 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
     if (!p.split || depth == 0 || s->failed != PG_OK) return;
     pgi_comm *const c = s->comm;
     const int64_t plane = g.sk * (int64_t)element;
-    char *const base = pgi_data<char>(g);
+    char *const base = pgi_base_of(s, g);
     pgi_message message[2] = {};
     int count = 0;
     for (int q = 0; q < 2; q++) {
@@ -3216,7 +3282,7 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
         pgi_address(&message[count++], (next + c->ranks) % c->ranks, base + (above ? p.hi - depth : p.lo) * plane,
                     bytes, base + (above ? p.hi : p.lo - depth) * plane, bytes);
     }
-    pgi_judge_transport(s, c->ops->exchange(c, message, count, pgi_stream_of(s)));
+    pgi_send(s, g.base, l, depth, message, count);
 }
 
 // Of an array whose pieces begin at bound[rank], in units: each rank has its own, and gets all.
@@ -3231,13 +3297,13 @@ static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int 
         if (r == c->rank || own + bytes == 0) continue;
         pgi_address(&c->message[count++], r, base + bound[c->rank] * unit, own, base + bound[r] * unit, bytes);
     }
-    pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
+    pgi_send(s, base, NULL, unit, c->message, count);
 }
 
 // All ranks get all planes of a level that is not split.
 static void pgi_gather_planes(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element)
 {
-    pgi_gather_pieces(s, pgi_data<char>(g), g.sk * (int64_t)element, l->part.bound);
+    pgi_gather_pieces(s, pgi_base_of(s, g), g.sk * (int64_t)element, l->part.bound);
 }
 
 // The sums of all ranks, in their order: the same bits on each of them. See pgi_combine.
@@ -3245,11 +3311,7 @@ template <int MORE> static void pgi_combine_ranks(pg_solver *s, const pgi_level 
 {
     enum { COUNT = 4 + MORE };
     if (!l->part.split || s->failed != PG_OK) return;
-    pgi_comm *const c = s->comm;
-    memcpy(s->rank_sums + COUNT * c->rank, sums, COUNT * sizeof *sums);
-    pgi_judge_transport(s, c->ops->all(c, s->rank_sums, COUNT * sizeof *sums, pgi_stream_of(s)));
-    memset(sums, 0, COUNT * sizeof *sums);
-    for (int r = 0; r < c->ranks; r++) pgi_combine<MORE>(sums, s->rank_sums + COUNT * r);
+    pgi_judge_transport(s, s->comm->ops->sum(s->comm, sums, COUNT, 8, pgi_stream_of(s)));
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -9574,6 +9636,17 @@ static pg_status pgi_host_plan(pgi_comm *c, pgi_message *, int) { return pgi_hos
 static pg_status pgi_host_share(pgi_comm *c, void *, size_t) { return pgi_host_check(c); }
 static pg_status pgi_host_wait(pgi_comm *c, void *) { return pgi_host_check(c); }
 
+static pg_status pgi_host_all(pgi_comm *c, void *values, size_t bytes_each, void *)
+{
+    const size_t total = (size_t)c->ranks * bytes_each;
+    char *const all = (char *)malloc(total + 1);
+    if (!all) return pgi_comm_fail(c, "rank %d: not enough host memory to gather %zu bytes", c->rank, total);
+    const pg_status status = c->ops->gather(c, (char *)values + (size_t)c->rank * bytes_each, bytes_each, all);
+    if (status == PG_OK) memcpy(values, all, total);
+    free(all);
+    return status;
+}
+
 static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *)
 {
     const size_t bytes = (size_t)count * sizeof *values;
@@ -9619,15 +9692,6 @@ static pg_status pgi_own_exchange(pgi_comm *c, const pgi_message *message, int c
     return pgi_comm_fail(c, "rank %d: exchange of the pg_transport returned %d; destroy the solver", c->rank, result);
 }
 
-static pg_status pgi_own_all(pgi_comm *c, void *values, size_t bytes_each, void *)
-{
-    char own[256];
-    if (bytes_each > sizeof own)
-        return pgi_comm_fail(c, "rank %d: %zu bytes of a sum are too many", c->rank, bytes_each);
-    memcpy(own, (const char *)values + (size_t)c->rank * bytes_each, bytes_each);
-    return pgi_own_gather(c, own, bytes_each, values);
-}
-
 static void pgi_own_abort(pgi_comm *c)
 {
     const pg_transport *const t = &((const pgi_own *)c->state)->given;
@@ -9641,7 +9705,7 @@ static void pgi_own_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan, pgi_own_exchange,
-                                                    pgi_host_share, pgi_own_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_share, pgi_host_all,   pgi_host_sum,  pgi_host_wait,
                                                     pgi_host_check, pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
@@ -9733,11 +9797,6 @@ static pg_status pgi_mpi_gather(pgi_comm *c, const void *own, size_t bytes, void
     return PG_OK;
 }
 
-static pg_status pgi_mpi_all(pgi_comm *c, void *values, size_t bytes_each, void *)
-{
-    return pgi_mpi_gather(c, (const char *)values + (size_t)c->rank * bytes_each, bytes_each, values);
-}
-
 // Messages longer than MPI's counts go in pieces, in rounds.
 static pg_status pgi_mpi_exchange(pgi_comm *c, const pgi_message *message, int count, void *)
 {
@@ -9781,7 +9840,7 @@ static void pgi_mpi_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan, pgi_mpi_exchange,
-                                                    pgi_host_share, pgi_mpi_all,    pgi_host_sum,  pgi_host_wait,
+                                                    pgi_host_share, pgi_host_all,   pgi_host_sum,  pgi_host_wait,
                                                     pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
@@ -10754,9 +10813,10 @@ static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char 
     case 0: return PG_OK;
     case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
     case PG_COMM_NCCL:
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COMM_NCCL is for several GPUs, which this version does not use yet; give PG_COMM_MPI or "
-                          "PG_COMM_OWN, and PG_CPU");
+        return pgi_refuse(
+            text, PG_ERROR_UNSUPPORTED,
+            "PG_COMM_NCCL is not possible in this version; give PG_COMM_MPI or PG_COMM_OWN, with which GPUs "
+            "of a host reach each other by themselves");
     case PG_COMM_OWN: {
         const pg_transport *const t = (const pg_transport *)comm->handle;
         PGI_TRY(pgi_check_transport(t, text));
@@ -10773,6 +10833,12 @@ static void pgi_comm_close(pgi_comm *c)
 {
     if (!c) return;
     if (c->ops && c->state) c->ops->close(c);
+    while (c->plans) {
+        pgi_plan *const next = c->plans->next;
+        free(c->plans->message);
+        free(c->plans);
+        c->plans = next;
+    }
     free(c->message);
     free(c);
 }
@@ -21425,6 +21491,490 @@ static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at
 }
 
 // -------------------------------------------------------------------------------------------------------------------
+// >>spread  Operations on the GPU on levels of which each rank has its planes: a thread a point, after an exchange of
+// ghosts. Levels that all ranks have whole are worked on as by one.
+// -------------------------------------------------------------------------------------------------------------------
+
+#if PGI_SPREADS
+namespace
+{
+
+template <class T> PGI_HD inline T *pgi_spread_at(const pgi_grid &g, int i, int j, int k)
+{
+    return pgi_data<T>(g) + i + j * g.sj + k * g.sk;
+}
+
+// The bodies count planes from the rank's first one.
+template <class T> struct pgi_spread_zero {
+    pgi_grid u;
+    int first;
+    PGI_HD void operator()(int i, int j, int k) const { *pgi_spread_at<T>(u, i, j, first + k) = 0; }
+};
+
+template <class T> struct pgi_spread_copy {
+    pgi_grid from, to;
+    int first;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        *pgi_spread_at<T>(to, i, j, first + k) = *pgi_spread_at<T>(from, i, j, first + k);
+    }
+};
+
+template <class T> struct pgi_spread_shift {
+    pgi_grid u;
+    const pgi_state *state;
+    int first;
+    PGI_HD void operator()(int i, int j, int k) const { *pgi_spread_at<T>(u, i, j, first + k) -= (T)state->shift; }
+};
+
+template <class T>
+PGI_HD inline T pgi_spread_residual_at(const pgi_box<T> &b, const pgi_rhs &rhs, const pgi_grid &u, int i, int j, int k)
+{
+    return pgi_residual_point(b, rhs, (const T *)pgi_data<T>(rhs.f), pgi_mean_of<T>(rhs, b.state),
+                              (const T *)pgi_data<T>(u), u.sj, u.sk, i, j, k);
+}
+
+// A u, and the inverse of the diagonal
+template <class T>
+PGI_HD inline T pgi_spread_product(const pgi_box<T> &b, const pgi_grid &u, int i, int j, int k, T *inverse)
+{
+    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+    const T c = pgi_reaction((T)b.state->alpha, x, y, z), *const p = pgi_spread_at<T>(u, i, j, k);
+    *inverse = 1 / pgi_diagonal(c, x, y, z);
+    return pgi_stencil(x, y, z, c, p[0], p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)],
+                       p[pgi_below(b.axis[1], j) * u.sj], p[pgi_above(b.axis[1], j) * u.sj],
+                       p[pgi_below(b.axis[2], k) * u.sk], p[pgi_above(b.axis[2], k) * u.sk]);
+}
+
+// A sweep over points from lo on: of a colour, see pgi_cpu_colour_row, or over all where parity is -1.
+template <class T> struct pgi_spread_relax {
+    pgi_box<T> b;
+    pgi_rhs rhs;
+    pgi_grid u, out;
+    T omega;    // 0: that of the state
+    int lo[3], parity, seams;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        i += lo[0], j += lo[1], k += lo[2];
+        const int sum = parity + (seams & 1 ? 0 : i) + (seams & 2 ? 0 : j) + (seams & 4 ? 0 : k);
+        if (parity >= 0 && (sum & 1)) return;
+        const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+        const T inverse = 1 / pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
+        *pgi_spread_at<T>(out, i, j, k) =
+            pgi_relaxed(*pgi_spread_at<T>(u, i, j, k), pgi_spread_residual_at<T>(b, rhs, u, i, j, k), inverse,
+                        omega == 0 ? (T)b.state->omega : omega);
+    }
+};
+
+template <class T> struct pgi_spread_residual {
+    pgi_box<T> b;
+    pgi_rhs rhs;
+    pgi_grid u, r;
+    int first;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        *pgi_spread_at<T>(r, i, j, first + k) = pgi_spread_residual_at<T>(b, rhs, u, i, j, first + k);
+    }
+};
+
+template <class T> struct pgi_spread_apply {
+    pgi_box<T> b;
+    pgi_grid u, v;
+    int first;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        T inverse;
+        *pgi_spread_at<T>(v, i, j, first + k) = pgi_spread_product<T>(b, u, i, j, first + k, &inverse);
+    }
+};
+
+template <class T> struct pgi_spread_restrict {
+    pgi_box<T> fine, coarse;
+    pgi_transfers<T> t;
+    pgi_planes part;    // of the fine level
+    pgi_grid r, f;
+    int first, average;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int n[3] = {fine.axis[0].n, fine.axis[1].n, part.period ? INT_MAX : fine.axis[2].n};
+        pgi_window<T> x, y, z;
+        pgi_restriction(t.axis[0], fine.axis[0], coarse.axis[0], i, average, &x);
+        pgi_restriction(t.axis[1], fine.axis[1], coarse.axis[1], j, average, &y);
+        pgi_restriction(t.axis[2], fine.axis[2], coarse.axis[2], first + k, average, &z);
+        pgi_bring_near(part, &z);
+        *pgi_spread_at<T>(f, i, j, first + k) = pgi_restrict_point((const T *)pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
+    }
+};
+
+template <class T> struct pgi_spread_prolong {
+    pgi_transfers<T> t;
+    pgi_planes part;    // of the coarse level
+    pgi_grid u, e;
+    int first;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        pgi_pair<T> z = pgi_prolongation(t.axis[2], first + k);
+        z.j0 = pgi_near(part, z.j0), z.j1 = pgi_near(part, z.j1);
+        *pgi_spread_at<T>(u, i, j, first + k) += pgi_prolong_point(
+            (const T *)pgi_data<T>(e), e.sj, e.sk, pgi_prolongation(t.axis[0], i), pgi_prolongation(t.axis[1], j), z);
+    }
+};
+
+// A column each
+template <class T> struct pgi_spread_interpolate {
+    pgi_box<T> fine, coarse;
+    pgi_transfers<T> t;
+    pgi_planes part, fine_part;
+    const pgi_faces *fine_faces, *coarse_faces;
+    pgi_grid u, v;
+    int add;
+    PGI_HD void operator()(int i, int j, int) const
+    {
+        pgi_interpolation<T> p = pgi_interpolation_of(fine.state, fine_faces, coarse_faces, fine.axis[0].n, coarse, v);
+        p.part = part.period ? &part : NULL;
+        pgi_interpolate_column(p, t, i, j, fine_part.lo, fine_part.hi, (const pgi_cubic<T> *)NULL,
+                               pgi_data<T>(u) + i + j * u.sj, u.sk, add);
+    }
+};
+
+template <class T> PGI_HD inline double pgi_spread_weight(const pgi_box<T> &b, int i, int j, int k)
+{
+    return pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k) * pgi_weight_of(b.axis[0], i);
+}
+
+struct pgi_nothing_seen {
+};
+
+template <class T> struct pgi_spread_sum {
+    typedef pgi_nothing_seen seen;
+    pgi_box<T> b;
+    pgi_rhs rhs;
+    pgi_grid x, y;
+    int first, source, partner;
+    PGI_HD int wanted() const { return 1; }
+    PGI_HD seen look(int, int, int) const { return seen(); }
+    PGI_HD void operator()(int i, int j, int k, const seen &, double unit, double *sums) const
+    {
+        k += first;
+        const pgi_grid none = {NULL, 0, 0, 0, 0};
+        const T v = source == PGI_FIELD ? *pgi_spread_at<T>(x, i, j, k)
+                                        : pgi_spread_residual_at<T>(b, rhs, source == PGI_RHS ? none : x, i, j, k);
+        const double e = unit * (double)v;
+        pgi_accumulate(sums, pgi_spread_weight(b, i, j, k), e,
+                       partner == PGI_SELF  ? e
+                       : partner == PGI_ONE ? 1.0
+                                            : (double)*pgi_spread_at<T>(y, i, j, k));
+    }
+};
+
+template <class T> struct pgi_spread_magnitude {
+    typedef pgi_nothing_seen seen;
+    pgi_box<T> b;
+    pgi_grid u;
+    int first;
+    PGI_HD int wanted() const { return b.state->seek; }
+    PGI_HD seen look(int, int, int) const { return seen(); }
+    PGI_HD void operator()(int i, int j, int k, const seen &, double unit, double *sums) const
+    {
+        k += first;
+        const double v = unit * pgi_magnitude_point(b, 0, *pgi_spread_at<T>(u, i, j, k), i, j, k);
+        pgi_accumulate(sums, pgi_spread_weight(b, i, j, k), v, v);
+    }
+};
+
+template <class T, template <class> class RECURRENCE> struct pgi_spread_recurrence {
+    typedef pgi_nothing_seen seen;
+    typedef RECURRENCE<T> point;
+    pgi_box<T> b;
+    pgi_vectors g;
+    int first;
+    PGI_HD int wanted() const { return 1; }
+    PGI_HD seen look(int, int, int) const { return seen(); }
+    PGI_HD void *vector(int q, int i, int j, int k) const
+    {
+        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
+    }
+    PGI_HD void operator()(int i, int j, int k, const seen &, double unit, double *sums) const
+    {
+        k += first;
+        const double w = pgi_spread_weight(b, i, j, k);
+        T v[point::VECTORS] = {}, av = 0, inverse;
+        pgi_term<T> dot[point::DOTS + 1];
+        if (point::PRODUCT)
+            av = pgi_spread_product<T>(b, g.v[0], i, j, k, &inverse);
+        else
+            inverse = pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), pgi_row_of(b.axis[1], j),
+                                           pgi_row_of(b.axis[2], k), w);
+        for (int q = 0; q < point::VECTORS; q++)
+            if ((point::READ | point::PRODUCT) >> q & 1)
+                v[q] = pgi_value_of<T>(vector(q, i, j, k), point::NARROW >> q & 1, 0);
+        point::at(pgi_krylov_steps<T>(b.state), v, av, inverse, dot);
+        for (int q = 0; q < point::VECTORS; q++)
+            if (point::WRITTEN >> q & 1) pgi_set_value(vector(q, i, j, k), point::NARROW >> q & 1, 0, v[q]);
+        if (point::NORM >= 0) {
+            const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+            pgi_accumulate(sums, w, e, e);
+        }
+        for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+    }
+};
+}    // namespace
+
+// Computes nothing: copies this rank's sums to where those of all ranks will be   Moves a number a sum   Covers a sum a
+// thread   Needs one block   Overlap: none
+static __global__ void pgi_own_sums_kernel(const double *own, double *all, int count)
+{
+    pgi_await();
+    if ((int)threadIdx.x < count) all[threadIdx.x] = own[threadIdx.x];
+}
+
+// A rank keeps its own sums beside those of all: a kernel that has nothing to do, because the solve has ended or the
+// unit stays as it is, leaves them, and what is added up once more is the same.
+static void pgi_sum_over_ranks(pg_solver *s, const double *own, double *all, int count, unsigned maxima)
+{
+    if (s->failed != PG_OK) return;
+    PGI_LAUNCH_EARLY(s, 1, dim3(32), 0, pgi_own_sums_kernel, own, all, count);
+    pgi_judge_transport(s, s->comm->ops->sum(s->comm, all, count, maxima, pgi_stream_of(s)));
+}
+
+// Calls a body for a rank's planes.
+template <class BODY> static void pgi_on_part(pg_solver *s, const pgi_level *l, const BODY &body)
+{
+    const int n[3] = {l->n[0], l->n[1], l->part.hi - l->part.lo};
+    pgi_for_points(s, n, body);
+}
+
+template <int MORE, int FIRST, class BODY>
+static void pgi_sum_part(pg_solver *s, const pgi_level *l, const BODY &body, double *own, double *all, int again)
+{
+    const int n[3] = {l->n[0], l->n[1], l->part.hi - l->part.lo};
+    pgi_sum_points<MORE, FIRST>(s, n, body, own, again);
+    pgi_sum_over_ranks(s, own + FIRST, all + FIRST, 4 + MORE - FIRST, FIRST == 0 ? 8 : 0);
+}
+
+// A kernel that is loaded when it is first launched may wait for one that runs, and that one for a rank whose kernels
+// are not loaded yet.
+template <class... P> static void pgi_load_kernel(pg_solver *s, void (*kernel)(P...))
+{
+    cudaFuncAttributes a;
+    PGI_CUDA(s, cudaFuncGetAttributes(&a, kernel));
+}
+template <class T, template <class> class RECURRENCE> static void pgi_load_recurrence(pg_solver *s)
+{
+    typedef RECURRENCE<T> point;
+    pgi_load_kernel(s, pgi_sum_points_kernel < pgi_spread_recurrence<T, RECURRENCE>, PGI_DOTS,
+                    point::NORM >= 0 ? 0 : 4 >);
+}
+template <class T> static void pgi_load_spread(pg_solver *s)
+{
+    pgi_load_kernel(s, pgi_own_sums_kernel);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_zero<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_copy<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_shift<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_relax<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_residual<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_apply<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_restrict<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_prolong<T>>);
+    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_interpolate<T>>);
+    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_sum<T>, 0, 0>);
+    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_magnitude<T>, 0, 0>);
+#define PGI_CASE_(NAME, TYPE) pgi_load_recurrence<T, TYPE>(s);
+    PGI_RECURRENCES(PGI_CASE_)
+#undef PGI_CASE_
+}
+
+template <class T> static void pgi_spread_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    if (!l->part.split) return pgi_cuda_fill_zero<T>(s, l, u);
+    pgi_on_part(s, l, pgi_spread_zero<T>{u, l->part.lo});
+}
+
+template <class T> static void pgi_spread_copy_grid(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
+{
+    if (!l->part.split) return pgi_cuda_copy<T>(s, l, from, to);
+    pgi_on_part(s, l, pgi_spread_copy<T>{from, to, l->part.lo});
+}
+
+template <class T> static void pgi_spread_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    if (!l->part.split) return pgi_cuda_subtract_shift<T>(s, l, u);
+    pgi_on_part(s, l, pgi_spread_shift<T>{u, s->state, l->part.lo});
+}
+
+template <class T>
+static void pgi_spread_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
+{
+    if (!l->part.split) return pgi_cuda_jacobi<T>(s, l, u, rhs, omega, out);
+    pgi_exchange(s, l, u, 1, sizeof(T));
+    pgi_on_part(s, l, pgi_spread_relax<T>{pgi_box_of(l, T()), rhs, u, out, (T)omega, {0, 0, l->part.lo}, -1, 0});
+}
+
+// Points of both colours that lie on the seams named by bits, and on no others, see pgi_cpu_red_black.
+template <class T> static void pgi_spread_colours(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_rhs &rhs,
+                                                  pgi_omega omega, int reversed, int seams)
+{
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    int lo[3], n[3];
+    for (int a = 0; a < 3; a++) {
+        lo[a] = seams >> a & 1 ? l->n[a] - 1 : 0;
+        n[a] = (seams >> a & 1 ? l->n[a] : l->n[a] - b.axis[a].seam) - lo[a];
+    }
+    const int end = lo[2] + n[2] < l->part.hi ? lo[2] + n[2] : l->part.hi;
+    if (l->part.lo > lo[2]) lo[2] = l->part.lo;
+    n[2] = end - lo[2];
+    for (int pass = 0; pass < 2; pass++) {
+        pgi_exchange(s, l, u, 1, sizeof(T));
+        if (n[0] <= 0 || n[1] <= 0 || n[2] <= 0) continue;
+        pgi_for_points(s, n,
+                       pgi_spread_relax<T>{b,
+                                           rhs,
+                                           u,
+                                           u,
+                                           (T)(pass ? omega.second : omega.first),
+                                           {lo[0], lo[1], lo[2]},
+                                           reversed ? 1 - pass : pass,
+                                           seams});
+    }
+}
+
+template <class T> static void pgi_spread_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                    pgi_omega omega, int reversed)
+{
+    if (!l->part.split) return pgi_cuda_red_black<T>(s, l, u, rhs, omega, reversed);
+    const pgi_box<T> &b = pgi_box_of(l, T());
+    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
+    if (omega.first == 0) omega.second = 0;
+    for (int step = 0; step < 8; step++) {
+        const int seams = reversed ? 7 - step : step;
+        if (pgi_has_seams(seam, seams)) pgi_spread_colours<T>(s, l, u, rhs, omega, reversed, seams);
+    }
+}
+
+template <class T> static pgi_grid pgi_spread_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                     pgi_omega omega, int reversed, int sweeps, int head,
+                                                     const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
+{
+    return (l->part.split ? pgi_relax_in_place : pgi_cuda_relax<T>)(s, l, u, rhs, omega, reversed, sweeps, head, coarse,
+                                                                    e, residual);
+}
+
+template <class T> static int pgi_spread_turns(const pgi_level *l, int sweeps)
+{
+    return l->part.split ? 0 : pgi_cuda_relax_turns<T>(l, sweeps);
+}
+
+template <class T> static pgi_grid pgi_spread_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                            const double *weight, int period, int sweeps)
+{
+    return (l->part.split ? pgi_jacobi_one_by_one : pgi_cuda_jacobi_sweeps<T>)(s, l, u, rhs, weight, period, sweeps);
+}
+
+template <class T>
+static void pgi_spread_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
+{
+    if (!l->part.split) return pgi_cuda_residual<T>(s, l, u, rhs, r);
+    pgi_exchange(s, l, u, 1, sizeof(T));
+    pgi_on_part(s, l, pgi_spread_residual<T>{pgi_box_of(l, T()), rhs, u, r, l->part.lo});
+}
+
+template <class T> static void pgi_spread_apply_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
+{
+    if (!l->part.split) return pgi_cuda_apply<T>(s, l, u, v);
+    pgi_exchange(s, l, u, 1, sizeof(T));
+    pgi_on_part(s, l, pgi_spread_apply<T>{pgi_box_of(l, T()), u, v, l->part.lo});
+}
+
+template <class T>
+static void pgi_spread_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
+{
+    if (!l->part.split) return pgi_cuda_apply_two<T>(s, l, x, ax, y, ay);
+    pgi_spread_apply_op<T>(s, l, x, ax);
+    pgi_spread_apply_op<T>(s, l, y, ay);
+}
+
+template <class T> static void pgi_spread_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
+                                                 pgi_grid y, pgi_rhs rhs, int again)
+{
+    if (!l->part.split) return pgi_cuda_reduce<T>(s, l, source, partner, x, y, rhs, again);
+    if (source == PGI_RESIDUAL) pgi_exchange(s, l, x, 1, sizeof(T));
+    pgi_sum_part<0, 0>(s, l, pgi_spread_sum<T>{pgi_box_of(l, T()), rhs, x, y, l->part.lo, source, partner},
+                       s->rank_sums, s->state->sums, again);
+}
+
+template <class T> static void pgi_spread_magnitude_op(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    if (!l->part.split) return pgi_cuda_magnitude<T>(s, l, u);
+    pgi_sum_part<0, 0>(s, l, pgi_spread_magnitude<T>{pgi_box_of(l, T()), u, l->part.lo}, s->rank_sums + 4 + PGI_DOTS,
+                       s->state->magnitude, 0);
+}
+
+template <class T> static void pgi_spread_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
+                                                        const pgi_level *coarse, pgi_grid f, int average)
+{
+    if (!fine->part.split) return pgi_cuda_restrict_full<T>(s, fine, r, coarse, f, average);
+    const int *const own = coarse->part.own, n[3] = {coarse->n[0], coarse->n[1], own[1] - own[0]};
+    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
+    if (n[2] > 0)
+        pgi_for_points(s, n,
+                       pgi_spread_restrict<T>{pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
+                                              pgi_transfers_of(fine, T()), fine->part, r, f, own[0], average});
+    if (!coarse->part.split) pgi_gather_planes(s, coarse, f, sizeof(T));
+}
+
+template <class T> static void pgi_spread_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                            const pgi_level *coarse, int with_norm)
+{
+    (l->part.split ? pgi_residual_then_restrict : pgi_cuda_restrict_residual<T>)(s, l, u, rhs, coarse, with_norm);
+}
+
+template <class T>
+static void pgi_spread_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
+{
+    if (!fine->part.split) return pgi_cuda_prolong_add<T>(s, fine, u, coarse, e);
+    pgi_exchange(s, coarse, e, coarse->part.prolongation, sizeof(T));
+    pgi_on_part(s, fine, pgi_spread_prolong<T>{pgi_transfers_of(fine, T()), coarse->part, u, e, fine->part.lo});
+}
+
+template <class T> static void pgi_spread_interpolate_op(pg_solver *s, const pgi_level *fine, pgi_grid u,
+                                                         const pgi_level *coarse, pgi_grid v, int full, int add)
+{
+    if (!fine->part.split) return pgi_cuda_interpolate<T>(s, fine, u, coarse, v, full, add);
+    const int n[3] = {fine->n[0], fine->n[1], 1};
+    pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
+    pgi_for_points(s, n,
+                   pgi_spread_interpolate<T>{pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
+                                             pgi_transfers_of(fine, T()), coarse->part, fine->part,
+                                             full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add});
+}
+
+template <class T, template <class> class RECURRENCE>
+static void pgi_spread_recur_one(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
+{
+    typedef RECURRENCE<T> point;
+    enum { FIRST = point::NORM >= 0 ? 0 : 4, SUMS = point::NORM >= 0 || point::DOTS > 0 };
+    const pgi_spread_recurrence<T, RECURRENCE> body = {pgi_box_of(l, T()), g, l->part.lo};
+    const int n[3] = {l->n[0], l->n[1], l->part.hi - l->part.lo};
+    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
+    if (SUMS)
+        pgi_sum_part<PGI_DOTS, FIRST>(s, l, body, s->rank_sums, s->state->sums, 0);
+    else
+        pgi_sum_points<PGI_DOTS, FIRST>(s, n, body, s->rank_sums + 2 * (4 + PGI_DOTS), 0);    // it writes none
+}
+
+template <class T> static void pgi_spread_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
+{
+    if (!l->part.split) return pgi_cuda_recur<T>(s, l, recurrence, g);
+    switch (recurrence) {
+#define PGI_CASE_(NAME, TYPE)                                                                                          \
+    case NAME: pgi_spread_recur_one<T, TYPE>(s, l, g); break;
+        PGI_RECURRENCES(PGI_CASE_)
+#undef PGI_CASE_
+    }
+}
+#endif
+
+// -------------------------------------------------------------------------------------------------------------------
 // >>layout  Where everything lies in the workspace.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -21538,7 +22088,11 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
                                                                            : (int64_t)PGI_REDUCE_BLOCKS;
     const size_t sums = s->krylov ? 4 + PGI_DOTS : 4;
     s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
-    if (s->comm) s->rank_sums = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->comm->ranks);
+#if PGI_GPU
+    if (!s->comm || !s->cuda) return;
+    s->rank_sums = (double *)pgi_take_block(arena, 3 * (4 + PGI_DOTS) * sizeof(double));
+    s->mailbox = pgi_take_block(arena, sizeof(pgi_mailbox));
+#endif
 }
 
 // The grids of all levels. u and f of the finest one are the caller's, but with PG_MIXED.
@@ -21769,24 +22323,55 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
 }
 #endif
 
-template <class T> static const pgi_ops *pgi_ops_in(int cuda, int masked)
+#if PGI_SPREADS
+template <class T> static constexpr pgi_ops pgi_spread_ops()
+{
+    pgi_ops o = pgi_cuda_ops<T>();
+    o.fill_zero = pgi_spread_fill_zero<T>;
+    o.copy = pgi_spread_copy_grid<T>;
+    o.subtract_shift = pgi_spread_subtract_shift<T>;
+    o.jacobi = pgi_spread_jacobi<T>;
+    o.red_black = pgi_spread_red_black<T>;
+    o.residual = pgi_spread_residual_op<T>;
+    o.apply = pgi_spread_apply_op<T>;
+    o.apply_two = pgi_spread_apply_two<T>;
+    o.reduce = pgi_spread_reduce<T>;
+    o.magnitude = pgi_spread_magnitude_op<T>;
+    o.restrict_full = pgi_spread_restrict_full<T>;
+    o.prolong_add = pgi_spread_prolong_add<T>;
+    o.interpolate = pgi_spread_interpolate_op<T>;
+    o.relax = pgi_spread_sweeps<T>;
+    o.relax_turns = pgi_spread_turns<T>;
+    o.jacobi_sweeps = pgi_spread_jacobi_sweeps<T>;
+    o.restrict_residual = pgi_spread_restrict_residual<T>;
+    o.recur = pgi_spread_recur<T>;
+    return o;
+}
+#endif
+
+// spread: over ranks
+template <class T> static const pgi_ops *pgi_ops_in(int cuda, int masked, int spread)
 {
     static constexpr pgi_ops cpu[2] = {pgi_cpu_ops<T>(), pgi_masked_ops<T>(pgi_cpu_ops<T>())};
 #if PGI_GPU
     static constexpr pgi_ops cuda_ops[2] = {pgi_cuda_ops<T>(), pgi_masked_ops<T>(pgi_cuda_ops<T>())};
-    if (cuda) return &cuda_ops[masked];
+    if (cuda && !spread) return &cuda_ops[masked];
 #endif
-    (void)cuda;
+#if PGI_SPREADS
+    static constexpr pgi_ops spread_ops = pgi_spread_ops<T>();
+    if (cuda) return &spread_ops;
+#endif
+    (void)cuda, (void)spread;
     return &cpu[masked];
 }
 
-static const pgi_ops *pgi_ops_of(int cuda, int single, int masked)
+static const pgi_ops *pgi_ops_of(int cuda, int single, int masked, int spread)
 {
 #if PGI_F32
-    if (single) return pgi_ops_in<float>(cuda, masked);
+    if (single) return pgi_ops_in<float>(cuda, masked, spread);
 #endif
     (void)single;
-    return pgi_ops_in<double>(cuda, masked);
+    return pgi_ops_in<double>(cuda, masked, spread);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -22684,13 +23269,20 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     pgi_write_message(s, st, r);
 }
 
-// Whether any rank says so.
+// Whether any rank says so. Hosts ask, whatever the back end.
 static int pgi_any_rank(pg_solver *s, int says)
 {
-    double any = says != 0;
     if (!s->comm || s->failed != PG_OK) return says;
-    pgi_judge_transport(s, s->comm->ops->sum(s->comm, &any, 1, 1, pgi_stream_of(s)));
-    return any > 0;
+    pgi_comm *const c = s->comm;
+    char *const all = (char *)calloc((size_t)c->ranks, 1), own = says != 0;
+    int any = 0;
+    if (!all)
+        pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
+    else
+        pgi_judge_transport(s, c->ops->gather(c, &own, 1, all));
+    for (int r = 0; r < c->ranks && s->failed == PG_OK; r++) any |= all[r];
+    free(all);
+    return any;
 }
 
 // Called by the loops that run on the host, after every check.
@@ -23418,11 +24010,23 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
 // What several ranks cannot do yet.
 static pg_status pgi_check_ranks(const pg_desc *d, int ranks, char text[512])
 {
-    if (ranks == 1) return PG_OK;
-    if (d->backend == PG_CUDA)
+    if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
+    if (!PGI_SPREADS)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%d ranks do not go with the CUDA back end in this version; use PG_CPU, or one rank", ranks);
-    return PG_OK;
+                          "%d ranks go with the CUDA back end only where poisson_gpu.cu was compiled with "
+                          "-DPG_USE_PEERS; see SEVERAL RANKS in the header, or use PG_CPU, or one rank",
+                          ranks);
+    const unsigned direct = PG_DIRECT | PG_PRECOND_DIRECT;
+    const char *const what = d->flags & direct            ? "PG_DIRECT and PG_PRECOND_DIRECT"
+                             : d->flags & PG_MIXED        ? "PG_MIXED"
+                             : d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
+                             : d->batch > 1               ? "batches"
+                             : pgi_is_masked(d)           ? "masks and coefficient fields"
+                                                          : NULL;
+    if (!what) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "%s do not go with %d ranks on the CUDA back end in this version; use PG_CPU, or one rank", what,
+                      ranks);
 }
 
 // Copies the caller's descriptor, resolves every default and checks every field. rank, ranks: this one's number, and
@@ -23852,8 +24456,9 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
     int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     const double points = (double)d->n[0] * d->n[1] * d->n[2];
-    const int spreads = pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS;
-    if (direct && s->comm && d->alpha >= 0 && !spreads) {
+    const int spreads =
+        d->backend != PG_CUDA && (pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS);
+    if (direct && s->comm && !spreads && (d->alpha >= 0 || d->backend == PG_CUDA)) {
         snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks here", s->comm->ranks);
         direct = 0;
     }
@@ -23891,6 +24496,11 @@ static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text
 {
     if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
         return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
+    if (s->comm && s->cuda && s->by_lines)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "relaxation of lines does not go with %d ranks on the CUDA back end in this version; use "
+                          "PG_SMOOTH_RBGS, PG_CPU, or one rank",
+                          s->comm->ranks);
     return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
 }
 
@@ -24094,8 +24704,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->krylov = flags & pgi_krylov_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->has_direct = flags & (PG_DIRECT | PG_PRECOND_DIRECT) ? 1 : 0;
-    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
-    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
+    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked, s->comm != NULL);
+    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked, s->comm != NULL);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     PGI_TRY(pgi_prepare_lines(s, *lines, text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
@@ -24178,6 +24788,27 @@ static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
     return status;
 }
 
+#if PGI_SPREADS
+// The GPUs of all ranks write into each other's workspace from now on.
+static pg_status pgi_join_gpus(pg_solver *s, char text[512])
+{
+    char why[120];
+    const pg_status status = pgi_peers_join(s->comm, s->workspace, s->bytes, (pgi_mailbox *)s->mailbox, why);
+    PGI_CUDA(s, cudaMemset(s->rank_sums, 0, 3 * (4 + PGI_DOTS) * sizeof(double)));
+    if (status != PG_OK) return pgi_refuse(text, status, "%s", s->comm->error);
+    if (*why)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "GPUs of %d ranks must reach each other's memory: %s; use PG_CPU, or one rank",
+                          s->comm->ranks, why);
+    if (s->desc.flags & PG_F32)
+        pgi_load_spread<pgi_narrowest>(s);
+    else
+        pgi_load_spread<double>(s);
+    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
+    return PG_OK;
+}
+#endif
+
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
@@ -24215,6 +24846,12 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         if (s->comm) PGI_TRY(pgi_confirm_so_far(s, text));
         PGI_TRY(pgi_begin_masked(s, text));
     }
+#if PGI_SPREADS
+    if (s->cuda && s->comm) {
+        PGI_TRY(pgi_confirm_so_far(s, text));
+        PGI_TRY(pgi_join_gpus(s, text));
+    }
+#endif
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
 #endif
@@ -24244,9 +24881,10 @@ PG_API void pg_destroy(pg_solver *s)
     }
 #endif
     pgi_forget_direct(s);
-    if (!s->comm || !s->comm->pending) pgi_release(s);
+    const int pending = s->comm && s->comm->pending;
+    pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
+    if (!pending) pgi_release(s);
     pgi_restore_current(s, previous);
-    pgi_comm_close(s->comm);
     free(s->bounds);
     free(s->parts);
     free(s);
@@ -24368,20 +25006,40 @@ static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 
 // ---- ranks: copies of their parts, and what they tell each other at the begin of a call ----
 
-// Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back.
-static void pgi_copy_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int problem, int inward)
+// Copies rows of a plane, on the GPU from or to host or device memory.
+static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *from, int64_t from_row, size_t bytes,
+                          int rows)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        PGI_CUDA(s, cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, bytes, (size_t)rows,
+                                      cudaMemcpyDefault, s->stream));
+        return;
+    }
+#endif
+    (void)s;
+    for (int j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
+}
+
+// Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back. Planes of one row
+// are rows.
+static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], pgi_grid stage, int problem, int inward)
 {
     const int64_t element = (int64_t)pgi_element(s->desc.flags);
     const pgi_level *const l = &s->outer;
-    const pgi_grid theirs = pgi_direct_grid(s, pgi_problem_at(s, host, stride, problem), stride);
-    char *const own = pgi_staged_at(s, stage, problem), *const data = (char *)theirs.base;
+    const int *const own = l->part.own, planes = own[1] - own[0], flat = l->n[1] == 1;
+    const pgi_grid given = pgi_direct_grid(s, pgi_problem_at(s, theirs, stride, problem), stride);
+    const int64_t a_row = (flat ? stage.sk : stage.sj) * element, b_row = (flat ? given.sk : given.sj) * element;
     const size_t bytes = (size_t)(l->n[0] * element);
-    const pgi_cpu_rows_of rows(l, l->part.own[0], l->part.own[1]);
-    pgi_cpu_rows(l, rows, [&](int j, int k) {
-        char *const a = own + (j * stage.sj + k * stage.sk) * element;
-        char *const b = data + (j * theirs.sj + (k - rows.first) * theirs.sk) * element;
-        memcpy(inward ? a : b, inward ? b : a, bytes);
-    });
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
+    for (int k = 0; k < (flat ? 1 : planes); k++) {
+        char *const a = pgi_staged_at(s, stage, problem) + (own[0] + k) * stage.sk * element;
+        char *const b = (char *)given.base + k * given.sk * element;
+        if (inward)
+            pgi_copy_rows(s, a, a_row, b, b_row, bytes, flat ? planes : l->n[1]);
+        else
+            pgi_copy_rows(s, b, b_row, a, a_row, bytes, flat ? planes : l->n[1]);
+    }
 }
 
 // The same of all problems. Where the finest level is not split all ranks get all planes.
@@ -24413,7 +25071,8 @@ static void pgi_stage_faces(pg_solver *s)
             char *const to = (char *)s->stage_face[q] + (size_t)problem * whole;
             const char *const from = (const char *)s->work.face[q].array;
             if (count > 0)
-                memcpy(to + (size_t)first * line, from + (size_t)problem * (size_t)count * line, (size_t)count * line);
+                pgi_copy_rows(s, to + (size_t)first * line, 0, from + (size_t)problem * (size_t)count * line, 0,
+                              (size_t)count * line, 1);
             pgi_gather_pieces(s, to, (int64_t)line, across ? bound : s->outer.part.bound);
         }
     }
@@ -24489,6 +25148,15 @@ static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_gri
 }
 #endif
 
+// Copies of the arrays of a rank.
+static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
+{
+    if (!s->staged) return;
+    if (read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
+    if (read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
+    pgi_stage_faces(s);
+}
+
 // Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
 // the array's contents matter.
 static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
@@ -24498,10 +25166,13 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         s->stream = (cudaStream_t)s->desc.stream;
         s->recording = pgi_capturing(s);
         s->depth = 0;
+        if (s->recording && s->comm)
+            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                              "calls of several ranks cannot be captured in this version; make them outside");
         if (s->recording && s->staged)
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                               "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
-        if (s->staged) {
+        if (s->staged && !s->comm) {
             if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
             if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
             for (int q = 0; q < 6; q++)
@@ -24510,15 +25181,12 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
                                                 (size_t)s->desc.batch * pgi_face_bytes(s, q), cudaMemcpyHostToDevice,
                                                 s->stream));
         }
-        return s->failed;
+        if (!s->comm) return s->failed;
     }
 #endif
-    if (s->staged && read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
-    if (s->staged && read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
-    if (s->staged) pgi_stage_faces(s);
+    pgi_enter_ranks(s, u, f, read_u, read_f);
     return s->failed;
 }
-
 // A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
 static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
 {
@@ -24616,8 +25284,12 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 {
 #if PGI_GPU
     if (s->cuda && s->staged && s->failed == PG_OK) {
-        if (result) pgi_stage(s, result, stride, from, 0);
-        PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+        if (result && s->comm) pgi_stage_part(s, result, stride, from, 0);
+        if (result && !s->comm) pgi_stage(s, result, stride, from, 0);
+        if (s->comm)
+            pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->stream));
+        else
+            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
     }
     s->recording = 0;
 #endif
@@ -24779,7 +25451,10 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #if PGI_GPU
         if (s->cuda && (s->monitor || s->staged) && !at_once) {
             pgi_cuda_read_state(s, s->state);
-            if (s->staged && s->failed == PG_OK && pgi_has_result(&s->host))
+            if (s->comm && s->failed == PG_OK) pgi_judge_transport(s, s->comm->ops->check(s->comm));
+            if (s->comm && s->failed == PG_OK && pgi_has_result(&s->host))
+                pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
+            else if (s->staged && s->failed == PG_OK && pgi_has_result(&s->host))
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
         }
@@ -25092,6 +25767,11 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 {
     const pg_desc *const d = &s->desc;
     const size_t element = pgi_element(d->flags);
+    if (s->comm && s->cuda)
+        return pgi_refuse(
+            s->error, PG_ERROR_UNSUPPORTED,
+            "pg_gradient does not go with several ranks on the CUDA back end in this version; use PG_CPU, "
+            "or one rank");
     if (axis < 0 || axis >= d->dim)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "axis is %d; this problem has %s", axis,
                           d->dim == 1   ? "only axis 0, x"
@@ -25203,7 +25883,7 @@ static double pgi_join_norms(double a, double b, int kind)
 static void pgi_stage_y(pg_solver *s, const void *y)
 {
 #if PGI_GPU
-    if (s->cuda) {
+    if (s->cuda && !s->comm) {
         pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
         return;
     }
@@ -26433,7 +27113,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
     s->outer.points = d->desc.n;
     s->work = s->desc;
     const int n = d->desc.n, single = d->desc.flags & PG_F32 ? 1 : 0;
-    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single, 0);
+    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single, 0, 0);
     d->ops = pgi_dense_ops_of(s->cuda, single);
     d->a = d->desc.A;
     d->lda = d->desc.lda;

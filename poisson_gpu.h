@@ -315,11 +315,17 @@ int main(void)
               same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
    Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
               eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
-              the CUDA back end, and parts along x or several axes; and where all ranks would need a level of more than 3e6
-              points whole: line relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too
+              parts along x or several axes; and where all ranks would need a level of more than 3e6 points whole:
+              line relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too
               few planes a rank (the ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives
               its part (beta_face and openness along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux
               are the whole lists.
+   GPUs       as ranks are being built, and refused by name unless poisson_gpu.cu was compiled with -DPG_USE_PEERS: GPUs of one
+              host (PG_CUDA and another device on each rank) then write into each other's memory. Tests of that run on the CPU
+              harness only; it has not been run on GPUs yet, and plain kernels are slow. Refused by name even so: PG_DIRECT,
+              PG_PRECOND_DIRECT, PG_MIXED, line relaxation, batches, masks and coefficient fields, pg_gradient, captured calls,
+              PG_COMM_NCCL, and GPUs that do not reach each other. Results agree with one rank to round-off. The workspace must
+              be memory of cudaMalloc, and begin where that does. Threads that are ranks need CUDA_MODULE_LOADING=EAGER.
    Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
               ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
               on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
@@ -363,6 +369,7 @@ int main(void)
                            PG_NO_DENSE: leaves out dense systems
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
                            PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
+                           PG_USE_PEERS: ranks may be GPUs, see SEVERAL RANKS
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
                            What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is

@@ -16,6 +16,7 @@ struct ranks_case {
     int uneven, windows, arrays;    /* parts of different sizes; u and f in larger arrays; boundary data that vary */
     int media;                      /* bits: a mask, beta_face, alpha_cell, openness, air_value */
     int changes;                    /* media are other ones at first */
+    int gpus;                       /* a rank each */
     double tolerance;               /* 0: the same bits, else relative to the largest value */
     double coord[3][LONGEST], weight[3][LONGEST], conductance[3][LONGEST];
 };
@@ -291,6 +292,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     int lo[3], hi[3];
     double *face[6] = {NULL};
     d.comm = comm;
+    if (c->gpus) d.backend = PG_CUDA, d.device = PG_DEVICE(rank);
     choose_part(c, &d, rank, ranks);
     RANK_OK(pg_query_part(&d, lo, hi), NULL);
     const int pad = c->windows ? 3 : 0;
@@ -316,7 +318,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
-    if (w->slope[0]) compare_slopes(s, &d, u, w->slope, lo, hi);
+    if (w->slope[0] && !c->gpus) compare_slopes(s, &d, u, w->slope, lo, hi);
     pg_destroy(s);
     for (int q = 0; q < 7; q++) free(media[q]);
     copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);
