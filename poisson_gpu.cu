@@ -14,7 +14,6 @@
 //     >>direct      transforms along uniform axes, elimination along the remaining one
 //     >>obstacles   masks and coefficient fields: the operator, its coarse levels as lists of nodes, their cycle
 //     >>gradient    derivatives of u, with the boundary data
-//     >>spread      operations on the GPU on levels that ranks have parts of
 //     >>layout      where everything lies in the workspace
 //     >>ops         the tables of operations: what the sections below call on either back end
 //     >>smoothing   sweeps and smoothers
@@ -380,6 +379,7 @@ struct pgi_state {
     double sums[4 + PGI_DOTS];    // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|; inner products
     double magnitude[4];          // the same of D u
     unsigned ticket;              // blocks of a reduction that are done
+    int fresh;                    // a reduction has written its sums: see pgi_combine_ranks_on_gpu
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
@@ -886,7 +886,7 @@ struct pg_solver {
     int agreed;              // all ranks have the same descriptor
     int *bounds;             // see pgi_planes
     pgi_planes *parts;       // of the levels
-    double *rank_sums;       // CUDA: see pgi_sum_over_ranks
+    double *rank_sums;       // CUDA: see pgi_combine_ranks_on_gpu
     void *mailbox;           // CUDA: where other ranks reach this one
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
@@ -4125,10 +4125,10 @@ static __device__ inline uint64_t pgi_device_now()
 }
 #endif
 
-// A block owns tx x ty columns along k and marches kc planes. All blocks are numbered in one dimension, as y and z of a
-// launch grid end at 65535.
+// A block owns tx x ty columns along k and marches kc of the planes from first to end. All blocks are numbered in one
+// dimension, as y and z of a launch grid end at 65535.
 struct pgi_shape {
-    int tx, ty, bx, by, kc;
+    int tx, ty, bx, by, kc, first, end;
     int64_t blocks;
 };
 
@@ -4144,6 +4144,7 @@ static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int mo
 {
     enum { PROLOGUE = 4, RESIDENT = 4 };
     pgi_shape h;
+    h.first = 0, h.end = nz;
     h.tx = ny == 1 ? PGI_BLOCK / team : 32;
     while (ny > 1 && h.tx / 2 >= nx) h.tx /= 2;
     h.ty = PGI_BLOCK / team / h.tx;
@@ -4160,6 +4161,21 @@ static pgi_shape pgi_shape_of(const pg_solver *s, int nx, int ny, int nz, int mo
         h.blocks = blocks;
     }
     return h;
+}
+
+// The same of planes from first to end.
+static pgi_shape pgi_shape_from(const pg_solver *s, const int n[3], int first, int end, int most_planes = PGI_MARCH,
+                                int step = 1, int team = 1)
+{
+    pgi_shape h = pgi_shape_of(s, n[0], n[1], end - first, most_planes, step, team);
+    h.first = first, h.end = end;
+    return h;
+}
+
+// Of the planes of a level that this rank works on
+static pgi_shape pgi_shape_on(const pg_solver *s, const pgi_level *l, int most_planes = PGI_MARCH)
+{
+    return pgi_shape_from(s, l->n, l->part.lo, l->part.hi, most_planes);
 }
 
 static dim3 pgi_threads(const pgi_shape &h) { return dim3((unsigned)h.tx, (unsigned)h.ty); }
@@ -4192,14 +4208,14 @@ struct pgi_tile {
     int i, j, k0, k1;
 };
 
-static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block, int nz)
+static __device__ inline pgi_tile pgi_tile_of(const pgi_shape &h, unsigned block)
 {
     pgi_tile t;
     const unsigned rest = block / (unsigned)h.bx, slab = rest / (unsigned)h.by;
     t.i = (int)(block - rest * (unsigned)h.bx) * h.tx + (int)threadIdx.x;
     t.j = (int)(rest - slab * (unsigned)h.by) * h.ty + (int)threadIdx.y;
-    t.k0 = (int)slab * h.kc;
-    t.k1 = t.k0 + h.kc < nz ? t.k0 + h.kc : nz;
+    t.k0 = h.first + (int)slab * h.kc;
+    t.k1 = t.k0 + h.kc < h.end ? t.k0 + h.kc : h.end;
     return t;
 }
 
@@ -4276,7 +4292,7 @@ template <class T> static __global__ void PGI_BOUNDS(5)
 {
     PGI_UNLESS_DONE(b.state);
     pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     T *out = pgi_data<T>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
     T *const begin = out;
@@ -4295,7 +4311,7 @@ template <class T, class TO> static __global__ void PGI_BOUNDS(4)
 {
     PGI_UNLESS_DONE(b.state);
     pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     TO *out = pgi_data<TO>(gout) + t.i + t.j * gout.sj + t.k0 * gout.sk;
     const T sign = rhs.f.base ? scaled ? (T)b.state->scale : (T)1 : (T)-1;
@@ -4309,7 +4325,7 @@ template <class T, class TO> static __global__ void PGI_BOUNDS(4)
 
 // A box of one colour: points of [lo, hi) whose indices, those of seam axes left out, have the given parity.
 struct pgi_colour {
-    int lo[3], hi[3];
+    int lo[3], hi[3];    // of the planes those that a rank has, see pgi_shape
     int seams, parity;
 };
 
@@ -4319,14 +4335,14 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
     PGI_UNLESS_DONE(b.state);
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, c.hi[2] - c.lo[2]);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int i = c.lo[0] + t.i, j = c.lo[1] + t.j;
     if (i >= c.hi[0] || j >= c.hi[1]) return;
     const pgi_axis<T> &az = b.axis[2];
     const int64_t sj = gu.sj, sk = gu.sk;
     const int rest = (c.parity + (c.seams & 1 ? 0 : i) + (c.seams & 2 ? 0 : j)) & 1, on_seam = c.seams & 4;
     if (on_seam && rest) return pgi_await();    // perhaps all threads: the next kernel waits for this one alone
-    const int k0 = c.lo[2] + t.k0, first = on_seam ? k0 : k0 + ((rest + k0) & 1);
+    const int first = on_seam ? t.k0 : t.k0 + ((rest + t.k0) & 1);
     const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j);
     const int xm = pgi_below(b.axis[0], i), xp = pgi_above(b.axis[0], i);
     const int64_t ym = pgi_below(b.axis[1], j) * sj, yp = pgi_above(b.axis[1], j) * sj;
@@ -4338,7 +4354,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_row<T> z = az.row[1];
     T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
 #pragma unroll 2
-    for (int k = first; k < c.lo[2] + t.k1; k += 2) {
+    for (int k = first; k < t.k1; k += 2) {
         int64_t below = -sk, above = sk;
         if (k <= 2 || k == az.n - 1 || az.table) {    // planes 0 and n-1, and the first one after 0
             z = pgi_row_of(az, k);
@@ -4352,7 +4368,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
         p += 2 * sk;
         f += 2 * rhs.f.sk;
     }
-    const pgi_tile own = {i, j, first, c.lo[2] + t.k1};
+    const pgi_tile own = {i, j, first, t.k1};
     pgi_add_faces(b, rhs, own, omega, 1, begin, sk, 2);
 }
 
@@ -4362,7 +4378,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
 {
     PGI_UNLESS_DONE(b.state);
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, b.axis[2].n);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     const pgi_axis<T> &az = b.axis[2];
     const pgi_row<T> x = pgi_row_of(b.axis[0], t.i), y = pgi_row_of(b.axis[1], t.j);
@@ -4430,6 +4446,7 @@ static __device__ inline bool pgi_finish_sums(double *sums, double *partials, pg
     pgi_block_sums<MORE>(sums);
     if (thread != 0) return false;
     for (int q = FIRST; q < COUNT; q++) result[q] = sums[q];
+    state->fresh = 1;
     return true;
 }
 
@@ -4457,7 +4474,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     double sums[4] = {0, 0, 0, 0}, unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         pgi_march<T, true>(b, gu, rhs, t, [&](int k, T, T right, T au, T) {
@@ -4478,7 +4495,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     const double unit = state->unit_of_sums;
     double sums[4] = {0, 0, 0, 0};
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         const T *u = pgi_data<T>(gu) + t.i + t.j * gu.sj + t.k0 * gu.sk;
@@ -4523,6 +4540,7 @@ template <class T> struct pgi_summed {
     unsigned mask;    // faces that have data: their points are left to pgi_sum_face_points
     int partner;
     double unit;
+    int first, planes;    // from the first plane on
 };
 
 // Adds up pieces of rows, a piece a warp; what a lane reads of a piece is on its way at once.
@@ -4537,14 +4555,14 @@ static __device__ inline void pgi_sum_pieces(const pgi_box<T> &b, const pgi_summ
     const pgi_piece step = pgi_piece_of((int64_t)gridDim.x * (PGI_BLOCK / 32), pieces, ny),
                     first = pgi_piece_of(blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y, pieces, ny);
     T most = 0;
-    for (pgi_piece at = first; at.k < nz; pgi_advance(&at, step, pieces, ny)) {
-        const int begin = at.piece * PIECE;
+    for (pgi_piece at = first; at.k < of.planes; pgi_advance(&at, step, pieces, ny)) {
+        const int begin = at.piece * PIECE, k = of.first + at.k;
         const unsigned mask = SOURCE == PGI_RHS ? of.mask : 0u;
-        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(at.k, nz) << 4)) continue;
+        if (mask && mask & (pgi_end_bits(at.j, ny) << 2 | pgi_end_bits(k, nz) << 4)) continue;
         const int lo = mask & 1 ? 1 : 0, hi = mask & 2 ? nx - 1 : nx;    // without boundary data
-        const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], at.k);
-        const T *const px = of.x + begin + lane + at.j * of.sj + at.k * of.sk;
-        const T *const py = OTHER ? of.y + begin + lane + at.j * of.y_sj + at.k * of.y_sk : NULL;
+        const double wyz = pgi_weight_of(b.axis[1], at.j) * pgi_weight_of(b.axis[2], k);
+        const T *const px = of.x + begin + lane + at.j * of.sj + k * of.sk;
+        const T *const py = OTHER ? of.y + begin + lane + at.j * of.y_sj + k * of.y_sk : NULL;
         const int left = hi - begin - lane, count = left > 0 ? (left + 31) / 32 : 0;    // a lane's points
         T v[EACH], z[EACH];
 #pragma unroll
@@ -4586,9 +4604,9 @@ template <class T> static __device__ inline void pgi_sum_face_points(const pgi_b
                                                                      const pgi_rhs &rhs, double sums[4])
 {
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n, lane = (int)threadIdx.x;
-    for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * nz;
+    for (int64_t row = blockIdx.x * (PGI_BLOCK / 32) + threadIdx.y; row < (int64_t)ny * of.planes;
          row += gridDim.x * (PGI_BLOCK / 32)) {
-        const int k = (int)(row / ny), j = (int)(row - (int64_t)k * ny);
+        const int plane = (int)(row / ny), j = (int)(row - (int64_t)plane * ny), k = of.first + plane;
         const int all = (of.mask & (pgi_end_bits(j, ny) << 2 | pgi_end_bits(k, nz) << 4)) != 0,
                   low_end = of.mask & 1 || all,
                   count = all ? nx : (of.mask & 1) + (nx > 1 || !low_end ? of.mask >> 1 & 1 : 0);
@@ -4605,7 +4623,7 @@ template <class T> static __device__ inline void pgi_sum_face_points(const pgi_b
 // Moves 1 or 2 words a point. Anything may overlap.
 template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds__(PGI_BLOCK, 4)
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
-                      pgi_state *state, int again, double diagonal)
+                      pgi_state *state, int again, double diagonal, int first, int planes)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
@@ -4626,7 +4644,9 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
                               is_rhs ? pgi_mean_of<T>(rhs, b.state) : (T)0,
                               is_rhs ? pgi_face_mask(rhs, b.state) : 0u,
                               partner,
-                              unit};
+                              unit,
+                              first,
+                              planes};
     double sums[4] = {0, 0, 0, 0};
     pgi_sum_pieces<T, SOURCE, OTHER>(b, of, sums);
     if (is_rhs && of.mask) pgi_sum_face_points(b, of, rhs, sums);
@@ -4640,12 +4660,11 @@ enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PG
 
 // Computes to = 0, to = from, to -= shift, to = scale from, to += from / scale. Moves 1 or 2 words a point.
 template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int what, int nx,
-                                                                          int ny, int nz, const pgi_state *state,
-                                                                          pgi_shape h)
+                                                                          int ny, const pgi_state *state, pgi_shape h)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny) return;
     if (what == PGI_SUBTRACT_SHIFT && state->shift == 0) return;
     const double factor = what == PGI_NARROW ? state->scale : what == PGI_WIDEN_ADD ? 1 / state->scale : 0;
@@ -4686,7 +4705,7 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
     double sums[4 + DOTS] = {0}, unit;
     pgi_begin_sums(state, 0, &unit);
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, b.axis[2].n);
+        const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) continue;
         const double wxy = pgi_weight_of(b.axis[0], t.i) * pgi_weight_of(b.axis[1], t.j);
         const auto w = [&](int k) { return wxy * pgi_weight_of(b.axis[2], k); };
@@ -4743,7 +4762,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     PGI_UNLESS_DONE(b.state);
     pgi_await();
     const bool second = blockIdx.x >= (unsigned)h.blocks;
-    const pgi_tile t = pgi_tile_of(h, second ? blockIdx.x - (unsigned)h.blocks : blockIdx.x, b.axis[2].n);
+    const pgi_tile t = pgi_tile_of(h, second ? blockIdx.x - (unsigned)h.blocks : blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     const pgi_grid to = second ? gay : gax;
     T *const out = pgi_data<T>(to) + t.i + t.j * to.sj;
@@ -4755,23 +4774,25 @@ template <class T> static __global__ void PGI_BOUNDS(4)
 // that there is one copy of that code.
 template <class T> static __global__ void pgi_restrict_kernel(const __grid_constant__ pgi_box<T> bf,
                                                               const __grid_constant__ pgi_box<T> bc,
-                                                              const __grid_constant__ pgi_transfers<T> tr, pgi_grid r,
+                                                              const __grid_constant__ pgi_transfers<T> tr,
+                                                              const __grid_constant__ pgi_planes part, pgi_grid r,
                                                               pgi_grid f, int average, pgi_shape h)
 {
     PGI_UNLESS_DONE(bf.state);
     __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];    // tx + ty is at most one more than tx * ty
     pgi_window<T> *const x = &windows[threadIdx.x], *const y = &windows[h.tx + (int)threadIdx.y];
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, bc.axis[2].n);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     PGI_ROLLED
     for (int a = 0; a < 3; a++) {
         const int at = a == 0 ? t.i : a == 1 ? t.j : t.k0 + thread, end = a == 2 ? t.k1 : bc.axis[a].n;
         if (at >= end || (a == 0 && threadIdx.y > 0) || (a == 1 && threadIdx.x > 0)) continue;
         pgi_restriction(tr.axis[a], bf.axis[a], bc.axis[a], at, average, a == 0 ? x : a == 1 ? y : &zs[thread]);
+        if (a == 2) pgi_bring_near(part, &zs[thread]);
     }
     __syncthreads();
     if (t.i >= bc.axis[0].n || t.j >= bc.axis[1].n) return;
-    const int n[3] = {bf.axis[0].n, bf.axis[1].n, bf.axis[2].n};
+    const int n[3] = {bf.axis[0].n, bf.axis[1].n, part.period ? INT_MAX : bf.axis[2].n};
     const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
     for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
@@ -4817,7 +4838,7 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     PGI_UNLESS_DONE(b.state);
     __shared__ T planes[TAPS][PGI_BLOCK / TAPS];
     const int c = (int)threadIdx.z, member = (int)(threadIdx.x + blockDim.x * threadIdx.y);
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, tr.axis[2].nc);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const bool inside = t.i < tr.axis[0].nc && t.j < tr.axis[1].nc;
     const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], inside ? t.i : 0), ty = pgi_taps_row(tr.axis[1], inside ? t.j : 0);
     pgi_await();
@@ -4837,7 +4858,7 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     for (int K = t.k0; K < t.k1; K++) {
         const pgi_taps<T> tz = pgi_taps_row(tr.axis[2], K);
         T plane = 0;
-        if (c < tr.axis[2].most_taps) {
+        if (c < tr.axis[2].most_taps && pgi_tap(tz, c) != 0) {    // else the plane may be another rank's
             const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
             const pgi_row<T> z = pgi_row_of(b.axis[2], k);
             const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
@@ -4899,16 +4920,19 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
 // no axis but x and y is coarsened.
-template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_grid u, pgi_grid e,
-                                                                       int nx, int ny, int nz, pgi_shape h,
-                                                                       const pgi_state *state)
+template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_planes part,
+                                                                       pgi_grid u, pgi_grid e, int nx, int ny,
+                                                                       pgi_shape h, const pgi_state *state)
 {
     PGI_UNLESS_DONE(state);
     enum { TOGETHER = 4 };
     __shared__ pgi_pair<T> zs[PGI_PLANES];
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
-    if (t.k0 + thread < t.k1) zs[thread] = pgi_prolongation(tr.axis[2], t.k0 + thread);
+    if (t.k0 + thread < t.k1) {
+        zs[thread] = pgi_prolongation(tr.axis[2], t.k0 + thread);
+        zs[thread].j0 = pgi_near(part, zs[thread].j0), zs[thread].j1 = pgi_near(part, zs[thread].j1);
+    }
     __syncthreads();
     if (t.i >= nx || t.j >= ny) return;
     const pgi_pair<T> x = pgi_prolongation(tr.axis[0], t.i), y = pgi_prolongation(tr.axis[1], t.j);
@@ -4932,17 +4956,19 @@ template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_trans
 // Computes u = (u +) cubic interpolant of v   Moves 1 1/8 words a fine point   Covers one fine column a thread Overlap:
 // none One barrier
 template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, pgi_box<T> bc, pgi_transfers<T> tr,
+                                                                 const __grid_constant__ pgi_planes part,
                                                                  const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
                                                                  pgi_grid v, int add, pgi_shape h)
 {
     PGI_UNLESS_DONE(bf.state);
     __shared__ pgi_cubic<T> zs[PGI_PLANES];
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, bf.axis[2].n);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     if (t.k0 + thread < t.k1) pgi_cubic_of(tr.axis[2], t.k0 + thread, 1, &zs[thread]);
     __syncthreads();
     if (t.i >= bf.axis[0].n || t.j >= bf.axis[1].n) return;
-    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, v);
+    pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, v);
+    p.part = part.period ? &part : NULL;
     pgi_interpolate_column(p, tr, t.i, t.j, t.k0, t.k1, zs, pgi_data<T>(u) + t.i + t.j * u.sj, u.sk, add);
 }
 
@@ -8544,10 +8570,38 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
 
 // ---- launchers ----
 
+// Computes nothing: keeps this rank's sums where a reduction has written them, and puts them back where none has
+// Moves a number a sum   Covers a sum a thread   Needs one block   Overlap: none
+static __global__ void pgi_own_sums_kernel(pgi_state *state, double *own, double *all, int count)
+{
+    pgi_await();
+    const int fresh = state->fresh;
+    __syncthreads();
+    if ((int)threadIdx.x < count) {
+        if (fresh)
+            own[threadIdx.x] = all[threadIdx.x];
+        else
+            all[threadIdx.x] = own[threadIdx.x];
+    }
+    if (threadIdx.x == 0) state->fresh = 0;
+}
+
+// Adds up the sums of all ranks, in place, from number `first` on. A kernel that had nothing to do, because the solve
+// has ended or the unit stays as it is, has left what was added up before: then it is added up once more.
+static void pgi_combine_ranks_on_gpu(pg_solver *s, const pgi_level *l, double *sums, int first, int count)
+{
+    if (!l->part.split || s->failed != PG_OK) return;
+    double *const own = s->rank_sums + (sums == s->state->magnitude ? 4 + PGI_DOTS : 0);
+    PGI_LAUNCH(s, 1, dim3(32), pgi_own_sums_kernel, s->state, own + first, sums + first, count - first);
+    pgi_judge_transport(
+        s, s->comm->ops->sum(s->comm, sums + first, count - first, first == 0 ? 8 : 0, pgi_stream_of(s)));
+}
+
 template <class T>
 static void pgi_cuda_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
 {
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_on(s, l);
+    pgi_exchange(s, l, u, 1, sizeof(T));
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_jacobi_kernel<T>, pgi_box_of(l, T()), u, rhs, (T)omega, out,
                      h);
 }
@@ -8556,6 +8610,7 @@ template <class T>
 static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega, int reversed)
 {
     const pgi_box<T> &b = pgi_box_of(l, T());
+    const pgi_planes &p = l->part;
     const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
     for (int step = 0; step < 8; step++) {
         pgi_colour c;
@@ -8566,9 +8621,13 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
             c.lo[a] = on_seam ? l->n[a] - 1 : 0;
             c.hi[a] = on_seam ? l->n[a] : l->n[a] - seam[a];
         }
-        const pgi_shape h = pgi_shape_of(s, c.hi[0] - c.lo[0], c.hi[1] - c.lo[1], c.hi[2] - c.lo[2], PGI_MARCH, 2);
+        const int n[2] = {c.hi[0] - c.lo[0], c.hi[1] - c.lo[1]}, first = c.lo[2] > p.lo ? c.lo[2] : p.lo,
+                  end = c.hi[2] < p.hi ? c.hi[2] : p.hi;
         for (int pass = 0; pass < 2; pass++) {
             c.parity = reversed ? 1 - pass : pass;
+            pgi_exchange(s, l, u, 1, sizeof(T));
+            if (end <= first) continue;
+            const pgi_shape h = pgi_shape_from(s, n, first, end, PGI_MARCH, 2);
             PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_red_black_kernel<T>, b, u, rhs,
                              (T)(pass ? omega.second : omega.first), c, h);
         }
@@ -8679,7 +8738,8 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
 // Not where the level is small, or where the planes on their way would wrap around a periodic axis twice.
 template <class T> static int pgi_fits_tiles(const pgi_level *l)
 {
-    return l->points >= PGI_PASS_POINTS && l->n[2] >= (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2);
+    return !l->part.split && l->points >= PGI_PASS_POINTS &&
+           l->n[2] >= (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2);
 }
 
 // The residual of a large level, stored where r is a grid, and its norm where that is wanted. Returns 0 where the level
@@ -8694,8 +8754,9 @@ template <class T, class TO> static int pgi_cuda_residual_in_tiles(pg_solver *s,
 
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
 {
+    pgi_exchange(s, l, u, 1, sizeof(T));
     if (pgi_cuda_residual_in_tiles<T, T>(s, l, u, rhs, 0, r, 0)) return;
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_on(s, l);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<T, T>), pgi_box_of(l, T()), u, rhs, 0, r, h);
 }
 
@@ -8709,11 +8770,13 @@ template <class T>
 static void pgi_cuda_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
 {
     const pgi_rhs none = pgi_rhs_of(pgi_no_grid());
+    pgi_exchange(s, l, x, 1, sizeof(T));
+    pgi_exchange(s, l, y, 1, sizeof(T));
     if (pgi_cuda_residual_in_tiles<T, T>(s, l, x, none, 0, ax, 0)) {
         pgi_cuda_residual<T>(s, l, y, none, ay);
         return;
     }
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_on(s, l);
     PGI_LAUNCH_EARLY(s, 2 * h.blocks, pgi_threads(h), 0, pgi_apply_two_kernel<T>, pgi_box_of(l, T()), x, ax, y, ay, h);
 }
 
@@ -8728,13 +8791,15 @@ template <class T> static void pgi_launch_reduce(pg_solver *s, const pgi_level *
                                                  pgi_grid y, pgi_rhs rhs, int again, double diagonal)
 {
     const int other = partner == PGI_OTHER, warps = PGI_BLOCK / 32, piece = 32 * (other ? 32 / (int)sizeof(T) : 8);
-    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * l->n[2],
+    const int first = l->part.lo, planes = l->part.hi - first;
+    const int64_t pieces = (int64_t)((l->n[0] + piece - 1) / piece) * l->n[1] * planes,
                   blocks = (pieces + warps - 1) / warps;
     const auto kernel = source == PGI_RHS ? pgi_reduce_kernel<T, PGI_RHS, 0>
                         : other           ? pgi_reduce_kernel<T, PGI_FIELD, 1>
                                           : pgi_reduce_kernel<T, PGI_FIELD, 0>;
     PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(blocks, again), dim3(32, (unsigned)warps), 0, kernel, pgi_box_of(l, T()),
-                     partner, x, y, rhs, s->partials, s->state, again, diagonal);
+                     partner, x, y, rhs, s->partials, s->state, again, diagonal, first, planes);
+    pgi_combine_ranks_on_gpu(s, l, diagonal > 0 ? s->state->magnitude : s->state->sums, 0, 4);
 }
 
 template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
@@ -8742,10 +8807,12 @@ template <class T> static void pgi_cuda_reduce(pg_solver *s, const pgi_level *l,
 {
     if (again && sizeof(T) == sizeof(float)) return;    // see pgi_rescale
     if (source == PGI_RESIDUAL) {                       // partner: itself
+        pgi_exchange(s, l, x, 1, sizeof(T));
         if (!again && pgi_cuda_residual_in_tiles<T, T>(s, l, x, rhs, 0, pgi_no_grid(), 1)) return;
-        const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+        const pgi_shape h = pgi_shape_on(s, l);
         PGI_LAUNCH_EARLY(s, pgi_reduce_blocks(h.blocks, again), pgi_threads(h), 0, pgi_reduce_residual_kernel<T>,
                          pgi_box_of(l, T()), x, rhs, s->partials, s->state, h, again);
+        pgi_combine_ranks_on_gpu(s, l, s->state->sums, 0, 4);
         return;
     }
     pgi_launch_reduce<T>(s, l, source, partner, x, y, rhs, again, 0);
@@ -8758,19 +8825,21 @@ template <class T> static void pgi_cuda_magnitude(pg_solver *s, const pgi_level 
         pgi_launch_reduce<T>(s, l, PGI_FIELD, PGI_SELF, u, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0, even);
         return;
     }
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_on(s, l);
     PGI_LAUNCH_EARLY(s, h.blocks < PGI_REDUCE_BLOCKS ? h.blocks : (int64_t)PGI_REDUCE_BLOCKS, pgi_threads(h), 0,
                      pgi_magnitude_kernel<T>, pgi_box_of(l, T()), u, s->partials, s->state, h);
+    pgi_combine_ranks_on_gpu(s, l, s->state->magnitude, 0, 4);
 }
 
 #if PGI_F32
 static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r32,
                                      int with_norm)
 {
+    pgi_exchange(s, l, u, 1, sizeof(double));
     if (with_norm && pgi_cuda_residual_in_tiles<double, float>(s, l, u, rhs, 1, r32, 1)) return;
     if (with_norm) pgi_cuda_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (pgi_cuda_residual_in_tiles<double, float>(s, l, u, rhs, 1, r32, 0)) return;
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_on(s, l);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_residual_kernel<double, float>), pgi_box_of(l, double()), u,
                      rhs, 1, r32, h);
 }
@@ -8779,9 +8848,9 @@ static void pgi_cuda_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 template <class TF, class TT>
 static void pgi_cuda_pointwise(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to, int what)
 {
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
+    const pgi_shape h = pgi_shape_on(s, l);
     PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_pointwise_kernel<TF, TT>), from, to, what, l->n[0], l->n[1],
-                     l->n[2], s->state, h);
+                     s->state, h);
 }
 
 template <class T, int FLAT, template <class> class RECURRENCE>
@@ -8805,14 +8874,17 @@ template <class T, template <class> class RECURRENCE>
 static void pgi_cuda_recurrence(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
 {
     typedef RECURRENCE<T> point;
+    enum { FIRST = point::NORM >= 0 ? 0 : 4, SUMS = 4 + point::DOTS };
+    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
     if constexpr (point::PRODUCT && !point::DIAGONAL)
         if (pgi_fits_tiles<T>(l) &&
             (l->n[1] == 1 ? pgi_launch_recurrence<T, 1, RECURRENCE> : pgi_launch_recurrence<T, 0, RECURRENCE>)(s, l, g))
             return;
-    const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
-    const int64_t blocks = point::DOTS > 0 || point::NORM >= 0 ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
+    const pgi_shape h = pgi_shape_on(s, l);
+    const int64_t blocks = SUMS > FIRST ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
     PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_recurrence_kernel<T, RECURRENCE>), pgi_box_of(l, T()), g,
                      s->partials, s->state, h);
+    if (SUMS > FIRST) pgi_combine_ranks_on_gpu(s, l, s->state->sums, FIRST, SUMS);
 }
 
 template <class T> static void pgi_cuda_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
@@ -8863,6 +8935,7 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
 // Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.
 template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const pgi_level *fine, const pgi_grid &g)
 {
+    if (fine->part.split) return 0;
     for (int a = 0; a < 3; a++) {
         const pgi_transfer<T> &t = tr.axis[a];
         if (t.longest < 1 || t.longest > PGI_TILE_TAPS || t.open > PGI_TILE_OPEN) return 0;
@@ -8893,10 +8966,25 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
                       pgi_box_of(coarse, T()), tr, r, f, average, h);
 }
 
+// The coarse planes that a rank restricts: its share, where it has a part of the fine level.
+static int pgi_first_coarse(const pgi_level *fine, const pgi_level *coarse)
+{
+    return fine->part.split ? coarse->part.own[0] : 0;
+}
+static int pgi_end_coarse(const pgi_level *fine, const pgi_level *coarse)
+{
+    return fine->part.split ? coarse->part.own[1] : coarse->n[2];
+}
+static void pgi_gather_coarse(pg_solver *s, const pgi_level *fine, const pgi_level *coarse, pgi_grid f, size_t element)
+{
+    if (fine->part.split && !coarse->part.split) pgi_gather_planes(s, coarse, f, element);
+}
+
 template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
     if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
         int few = tr.axis[2].open <= 2;
         for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
@@ -8906,9 +8994,13 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
         launch(s, fine, r, coarse, f, average);
         return;
     }
-    const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_PLANES);
-    PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
-               pgi_transfers_of(fine, T()), r, f, average, h);
+    const int first = pgi_first_coarse(fine, coarse), end = pgi_end_coarse(fine, coarse);
+    if (end > first) {
+        const pgi_shape h = pgi_shape_from(s, coarse->n, first, end, PGI_PLANES);
+        PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
+                   pgi_transfers_of(fine, T()), fine->part, r, f, average, h);
+    }
+    pgi_gather_coarse(s, fine, coarse, f, sizeof(T));
 }
 
 template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
@@ -8923,12 +9015,13 @@ template <class T> static void pgi_cuda_restrict_faces(pg_solver *s, const pgi_l
 }
 
 template <class T>
-static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *, pgi_grid e)
+static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
 {
-    const pgi_shape h = pgi_shape_of(s, fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
+    pgi_exchange(s, coarse, e, coarse->part.prolongation, sizeof(T));
+    const pgi_shape h = pgi_shape_on(s, fine, PGI_PLANES);
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
     const auto kernel = tr.axis[2].kind == PGI_SAME ? pgi_prolong_kernel<T, 1> : pgi_prolong_kernel<T, 0>;
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, u, e, fine->n[0], fine->n[1], fine->n[2], h,
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, coarse->part, u, e, fine->n[0], fine->n[1], h,
                      (const pgi_state *)s->state);
 }
 
@@ -8950,14 +9043,16 @@ template <class T> static void pgi_cuda_interpolate(pg_solver *s, const pgi_leve
                                                     const pgi_level *coarse, pgi_grid v, int full, int add)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
+    pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
     if (pgi_fits_tiles(tr, fine, u) && (int)sizeof(pgi_interpolate_memory<T, 4>) <= s->shared_limit) {
         const auto launch = fine->n[1] == 1 ? pgi_launch_interpolate<T, 1> : pgi_launch_interpolate<T, 4>;
         launch(s, fine, u, coarse, v, full, add);
         return;
     }
-    const pgi_shape h = pgi_shape_of(s, fine->n[0], fine->n[1], fine->n[2], PGI_PLANES);
+    const pgi_shape h = pgi_shape_on(s, fine, PGI_PLANES);
     PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_interpolate_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
-               pgi_transfers_of(fine, T()), full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add, h);
+               pgi_transfers_of(fine, T()), coarse->part, full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v,
+               add, h);
 }
 
 // ---- the plan of a pass ----
@@ -8980,7 +9075,7 @@ template <class T> static int pgi_can_pass(const pgi_level *l, const pgi_box<T> 
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
     const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
-    return l->points >= least && pgi_can_pass(l, b);
+    return !l->part.split && l->points >= least && pgi_can_pass(l, b);
 }
 
 // What a pass does, as numbers: the arguments of the kernel's template.
@@ -9218,11 +9313,12 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
     }
     const pgi_box<T> &b = pgi_box_of(l, T());
     if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
-        const pgi_shape all = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]),
-                        half = pgi_shape_of(s, l->n[0], l->n[1], l->n[2], PGI_MARCH, 2);
+        const pgi_shape all = pgi_shape_on(s, l),
+                        half = pgi_shape_from(s, l->n, l->part.lo, l->part.hi, PGI_MARCH, 2);
         const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
         PGI_LAUNCH_EARLY(s, all.blocks, pgi_threads(all), 0, pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega.first,
                          reversed ? 1 : 0, all);
+        pgi_exchange(s, l, u, 1, sizeof(T));
         PGI_LAUNCH_EARLY(s, half.blocks, pgi_threads(half), 0, pgi_red_black_kernel<T>, b, u, rhs, (T)omega.second,
                          other, half);
         sweeps--;
@@ -9241,7 +9337,7 @@ template <class T> static int pgi_jacobi_passes(const pgi_level *l, const pgi_bo
 {
     // Below, plain sweeps are faster: 256^3 in f64 and 129^3 in f32 (0.14 against 0.17 ms, 0.025 against 0.034).
     const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : sizeof(T) == 8 ? 64 : 4);
-    if (l->points < least || l->n[2] < 4) return 0;
+    if (l->part.split || l->points < least || l->n[2] < 4) return 0;
     for (int a = 0; a < 3; a++)
         if (b.axis[a].periodic && l->n[a] > 1 && l->n[a] < 4 * PGI_JACOBI_MOST_FLAT) return 0;
     return 1;
@@ -9351,17 +9447,25 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         taps = taps && (t.axis[a].kind == PGI_SAME || t.axis[a].taps);
         if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
     }
-    const int flat = l->n[1] == 1, tiles = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS;
+    const pgi_planes &part = l->part;
+    const int flat = l->n[1] == 1,
+              tiles = taps && !part.split && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS;
+    taps = taps && !part.period;    // whose windows are not at hand there
     const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
                plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
     if (with_norm && tiles && summing(s, l, u, rhs, coarse)) return;
     if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
-        const int team = most <= 2 ? 2 : (int)PGI_TAPS;
-        const pgi_shape h = pgi_shape_of(s, coarse->n[0], coarse->n[1], coarse->n[2], PGI_MARCH, 1, team);
+        const int team = most <= 2 ? 2 : (int)PGI_TAPS, first = pgi_first_coarse(l, coarse),
+                  end = pgi_end_coarse(l, coarse);
+        pgi_exchange(s, l, u, part.restriction + 1, sizeof(T));
+        pgi_exchange(s, l, rhs.f, part.restriction, sizeof(T));
+        if (end == first) return pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
+        const pgi_shape h = pgi_shape_from(s, coarse->n, first, end, PGI_MARCH, 1, team);
         const dim3 threads((unsigned)h.tx, (unsigned)h.ty, (unsigned)team);
         const auto kernel = most <= 2 ? pgi_restrict_residual_kernel<T, 2> : pgi_restrict_residual_kernel<T, PGI_TAPS>;
         PGI_LAUNCH_EARLY(s, h.blocks, threads, 0, kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
+        pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
         return;
     }
     if (!tiles || !plain(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !taps);
@@ -11549,7 +11653,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
             pgi_prolongation_ghosts(t, bound, bound + ranks + 1, ranks, next);
             free(memory);
         }
-        p.ghosts = p.restriction > 1 ? p.restriction : 1;
+        p.ghosts = p.restriction + 1;    // of u; of the residual one less
         for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
             const pgi_planes whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, bound};
@@ -14004,7 +14108,7 @@ template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, p
 {
     PGI_UNLESS_DONE(state);
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks, n[2]);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks);
     if (t.i >= n[0] || t.j >= n[1]) return;
     const pgi_column_reader<T> read(b, from, 2, n, t.i + n[0] * (t.j + (int64_t)n[1] * problem));
     int resonant = 0;
@@ -16568,11 +16672,11 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
 }
 
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, const pgi_state *state, pgi_shape h)
+    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, const pgi_state *state, pgi_shape h)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const pgi_tile t = pgi_tile_of(h, blockIdx.x, nz);
+    const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
@@ -16580,7 +16684,7 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
 // What a point needs of memory is asked for while the one before it is worked on: seen = look(i, j, k), then
 // body(i, j, k, seen, unit, sums).
 template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
-    pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, int nz, double *partials, pgi_state *state,
+    pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
                           double *result, pgi_shape h, int again)
 {
     PGI_UNLESS_DONE(state);
@@ -16589,7 +16693,7 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     double sums[4 + MORE] = {0}, unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
-        const pgi_tile t = pgi_tile_of(h, tile, nz);
+        const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny) continue;
         typename BODY::seen next = body.look(t.i, t.j, t.k0);
         for (int k = t.k0; k < t.k1; k++) {
@@ -16636,7 +16740,7 @@ template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], c
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1], n[2],
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
                          (const pgi_state *)s->state, h);
         return;
     }
@@ -16654,8 +16758,8 @@ static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, doubl
         const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
         const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = 3 * (int64_t)s->multiprocessors;
         PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
-                         (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], n[2], s->partials, s->state,
-                         result, h, again);
+                         (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], s->partials, s->state, result, h,
+                         again);
         return;
     }
 #endif
@@ -21491,490 +21595,6 @@ static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at
 }
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>spread  Operations on the GPU on levels of which each rank has its planes: a thread a point, after an exchange of
-// ghosts. Levels that all ranks have whole are worked on as by one.
-// -------------------------------------------------------------------------------------------------------------------
-
-#if PGI_SPREADS
-namespace
-{
-
-template <class T> PGI_HD inline T *pgi_spread_at(const pgi_grid &g, int i, int j, int k)
-{
-    return pgi_data<T>(g) + i + j * g.sj + k * g.sk;
-}
-
-// The bodies count planes from the rank's first one.
-template <class T> struct pgi_spread_zero {
-    pgi_grid u;
-    int first;
-    PGI_HD void operator()(int i, int j, int k) const { *pgi_spread_at<T>(u, i, j, first + k) = 0; }
-};
-
-template <class T> struct pgi_spread_copy {
-    pgi_grid from, to;
-    int first;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        *pgi_spread_at<T>(to, i, j, first + k) = *pgi_spread_at<T>(from, i, j, first + k);
-    }
-};
-
-template <class T> struct pgi_spread_shift {
-    pgi_grid u;
-    const pgi_state *state;
-    int first;
-    PGI_HD void operator()(int i, int j, int k) const { *pgi_spread_at<T>(u, i, j, first + k) -= (T)state->shift; }
-};
-
-template <class T>
-PGI_HD inline T pgi_spread_residual_at(const pgi_box<T> &b, const pgi_rhs &rhs, const pgi_grid &u, int i, int j, int k)
-{
-    return pgi_residual_point(b, rhs, (const T *)pgi_data<T>(rhs.f), pgi_mean_of<T>(rhs, b.state),
-                              (const T *)pgi_data<T>(u), u.sj, u.sk, i, j, k);
-}
-
-// A u, and the inverse of the diagonal
-template <class T>
-PGI_HD inline T pgi_spread_product(const pgi_box<T> &b, const pgi_grid &u, int i, int j, int k, T *inverse)
-{
-    const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
-    const T c = pgi_reaction((T)b.state->alpha, x, y, z), *const p = pgi_spread_at<T>(u, i, j, k);
-    *inverse = 1 / pgi_diagonal(c, x, y, z);
-    return pgi_stencil(x, y, z, c, p[0], p[pgi_below(b.axis[0], i)], p[pgi_above(b.axis[0], i)],
-                       p[pgi_below(b.axis[1], j) * u.sj], p[pgi_above(b.axis[1], j) * u.sj],
-                       p[pgi_below(b.axis[2], k) * u.sk], p[pgi_above(b.axis[2], k) * u.sk]);
-}
-
-// A sweep over points from lo on: of a colour, see pgi_cpu_colour_row, or over all where parity is -1.
-template <class T> struct pgi_spread_relax {
-    pgi_box<T> b;
-    pgi_rhs rhs;
-    pgi_grid u, out;
-    T omega;    // 0: that of the state
-    int lo[3], parity, seams;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        i += lo[0], j += lo[1], k += lo[2];
-        const int sum = parity + (seams & 1 ? 0 : i) + (seams & 2 ? 0 : j) + (seams & 4 ? 0 : k);
-        if (parity >= 0 && (sum & 1)) return;
-        const pgi_row<T> x = pgi_row_of(b.axis[0], i), y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
-        const T inverse = 1 / pgi_diagonal(pgi_reaction((T)b.state->alpha, x, y, z), x, y, z);
-        *pgi_spread_at<T>(out, i, j, k) =
-            pgi_relaxed(*pgi_spread_at<T>(u, i, j, k), pgi_spread_residual_at<T>(b, rhs, u, i, j, k), inverse,
-                        omega == 0 ? (T)b.state->omega : omega);
-    }
-};
-
-template <class T> struct pgi_spread_residual {
-    pgi_box<T> b;
-    pgi_rhs rhs;
-    pgi_grid u, r;
-    int first;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        *pgi_spread_at<T>(r, i, j, first + k) = pgi_spread_residual_at<T>(b, rhs, u, i, j, first + k);
-    }
-};
-
-template <class T> struct pgi_spread_apply {
-    pgi_box<T> b;
-    pgi_grid u, v;
-    int first;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        T inverse;
-        *pgi_spread_at<T>(v, i, j, first + k) = pgi_spread_product<T>(b, u, i, j, first + k, &inverse);
-    }
-};
-
-template <class T> struct pgi_spread_restrict {
-    pgi_box<T> fine, coarse;
-    pgi_transfers<T> t;
-    pgi_planes part;    // of the fine level
-    pgi_grid r, f;
-    int first, average;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        const int n[3] = {fine.axis[0].n, fine.axis[1].n, part.period ? INT_MAX : fine.axis[2].n};
-        pgi_window<T> x, y, z;
-        pgi_restriction(t.axis[0], fine.axis[0], coarse.axis[0], i, average, &x);
-        pgi_restriction(t.axis[1], fine.axis[1], coarse.axis[1], j, average, &y);
-        pgi_restriction(t.axis[2], fine.axis[2], coarse.axis[2], first + k, average, &z);
-        pgi_bring_near(part, &z);
-        *pgi_spread_at<T>(f, i, j, first + k) = pgi_restrict_point((const T *)pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
-    }
-};
-
-template <class T> struct pgi_spread_prolong {
-    pgi_transfers<T> t;
-    pgi_planes part;    // of the coarse level
-    pgi_grid u, e;
-    int first;
-    PGI_HD void operator()(int i, int j, int k) const
-    {
-        pgi_pair<T> z = pgi_prolongation(t.axis[2], first + k);
-        z.j0 = pgi_near(part, z.j0), z.j1 = pgi_near(part, z.j1);
-        *pgi_spread_at<T>(u, i, j, first + k) += pgi_prolong_point(
-            (const T *)pgi_data<T>(e), e.sj, e.sk, pgi_prolongation(t.axis[0], i), pgi_prolongation(t.axis[1], j), z);
-    }
-};
-
-// A column each
-template <class T> struct pgi_spread_interpolate {
-    pgi_box<T> fine, coarse;
-    pgi_transfers<T> t;
-    pgi_planes part, fine_part;
-    const pgi_faces *fine_faces, *coarse_faces;
-    pgi_grid u, v;
-    int add;
-    PGI_HD void operator()(int i, int j, int) const
-    {
-        pgi_interpolation<T> p = pgi_interpolation_of(fine.state, fine_faces, coarse_faces, fine.axis[0].n, coarse, v);
-        p.part = part.period ? &part : NULL;
-        pgi_interpolate_column(p, t, i, j, fine_part.lo, fine_part.hi, (const pgi_cubic<T> *)NULL,
-                               pgi_data<T>(u) + i + j * u.sj, u.sk, add);
-    }
-};
-
-template <class T> PGI_HD inline double pgi_spread_weight(const pgi_box<T> &b, int i, int j, int k)
-{
-    return pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k) * pgi_weight_of(b.axis[0], i);
-}
-
-struct pgi_nothing_seen {
-};
-
-template <class T> struct pgi_spread_sum {
-    typedef pgi_nothing_seen seen;
-    pgi_box<T> b;
-    pgi_rhs rhs;
-    pgi_grid x, y;
-    int first, source, partner;
-    PGI_HD int wanted() const { return 1; }
-    PGI_HD seen look(int, int, int) const { return seen(); }
-    PGI_HD void operator()(int i, int j, int k, const seen &, double unit, double *sums) const
-    {
-        k += first;
-        const pgi_grid none = {NULL, 0, 0, 0, 0};
-        const T v = source == PGI_FIELD ? *pgi_spread_at<T>(x, i, j, k)
-                                        : pgi_spread_residual_at<T>(b, rhs, source == PGI_RHS ? none : x, i, j, k);
-        const double e = unit * (double)v;
-        pgi_accumulate(sums, pgi_spread_weight(b, i, j, k), e,
-                       partner == PGI_SELF  ? e
-                       : partner == PGI_ONE ? 1.0
-                                            : (double)*pgi_spread_at<T>(y, i, j, k));
-    }
-};
-
-template <class T> struct pgi_spread_magnitude {
-    typedef pgi_nothing_seen seen;
-    pgi_box<T> b;
-    pgi_grid u;
-    int first;
-    PGI_HD int wanted() const { return b.state->seek; }
-    PGI_HD seen look(int, int, int) const { return seen(); }
-    PGI_HD void operator()(int i, int j, int k, const seen &, double unit, double *sums) const
-    {
-        k += first;
-        const double v = unit * pgi_magnitude_point(b, 0, *pgi_spread_at<T>(u, i, j, k), i, j, k);
-        pgi_accumulate(sums, pgi_spread_weight(b, i, j, k), v, v);
-    }
-};
-
-template <class T, template <class> class RECURRENCE> struct pgi_spread_recurrence {
-    typedef pgi_nothing_seen seen;
-    typedef RECURRENCE<T> point;
-    pgi_box<T> b;
-    pgi_vectors g;
-    int first;
-    PGI_HD int wanted() const { return 1; }
-    PGI_HD seen look(int, int, int) const { return seen(); }
-    PGI_HD void *vector(int q, int i, int j, int k) const
-    {
-        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
-    }
-    PGI_HD void operator()(int i, int j, int k, const seen &, double unit, double *sums) const
-    {
-        k += first;
-        const double w = pgi_spread_weight(b, i, j, k);
-        T v[point::VECTORS] = {}, av = 0, inverse;
-        pgi_term<T> dot[point::DOTS + 1];
-        if (point::PRODUCT)
-            av = pgi_spread_product<T>(b, g.v[0], i, j, k, &inverse);
-        else
-            inverse = pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), pgi_row_of(b.axis[1], j),
-                                           pgi_row_of(b.axis[2], k), w);
-        for (int q = 0; q < point::VECTORS; q++)
-            if ((point::READ | point::PRODUCT) >> q & 1)
-                v[q] = pgi_value_of<T>(vector(q, i, j, k), point::NARROW >> q & 1, 0);
-        point::at(pgi_krylov_steps<T>(b.state), v, av, inverse, dot);
-        for (int q = 0; q < point::VECTORS; q++)
-            if (point::WRITTEN >> q & 1) pgi_set_value(vector(q, i, j, k), point::NARROW >> q & 1, 0, v[q]);
-        if (point::NORM >= 0) {
-            const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-            pgi_accumulate(sums, w, e, e);
-        }
-        for (int q = 0; q < point::DOTS; q++) sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
-    }
-};
-}    // namespace
-
-// Computes nothing: copies this rank's sums to where those of all ranks will be   Moves a number a sum   Covers a sum a
-// thread   Needs one block   Overlap: none
-static __global__ void pgi_own_sums_kernel(const double *own, double *all, int count)
-{
-    pgi_await();
-    if ((int)threadIdx.x < count) all[threadIdx.x] = own[threadIdx.x];
-}
-
-// A rank keeps its own sums beside those of all: a kernel that has nothing to do, because the solve has ended or the
-// unit stays as it is, leaves them, and what is added up once more is the same.
-static void pgi_sum_over_ranks(pg_solver *s, const double *own, double *all, int count, unsigned maxima)
-{
-    if (s->failed != PG_OK) return;
-    PGI_LAUNCH_EARLY(s, 1, dim3(32), 0, pgi_own_sums_kernel, own, all, count);
-    pgi_judge_transport(s, s->comm->ops->sum(s->comm, all, count, maxima, pgi_stream_of(s)));
-}
-
-// Calls a body for a rank's planes.
-template <class BODY> static void pgi_on_part(pg_solver *s, const pgi_level *l, const BODY &body)
-{
-    const int n[3] = {l->n[0], l->n[1], l->part.hi - l->part.lo};
-    pgi_for_points(s, n, body);
-}
-
-template <int MORE, int FIRST, class BODY>
-static void pgi_sum_part(pg_solver *s, const pgi_level *l, const BODY &body, double *own, double *all, int again)
-{
-    const int n[3] = {l->n[0], l->n[1], l->part.hi - l->part.lo};
-    pgi_sum_points<MORE, FIRST>(s, n, body, own, again);
-    pgi_sum_over_ranks(s, own + FIRST, all + FIRST, 4 + MORE - FIRST, FIRST == 0 ? 8 : 0);
-}
-
-// A kernel that is loaded when it is first launched may wait for one that runs, and that one for a rank whose kernels
-// are not loaded yet.
-template <class... P> static void pgi_load_kernel(pg_solver *s, void (*kernel)(P...))
-{
-    cudaFuncAttributes a;
-    PGI_CUDA(s, cudaFuncGetAttributes(&a, kernel));
-}
-template <class T, template <class> class RECURRENCE> static void pgi_load_recurrence(pg_solver *s)
-{
-    typedef RECURRENCE<T> point;
-    pgi_load_kernel(s, pgi_sum_points_kernel < pgi_spread_recurrence<T, RECURRENCE>, PGI_DOTS,
-                    point::NORM >= 0 ? 0 : 4 >);
-}
-template <class T> static void pgi_load_spread(pg_solver *s)
-{
-    pgi_load_kernel(s, pgi_own_sums_kernel);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_zero<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_copy<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_shift<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_relax<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_residual<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_apply<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_restrict<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_prolong<T>>);
-    pgi_load_kernel(s, pgi_points_kernel<pgi_spread_interpolate<T>>);
-    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_sum<T>, 0, 0>);
-    pgi_load_kernel(s, pgi_sum_points_kernel<pgi_spread_magnitude<T>, 0, 0>);
-#define PGI_CASE_(NAME, TYPE) pgi_load_recurrence<T, TYPE>(s);
-    PGI_RECURRENCES(PGI_CASE_)
-#undef PGI_CASE_
-}
-
-template <class T> static void pgi_spread_fill_zero(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    if (!l->part.split) return pgi_cuda_fill_zero<T>(s, l, u);
-    pgi_on_part(s, l, pgi_spread_zero<T>{u, l->part.lo});
-}
-
-template <class T> static void pgi_spread_copy_grid(pg_solver *s, const pgi_level *l, pgi_grid from, pgi_grid to)
-{
-    if (!l->part.split) return pgi_cuda_copy<T>(s, l, from, to);
-    pgi_on_part(s, l, pgi_spread_copy<T>{from, to, l->part.lo});
-}
-
-template <class T> static void pgi_spread_subtract_shift(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    if (!l->part.split) return pgi_cuda_subtract_shift<T>(s, l, u);
-    pgi_on_part(s, l, pgi_spread_shift<T>{u, s->state, l->part.lo});
-}
-
-template <class T>
-static void pgi_spread_jacobi(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, double omega, pgi_grid out)
-{
-    if (!l->part.split) return pgi_cuda_jacobi<T>(s, l, u, rhs, omega, out);
-    pgi_exchange(s, l, u, 1, sizeof(T));
-    pgi_on_part(s, l, pgi_spread_relax<T>{pgi_box_of(l, T()), rhs, u, out, (T)omega, {0, 0, l->part.lo}, -1, 0});
-}
-
-// Points of both colours that lie on the seams named by bits, and on no others, see pgi_cpu_red_black.
-template <class T> static void pgi_spread_colours(pg_solver *s, const pgi_level *l, pgi_grid u, const pgi_rhs &rhs,
-                                                  pgi_omega omega, int reversed, int seams)
-{
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    int lo[3], n[3];
-    for (int a = 0; a < 3; a++) {
-        lo[a] = seams >> a & 1 ? l->n[a] - 1 : 0;
-        n[a] = (seams >> a & 1 ? l->n[a] : l->n[a] - b.axis[a].seam) - lo[a];
-    }
-    const int end = lo[2] + n[2] < l->part.hi ? lo[2] + n[2] : l->part.hi;
-    if (l->part.lo > lo[2]) lo[2] = l->part.lo;
-    n[2] = end - lo[2];
-    for (int pass = 0; pass < 2; pass++) {
-        pgi_exchange(s, l, u, 1, sizeof(T));
-        if (n[0] <= 0 || n[1] <= 0 || n[2] <= 0) continue;
-        pgi_for_points(s, n,
-                       pgi_spread_relax<T>{b,
-                                           rhs,
-                                           u,
-                                           u,
-                                           (T)(pass ? omega.second : omega.first),
-                                           {lo[0], lo[1], lo[2]},
-                                           reversed ? 1 - pass : pass,
-                                           seams});
-    }
-}
-
-template <class T> static void pgi_spread_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                    pgi_omega omega, int reversed)
-{
-    if (!l->part.split) return pgi_cuda_red_black<T>(s, l, u, rhs, omega, reversed);
-    const pgi_box<T> &b = pgi_box_of(l, T());
-    const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam};
-    if (omega.first == 0) omega.second = 0;
-    for (int step = 0; step < 8; step++) {
-        const int seams = reversed ? 7 - step : step;
-        if (pgi_has_seams(seam, seams)) pgi_spread_colours<T>(s, l, u, rhs, omega, reversed, seams);
-    }
-}
-
-template <class T> static pgi_grid pgi_spread_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                     pgi_omega omega, int reversed, int sweeps, int head,
-                                                     const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
-{
-    return (l->part.split ? pgi_relax_in_place : pgi_cuda_relax<T>)(s, l, u, rhs, omega, reversed, sweeps, head, coarse,
-                                                                    e, residual);
-}
-
-template <class T> static int pgi_spread_turns(const pgi_level *l, int sweeps)
-{
-    return l->part.split ? 0 : pgi_cuda_relax_turns<T>(l, sweeps);
-}
-
-template <class T> static pgi_grid pgi_spread_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                            const double *weight, int period, int sweeps)
-{
-    return (l->part.split ? pgi_jacobi_one_by_one : pgi_cuda_jacobi_sweeps<T>)(s, l, u, rhs, weight, period, sweeps);
-}
-
-template <class T>
-static void pgi_spread_residual_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
-{
-    if (!l->part.split) return pgi_cuda_residual<T>(s, l, u, rhs, r);
-    pgi_exchange(s, l, u, 1, sizeof(T));
-    pgi_on_part(s, l, pgi_spread_residual<T>{pgi_box_of(l, T()), rhs, u, r, l->part.lo});
-}
-
-template <class T> static void pgi_spread_apply_op(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_grid v)
-{
-    if (!l->part.split) return pgi_cuda_apply<T>(s, l, u, v);
-    pgi_exchange(s, l, u, 1, sizeof(T));
-    pgi_on_part(s, l, pgi_spread_apply<T>{pgi_box_of(l, T()), u, v, l->part.lo});
-}
-
-template <class T>
-static void pgi_spread_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_grid ax, pgi_grid y, pgi_grid ay)
-{
-    if (!l->part.split) return pgi_cuda_apply_two<T>(s, l, x, ax, y, ay);
-    pgi_spread_apply_op<T>(s, l, x, ax);
-    pgi_spread_apply_op<T>(s, l, y, ay);
-}
-
-template <class T> static void pgi_spread_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid x,
-                                                 pgi_grid y, pgi_rhs rhs, int again)
-{
-    if (!l->part.split) return pgi_cuda_reduce<T>(s, l, source, partner, x, y, rhs, again);
-    if (source == PGI_RESIDUAL) pgi_exchange(s, l, x, 1, sizeof(T));
-    pgi_sum_part<0, 0>(s, l, pgi_spread_sum<T>{pgi_box_of(l, T()), rhs, x, y, l->part.lo, source, partner},
-                       s->rank_sums, s->state->sums, again);
-}
-
-template <class T> static void pgi_spread_magnitude_op(pg_solver *s, const pgi_level *l, pgi_grid u)
-{
-    if (!l->part.split) return pgi_cuda_magnitude<T>(s, l, u);
-    pgi_sum_part<0, 0>(s, l, pgi_spread_magnitude<T>{pgi_box_of(l, T()), u, l->part.lo}, s->rank_sums + 4 + PGI_DOTS,
-                       s->state->magnitude, 0);
-}
-
-template <class T> static void pgi_spread_restrict_full(pg_solver *s, const pgi_level *fine, pgi_grid r,
-                                                        const pgi_level *coarse, pgi_grid f, int average)
-{
-    if (!fine->part.split) return pgi_cuda_restrict_full<T>(s, fine, r, coarse, f, average);
-    const int *const own = coarse->part.own, n[3] = {coarse->n[0], coarse->n[1], own[1] - own[0]};
-    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
-    if (n[2] > 0)
-        pgi_for_points(s, n,
-                       pgi_spread_restrict<T>{pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
-                                              pgi_transfers_of(fine, T()), fine->part, r, f, own[0], average});
-    if (!coarse->part.split) pgi_gather_planes(s, coarse, f, sizeof(T));
-}
-
-template <class T> static void pgi_spread_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                            const pgi_level *coarse, int with_norm)
-{
-    (l->part.split ? pgi_residual_then_restrict : pgi_cuda_restrict_residual<T>)(s, l, u, rhs, coarse, with_norm);
-}
-
-template <class T>
-static void pgi_spread_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u, const pgi_level *coarse, pgi_grid e)
-{
-    if (!fine->part.split) return pgi_cuda_prolong_add<T>(s, fine, u, coarse, e);
-    pgi_exchange(s, coarse, e, coarse->part.prolongation, sizeof(T));
-    pgi_on_part(s, fine, pgi_spread_prolong<T>{pgi_transfers_of(fine, T()), coarse->part, u, e, fine->part.lo});
-}
-
-template <class T> static void pgi_spread_interpolate_op(pg_solver *s, const pgi_level *fine, pgi_grid u,
-                                                         const pgi_level *coarse, pgi_grid v, int full, int add)
-{
-    if (!fine->part.split) return pgi_cuda_interpolate<T>(s, fine, u, coarse, v, full, add);
-    const int n[3] = {fine->n[0], fine->n[1], 1};
-    pgi_exchange(s, coarse, v, coarse->part.interpolation, sizeof(T));
-    pgi_for_points(s, n,
-                   pgi_spread_interpolate<T>{pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
-                                             pgi_transfers_of(fine, T()), coarse->part, fine->part,
-                                             full ? fine->faces : NULL, full ? coarse->faces : NULL, u, v, add});
-}
-
-template <class T, template <class> class RECURRENCE>
-static void pgi_spread_recur_one(pg_solver *s, const pgi_level *l, const pgi_vectors &g)
-{
-    typedef RECURRENCE<T> point;
-    enum { FIRST = point::NORM >= 0 ? 0 : 4, SUMS = point::NORM >= 0 || point::DOTS > 0 };
-    const pgi_spread_recurrence<T, RECURRENCE> body = {pgi_box_of(l, T()), g, l->part.lo};
-    const int n[3] = {l->n[0], l->n[1], l->part.hi - l->part.lo};
-    if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
-    if (SUMS)
-        pgi_sum_part<PGI_DOTS, FIRST>(s, l, body, s->rank_sums, s->state->sums, 0);
-    else
-        pgi_sum_points<PGI_DOTS, FIRST>(s, n, body, s->rank_sums + 2 * (4 + PGI_DOTS), 0);    // it writes none
-}
-
-template <class T> static void pgi_spread_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
-{
-    if (!l->part.split) return pgi_cuda_recur<T>(s, l, recurrence, g);
-    switch (recurrence) {
-#define PGI_CASE_(NAME, TYPE)                                                                                          \
-    case NAME: pgi_spread_recur_one<T, TYPE>(s, l, g); break;
-        PGI_RECURRENCES(PGI_CASE_)
-#undef PGI_CASE_
-    }
-}
-#endif
-
-// -------------------------------------------------------------------------------------------------------------------
 // >>layout  Where everything lies in the workspace.
 // -------------------------------------------------------------------------------------------------------------------
 
@@ -22090,7 +21710,7 @@ static void pgi_layout_state(pg_solver *s, pgi_arena *arena)
     s->partials = (double *)pgi_take_block(arena, sums * sizeof(double) * (size_t)s->partials_capacity);
 #if PGI_GPU
     if (!s->comm || !s->cuda) return;
-    s->rank_sums = (double *)pgi_take_block(arena, 3 * (4 + PGI_DOTS) * sizeof(double));
+    s->rank_sums = (double *)pgi_take_block(arena, 2 * (4 + PGI_DOTS) * sizeof(double));
     s->mailbox = pgi_take_block(arena, sizeof(pgi_mailbox));
 #endif
 }
@@ -22323,55 +21943,24 @@ template <class T> static constexpr pgi_ops pgi_cuda_ops()
 }
 #endif
 
-#if PGI_SPREADS
-template <class T> static constexpr pgi_ops pgi_spread_ops()
-{
-    pgi_ops o = pgi_cuda_ops<T>();
-    o.fill_zero = pgi_spread_fill_zero<T>;
-    o.copy = pgi_spread_copy_grid<T>;
-    o.subtract_shift = pgi_spread_subtract_shift<T>;
-    o.jacobi = pgi_spread_jacobi<T>;
-    o.red_black = pgi_spread_red_black<T>;
-    o.residual = pgi_spread_residual_op<T>;
-    o.apply = pgi_spread_apply_op<T>;
-    o.apply_two = pgi_spread_apply_two<T>;
-    o.reduce = pgi_spread_reduce<T>;
-    o.magnitude = pgi_spread_magnitude_op<T>;
-    o.restrict_full = pgi_spread_restrict_full<T>;
-    o.prolong_add = pgi_spread_prolong_add<T>;
-    o.interpolate = pgi_spread_interpolate_op<T>;
-    o.relax = pgi_spread_sweeps<T>;
-    o.relax_turns = pgi_spread_turns<T>;
-    o.jacobi_sweeps = pgi_spread_jacobi_sweeps<T>;
-    o.restrict_residual = pgi_spread_restrict_residual<T>;
-    o.recur = pgi_spread_recur<T>;
-    return o;
-}
-#endif
-
-// spread: over ranks
-template <class T> static const pgi_ops *pgi_ops_in(int cuda, int masked, int spread)
+template <class T> static const pgi_ops *pgi_ops_in(int cuda, int masked)
 {
     static constexpr pgi_ops cpu[2] = {pgi_cpu_ops<T>(), pgi_masked_ops<T>(pgi_cpu_ops<T>())};
 #if PGI_GPU
     static constexpr pgi_ops cuda_ops[2] = {pgi_cuda_ops<T>(), pgi_masked_ops<T>(pgi_cuda_ops<T>())};
-    if (cuda && !spread) return &cuda_ops[masked];
+    if (cuda) return &cuda_ops[masked];
 #endif
-#if PGI_SPREADS
-    static constexpr pgi_ops spread_ops = pgi_spread_ops<T>();
-    if (cuda) return &spread_ops;
-#endif
-    (void)cuda, (void)spread;
+    (void)cuda;
     return &cpu[masked];
 }
 
-static const pgi_ops *pgi_ops_of(int cuda, int single, int masked, int spread)
+static const pgi_ops *pgi_ops_of(int cuda, int single, int masked)
 {
 #if PGI_F32
-    if (single) return pgi_ops_in<float>(cuda, masked, spread);
+    if (single) return pgi_ops_in<float>(cuda, masked);
 #endif
     (void)single;
-    return pgi_ops_in<double>(cuda, masked, spread);
+    return pgi_ops_in<double>(cuda, masked);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -24704,8 +24293,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->krylov = flags & pgi_krylov_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->has_direct = flags & (PG_DIRECT | PG_PRECOND_DIRECT) ? 1 : 0;
-    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked, s->comm != NULL);
-    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked, s->comm != NULL);
+    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
+    s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     PGI_TRY(pgi_prepare_lines(s, *lines, text));
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
@@ -24794,16 +24383,12 @@ static pg_status pgi_join_gpus(pg_solver *s, char text[512])
 {
     char why[120];
     const pg_status status = pgi_peers_join(s->comm, s->workspace, s->bytes, (pgi_mailbox *)s->mailbox, why);
-    PGI_CUDA(s, cudaMemset(s->rank_sums, 0, 3 * (4 + PGI_DOTS) * sizeof(double)));
+    PGI_CUDA(s, cudaMemset(s->rank_sums, 0, 2 * (4 + PGI_DOTS) * sizeof(double)));
     if (status != PG_OK) return pgi_refuse(text, status, "%s", s->comm->error);
     if (*why)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "GPUs of %d ranks must reach each other's memory: %s; use PG_CPU, or one rank",
                           s->comm->ranks, why);
-    if (s->desc.flags & PG_F32)
-        pgi_load_spread<pgi_narrowest>(s);
-    else
-        pgi_load_spread<double>(s);
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     return PG_OK;
 }
@@ -27113,7 +26698,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
     s->outer.points = d->desc.n;
     s->work = s->desc;
     const int n = d->desc.n, single = d->desc.flags & PG_F32 ? 1 : 0;
-    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single, 0, 0);
+    s->ops = s->outer_ops = pgi_ops_of(s->cuda, single, 0);
     d->ops = pgi_dense_ops_of(s->cuda, single);
     d->a = d->desc.A;
     d->lda = d->desc.lda;
