@@ -427,6 +427,7 @@ struct pgi_planes {
     int own[2];                         // this rank's share, split or not
     int period;                         // n where the axis is split and periodic, else 0
     int ghosts;                         // planes on either side that its grids have room for
+    int passes;                         // enough of them, on the next level too, for passes of two sweeps on GPUs
     int restriction;                    // planes beside its own that the restriction to the next level reads,
     int prolongation, interpolation;    // and those to the level before
     const int *bound;                   // where the share of each rank begins, and n
@@ -5458,6 +5459,11 @@ template <class T> struct pgi_pass {
     int cluster;                // blocks that share a tile, side by side along y
     int own[3];                 // columns, rows and planes from tile to tile
     int tiles[3];               // their numbers
+    int z_own[2];               // planes that the tiles divide
+    int inside[2];              // steps of which all planes are inside and at hand, see pgi_pass_march
+    int z_there[2], parted;     // planes that a rank's grids have; parted: it has a part of them
+    int e_there[2];             // the same of e
+    pgi_planes e_part;
     int slots[2];               // coarse points of a plane that a block interpolates from
     const unsigned *quads;      // of a masked level
     double *partials;           // for the norm of the residual
@@ -5794,7 +5800,7 @@ template <class P> struct pgi_pass_tile {
         : a(pass), lane((int)threadIdx.x), warp(own_warp), thread(32 * own_warp + (int)threadIdx.x), rank(own_rank)
     {
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
-        const int nx = ax.n, ny = ay.n, nz = a.b.axis[2].n;
+        const int nx = ax.n, ny = ay.n;
         const int tile_x = (int)(tile % a.tiles[0]), rest = (int)(tile / a.tiles[0]), tile_y = rest % a.tiles[1];
         const int x_low = tile_x * a.own[0] + (ax.periodic ? 0 : (int)P::HALO),
                   y_low = tile_y * a.own[1] + (ay.periodic ? 0 : (int)P::HALO);
@@ -5802,15 +5808,21 @@ template <class P> struct pgi_pass_tile {
         x_own[1] = idle ? 0 : tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0];
         y_own[0] = P::FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low;
         y_own[1] = P::FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1];
-        k0 = rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < nz ? k0 + a.own[2] : nz;
+        k0 = a.z_own[0] + rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < a.z_own[1] ? k0 + a.own[2] : a.z_own[1];
         x_tile = x_low - P::HALO, y_tile = P::FLAT ? 0 : y_low - P::HALO + rank * P::ROWS * P::WARPS;
         x = x_tile + 2 * lane, y = y_tile + warp * P::ROWS;
         // The colour that is relaxed first follows from the plane that the steps begin with.
-        begin = k0 - P::HALO - 1 - a.first, end = k1 - 2 + P::HALVES + P::TAIL;
+        begin = k0 - P::HALO - 1 - ((a.first + k0) & 1), end = k1 - 2 + P::HALVES + P::TAIL;
         z_table = begin - P::STAGES;
         x_at[0] = pgi_wrap(x, nx, ax.periodic), x_at[1] = pgi_wrap(x + 1, nx, ax.periodic);
     }
     __device__ int y_index(int r) const { return P::FLAT ? 0 : pgi_wrap(y + r, a.b.axis[1].n, a.b.axis[1].periodic); }
+    // Whether plane z is in memory, and where. Beyond the ghosts of a rank nothing reaches its planes.
+    __device__ bool finds_plane(int z, int *at) const
+    {
+        *at = a.parted ? z : pgi_wrap(z, a.b.axis[2].n, a.b.axis[2].periodic);
+        return a.parted ? z >= a.z_there[0] && z < a.z_there[1] : *at >= 0;
+    }
     static __device__ void sync()
     {
         if (P::FLAT)
@@ -5994,13 +6006,14 @@ template <class P> struct pgi_pass_stream {
     // To plane z, or from the plane before it; 0: there is none.
     __device__ bool advance(const char *&plane, const char *base, int64_t sk, int z, bool inside) const
     {
-        const pgi_axis<T> &az = t.a.b.axis[2];
-        const int at = inside ? 0 : pgi_wrap(z, az.n, az.periodic);
-        if (inside)
+        int at;
+        if (inside) {
             plane += sk * (int64_t)sizeof(T);
-        else if (at >= 0)
-            plane = base + at * sk * (int64_t)sizeof(T);
-        return at >= 0;
+            return true;
+        }
+        if (!t.finds_plane(z, &at)) return false;
+        plane = base + at * sk * (int64_t)sizeof(T);
+        return true;
     }
     // Planes z + 1 of u and z of f, which is odd or not
     __device__ void fetch(int z, unsigned in_u, unsigned in_f, int odd, T *u_slot, T *f_slot, bool inside)
@@ -6113,9 +6126,20 @@ template <class P> struct pgi_pass_correction {
         for (int q = t.thread; q < ROWS * P::WARPS; q += TEAM)
             y_pairs[q] = place(1, FLAT ? 0 : pgi_wrap(t.y_tile + q, ay.n, ay.periodic));
         for (int q = t.thread; q <= t.end + 1 - t.z_table; q += TEAM)
-            z_pairs[q] = pgi_level_pair_of(a.transfer.axis[2], t.z_table + q, a.b.axis[2].n);
+            z_pairs[q] = at_hand(pgi_level_pair_of(a.transfer.axis[2], t.z_table + q, a.b.axis[2].n));
         for (int q = t.thread; q < 64; q += TEAM) x_pairs[q] = place(0, pgi_wrap(t.x_tile + q, ax.n, ax.periodic));
         for (int q = t.thread; q < E_SLOTS * slots; q += TEAM) planes[q] = 0;
+    }
+    // Its planes as a rank has them. Those that it has not are of no consequence.
+    __device__ pgi_level_pair<T> at_hand(pgi_level_pair<T> p) const
+    {
+        const pgi_pass<T> &a = t.a;
+        const auto near_one = [&](int plane) {
+            const int k = pgi_near(a.e_part, plane);
+            return k < a.e_there[0] ? a.e_there[0] : k < a.e_there[1] ? k : a.e_there[1] - 1;
+        };
+        if (a.parted) p.below = near_one(p.below), p.above = near_one(p.above);
+        return p;
     }
     __device__ int offset(int slot) const
     {
@@ -6589,9 +6613,7 @@ template <class P, int NORM> struct pgi_pass_march {
     }
     __device__ void run()
     {
-        const pgi_axis<T> &az = tile.a.b.axis[2];
-        const int inside_from = STAGES + 1,
-                  inside_to = az.table ? 0 : az.n - 3 - AHEAD;    // the second step fetches beyond
+        const int inside_from = tile.a.inside[0], inside_to = tile.a.inside[1];
         for (int t = tile.begin; t <= (int)pgi_afresh((unsigned)tile.k1) - 2 + HALVES + P::TAIL; t += 2) {
             // Planes t - STAGES to t + 1 take part
             if (t >= inside_from && t <= inside_to && t < tile.end && t > tile.begin) {
@@ -9075,7 +9097,7 @@ template <class T> static int pgi_can_pass(const pgi_level *l, const pgi_box<T> 
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
     const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
-    return !l->part.split && l->points >= least && pgi_can_pass(l, b);
+    return l->points >= least && pgi_can_pass(l, b) && (!l->part.split || l->part.passes);
 }
 
 // What a pass does, as numbers: the arguments of the kernel's template.
@@ -9097,6 +9119,11 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     const int flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
     int n[3];
     for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
+    // The second of two steps fetches beyond
+    a->inside[0] = stages + 1, a->inside[1] = a->b.axis[2].table ? 0 : n[2] - 3 - kind.ahead;
+    if (a->parted && a->inside[0] <= a->z_there[0]) a->inside[0] = a->z_there[0] + 1;
+    if (a->parted && a->inside[1] > a->z_there[1] - 3 - kind.ahead) a->inside[1] = a->z_there[1] - 3 - kind.ahead;
+    n[2] = a->z_own[1] - a->z_own[0];
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
@@ -9203,6 +9230,15 @@ static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
         return NULL;
 }
 
+// The planes that grids of a level have, with ghosts: none beyond a closed end.
+static void pgi_planes_there(const pgi_level *l, int there[2])
+{
+    const pgi_planes &p = l->part;
+    const int ghosts = p.split ? p.ghosts : 0;
+    there[0] = p.period || p.lo - ghosts > 0 ? p.lo - ghosts : 0;
+    there[1] = p.period || p.hi + ghosts < l->n[2] ? p.hi + ghosts : l->n[2];
+}
+
 template <class T>
 static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi_rhs rhs, pgi_omega omega, int reversed)
 {
@@ -9215,6 +9251,9 @@ static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi
     a.first = reversed;
     a.u = u;
     a.out = out;
+    a.parted = l->part.split;
+    a.z_own[0] = l->part.lo, a.z_own[1] = l->part.hi;
+    pgi_planes_there(l, a.z_there);
     return a;
 }
 
@@ -9240,8 +9279,15 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     pgi_pass<T> a = pgi_pass_of<T>(l, u, pgi_other_grid(l, u), rhs, omega, reversed);
     a.e = e;
     const pgi_transfers<T> *transfers = &pgi_transfers_of(l, T());
-    if (head == PGI_CORRECTED) a.transfer = *transfers;
+    if (head == PGI_CORRECTED) {
+        a.transfer = *transfers;
+        a.e_part = coarse->part;
+        pgi_planes_there(coarse, a.e_there);
+    }
     if (!pgi_passes(l, a.b)) return 0;
+    if (head != PGI_FROM_ZERO) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
+    pgi_exchange(s, l, rhs.f, 2 * sweeps - 1, sizeof(T));
+    if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, coarse->part.prolongation + 2, sizeof(T));
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
     if (!restricts) return alone && alone(s, &a);
@@ -9278,7 +9324,7 @@ static int pgi_pass_restricts(const pg_solver *s, const pgi_level *l, int sweeps
 {
     const pgi_transfers<T> &t = pgi_transfers_of(l, T());
     const int flat = l->n[1] == 1;
-    if (!s->clusters || sweeps != 2 || reversed || head == PGI_CORRECTED || (head == PGI_FROM_ZERO && with_norm))
+    if (l->part.split || !s->clusters || sweeps != 2 || reversed || head == PGI_CORRECTED || (head == PGI_FROM_ZERO && with_norm))
         return 0;
     int taps = 2;
     for (int d = 0; d < 3; d++) {
@@ -11517,8 +11563,8 @@ static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, in
 
 static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
 {
-    pgi_planes p = {bound[rank], bound[rank + 1], 1, {bound[rank], bound[rank + 1]}, periodic ? n : 0, 0, 0, 0, 0,
-                    bound};
+    const int lo = bound[rank], hi = bound[rank + 1];
+    const pgi_planes p = {lo, hi, 1, {lo, hi}, periodic ? n : 0, 0, 0, 0, 0, 0, bound};
     return p;
 }
 
@@ -11630,6 +11676,22 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
                       l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
 }
 
+// Passes of two sweeps read four planes of u beside those of a rank, and passes of a sweep and a correction two coarse
+// ones more than the correction alone.
+static void pgi_plan_pass_ghosts(const pg_solver *s, const pgi_hierarchy *h, int l, pgi_planes *p)
+{
+    enum { BESIDE = 4, BESIDE_COARSE = 2 };
+    double points = 1;
+    int fewest = INT_MAX;
+    for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
+    for (int r = 0; r < s->comm->ranks; r++)
+        if (p->bound[r + 1] - p->bound[r] < fewest) fewest = p->bound[r + 1] - p->bound[r];
+    p->passes = s->cuda && points >= PGI_PASS_POINTS && fewest >= BESIDE;
+    if (p->passes && p->ghosts < BESIDE) p->ghosts = BESIDE;
+    if (l > 0 && s->parts[l - 1].passes && p->ghosts < p->prolongation + BESIDE_COARSE)
+        p->ghosts = p->prolongation + BESIDE_COARSE;
+}
+
 // The parts of all levels. The finest ones are split; from the first one on that has few points, or too few planes for
 // some rank's ghosts, levels are on all ranks, and nothing more has to be sent.
 static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[512])
@@ -11655,8 +11717,9 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
         }
         p.ghosts = p.restriction + 1;    // of u; of the residual one less
         for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
+        pgi_plan_pass_ghosts(s, h, l, &p);
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
-            const pgi_planes whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, bound};
+            const pgi_planes whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, bound};
             p = whole;
             if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
         }
@@ -21613,7 +21676,7 @@ static int64_t pgi_team(const pg_solver *s)
 // A level's part; of a rank that is alone, all of it.
 static pgi_planes pgi_part_of(const pg_solver *s, int l, int n)
 {
-    const pgi_planes whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, NULL};
+    const pgi_planes whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, 0, NULL};
     return s->parts ? s->parts[l] : whole;
 }
 

@@ -890,7 +890,12 @@ cudaError_t cudaIpcCloseMemHandle(void *) { return result(cudaErrorInvalidResour
 
 // ---- Kernels ------------------------------------------------------------------------------------------------------
 
-static std::map<const void *, int> dynamic_limit;
+static std::map<std::pair<int, const void *>, int> dynamic_limit;    // of a device and a kernel
+static int dynamic_limit_of(const void *kernel)
+{
+    const auto known = dynamic_limit.find({current_device, kernel});
+    return known == dynamic_limit.end() ? (int)SHARED : known->second;
+}
 
 cudaError_t simt_function_attributes(cudaFuncAttributes *a, const void *kernel)
 {
@@ -899,7 +904,7 @@ cudaError_t simt_function_attributes(cudaFuncAttributes *a, const void *kernel)
     a->binaryVersion = a->ptxVersion = capability();
     a->numRegs = 64;
     a->maxThreadsPerBlock = MAX_BLOCK;
-    a->maxDynamicSharedSizeBytes = dynamic_limit.count(kernel) ? dynamic_limit[kernel] : (int)SHARED;
+    a->maxDynamicSharedSizeBytes = dynamic_limit_of(kernel);
     return cudaSuccess;
 }
 
@@ -908,7 +913,7 @@ cudaError_t simt_set_function_attribute(const void *kernel, cudaFuncAttribute at
     ENTER();
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
     if (value < 0 || value > shared_optin()) return result(cudaErrorInvalidValue);
-    dynamic_limit[kernel] = value;
+    dynamic_limit[{current_device, kernel}] = value;
     return cudaSuccess;
 }
 
@@ -945,7 +950,7 @@ cudaError_t simt_launch(const cudaLaunchConfig_t *c, const void *kernel, std::fu
     CUstream_st *s = stream_of(c->stream);
     const dim3 g = c->gridDim, b = c->blockDim, n = cluster_of(c);
     const uint64_t threads = (uint64_t)b.x * b.y * b.z, cluster = (uint64_t)n.x * n.y * n.z;
-    const size_t limit = (size_t)(dynamic_limit.count(kernel) ? dynamic_limit[kernel] : (int)SHARED);
+    const size_t limit = (size_t)dynamic_limit_of(kernel);
     if (s->device != current_device) return result(cudaErrorInvalidResourceHandle);
     if (!threads || threads > MAX_BLOCK || b.z > 64) return result(cudaErrorInvalidConfiguration);
     if (!g.x || !g.y || !g.z || g.x > 0x7fffffff || g.y > 65535 || g.z > 65535)
