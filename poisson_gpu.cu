@@ -7236,6 +7236,9 @@ template <class T> struct pgi_tile_job {
     pgi_grid u;
     pgi_rhs rhs;
     pgi_tiling tiling;
+    int first, end;      // planes that the tiles divide
+    int below;           // the plane below plane 0
+    int there, wraps;    // the end of those in memory, and whether the first one follows
 };
 
 // The tile of a block and the thread's place in it. Points beyond the end of an axis are not live.
@@ -7248,6 +7251,7 @@ template <class T, int FLAT> struct pgi_tile_place {
     {
         typedef pgi_tuned_tile<T, FLAT> tuned;
         pgi_tile_begin(a.tiling, tile, begin);
+        begin[2] += a.first;
         high = FLAT ? 1 : (int)blockDim.y * ROWS;
         threads = (int)(tuned::LANES * blockDim.y);
         thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
@@ -7299,10 +7303,10 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
     const char *plane;
     unsigned row[ROWS];      // offsets in a plane
     bool aligned, steady;    // pairs are; and all of the tile exist
-    // From plane z - 1 to z; beyond a closed end the last one again.
-    __device__ void turn(const pgi_grid &g, const pgi_axis<T> &az, int z)
+    // From plane z - 1 to z; beyond the last one that one again.
+    __device__ void turn(const pgi_grid &g, const pgi_tile_job<T> &a, int z)
     {
-        if (z < az.n || az.periodic) plane += (z == az.n ? 1 - az.n : 1) * g.sk * (int64_t)sizeof(T);
+        if (z < a.there || a.wraps) plane += (z == a.there ? 1 - a.there : 1) * g.sk * (int64_t)sizeof(T);
     }
     __device__ void fetch(T *to, int pitch, pairs own, const unsigned (&second)[SETS]) const
     {
@@ -7415,13 +7419,13 @@ template <class T, int FLAT> struct pgi_tile_streams {
             const unsigned from = (unsigned)edge_of(q, &to);
             pgi_copy_async<sizeof(T), 0>(plane + to, u.plane + from);
         }
-        u.turn(a.u, a.b.axis[2], z + 1);
+        u.turn(a.u, a, z + 1);
     }
     __device__ void fetch_f(int slot, int z)
     {
         if (!a.rhs.f.base) return;
         f.fetch(f_slots + slot * size.f_plane + f_at(), tuned::F_STEP, pairs, second);
-        f.turn(a.rhs.f, a.b.axis[2], z + 1);
+        f.turn(a.rhs.f, a, z + 1);
     }
 };
 
@@ -7435,8 +7439,8 @@ template <class T, int FLAT> struct pgi_tile_stencil {
 
     __device__ explicit pgi_tile_stencil(const pgi_tile_streams<T, FLAT> &s)
     {
-        const char *const before =
-            (const char *)pgi_data<T>(s.a.u) + s.plane_of(s.p.begin[2] - 1) * s.a.u.sk * (int64_t)sizeof(T);
+        const int z0 = s.p.begin[2], below = z0 > 0 ? z0 - 1 : s.a.below;
+        const char *const before = (const char *)pgi_data<T>(s.a.u) + below * s.a.u.sk * (int64_t)sizeof(T);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             here[r][0] = pgi_load((const T *)(s.u.plane + s.u.row[r]));
@@ -7589,7 +7593,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     double sum = 0;
     for (unsigned tile = blockIdx.x; tile < pgi_tiles_in(a.tiling); tile += gridDim.x) {
         const pgi_tile_place<T, FLAT> p(a, tile);
-        const int left = a.b.axis[2].n - p.begin[2];
+        const int left = a.end - p.begin[2];
         const bool pairs = stores && !p.cut && pgi_pairs_aligned<TO>(out);
         TO *to = stores ? pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk : NULL;
         pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, sums, p.live, sum);
@@ -7749,7 +7753,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     PGI_DYNAMIC_SHARED(T, shared);
     const pgi_krylov_steps<T> c(state);
     const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
-    const int left = a.b.axis[2].n - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
+    const int left = a.end - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
     const pgi_tile_sums<T, FLAT> weighted(a.b, p);
     double norm = 0;
     pgi_tile_vectors<T, FLAT, point> vectors(g, p);
@@ -8015,8 +8019,9 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const pgi_tile_layout<T, FLAT> size(p.high);
     int end[3];    // of the tile's own points
     for (int d = 0; d < 3; d++) {
-        const int n = a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
-        end[d] = next < n && p.begin[d] / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
+        const int first = d == 2 ? a.first : 0, n = d == 2 ? a.end : a.b.axis[d].n,
+                  next = p.begin[d] + a.tiling.own[d];
+        end[d] = next < n && (p.begin[d] - first) / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
     }
     const int own = end[2] - p.begin[2], count = own + job.last;
     for (int q = p.thread; q < 2 * size.sum; q += p.threads) shared[size.sums + q] = 0;
@@ -8656,6 +8661,15 @@ static void pgi_cuda_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     }
 }
 
+// The planes that grids of a level have, with ghosts: none beyond a closed end.
+static void pgi_planes_there(const pgi_level *l, int there[2])
+{
+    const pgi_planes &p = l->part;
+    const int ghosts = p.split ? p.ghosts : 0;
+    there[0] = p.period || p.lo - ghosts > 0 ? p.lo - ghosts : 0;
+    there[1] = p.period || p.hi + ghosts < l->n[2] ? p.hi + ghosts : l->n[2];
+}
+
 // Whether an offset inside a plane is an int
 template <class T> static int pgi_plane_fits(const pgi_grid &g, const int n[3])
 {
@@ -8714,6 +8728,12 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     a->b = pgi_box_of(l, T());
     a->u = u;
     a->rhs = rhs;
+    a->first = l->part.lo, a->end = l->part.hi;
+    const int planes_here = a->end - a->first;
+    int there[2];
+    pgi_planes_there(l, there);
+    a->there = there[1], a->wraps = a->b.axis[2].periodic && !l->part.split;
+    a->below = l->part.period ? -1 : a->wraps ? l->n[2] - 1 : 0;
     const int span[2] = {tuned::WIDE, *high};
     pgi_tiling *const h = &a->tiling;
     for (int d = 0; d < 2; d++) {
@@ -8723,11 +8743,11 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
     double best = 1e300;
     for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
-        const int64_t tiles = columns * ((l->n[2] + planes - 1) / planes);
+        const int64_t tiles = columns * ((planes_here + planes - 1) / planes);
         const double cost = (double)pgi_rounds(tiles, resident) * (planes + reach[2] + 10);
         if (cost < best) best = cost, h->own[2] = planes;
     }
-    h->tiles[2] = (l->n[2] + h->own[2] - 1) / h->own[2];
+    h->tiles[2] = (planes_here + h->own[2] - 1) / h->own[2];
     return bytes(*high);
 }
 
@@ -8760,8 +8780,7 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
 // Not where the level is small, or where the planes on their way would wrap around a periodic axis twice.
 template <class T> static int pgi_fits_tiles(const pgi_level *l)
 {
-    return !l->part.split && l->points >= PGI_PASS_POINTS &&
-           l->n[2] >= (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2);
+    return l->points >= PGI_PASS_POINTS && l->n[2] >= (pgi_box_of(l, T()).axis[2].periodic ? 8 : 2);
 }
 
 // The residual of a large level, stored where r is a grid, and its norm where that is wanted. Returns 0 where the level
@@ -8771,7 +8790,10 @@ template <class T, class TO> static int pgi_cuda_residual_in_tiles(pg_solver *s,
 {
     if (!pgi_fits_tiles<T>(l)) return 0;
     const pgi_residual_sinks sinks = {r, scaled, with_norm ? s->partials : NULL, s->state};
-    return (l->n[1] == 1 ? pgi_launch_residual<T, TO, 1> : pgi_launch_residual<T, TO, 0>)(s, l, u, rhs, sinks);
+    const auto launch = l->n[1] == 1 ? pgi_launch_residual<T, TO, 1> : pgi_launch_residual<T, TO, 0>;
+    if (!launch(s, l, u, rhs, sinks)) return 0;
+    if (with_norm) pgi_combine_ranks_on_gpu(s, l, s->state->sums, 0, 4);
+    return 1;
 }
 
 template <class T> static void pgi_cuda_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_grid r)
@@ -8898,14 +8920,16 @@ static void pgi_cuda_recurrence(pg_solver *s, const pgi_level *l, const pgi_vect
     typedef RECURRENCE<T> point;
     enum { FIRST = point::NORM >= 0 ? 0 : 4, SUMS = 4 + point::DOTS };
     if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
+    int done = 0;
     if constexpr (point::PRODUCT && !point::DIAGONAL)
-        if (pgi_fits_tiles<T>(l) &&
-            (l->n[1] == 1 ? pgi_launch_recurrence<T, 1, RECURRENCE> : pgi_launch_recurrence<T, 0, RECURRENCE>)(s, l, g))
-            return;
-    const pgi_shape h = pgi_shape_on(s, l);
-    const int64_t blocks = SUMS > FIRST ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
-    PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_recurrence_kernel<T, RECURRENCE>), pgi_box_of(l, T()), g,
-                     s->partials, s->state, h);
+        done = pgi_fits_tiles<T>(l) && (l->n[1] == 1 ? pgi_launch_recurrence<T, 1, RECURRENCE>
+                                                     : pgi_launch_recurrence<T, 0, RECURRENCE>)(s, l, g);
+    if (!done) {
+        const pgi_shape h = pgi_shape_on(s, l);
+        const int64_t blocks = SUMS > FIRST ? pgi_reduce_blocks(h.blocks, 0) : h.blocks;
+        PGI_LAUNCH_EARLY(s, blocks, pgi_threads(h), 0, (pgi_recurrence_kernel<T, RECURRENCE>), pgi_box_of(l, T()), g,
+                         s->partials, s->state, h);
+    }
     if (SUMS > FIRST) pgi_combine_ranks_on_gpu(s, l, s->state->sums, FIRST, SUMS);
 }
 
@@ -9230,15 +9254,6 @@ static int (*pgi_launch_if())(pg_solver *, pgi_pass<T> *)
         return NULL;
 }
 
-// The planes that grids of a level have, with ghosts: none beyond a closed end.
-static void pgi_planes_there(const pgi_level *l, int there[2])
-{
-    const pgi_planes &p = l->part;
-    const int ghosts = p.split ? p.ghosts : 0;
-    there[0] = p.period || p.lo - ghosts > 0 ? p.lo - ghosts : 0;
-    there[1] = p.period || p.hi + ghosts < l->n[2] ? p.hi + ghosts : l->n[2];
-}
-
 template <class T>
 static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi_rhs rhs, pgi_omega omega, int reversed)
 {
@@ -9484,6 +9499,13 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     return 1;
 }
 
+// Whether each coarse plane of a rank is restricted from two fine planes of its part, and nothing else.
+template <class T>
+static int pgi_parts_are_halved(const pgi_transfer<T> &t, const pgi_planes &fine, const pgi_planes &coarse)
+{
+    return t.kind == PGI_CELLS && pgi_reach(t) == 0 && fine.lo == 2 * coarse.own[0] && fine.hi == 2 * coarse.own[1];
+}
+
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const pgi_level *coarse, int with_norm)
 {
@@ -9495,12 +9517,18 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     }
     const pgi_planes &part = l->part;
     const int flat = l->n[1] == 1,
-              tiles = taps && !part.split && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS;
+              large = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS,
+              tiles = large && (!part.split || pgi_parts_are_halved(t.axis[2], part, coarse->part));
     taps = taps && !part.period;    // whose windows are not at hand there
+    if (tiles) pgi_exchange(s, l, u, 1, sizeof(T));
     const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
                plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
-    if (with_norm && tiles && summing(s, l, u, rhs, coarse)) return;
-    if (with_norm && taps) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
+    if (with_norm && tiles && summing(s, l, u, rhs, coarse)) {
+        pgi_combine_ranks_on_gpu(s, l, s->state->sums, 0, 4);
+        return pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
+    }
+    const int apart = with_norm && (taps || tiles);
+    if (apart) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS, first = pgi_first_coarse(l, coarse),
                   end = pgi_end_coarse(l, coarse);
@@ -9514,7 +9542,10 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
         return;
     }
-    if (!tiles || !plain(s, l, u, rhs, coarse)) pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !taps);
+    if (!tiles || !plain(s, l, u, rhs, coarse))
+        pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm && !apart);
+    else
+        pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
 }
 
 // Products from t to spare and back: to modes along one axis after the other, and back again into u.
