@@ -379,7 +379,6 @@ struct pgi_state {
     double sums[4 + PGI_DOTS];    // of the last reduction: sum w x y, sum x^2, sum w |x|, max |x|; inner products
     double magnitude[4];          // the same of D u
     unsigned ticket;              // blocks of a reduction that are done
-    int fresh;                    // a reduction has written its sums: see pgi_combine_ranks_on_gpu
     int history_count;
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
@@ -387,6 +386,7 @@ struct pgi_state {
     double rhs_mean;                  // of f with its boundary data
     double own_alpha, inner_alpha;    // PG_MIXED: alpha, and that of f32 cycles: see pgi_inner_alpha
     double lowest;                    // PG_MIXED: the smallest eigenvalue but for the constant's; 0: a face holds it
+    int fresh;                        // a reduction has written its sums: see pgi_combine_ranks_on_gpu
 };
 
 // Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
@@ -4930,7 +4930,7 @@ template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_trans
     __shared__ pgi_pair<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
-    if (t.k0 + thread < t.k1) {
+    if (!SAME && t.k0 + thread < t.k1) {
         zs[thread] = pgi_prolongation(tr.axis[2], t.k0 + thread);
         zs[thread].j0 = pgi_near(part, zs[thread].j0), zs[thread].j1 = pgi_near(part, zs[thread].j1);
     }
@@ -5758,6 +5758,7 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int MAS
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
         MASKED = MASKED_,
+        PARTED = !MASKED,    // the level can be a rank's part
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
@@ -5808,11 +5809,13 @@ template <class P> struct pgi_pass_tile {
         x_own[1] = idle ? 0 : tile_x == a.tiles[0] - 1 ? nx : x_low + a.own[0];
         y_own[0] = P::FLAT || (!ay.periodic && tile_y == 0) ? 0 : y_low;
         y_own[1] = P::FLAT || tile_y == a.tiles[1] - 1 ? ny : y_low + a.own[1];
-        k0 = a.z_own[0] + rest / a.tiles[1] * a.own[2], k1 = k0 + a.own[2] < a.z_own[1] ? k0 + a.own[2] : a.z_own[1];
+        const int z_end = P::PARTED ? a.z_own[1] : a.b.axis[2].n;
+        k0 = (P::PARTED ? a.z_own[0] : 0) + rest / a.tiles[1] * a.own[2];
+        k1 = k0 + a.own[2] < z_end ? k0 + a.own[2] : z_end;
         x_tile = x_low - P::HALO, y_tile = P::FLAT ? 0 : y_low - P::HALO + rank * P::ROWS * P::WARPS;
         x = x_tile + 2 * lane, y = y_tile + warp * P::ROWS;
         // The colour that is relaxed first follows from the plane that the steps begin with.
-        begin = k0 - P::HALO - 1 - ((a.first + k0) & 1), end = k1 - 2 + P::HALVES + P::TAIL;
+        begin = k0 - P::HALO - 1 - (P::PARTED ? (a.first + k0) & 1 : a.first), end = k1 - 2 + P::HALVES + P::TAIL;
         z_table = begin - P::STAGES;
         x_at[0] = pgi_wrap(x, nx, ax.periodic), x_at[1] = pgi_wrap(x + 1, nx, ax.periodic);
     }
@@ -5820,8 +5823,12 @@ template <class P> struct pgi_pass_tile {
     // Whether plane z is in memory, and where. Beyond the ghosts of a rank nothing reaches its planes.
     __device__ bool finds_plane(int z, int *at) const
     {
-        *at = a.parted ? z : pgi_wrap(z, a.b.axis[2].n, a.b.axis[2].periodic);
-        return a.parted ? z >= a.z_there[0] && z < a.z_there[1] : *at >= 0;
+        if (P::PARTED && a.parted) {
+            *at = z;
+            return z >= a.z_there[0] && z < a.z_there[1];
+        }
+        *at = pgi_wrap(z, a.b.axis[2].n, a.b.axis[2].periodic);
+        return *at >= 0;
     }
     static __device__ void sync()
     {
@@ -6613,7 +6620,9 @@ template <class P, int NORM> struct pgi_pass_march {
     }
     __device__ void run()
     {
-        const int inside_from = tile.a.inside[0], inside_to = tile.a.inside[1];
+        const pgi_axis<T> &az = tile.a.b.axis[2];
+        const int inside_from = P::PARTED ? tile.a.inside[0] : STAGES + 1,
+                  inside_to = P::PARTED ? tile.a.inside[1] : az.table ? 0 : az.n - 3 - AHEAD;
         for (int t = tile.begin; t <= (int)pgi_afresh((unsigned)tile.k1) - 2 + HALVES + P::TAIL; t += 2) {
             // Planes t - STAGES to t + 1 take part
             if (t >= inside_from && t <= inside_to && t < tile.end && t > tile.begin) {

@@ -169,7 +169,7 @@ static void whole_box_create(ranks_case *c, whole_box *w, uint64_t seed)
     rng r = {seed};
     pg_desc *const d = &c->desc;
     const int batch = d->batch ? d->batch : 1;
-    d->backend = PG_CPU;
+    d->backend = c->gpus ? PG_CUDA : PG_CPU;
     memset(w, 0, sizeof *w);
     w->points = (int64_t)d->n[0] * d->n[1] * d->n[2] * batch;
     double **const arrays[3] = {&w->u, &w->f, &w->result};

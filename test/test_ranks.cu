@@ -191,7 +191,8 @@ static void every_box_has_the_result_of_one_rank(void **state)
 }
 
 #if PGI_GPU
-// The same by GPUs, as far as they can, to round-off: the CPU's sums of products are rounded elsewhere.
+// The same by GPUs, as far as they can, against one of them. Sweeps, products and residuals have its bits; cycles agree
+// to round-off, for some parts take other kernels to restrict a residual.
 static int devices_of_ranks()
 {
 #ifdef PGI_SIMT
@@ -202,7 +203,7 @@ static int devices_of_ranks()
     return devices < 4 ? devices : 4;
 }
 
-static void every_box_on_gpus_agrees_with_one_cpu(void **state)
+static void every_box_on_gpus_agrees_with_one_gpu(void **state)
 {
     const int devices = devices_of_ranks();
     int number = 0;
@@ -214,7 +215,7 @@ static void every_box_on_gpus_agrees_with_one_cpu(void **state)
         c->desc.flags &= ~(unsigned)(PG_MIXED | PG_SMOOTH_LINES);
         if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
             c->desc.flags |= PG_SMOOTH_RBGS;
-        c->tolerance = fmax(c->tolerance, 1e-11);
+        if (c->work == CYCLE || c->work == SOLVE) c->tolerance = fmax(c->tolerance, 1e-13);
         if ((5 * turn + e) % 8 == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn);
     });
 }
@@ -564,7 +565,7 @@ int main(void)
     static char names[10][80];
     for (int q = 0; q < 10; q++) {    // up to and with advection
         snprintf(names[q], sizeof names[q], "%s_on_gpus", suites[q].name);
-        tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_cpu, NULL, NULL, (void *)&suites[q]};
+        tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_gpu, NULL, NULL, (void *)&suites[q]};
     }
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
 #endif
