@@ -424,6 +424,7 @@ static inline pgi_omega pgi_evenly(double omega)
 struct pgi_planes {
     int lo, hi;                         // the planes that operations work on; a level that is not split: all of them
     int split;                          // each rank has its own; else all have all of them, and work alike
+    int most;                           // planes of the largest part: ranks that plan with it choose the same kernels
     int own[2];                         // this rank's share, split or not
     int period;                         // n where the axis is split and periodic, else 0
     int ghosts;                         // planes on either side that its grids have room for
@@ -4921,9 +4922,9 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
 // Computes u += P e   Moves 2 1/8 words a fine point   Covers one fine column a thread   Overlap: none   One barrier
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
 // no axis but x and y is coarsened.
-template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_planes part,
-                                                                       pgi_grid u, pgi_grid e, int nx, int ny,
-                                                                       pgi_shape h, const pgi_state *state)
+template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_planes part, pgi_grid u,
+                                                                       pgi_grid e, int nx, int ny, pgi_shape h,
+                                                                       const pgi_state *state)
 {
     PGI_UNLESS_DONE(state);
     enum { TOGETHER = 4 };
@@ -5459,7 +5460,7 @@ template <class T> struct pgi_pass {
     int cluster;                // blocks that share a tile, side by side along y
     int own[3];                 // columns, rows and planes from tile to tile
     int tiles[3];               // their numbers
-    int z_own[2];               // planes that the tiles divide
+    int z_own[2], z_most;       // planes that the tiles divide, and how many any rank has
     int inside[2];              // steps of which all planes are inside and at hand, see pgi_pass_march
     int z_there[2], parted;     // planes that a rank's grids have; parted: it has a part of them
     int e_there[2];             // the same of e
@@ -6621,8 +6622,9 @@ template <class P, int NORM> struct pgi_pass_march {
     __device__ void run()
     {
         const pgi_axis<T> &az = tile.a.b.axis[2];
-        const int inside_from = P::PARTED ? tile.a.inside[0] : STAGES + 1,
-                  inside_to = P::PARTED ? tile.a.inside[1] : az.table ? 0 : az.n - 3 - AHEAD;
+        const int inside_from = P::PARTED ? tile.a.inside[0] : STAGES + 1, inside_to = P::PARTED  ? tile.a.inside[1]
+                                                                                       : az.table ? 0
+                                                                                                  : az.n - 3 - AHEAD;
         for (int t = tile.begin; t <= (int)pgi_afresh((unsigned)tile.k1) - 2 + HALVES + P::TAIL; t += 2) {
             // Planes t - STAGES to t + 1 take part
             if (t >= inside_from && t <= inside_to && t < tile.end && t > tile.begin) {
@@ -7246,6 +7248,7 @@ template <class T> struct pgi_tile_job {
     pgi_rhs rhs;
     pgi_tiling tiling;
     int first, end;      // planes that the tiles divide
+    int most;            // tiles that any rank has
     int below;           // the plane below plane 0
     int there, wraps;    // the end of those in memory, and whether the first one follows
 };
@@ -8028,8 +8031,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const pgi_tile_layout<T, FLAT> size(p.high);
     int end[3];    // of the tile's own points
     for (int d = 0; d < 3; d++) {
-        const int first = d == 2 ? a.first : 0, n = d == 2 ? a.end : a.b.axis[d].n,
-                  next = p.begin[d] + a.tiling.own[d];
+        const int first = d == 2 ? a.first : 0, n = d == 2 ? a.end : a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
         end[d] = next < n && (p.begin[d] - first) / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
     }
     const int own = end[2] - p.begin[2], count = own + job.last;
@@ -8629,8 +8631,8 @@ static void pgi_combine_ranks_on_gpu(pg_solver *s, const pgi_level *l, double *s
     if (!l->part.split || s->failed != PG_OK) return;
     double *const own = s->rank_sums + (sums == s->state->magnitude ? 4 + PGI_DOTS : 0);
     PGI_LAUNCH(s, 1, dim3(32), pgi_own_sums_kernel, s->state, own + first, sums + first, count - first);
-    pgi_judge_transport(
-        s, s->comm->ops->sum(s->comm, sums + first, count - first, first == 0 ? 8 : 0, pgi_stream_of(s)));
+    pgi_judge_transport(s,
+                        s->comm->ops->sum(s->comm, sums + first, count - first, first == 0 ? 8 : 0, pgi_stream_of(s)));
 }
 
 template <class T>
@@ -8738,7 +8740,6 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     a->u = u;
     a->rhs = rhs;
     a->first = l->part.lo, a->end = l->part.hi;
-    const int planes_here = a->end - a->first;
     int there[2];
     pgi_planes_there(l, there);
     a->there = there[1], a->wraps = a->b.axis[2].periodic && !l->part.split;
@@ -8752,11 +8753,12 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
     double best = 1e300;
     for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
-        const int64_t tiles = columns * ((planes_here + planes - 1) / planes);
+        const int64_t tiles = columns * ((l->part.most + planes - 1) / planes);
         const double cost = (double)pgi_rounds(tiles, resident) * (planes + reach[2] + 10);
         if (cost < best) best = cost, h->own[2] = planes;
     }
-    h->tiles[2] = (planes_here + h->own[2] - 1) / h->own[2];
+    h->tiles[2] = (a->end - a->first + h->own[2] - 1) / h->own[2];
+    a->most = (int)columns * ((l->part.most + h->own[2] - 1) / h->own[2]);
     return bytes(*high);
 }
 
@@ -8771,7 +8773,7 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     if (!bytes) return 0;
     int64_t blocks = pgi_tiles_in(a.tiling);
     if (sinks.out.base) {
-        if (sinks.partials && blocks > s->partials_capacity) return 0;
+        if (sinks.partials && a.most > s->partials_capacity) return 0;
     } else {    // a norm alone: a block has many tiles, and few partial sums are left
         const int64_t resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
         if (blocks > resident) blocks = resident;
@@ -8915,7 +8917,7 @@ static int pgi_launch_recurrence(pg_solver *s, const pgi_level *l, const pgi_vec
     int high;
     const int bytes = pgi_plan_residual<T, FLAT>(s, l, g.v[0], pgi_rhs_of(pgi_no_grid()), reach, 0, &a, &high);
     const int64_t blocks = bytes ? pgi_tiles_in(a.tiling) : 0;
-    if (!bytes || blocks > s->partials_capacity) return 0;
+    if (!bytes || a.most > s->partials_capacity) return 0;
     const auto kernel = pgi_recurrence_tile_kernel<T, FLAT, RECURRENCE>;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, g,
@@ -9145,18 +9147,24 @@ static int pgi_pass_plane(const pgi_pass_kind &kind, size_t element)
     return columns + (kind.masked ? pgi_mask_room(kind.rows, kind.warps, element) : 0);
 }
 
+// The steps of a pass of which all planes are inside, and in memory. The second of two steps fetches beyond.
+template <class T> static void pgi_find_inside(pgi_pass<T> *a, int stages, int ahead)
+{
+    const pgi_axis<T> &az = a->b.axis[2];
+    a->inside[0] = stages + 1;
+    a->inside[1] = az.table ? 0 : az.n - 3 - ahead;
+    if (!a->parted) return;
+    if (a->inside[0] <= a->z_there[0]) a->inside[0] = a->z_there[0] + 1;
+    if (a->inside[1] > a->z_there[1] - 3 - ahead) a->inside[1] = a->z_there[1] - 3 - ahead;
+}
+
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
 template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> *a, const pgi_pass_kind &kind)
 {
     const int halves = 2 * kind.sweeps, stages = halves + kind.restricts, halo = halves + (kind.restricts ? 2 : 0);
     const int flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
-    int n[3];
-    for (int d = 0; d < 3; d++) n[d] = a->b.axis[d].n;
-    // The second of two steps fetches beyond
-    a->inside[0] = stages + 1, a->inside[1] = a->b.axis[2].table ? 0 : n[2] - 3 - kind.ahead;
-    if (a->parted && a->inside[0] <= a->z_there[0]) a->inside[0] = a->z_there[0] + 1;
-    if (a->parted && a->inside[1] > a->z_there[1] - 3 - kind.ahead) a->inside[1] = a->z_there[1] - 3 - kind.ahead;
-    n[2] = a->z_own[1] - a->z_own[0];
+    const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->z_most};
+    pgi_find_inside(a, stages, kind.ahead);
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
@@ -9191,7 +9199,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
             a->own[2] = planes < PGI_PASS_PLANES ? planes : (int)PGI_PASS_PLANES;
         }
     }
-    a->tiles[2] = (n[2] + a->own[2] - 1) / a->own[2];
+    a->tiles[2] = (a->z_own[1] - a->z_own[0] + a->own[2] - 1) / a->own[2];
     const int extent[2] = {64, flat ? 1 : kind.warps * kind.rows};
     for (int d = 0; d < 2 && kind.head == PGI_CORRECTED; d++) {
         const pgi_transfer<T> &t = a->transfer.axis[d];
@@ -9276,7 +9284,7 @@ static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi
     a.u = u;
     a.out = out;
     a.parted = l->part.split;
-    a.z_own[0] = l->part.lo, a.z_own[1] = l->part.hi;
+    a.z_own[0] = l->part.lo, a.z_own[1] = l->part.hi, a.z_most = l->part.most;
     pgi_planes_there(l, a.z_there);
     return a;
 }
@@ -9348,7 +9356,8 @@ static int pgi_pass_restricts(const pg_solver *s, const pgi_level *l, int sweeps
 {
     const pgi_transfers<T> &t = pgi_transfers_of(l, T());
     const int flat = l->n[1] == 1;
-    if (l->part.split || !s->clusters || sweeps != 2 || reversed || head == PGI_CORRECTED || (head == PGI_FROM_ZERO && with_norm))
+    if (l->part.split || !s->clusters || sweeps != 2 || reversed || head == PGI_CORRECTED ||
+        (head == PGI_FROM_ZERO && with_norm))
         return 0;
     int taps = 2;
     for (int d = 0; d < 3; d++) {
@@ -9383,8 +9392,7 @@ template <class T> static pgi_grid pgi_cuda_relax(pg_solver *s, const pgi_level 
     }
     const pgi_box<T> &b = pgi_box_of(l, T());
     if (head == PGI_FROM_ZERO && sweeps > 0 && !b.axis[0].seam && !b.axis[1].seam && !b.axis[2].seam) {
-        const pgi_shape all = pgi_shape_on(s, l),
-                        half = pgi_shape_from(s, l->n, l->part.lo, l->part.hi, PGI_MARCH, 2);
+        const pgi_shape all = pgi_shape_on(s, l), half = pgi_shape_from(s, l->n, l->part.lo, l->part.hi, PGI_MARCH, 2);
         const pgi_colour other = {{0, 0, 0}, {l->n[0], l->n[1], l->n[2]}, 0, !reversed};
         PGI_LAUNCH_EARLY(s, all.blocks, pgi_threads(all), 0, pgi_half_sweep_kernel<T>, b, u, rhs, (T)omega.first,
                          reversed ? 1 : 0, all);
@@ -9500,7 +9508,7 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     const int64_t most = tuned::WIDE > l->n[0] ? l->n[0] : (int)tuned::WIDE;
     while (1 << job.wide < tuned::WIDE && 1 << job.wide < (most * tx.nc + tx.nf - 1) / tx.nf) job.wide++;
     const int64_t blocks = pgi_tiles_in(a.tiling);
-    if (NORM && blocks > s->partials_capacity) return 0;
+    if (NORM && a.most > s->partials_capacity) return 0;
     const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT, NORM>;
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t,
@@ -9508,11 +9516,15 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     return 1;
 }
 
-// Whether each coarse plane of a rank is restricted from two fine planes of its part, and nothing else.
+// Whether on every rank each coarse plane is restricted from two fine planes of the rank's part, and nothing else.
 template <class T>
 static int pgi_parts_are_halved(const pgi_transfer<T> &t, const pgi_planes &fine, const pgi_planes &coarse)
 {
-    return t.kind == PGI_CELLS && pgi_reach(t) == 0 && fine.lo == 2 * coarse.own[0] && fine.hi == 2 * coarse.own[1];
+    if (t.kind != PGI_CELLS || pgi_reach(t) != 0) return 0;
+    for (int r = 0;; r++) {
+        if (fine.bound[r] != 2 * coarse.bound[r]) return 0;
+        if (fine.bound[r] == t.nf) return 1;
+    }
 }
 
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
@@ -9525,8 +9537,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
         if (t.axis[a].most_taps > most) most = t.axis[a].most_taps;
     }
     const pgi_planes &part = l->part;
-    const int flat = l->n[1] == 1,
-              large = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS,
+    const int flat = l->n[1] == 1, large = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS,
               tiles = large && (!part.split || pgi_parts_are_halved(t.axis[2], part, coarse->part));
     taps = taps && !part.period;    // whose windows are not at hand there
     if (tiles) pgi_exchange(s, l, u, 1, sizeof(T));
@@ -11604,7 +11615,7 @@ static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, in
 static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
 {
     const int lo = bound[rank], hi = bound[rank + 1];
-    const pgi_planes p = {lo, hi, 1, {lo, hi}, periodic ? n : 0, 0, 0, 0, 0, 0, bound};
+    const pgi_planes p = {lo, hi, 1, hi - lo, {lo, hi}, periodic ? n : 0, 0, 0, 0, 0, 0, bound};
     return p;
 }
 
@@ -11724,8 +11735,11 @@ static void pgi_plan_pass_ghosts(const pg_solver *s, const pgi_hierarchy *h, int
     double points = 1;
     int fewest = INT_MAX;
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
-    for (int r = 0; r < s->comm->ranks; r++)
-        if (p->bound[r + 1] - p->bound[r] < fewest) fewest = p->bound[r + 1] - p->bound[r];
+    for (int r = 0; r < s->comm->ranks; r++) {
+        const int planes = p->bound[r + 1] - p->bound[r];
+        fewest = planes < fewest ? planes : fewest;
+        p->most = planes > p->most ? planes : p->most;
+    }
     p->passes = s->cuda && points >= PGI_PASS_POINTS && fewest >= BESIDE;
     if (p->passes && p->ghosts < BESIDE) p->ghosts = BESIDE;
     if (l > 0 && s->parts[l - 1].passes && p->ghosts < p->prolongation + BESIDE_COARSE)
@@ -11759,7 +11773,8 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
         for (int q = 0; q < 2; q++) p.ghosts = support[q] > p.ghosts ? support[q] : p.ghosts;
         pgi_plan_pass_ghosts(s, h, l, &p);
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
-            const pgi_planes whole = {0, h->line[l][2]->n, 0, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, bound};
+            const int n = h->line[l][2]->n;
+            const pgi_planes whole = {0, n, 0, n, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, bound};
             p = whole;
             if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
         }
@@ -21716,7 +21731,7 @@ static int64_t pgi_team(const pg_solver *s)
 // A level's part; of a rank that is alone, all of it.
 static pgi_planes pgi_part_of(const pg_solver *s, int l, int n)
 {
-    const pgi_planes whole = {0, n, 0, {0, n}, 0, 0, 0, 0, 0, 0, NULL};
+    const pgi_planes whole = {0, n, 0, n, {0, n}, 0, 0, 0, 0, 0, 0, NULL};
     return s->parts ? s->parts[l] : whole;
 }
 
@@ -23710,7 +23725,6 @@ static pg_status pgi_check_ranks(const pg_desc *d, int ranks, char text[512])
                           ranks);
     const unsigned direct = PG_DIRECT | PG_PRECOND_DIRECT;
     const char *const what = d->flags & direct            ? "PG_DIRECT and PG_PRECOND_DIRECT"
-                             : d->flags & PG_MIXED        ? "PG_MIXED"
                              : d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
                              : d->batch > 1               ? "batches"
                              : pgi_is_masked(d)           ? "masks and coefficient fields"

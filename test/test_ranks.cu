@@ -212,7 +212,7 @@ static void every_box_on_gpus_agrees_with_one_gpu(void **state)
         const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
         c->gpus = 1;
         c->desc.batch = 0;
-        c->desc.flags &= ~(unsigned)(PG_MIXED | PG_SMOOTH_LINES);
+        c->desc.flags &= ~(unsigned)PG_SMOOTH_LINES;
         if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
             c->desc.flags |= PG_SMOOTH_RBGS;
         if (c->work == CYCLE || c->work == SOLVE) c->tolerance = fmax(c->tolerance, 1e-13);
@@ -518,7 +518,6 @@ static double steep[65];    // coordinates, see main
 static const refusal refusals_of_gpus[] = {
     {[](pg_desc *d) { d->flags = PG_DIRECT; }, PG_ERROR_UNSUPPORTED, "PG_DIRECT and PG_PRECOND_DIRECT do not go with 3 ranks"},
     {[](pg_desc *d) { d->flags = PG_CG | PG_PRECOND_DIRECT; }, PG_ERROR_UNSUPPORTED, "PG_PRECOND_DIRECT do not"},
-    {[](pg_desc *d) { d->flags = PG_FMG | PG_MIXED; }, PG_ERROR_UNSUPPORTED, "PG_MIXED do not"},
     {[](pg_desc *d) { d->flags = PG_VCYCLE | PG_SMOOTH_LINES; }, PG_ERROR_UNSUPPORTED, "PG_SMOOTH_LINES do not"},
     {[](pg_desc *d) { d->batch = 2; }, PG_ERROR_UNSUPPORTED, "batches do not"},
     {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields do not"},
