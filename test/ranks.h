@@ -292,7 +292,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     int lo[3], hi[3];
     double *face[6] = {NULL};
     d.comm = comm;
-    if (c->gpus) d.backend = PG_CUDA, d.device = PG_DEVICE(rank);
+    if (c->gpus) d.backend = PG_CUDA, d.device = PG_DEVICE(rank), d.time_limit = 300;
     choose_part(c, &d, rank, ranks);
     RANK_OK(pg_query_part(&d, lo, hi), NULL);
     const int pad = c->windows ? 3 : 0;

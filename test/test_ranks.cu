@@ -1,6 +1,8 @@
-// Several ranks on the CPU back end. Ranks are threads here, whose transport is a mailbox. Sweeps and whole cycles must
-// have the bits of one rank; so must all methods where no sum over the ranks decides, the others agree to round-off.
+// Several ranks, on the CPU and with a GPU each. Ranks are threads here, whose transport is a mailbox. Sweeps and whole
+// cycles must have the bits of one rank on the CPU; so must all methods where no sum over the ranks decides, the others
+// agree to round-off.
 #define PGI_SHARED_POINTS 300    // small levels are split too
+#define PG_USE_PEERS             // where there are several GPUs, they are ranks too
 #ifndef PG_TEST_LIBRARY
 #include "../poisson_gpu.cu"
 #else    // where GPUs are: linked with a library that was compiled for them with the same number
@@ -163,7 +165,7 @@ static void compare(ranks_case *c, int ranks, uint64_t seed)
     pg_report report[MOST_RANKS];
     memset(report, 0, sizeof report);
     world all;
-    world_create(&all, ranks, 20);
+    world_create(&all, ranks, c->gpus ? 300 : 20);    // on the harness they take turns
     as_threads(&all, [&](int rank, pg_comm comm) {
         do_part(c, &w, comm, rank, ranks, result, &report[rank], measures[rank]);
     });
@@ -545,6 +547,7 @@ int main(void)
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
     CMUnitTest tests[2 * SUITES + 16] = {};
     size_t count = 0;
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
     for (; count < SUITES; count++)
         tests[count] = {suites[count].name, every_box_has_the_result_of_one_rank, NULL, NULL, (void *)&suites[count]};
