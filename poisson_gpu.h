@@ -322,10 +322,10 @@ int main(void)
               are the whole lists.
    GPUs       as ranks are being built, and refused by name unless poisson_gpu.cu was compiled with -DPG_USE_PEERS: GPUs of one
               host (PG_CUDA and another device on each rank) then write into each other's memory. Tests of that run on the CPU
-              harness only; it has not been run on GPUs yet. Refused by name even so: PG_DIRECT, PG_PRECOND_DIRECT, line
-              relaxation, batches, masks and coefficient fields, pg_gradient, captured calls, PG_COMM_NCCL, and GPUs that do not
-              reach each other. Sweeps, pg_apply and pg_residual have the bits of one GPU, all else agrees with it to round-off.
-              The workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
+              harness only, where sweeps, pg_apply and pg_residual have the bits of one GPU and all else agrees with it to
+              round-off; it has not been run on GPUs yet. Refused by name even so: PG_DIRECT, PG_PRECOND_DIRECT, line relaxation,
+              batches, masks and coefficient fields, pg_gradient, captured calls, PG_COMM_NCCL, and GPUs that do not reach each
+              other. The workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
               CUDA_MODULE_LOADING=EAGER.
    Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
               ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
