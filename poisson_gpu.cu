@@ -105,10 +105,10 @@ enum { pgi_no_cuda = 0 };
 #include <thread>
 #endif
 
-#if PGI_GPU && (defined(PG_USE_PEERS) || defined(PGI_SIMT))
-#define PGI_SPREADS 1    // ranks may be GPUs
+#ifdef PG_NO_PEERS
+#define PGI_JOINS 0    // ranks are GPUs by NCCL alone
 #else
-#define PGI_SPREADS 0
+#define PGI_JOINS 1
 #endif
 
 #if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
@@ -889,6 +889,7 @@ struct pg_solver {
     int *bounds;             // see pgi_planes
     pgi_planes *parts;       // of the levels
     double *rank_sums;       // CUDA: see pgi_combine_ranks_on_gpu
+    int without_graphs;      // CUDA: the host drives solves, for NCCL does not go into the bodies of loops
     void *mailbox;           // CUDA: where other ranks reach this one
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
@@ -10780,6 +10781,7 @@ enum { PGI_NCCL_RESERVE = 1 << 16 };    // bytes of a rank that are gathered wit
 
 struct pgi_nccl_state {
     ncclComm_t comm;    // our own; NULL once it is aborted
+    int device;
     cudaStream_t stream;
     char *buffer;    // of gathering: own, then all
     size_t bytes;    // of a rank
@@ -10844,7 +10846,7 @@ static pg_status pgi_nccl_reserve(pgi_comm *c, size_t bytes)
     return PG_OK;
 }
 
-static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+static pg_status pgi_nccl_gather_here(pgi_comm *c, const void *own, size_t bytes, void *all)
 {
     pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
     PGI_TRY(pgi_nccl_reserve(c, bytes));
@@ -10854,6 +10856,17 @@ static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, voi
     PGI_TRY(pgi_nccl_wait(c, n->stream, "what the hosts gather"));
     PGI_COMM_CUDA(c, cudaMemcpyAsync(all, there, (size_t)c->ranks * bytes, cudaMemcpyDeviceToHost, n->stream));
     return pgi_nccl_wait(c, n->stream, "what the hosts gather");
+}
+
+// The hosts may ask while another device is the current one.
+static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
+{
+    int before = 0;
+    PGI_COMM_CUDA(c, cudaGetDevice(&before));
+    PGI_COMM_CUDA(c, cudaSetDevice(((const pgi_nccl_state *)c->state)->device));
+    const pg_status status = pgi_nccl_gather_here(c, own, bytes, all);
+    cudaSetDevice(before);
+    return status;
 }
 
 // NCCL matches what two ranks send each other in the order of the calls, as pgi_message demands.
@@ -10879,11 +10892,12 @@ static pg_status pgi_nccl_all(pgi_comm *c, void *values, size_t bytes_each, void
                            "a gathering");
 }
 
-// NCCL connects two ranks when they first talk, which graphs forbid: so they do it here. What was in the ghosts is
-// lost.
+// NCCL connects two ranks when they first talk, which graphs forbid: so they do it here, when all that was to read the
+// ghosts or to write the planes has ended.
 static pg_status pgi_nccl_plan(pgi_comm *c, pgi_message *m, int count)
 {
     const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
+    PGI_COMM_CUDA(c, cudaDeviceSynchronize());
     PGI_TRY(pgi_nccl_exchange(c, m, count, n->stream));
     return pgi_nccl_wait(c, n->stream, "the first exchange");
 }
@@ -10970,7 +10984,9 @@ static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
 #if NCCL_VERSION_CODE >= 22900
     config.graphUsageMode = 1;
 #endif
-    PGI_NCCL(c, ncclCommSplit(given, 0, c->rank, &n->comm, &config));
+    ncclResult_t e = ncclCommSplit(given, 0, c->rank, &n->comm, &config);
+    while (e == ncclInProgress && ncclCommGetAsyncError(given, &e) == ncclSuccess) {}    // where the caller's does not block
+    PGI_NCCL(c, e == ncclSuccess ? ncclCommGetAsyncError(n->comm, &e) == ncclSuccess ? e : ncclInternalError : e);
     PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&n->stream, cudaStreamNonBlocking));
     PGI_COMM_CUDA(c, cudaMalloc((void **)&n->slots, (size_t)c->ranks * PGI_PEER_SUMS * sizeof(double)));
     cudaFuncAttributes a;
@@ -10979,29 +10995,46 @@ static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
     return pgi_nccl_share(c, n->slots, sizeof(double));
 }
 
-// handle: the caller's ncclComm_t, of the current device. time_limit is set; collective
-[[maybe_unused]] static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
+// The place of this rank in the caller's communicator.
+static pg_status pgi_nccl_size(const void *handle, int *rank, int *ranks, int *device, char text[512])
 {
     const ncclComm_t given = (ncclComm_t)handle;
-    int device = -1, current = -2;
-    if (!given || ncclCommUserRank(given, &c->rank) != ncclSuccess || ncclCommCount(given, &c->ranks) != ncclSuccess ||
-        ncclCommCuDevice(given, &device) != ncclSuccess)
-        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "comm.handle is not an ncclComm_t");
-    PGI_COMM_CUDA(c, cudaGetDevice(&current));
-    if (device != current)
-        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "rank %d: the communicator is one of device %d, not of %d",
-                          c->rank, device, current);
-    c->state = calloc(1, sizeof(pgi_nccl_state));
-    if (!c->state) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a communicator", c->rank);
+    if (given && ncclCommUserRank(given, rank) == ncclSuccess && ncclCommCount(given, ranks) == ncclSuccess &&
+        ncclCommCuDevice(given, device) == ncclSuccess)
+        return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is not an ncclComm_t");
+}
+
+// handle: the caller's ncclComm_t. time_limit is set; collective
+static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
+{
+    int device = -1, before = 0;
+    PGI_TRY(pgi_nccl_size(handle, &c->rank, &c->ranks, &device, c->error));
+    PGI_COMM_CUDA(c, cudaGetDevice(&before));
+    PGI_COMM_CUDA(c, cudaSetDevice(device));
+    pgi_nccl_state *const n = (pgi_nccl_state *)calloc(1, sizeof *n);
+    if (!n) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a communicator", c->rank);
+    n->device = device;
+    c->state = n;
     c->ops = &pgi_nccl_ops;
-    const pg_status status = pgi_nccl_split(c, given);
+    const pg_status status = pgi_nccl_split(c, (ncclComm_t)handle);
     if (status != PG_OK) {
         pgi_nccl_abort(c);
         pgi_nccl_close(c);
     }
+    cudaSetDevice(before);
     return status;
 }
 #endif
+#endif
+#if !PGI_GPU || !defined(PG_USE_NCCL)
+static pg_status pgi_nccl_size(const void *, int *, int *, int *, char text[512])
+{
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                      "poisson_gpu.cu was compiled without NCCL; compile it for CUDA with -DPG_USE_NCCL, or pass "
+                      "PG_COMM_MPI or PG_COMM_OWN, with which GPUs of a host reach each other by themselves");
+}
+static pg_status pgi_nccl_open(pgi_comm *c, const void *) { return pgi_nccl_size(NULL, NULL, NULL, NULL, c->error); }
 #endif
 
 // ---- any of them ----
@@ -11013,11 +11046,10 @@ static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char 
     switch (comm->kind) {
     case 0: return PG_OK;
     case PG_COMM_MPI: return pgi_mpi_size(comm->handle, rank, ranks, text);
-    case PG_COMM_NCCL:
-        return pgi_refuse(
-            text, PG_ERROR_UNSUPPORTED,
-            "PG_COMM_NCCL is not possible in this version; give PG_COMM_MPI or PG_COMM_OWN, with which GPUs "
-            "of a host reach each other by themselves");
+    case PG_COMM_NCCL: {
+        int device = 0;
+        return pgi_nccl_size(comm->handle, rank, ranks, &device, text);
+    }
     case PG_COMM_OWN: {
         const pg_transport *const t = (const pg_transport *)comm->handle;
         PGI_TRY(pgi_check_transport(t, text));
@@ -11063,9 +11095,11 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
     pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     if (status == PG_OK)
-        status = d->comm.kind == PG_COMM_MPI ? pgi_mpi_open(c, d->comm.handle, text)
-                                             : pgi_own_open(c, (const pg_transport *)d->comm.handle, text);
+        status = d->comm.kind == PG_COMM_MPI    ? pgi_mpi_open(c, d->comm.handle, text)
+                 : d->comm.kind == PG_COMM_NCCL ? pgi_nccl_open(c, d->comm.handle, text)
+                                                : pgi_own_open(c, (const pg_transport *)d->comm.handle, text);
     if (status != PG_OK) {
+        if (*c->error) snprintf(text, 512, "%s", c->error);
         pgi_comm_close(c);
         return status;
     }
@@ -23715,14 +23749,19 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
 }
 
 // What several ranks cannot do yet.
-static pg_status pgi_check_ranks(const pg_desc *d, int ranks, char text[512])
+static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char text[512])
 {
-    if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
-    if (!PGI_SPREADS)
+    int rank, of_communicator = 0;
+    if (d->comm.kind == PG_COMM_NCCL && d->backend != PG_CUDA)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%d ranks go with the CUDA back end only where poisson_gpu.cu was compiled with "
-                          "-DPG_USE_PEERS; see SEVERAL RANKS in the header, or use PG_CPU, or one rank",
-                          ranks);
+                          "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
+    if (d->comm.kind == PG_COMM_NCCL)
+        PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
+    if (d->comm.kind == PG_COMM_NCCL && of_communicator != device)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
+                          of_communicator, of_communicator);
+    if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
     const unsigned direct = PG_DIRECT | PG_PRECOND_DIRECT;
     const char *const what = d->flags & direct            ? "PG_DIRECT and PG_PRECOND_DIRECT"
                              : d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
@@ -23769,7 +23808,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
-    PGI_TRY(pgi_check_ranks(d, ranks, text));
+    PGI_TRY(pgi_check_ranks(d, ranks, *device, text));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
         PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
@@ -24494,18 +24533,22 @@ static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
     return status;
 }
 
-#if PGI_SPREADS
-// The GPUs of all ranks write into each other's workspace from now on.
+#if PGI_GPU
+// The GPUs of all ranks write into each other's workspace from now on. Where they cannot, NCCL carries all.
 static pg_status pgi_join_gpus(pg_solver *s, char text[512])
 {
-    char why[120];
-    const pg_status status = pgi_peers_join(s->comm, s->workspace, s->bytes, (pgi_mailbox *)s->mailbox, why);
+    char why[120] = "poisson_gpu.cu was compiled with PG_NO_PEERS";
+    const int by_nccl = s->desc.comm.kind == PG_COMM_NCCL;
+    const pg_status status =
+        PGI_JOINS ? pgi_peers_join(s->comm, s->workspace, s->bytes, (pgi_mailbox *)s->mailbox, why) : PG_OK;
     PGI_CUDA(s, cudaMemset(s->rank_sums, 0, 2 * (4 + PGI_DOTS) * sizeof(double)));
     if (status != PG_OK) return pgi_refuse(text, status, "%s", s->comm->error);
-    if (*why)
+    if (*why && !by_nccl)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "GPUs of %d ranks must reach each other's memory: %s; use PG_CPU, or one rank",
+                          "GPUs of %d ranks must reach each other's memory: %s; use PG_COMM_NCCL, PG_CPU, or one rank",
                           s->comm->ranks, why);
+    if (*why) snprintf(s->warning, sizeof s->warning, "NCCL carries all between ranks: %s", why);
+    s->without_graphs = *why != 0;
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     return PG_OK;
 }
@@ -24548,14 +24591,14 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
         if (s->comm) PGI_TRY(pgi_confirm_so_far(s, text));
         PGI_TRY(pgi_begin_masked(s, text));
     }
-#if PGI_SPREADS
+#if PGI_GPU
     if (s->cuda && s->comm) {
         PGI_TRY(pgi_confirm_so_far(s, text));
         PGI_TRY(pgi_join_gpus(s, text));
     }
 #endif
 #if PGI_GPU
-    if (s->cuda && s->failed == PG_OK) pgi_record_graphs(s);
+    if (s->cuda && s->failed == PG_OK && !s->without_graphs) pgi_record_graphs(s);
 #endif
     for (int a = 0; a < 3; a++) s->desc.coord[a] = s->desc.weight[a] = s->desc.conductance[a] = NULL;
     s->desc.workspace_bytes = s->bytes;
