@@ -431,6 +431,8 @@ struct pgi_planes {
     int passes;                         // enough of them, on the next level too, for passes of two sweeps on GPUs
     int restriction;                    // planes beside its own that the restriction to the next level reads,
     int prolongation, interpolation;    // and those to the level before
+    int windows[2];                     // planes in which the windows of this rank's coarse planes begin: a residual
+    int most_windows;                   // on its way to them is worked out there; most of any rank, 0: one has none
     const int *bound;                   // where the share of each rank begins, and n
 };
 
@@ -7250,7 +7252,7 @@ template <class T> struct pgi_tile_job {
     pgi_tiling tiling;
     int first, end;      // planes that the tiles divide
     int most;            // tiles that any rank has
-    int below;           // the plane below plane 0
+    int below;           // the plane below the first one
     int there, wraps;    // the end of those in memory, and whether the first one follows
 };
 
@@ -7452,7 +7454,7 @@ template <class T, int FLAT> struct pgi_tile_stencil {
 
     __device__ explicit pgi_tile_stencil(const pgi_tile_streams<T, FLAT> &s)
     {
-        const int z0 = s.p.begin[2], below = z0 > 0 ? z0 - 1 : s.a.below;
+        const int z0 = s.p.begin[2], below = z0 > s.a.first ? z0 - 1 : s.a.below;
         const char *const before = (const char *)pgi_data<T>(s.a.u) + below * s.a.u.sk * (int64_t)sizeof(T);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -8740,11 +8742,12 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     a->b = pgi_box_of(l, T());
     a->u = u;
     a->rhs = rhs;
-    a->first = l->part.lo, a->end = l->part.hi;
+    const int most = summed ? l->part.most_windows : l->part.most;
+    a->first = summed ? l->part.windows[0] : l->part.lo, a->end = summed ? l->part.windows[1] : l->part.hi;
     int there[2];
     pgi_planes_there(l, there);
     a->there = there[1], a->wraps = a->b.axis[2].periodic && !l->part.split;
-    a->below = l->part.period ? -1 : a->wraps ? l->n[2] - 1 : 0;
+    a->below = a->first > 0 || l->part.period ? a->first - 1 : a->wraps ? l->n[2] - 1 : 0;
     const int span[2] = {tuned::WIDE, *high};
     pgi_tiling *const h = &a->tiling;
     for (int d = 0; d < 2; d++) {
@@ -8754,12 +8757,12 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], resident = (int64_t)s->multiprocessors * tuned::BLOCKS;
     double best = 1e300;
     for (int planes = 2; planes <= tuned::PLANES; planes += 2) {
-        const int64_t tiles = columns * ((l->part.most + planes - 1) / planes);
+        const int64_t tiles = columns * ((most + planes - 1) / planes);
         const double cost = (double)pgi_rounds(tiles, resident) * (planes + reach[2] + 10);
         if (cost < best) best = cost, h->own[2] = planes;
     }
     h->tiles[2] = (a->end - a->first + h->own[2] - 1) / h->own[2];
-    a->most = (int)columns * ((l->part.most + h->own[2] - 1) / h->own[2]);
+    a->most = (int)columns * ((most + h->own[2] - 1) / h->own[2]);
     return bytes(*high);
 }
 
@@ -9517,17 +9520,6 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     return 1;
 }
 
-// Whether on every rank each coarse plane is restricted from two fine planes of the rank's part, and nothing else.
-template <class T>
-static int pgi_parts_are_halved(const pgi_transfer<T> &t, const pgi_planes &fine, const pgi_planes &coarse)
-{
-    if (t.kind != PGI_CELLS || pgi_reach(t) != 0) return 0;
-    for (int r = 0;; r++) {
-        if (fine.bound[r] != 2 * coarse.bound[r]) return 0;
-        if (fine.bound[r] == t.nf) return 1;
-    }
-}
-
 template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                                           const pgi_level *coarse, int with_norm)
 {
@@ -9539,9 +9531,12 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     }
     const pgi_planes &part = l->part;
     const int flat = l->n[1] == 1, large = taps && l->points >= (flat ? 4 : 1) * (int64_t)PGI_CACHED_POINTS,
-              tiles = large && (!part.split || pgi_parts_are_halved(t.axis[2], part, coarse->part));
+              tiles = large && part.most_windows > 0;
     taps = taps && !part.period;    // whose windows are not at hand there
-    if (tiles) pgi_exchange(s, l, u, 1, sizeof(T));
+    if (tiles || taps) {
+        pgi_exchange(s, l, u, part.restriction + 1, sizeof(T));
+        pgi_exchange(s, l, rhs.f, part.restriction, sizeof(T));
+    }
     const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
                plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
     if (with_norm && tiles && summing(s, l, u, rhs, coarse)) {
@@ -9553,8 +9548,6 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     if (taps && !tiles) {
         const int team = most <= 2 ? 2 : (int)PGI_TAPS, first = pgi_first_coarse(l, coarse),
                   end = pgi_end_coarse(l, coarse);
-        pgi_exchange(s, l, u, part.restriction + 1, sizeof(T));
-        pgi_exchange(s, l, rhs.f, part.restriction, sizeof(T));
         if (end == first) return pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
         const pgi_shape h = pgi_shape_from(s, coarse->n, first, end, PGI_MARCH, 1, team);
         const dim3 threads((unsigned)h.tx, (unsigned)h.ty, (unsigned)team);
@@ -11096,7 +11089,7 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     if (status == PG_OK)
         status = d->comm.kind == PG_COMM_MPI    ? pgi_mpi_open(c, d->comm.handle, text)
-                 : d->comm.kind == PG_COMM_NCCL ? pgi_nccl_open(c, d->comm.handle, text)
+                 : d->comm.kind == PG_COMM_NCCL ? pgi_nccl_open(c, d->comm.handle)
                                                 : pgi_own_open(c, (const pg_transport *)d->comm.handle, text);
     if (status != PG_OK) {
         if (*c->error) snprintf(text, 512, "%s", c->error);
@@ -11548,16 +11541,17 @@ template <class T> static pgi_axis<T> pgi_weights_of(const pgi_line *l)
 }
 
 // The restriction of a residual along an axis as a table, for passes. A row without its zeros has four weights at most,
-// unless stretching is strong.
+// unless stretching is strong. ring: the axis is periodic and divided between ranks.
 template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *rows, const pgi_line *f,
-                                               const pgi_line *c, const int *host_place, const T *host_fraction)
+                                               const pgi_line *c, const int *host_place, const T *host_fraction,
+                                               int ring)
 {
     pgi_transfer<T> on_host = *t;
     on_host.place = host_fraction ? host_place : t->place;
     on_host.fraction = host_fraction ? host_fraction : t->fraction;
     const pgi_axis<T> fine = pgi_weights_of<T>(f), coarse = pgi_weights_of<T>(c);
     pgi_measure_windows(t, on_host, fine, coarse);
-    int turned = 0;    // rows that begin before index 0 come last
+    int turned = 0;    // rows that begin before index 0 come last, but in a ring, where ghosts are before it
     for (int pass = 0; pass < 2; pass++) {
         for (int J = 0; J < c->n; J++) {
             pgi_window<T> w;
@@ -11566,13 +11560,13 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
             const int first = w.first % t->nf;
             const int wrapped = t->periodic && 2 * (int64_t)J < t->nc && first > t->nf / 2 && t->nf > 2 * PGI_WINDOW;
             if (pass == 0) {
-                turned += wrapped;
+                turned += wrapped && !ring;
                 if (w.count > t->most_taps) t->most_taps = w.count;
                 continue;
             }
             if (t->most_taps > PGI_TAPS) continue;
-            pgi_taps<T> *const row = &rows[wrapped ? c->n - turned + J : J - turned];
-            row->first = first;
+            pgi_taps<T> *const row = &rows[wrapped && !ring ? c->n - turned + J : J - turned];
+            row->first = wrapped && ring ? first - t->nf : first;
             row->coarse = J;
             for (int q = 0; q < PGI_TAPS; q++) row->w[q] = q < w.count ? w.w[q] : (T)0;
         }
@@ -11585,7 +11579,7 @@ template <class T> static void pgi_layout_taps(pgi_transfer<T> *t, pgi_taps<T> *
 }
 
 template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfer<T> *t, const pgi_line *f,
-                                                   const pgi_line *c, int adjoint, int planar)
+                                                   const pgi_line *c, int adjoint, int planar, int ring)
 {
     memset(t, 0, sizeof *t);
     t->nf = f->n;
@@ -11619,7 +11613,8 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
         pgi_line_locate(f, c, i, (int *)host_place + i, &fraction);
         ((T *)host_fraction)[i] = (T)fraction;
     }
-    if (planar) pgi_layout_taps(t, (pgi_taps<T> *)host_taps, f, c, (const int *)host_place, (const T *)host_fraction);
+    if (planar) pgi_layout_taps(t, (pgi_taps<T> *)host_taps, f, c, (const int *)host_place, (const T *)host_fraction,
+                                ring);
     for (int row = 0; row < t->cubic_rows; row++) {
         const int i = t->cubic_rows == f->n || row < PGI_CUBIC_END ? row : f->n - t->cubic_rows + row;
         for (int faces = 0; faces < 2; faces++) {
@@ -11649,7 +11644,7 @@ static void pgi_coarse_bounds(const pgi_transfer<double> &t, const int *fine, in
 static pgi_planes pgi_share_of(const int *bound, int rank, int n, int periodic)
 {
     const int lo = bound[rank], hi = bound[rank + 1];
-    const pgi_planes p = {lo, hi, 1, hi - lo, {lo, hi}, periodic ? n : 0, 0, 0, 0, 0, 0, bound};
+    const pgi_planes p = {lo, hi, 1, hi - lo, {lo, hi}, periodic ? n : 0, 0, 0, 0, 0, 0, {lo, hi}, 0, bound};
     return p;
 }
 
@@ -11678,6 +11673,30 @@ static int pgi_restriction_ghosts(const pgi_transfer<double> &t, const pgi_line 
             }
     }
     return most;
+}
+
+// The planes in which the windows of a rank's coarse planes begin. Windows follow each other as coarse planes do, so the
+// ranks share all planes between them.
+static void pgi_find_windows(const pgi_transfer<double> &t, const pgi_line *f, const pgi_line *c, const int *coarse,
+                             int ranks, int rank, pgi_planes *p)
+{
+    const pgi_axis<double> fine_axis = pgi_weights_of<double>(f), coarse_axis = pgi_weights_of<double>(c);
+    const auto begin_of = [&](int J) {
+        pgi_window<double> w;
+        pgi_restriction(t, fine_axis, coarse_axis, J, 0, &w);
+        pgi_trim(&w);
+        return J == 0 && w.first > t.nf / 2 ? w.first - t.nf : w.first;
+    };
+    const int lowest = t.periodic ? begin_of(0) : 0;
+    int begin = lowest, fewest = t.nf;
+    for (int r = 0; r < ranks; r++) {
+        const int end = coarse[r + 1] < t.nc ? begin_of(coarse[r + 1]) : lowest + t.nf;
+        if (r == rank) p->windows[0] = begin, p->windows[1] = end;
+        if (end - begin > p->most_windows) p->most_windows = end - begin;
+        if (end - begin < fewest) fewest = end - begin;
+        begin = end;
+    }
+    if (fewest < 1) p->most_windows = 0;
 }
 
 // Ghosts of the coarse level that transfers to the fine one read on any rank: ghosts[0] linear ones, [1] cubic ones.
@@ -11709,11 +11728,11 @@ static int pgi_host_transfer(const pg_desc *d, const pgi_hierarchy *h, int l, pg
     const pgi_line *const f = h->line[l][2], *const c = h->line[l + 1][2];
     const int alone = h->coarsened[l][0] + h->coarsened[l][1] + h->coarsened[l][2] == 1;
     const int adjoint = d->flags & PG_SYMMETRIC || alone;
-    pgi_layout_transfer(&arena, t, f, c, adjoint, 0);
+    pgi_layout_transfer(&arena, t, f, c, adjoint, 0, 0);
     if (!(*memory = (char *)malloc(arena.used + 1))) return 0;
     const pgi_arena filled = {*memory, *memory, 0};
     arena = filled;
-    pgi_layout_transfer(&arena, t, f, c, adjoint, 0);
+    pgi_layout_transfer(&arena, t, f, c, adjoint, 0, 0);
     return 1;
 }
 
@@ -11800,6 +11819,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
             pgi_coarse_bounds(t, bound, ranks, bound + ranks + 1);
             p.restriction =
                 pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
+            pgi_find_windows(t, h->line[l][2], h->line[l + 1][2], bound + ranks + 1, ranks, rank, &p);
             pgi_prolongation_ghosts(t, bound, bound + ranks + 1, ranks, next);
             free(memory);
         }
@@ -11808,7 +11828,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
         pgi_plan_pass_ghosts(s, h, l, &p);
         if (!above || !pgi_can_split(s, h, l, bound, p.ghosts)) {
             const int n = h->line[l][2]->n;
-            const pgi_planes whole = {0, n, 0, n, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, bound};
+            const pgi_planes whole = {0, n, 0, n, {p.own[0], p.own[1]}, 0, 0, 0, 0, 0, 0, {0, n}, n, bound};
             p = whole;
             if (above) PGI_TRY(pgi_check_shared(s, h, l, text));
         }
@@ -21765,7 +21785,7 @@ static int64_t pgi_team(const pg_solver *s)
 // A level's part; of a rank that is alone, all of it.
 static pgi_planes pgi_part_of(const pg_solver *s, int l, int n)
 {
-    const pgi_planes whole = {0, n, 0, n, {0, n}, 0, 0, 0, 0, 0, 0, NULL};
+    const pgi_planes whole = {0, n, 0, n, {0, n}, 0, 0, 0, 0, 0, 0, {0, n}, n, NULL};
     return s->parts ? s->parts[l] : whole;
 }
 
@@ -21811,10 +21831,11 @@ static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
     const int alone = level->coarsened[0] + level->coarsened[1] + level->coarsened[2] == 1;
     for (int a = 0; a < 3 && l + 1 < h->levels; a++) {
         pgi_line *fine = h->line[l][a], *coarse = h->line[l + 1][a];
+        const int ring = a == 2 && level->part.period;
         if (single)
-            pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar);
+            pgi_layout_transfer(arena, &level->transfer32.axis[a], fine, coarse, symmetric || alone, planar, ring);
         else
-            pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar);
+            pgi_layout_transfer(arena, &level->transfer64.axis[a], fine, coarse, symmetric || alone, planar, ring);
     }
 }
 
