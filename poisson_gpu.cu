@@ -7169,9 +7169,9 @@ static __global__ void pgi_keep_worst_kernel(pgi_state *worst, const pgi_state *
 
 // ---- >>tiles: residuals and transfers of large levels, in tiles that march along z ----
 
-// Tiles are numbered along x, then y, then z, and begin `own` points after each other.
+// Tiles are numbered along x, then y, then z, and begin `own` points after each other. They divide planes [first, end).
 struct pgi_tiling {
-    int own[3], tiles[3];
+    int own[3], tiles[3], first, end;
 };
 
 static __device__ inline void pgi_tile_begin(const pgi_tiling &h, unsigned tile, int begin[3])
@@ -7180,6 +7180,7 @@ static __device__ inline void pgi_tile_begin(const pgi_tiling &h, unsigned tile,
         begin[a] = (int)(tile % (unsigned)h.tiles[a]) * h.own[a];
         tile /= (unsigned)h.tiles[a];
     }
+    begin[2] += h.first;
 }
 
 static PGI_HD inline unsigned pgi_tiles_in(const pgi_tiling &h)
@@ -7250,10 +7251,10 @@ template <class T> struct pgi_tile_job {
     pgi_grid u;
     pgi_rhs rhs;
     pgi_tiling tiling;
-    int first, end;      // planes that the tiles divide
     int most;            // tiles that any rank has
     int below;           // the plane below the first one
-    int there, wraps;    // the end of those in memory, and whether the first one follows
+    int there[2];        // the ends of the planes of u and of f that are at hand
+    int wraps;           // the first one follows
 };
 
 // The tile of a block and the thread's place in it. Points beyond the end of an axis are not live.
@@ -7266,7 +7267,6 @@ template <class T, int FLAT> struct pgi_tile_place {
     {
         typedef pgi_tuned_tile<T, FLAT> tuned;
         pgi_tile_begin(a.tiling, tile, begin);
-        begin[2] += a.first;
         high = FLAT ? 1 : (int)blockDim.y * ROWS;
         threads = (int)(tuned::LANES * blockDim.y);
         thread = (int)(threadIdx.x + tuned::LANES * threadIdx.y);
@@ -7318,10 +7318,10 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
     const char *plane;
     unsigned row[ROWS];      // offsets in a plane
     bool aligned, steady;    // pairs are; and all of the tile exist
-    // From plane z - 1 to z; beyond the last one that one again.
-    __device__ void turn(const pgi_grid &g, const pgi_tile_job<T> &a, int z)
+    // From plane z - 1 to z; beyond the last one, which no window gives any weight, that one again.
+    __device__ void turn(const pgi_grid &g, int end, int wraps, int z)
     {
-        if (z < a.there || a.wraps) plane += (z == a.there ? 1 - a.there : 1) * g.sk * (int64_t)sizeof(T);
+        if (z < end || wraps) plane += (z == end ? 1 - end : 1) * g.sk * (int64_t)sizeof(T);
     }
     __device__ void fetch(T *to, int pitch, pairs own, const unsigned (&second)[SETS]) const
     {
@@ -7434,13 +7434,13 @@ template <class T, int FLAT> struct pgi_tile_streams {
             const unsigned from = (unsigned)edge_of(q, &to);
             pgi_copy_async<sizeof(T), 0>(plane + to, u.plane + from);
         }
-        u.turn(a.u, a, z + 1);
+        u.turn(a.u, a.there[0], a.wraps, z + 1);
     }
     __device__ void fetch_f(int slot, int z)
     {
         if (!a.rhs.f.base) return;
         f.fetch(f_slots + slot * size.f_plane + f_at(), tuned::F_STEP, pairs, second);
-        f.turn(a.rhs.f, a, z + 1);
+        f.turn(a.rhs.f, a.there[1], a.wraps, z + 1);
     }
 };
 
@@ -7454,7 +7454,7 @@ template <class T, int FLAT> struct pgi_tile_stencil {
 
     __device__ explicit pgi_tile_stencil(const pgi_tile_streams<T, FLAT> &s)
     {
-        const int z0 = s.p.begin[2], below = z0 > s.a.first ? z0 - 1 : s.a.below;
+        const int z0 = s.p.begin[2], below = z0 > s.a.tiling.first ? z0 - 1 : s.a.below;
         const char *const before = (const char *)pgi_data<T>(s.a.u) + below * s.a.u.sk * (int64_t)sizeof(T);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -7608,7 +7608,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     double sum = 0;
     for (unsigned tile = blockIdx.x; tile < pgi_tiles_in(a.tiling); tile += gridDim.x) {
         const pgi_tile_place<T, FLAT> p(a, tile);
-        const int left = a.end - p.begin[2];
+        const int left = a.tiling.end - p.begin[2];
         const bool pairs = stores && !p.cut && pgi_pairs_aligned<TO>(out);
         TO *to = stores ? pgi_data<TO>(out) + p.x(0) + p.y(0) * out.sj + p.begin[2] * out.sk : NULL;
         pgi_norm_sum<T, tuned::ROWS> norm = p.norm_of(a.b, sums, p.live, sum);
@@ -7768,7 +7768,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     PGI_DYNAMIC_SHARED(T, shared);
     const pgi_krylov_steps<T> c(state);
     const pgi_tile_place<T, FLAT> p(a, blockIdx.x);
-    const int left = a.end - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
+    const int left = a.tiling.end - p.begin[2], count = left < a.tiling.own[2] ? left : a.tiling.own[2];
     const pgi_tile_sums<T, FLAT> weighted(a.b, p);
     double norm = 0;
     pgi_tile_vectors<T, FLAT, point> vectors(g, p);
@@ -8034,7 +8034,7 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const pgi_tile_layout<T, FLAT> size(p.high);
     int end[3];    // of the tile's own points
     for (int d = 0; d < 3; d++) {
-        const int first = d == 2 ? a.first : 0, n = d == 2 ? a.end : a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
+        const int first = d == 2 ? a.tiling.first : 0, n = d == 2 ? a.tiling.end : a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
         end[d] = next < n && (p.begin[d] - first) / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
     }
     const int own = end[2] - p.begin[2], count = own + job.last;
@@ -8198,8 +8198,8 @@ static __device__ inline void pgi_prepare_restriction(const pgi_box<T> &bf, cons
 // as good as an aligned one; in shared memory odd columns lie apart, half the banks further along.
 template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, ROWS == 1 ? 3 : 2)
     pgi_restrict_tile_kernel(const __grid_constant__ pgi_box<T> bf, const __grid_constant__ pgi_box<T> bc,
-                             const __grid_constant__ pgi_transfers<T> tr, pgi_grid r, pgi_grid f, int average,
-                             pgi_tiling h)
+                             const __grid_constant__ pgi_transfers<T> tr, const __grid_constant__ pgi_planes part,
+                             pgi_grid r, pgi_grid f, int average, pgi_tiling h)
 {
     PGI_UNLESS_DONE(bf.state);
     typedef pgi_restrict_memory<T, ROWS> memory;
@@ -8216,7 +8216,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
     pgi_tile_begin(h, blockIdx.x, J);
     if (FLAT) J[0] = J[0] * PGI_TILE_WARPS + warp * h.own[0];
     for (int a = 0; a < 3; a++) {
-        const int left = bc.axis[a].n - J[a];
+        const int left = (a == 2 ? h.end : bc.axis[a].n) - J[a];
         own[a] = left < h.own[a] ? left : h.own[a];
     }
     const pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
@@ -8228,8 +8228,9 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
         column[c] = pgi_nearest(origin[0] + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
     for (int q = 0; q < ROWS; q++)
         row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
-    const int nz = bf.axis[2].n;
-    int k = pgi_nearest(origin[2], nz, bf.axis[2].periodic);
+    const int ring = part.period != 0, nz = ring ? INT_MAX : bf.axis[2].n;    // where a march begins again with plane 0
+    int k = ring ? pgi_near(part, (origin[2] + part.period) % part.period)
+                 : pgi_nearest(origin[2], nz, bf.axis[2].periodic);
     const T *plane = pgi_data<T>(r) + k * r.sk;
     T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
     T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
@@ -8435,7 +8436,7 @@ template <class T, int ROWS> struct pgi_interpolate_tile {
         const int thread = (int)threadIdx.x + 32 * (int)threadIdx.y;
         pgi_tile_begin(h, blockIdx.x, at);
         for (int a = 0; a < 3; a++) {
-            const int rest = bf.axis[a].n - at[a];
+            const int rest = (a == 2 ? h.end : bf.axis[a].n) - at[a];
             own[a] = rest < h.own[a] ? rest : h.own[a];
         }
 #pragma unroll
@@ -8467,7 +8468,7 @@ template <class T, int ROWS> struct pgi_interpolate_tile {
             for (int b = row0; b < height && plane >= 0; b += ALONG) {
                 const int j = pgi_wrap(bottom + b, ny, periodic_y);
                 if (j < 0) continue;
-                const T *row = p.v + j * p.sj + plane * p.sk;
+                const T *row = p.v + j * p.sj + (p.part ? pgi_near(*p.part, plane) : plane) * p.sk;
 #pragma unroll
                 for (int c = 0; c <= COLUMNS; c++) {
                     const int m = column0 + ACROSS * c, i = left + m;
@@ -8577,13 +8578,14 @@ template <class T, int ROWS> struct pgi_interpolate_tile {
 // y to registers, where the four planes wait that a fine one is interpolated from.
 template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, const __grid_constant__ pgi_transfers<T> tr,
-                                const pgi_faces *ff, const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add,
+                                const __grid_constant__ pgi_planes part, const pgi_faces *ff, const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add,
                                 pgi_tiling h)
 {
     PGI_UNLESS_DONE(bf.state);
     typedef pgi_interpolate_memory<T, ROWS> memory;
     PGI_DYNAMIC_SHARED(memory, s);
-    const pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
+    pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
+    p.part = part.period ? &part : NULL;
     pgi_interpolate_tile<T, ROWS> t(s, p, bf, bc, tr, h);
     t.fetch(s->coarse[0]);
     t.fetch(s->coarse[1]);
@@ -8697,9 +8699,15 @@ static int pgi_tiles_of(int n, int periodic, int span, int own)
     return periodic ? (n + own - 1) / own : n <= span ? 1 : 1 + (n - span + own - 1) / own;
 }
 
+// Planes that a rank works on, and most that any rank does: with these all choose the same tiles.
+struct pgi_range {
+    int first, end, most;
+};
+
 // Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
 // planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
-static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const int own[2], int side_by_side,
+static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const pgi_range &range,
+                              const int own[2], int side_by_side,
                               int most, double steps_a_plane, int steps_before, int resident)
 {
     const int span = own[0] * side_by_side;
@@ -8711,13 +8719,14 @@ static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3],
     const int64_t columns = (int64_t)h->tiles[0] * h->tiles[1], together = (int64_t)s->multiprocessors * resident;
     double best = 1e300;
     for (int planes = 1; planes <= most; planes++) {
-        const int64_t blocks = columns * ((n[2] + planes - 1) / planes);
+        const int64_t blocks = columns * ((range.most + planes - 1) / planes);
         const double cost = (double)pgi_rounds(blocks, together) * (planes * steps_a_plane + steps_before);
         if (cost > best) continue;
         best = cost;
         h->own[2] = planes;
     }
-    h->tiles[2] = (n[2] + h->own[2] - 1) / h->own[2];
+    h->first = range.first, h->end = range.end;
+    h->tiles[2] = (range.end - range.first + h->own[2] - 1) / h->own[2];
     return columns * h->tiles[2];
 }
 
@@ -8743,13 +8752,15 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
     a->u = u;
     a->rhs = rhs;
     const int most = summed ? l->part.most_windows : l->part.most;
-    a->first = summed ? l->part.windows[0] : l->part.lo, a->end = summed ? l->part.windows[1] : l->part.hi;
-    int there[2];
-    pgi_planes_there(l, there);
-    a->there = there[1], a->wraps = a->b.axis[2].periodic && !l->part.split;
-    a->below = a->first > 0 || l->part.period ? a->first - 1 : a->wraps ? l->n[2] - 1 : 0;
-    const int span[2] = {tuned::WIDE, *high};
     pgi_tiling *const h = &a->tiling;
+    h->first = summed ? l->part.windows[0] : l->part.lo, h->end = summed ? l->part.windows[1] : l->part.hi;
+    a->wraps = a->b.axis[2].periodic && !l->part.split;
+    for (int q = 0; q < 2; q++) {    // a plane more of u than of f
+        const int end = l->part.hi + (summed ? l->part.restriction : 0) + 1 - q;
+        a->there[q] = l->part.split && (l->part.period || end < l->n[2]) ? end : l->n[2];
+    }
+    a->below = h->first > 0 || l->part.period ? h->first - 1 : a->wraps ? l->n[2] - 1 : 0;
+    const int span[2] = {tuned::WIDE, *high};
     for (int d = 0; d < 2; d++) {
         h->own[d] = FLAT && d == 1 ? 1 : (span[d] - reach[d]) & ~1;    // pairs of columns stay pairs
         h->tiles[d] = pgi_tiles_of(l->n[d], a->b.axis[d].periodic, span[d], h->own[d]);
@@ -8761,7 +8772,7 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
         const double cost = (double)pgi_rounds(tiles, resident) * (planes + reach[2] + 10);
         if (cost < best) best = cost, h->own[2] = planes;
     }
-    h->tiles[2] = (a->end - a->first + h->own[2] - 1) / h->own[2];
+    h->tiles[2] = (h->end - h->first + h->own[2] - 1) / h->own[2];
     a->most = (int)columns * ((most + h->own[2] - 1) / h->own[2]);
     return bytes(*high);
 }
@@ -8993,10 +9004,20 @@ static void pgi_cuda_narrow_rhs(pg_solver *s, const pgi_level *outer, pgi_grid f
 }
 #endif
 
+// The coarse planes that a rank restricts: its share, where it has a part of the fine level.
+static pgi_range pgi_coarse_range(const pgi_level *fine, const pgi_level *coarse)
+{
+    const pgi_planes &p = coarse->part;
+    pgi_range range = {0, coarse->n[2], coarse->n[2]};
+    if (!fine->part.split) return range;
+    range = {p.own[0], p.own[1], 0};
+    for (const int *b = p.bound; *b < coarse->n[2]; b++) range.most = b[1] - *b > range.most ? b[1] - *b : range.most;
+    return range;
+}
+
 // Tiles need axes that a window does not wrap around, and offsets in a plane of the finer level that are an int.
 template <class T> static int pgi_fits_tiles(const pgi_transfers<T> &tr, const pgi_level *fine, const pgi_grid &g)
 {
-    if (fine->part.split) return 0;
     for (int a = 0; a < 3; a++) {
         const pgi_transfer<T> &t = tr.axis[a];
         if (t.longest < 1 || t.longest > PGI_TILE_TAPS || t.open > PGI_TILE_OPEN) return 0;
@@ -9019,23 +9040,15 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
     const int own[2] = {points_of(tr.axis[0], memory::WIDTH), ROWS == 1 ? 1 : points_of(tr.axis[1], memory::HEIGHT)},
               most = points_of(tr.axis[2], PGI_TILE_STEPS), bytes = (int)sizeof(memory);
     pgi_tiling h;
-    const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
+    const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, pgi_coarse_range(fine, coarse), own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
                                           most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES,
                                           (double)tr.axis[2].mf / tr.axis[2].mc, 10, ROWS == 1 ? 3 : 2);
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
-                      pgi_box_of(coarse, T()), tr, r, f, average, h);
+    if (blocks)
+        PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
+                          pgi_box_of(coarse, T()), tr, fine->part, r, f, average, h);
 }
 
-// The coarse planes that a rank restricts: its share, where it has a part of the fine level.
-static int pgi_first_coarse(const pgi_level *fine, const pgi_level *coarse)
-{
-    return fine->part.split ? coarse->part.own[0] : 0;
-}
-static int pgi_end_coarse(const pgi_level *fine, const pgi_level *coarse)
-{
-    return fine->part.split ? coarse->part.own[1] : coarse->n[2];
-}
 static void pgi_gather_coarse(pg_solver *s, const pgi_level *fine, const pgi_level *coarse, pgi_grid f, size_t element)
 {
     if (fine->part.split && !coarse->part.split) pgi_gather_planes(s, coarse, f, element);
@@ -9053,11 +9066,12 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
                             : few           ? pgi_launch_restrict<T, 2, 3, 4>
                                             : pgi_launch_restrict<T, 4, 6, 4>;
         launch(s, fine, r, coarse, f, average);
+        pgi_gather_coarse(s, fine, coarse, f, sizeof(T));
         return;
     }
-    const int first = pgi_first_coarse(fine, coarse), end = pgi_end_coarse(fine, coarse);
-    if (end > first) {
-        const pgi_shape h = pgi_shape_from(s, coarse->n, first, end, PGI_PLANES);
+    const pgi_range range = pgi_coarse_range(fine, coarse);
+    if (range.end > range.first) {
+        const pgi_shape h = pgi_shape_from(s, coarse->n, range.first, range.end, PGI_PLANES);
         PGI_LAUNCH(s, h.blocks, pgi_threads(h), pgi_restrict_kernel<T>, pgi_box_of(fine, T()), pgi_box_of(coarse, T()),
                    pgi_transfers_of(fine, T()), fine->part, r, f, average, h);
     }
@@ -9093,10 +9107,10 @@ template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, co
     const auto kernel = pgi_interpolate_tile_kernel<T, ROWS>;
     const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
     pgi_tiling h;
-    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, own, 1, PGI_INTERPOLATE_PLANES, 1, 8, 2);
+    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, {fine->part.lo, fine->part.hi, fine->part.most}, own, 1, PGI_INTERPOLATE_PLANES, 1, 8, 2);
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
-                      pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), full ? fine->faces : NULL,
+                      pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), coarse->part, full ? fine->faces : NULL,
                       full ? coarse->faces : NULL, u, v, add, h);
 }
 
@@ -9546,10 +9560,10 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     const int apart = with_norm && (taps || tiles);
     if (apart) pgi_cuda_reduce<T>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     if (taps && !tiles) {
-        const int team = most <= 2 ? 2 : (int)PGI_TAPS, first = pgi_first_coarse(l, coarse),
-                  end = pgi_end_coarse(l, coarse);
-        if (end == first) return pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
-        const pgi_shape h = pgi_shape_from(s, coarse->n, first, end, PGI_MARCH, 1, team);
+        const int team = most <= 2 ? 2 : (int)PGI_TAPS;
+        const pgi_range range = pgi_coarse_range(l, coarse);
+        if (range.end == range.first) return pgi_gather_coarse(s, l, coarse, coarse->f, sizeof(T));
+        const pgi_shape h = pgi_shape_from(s, coarse->n, range.first, range.end, PGI_MARCH, 1, team);
         const dim3 threads((unsigned)h.tx, (unsigned)h.ty, (unsigned)team);
         const auto kernel = most <= 2 ? pgi_restrict_residual_kernel<T, 2> : pgi_restrict_residual_kernel<T, PGI_TAPS>;
         PGI_LAUNCH_EARLY(s, h.blocks, threads, 0, kernel, pgi_box_of(l, T()), t, u, rhs, coarse->f, h);
