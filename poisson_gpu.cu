@@ -893,6 +893,7 @@ struct pg_solver {
     double *rank_sums;       // CUDA: see pgi_combine_ranks_on_gpu
     int without_graphs;      // CUDA: the host drives solves, for NCCL does not go into the bodies of loops
     void *mailbox;           // CUDA: where other ranks reach this one
+    int known_rhs[PGI_MAX_LEVELS];    // CUDA: ghosts of the level's right-hand side that are filled
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
 
@@ -3289,6 +3290,21 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
     }
     pgi_send(s, g.base, l, depth, message, count);
 }
+
+// The same for a right-hand side, which does not change from the first half of a cycle to the second; see
+// pgi_forget_rhs. The caller's has its ghosts since the begin of the call.
+static void pgi_exchange_rhs(pg_solver *s, const pgi_level *l, pgi_grid f, int depth, size_t element)
+{
+    if (!l->part.split || f.indirect) return;
+    if (l == &s->outer) return pgi_exchange(s, l, f, depth, element);
+    int *const known = &s->known_rhs[l - s->level];
+    if (depth <= *known) return;
+    *known = depth;
+    pgi_exchange(s, l, f, depth, element);
+}
+
+// What operations that come now find as the right-hand side of a level may be new.
+static void pgi_forget_rhs(pg_solver *s, const pgi_level *l) { s->known_rhs[l - s->level] = 0; }
 
 // Of an array whose pieces begin at bound[rank], in units: each rank has its own, and gets all.
 static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int *bound)
@@ -9058,7 +9074,7 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
-    pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
+    if (!r.indirect) pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));    // else see pgi_exchange_rhs
     if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
         int few = tr.axis[2].open <= 2;
         for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
@@ -9336,7 +9352,7 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     }
     if (!pgi_passes(l, a.b)) return 0;
     if (head != PGI_FROM_ZERO) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
-    pgi_exchange(s, l, rhs.f, 2 * sweeps - 1, sizeof(T));
+    pgi_exchange_rhs(s, l, rhs.f, 2 * sweeps - 1, sizeof(T));
     if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, coarse->part.prolongation + 2, sizeof(T));
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
@@ -9549,7 +9565,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     taps = taps && !part.period;    // whose windows are not at hand there
     if (tiles || taps) {
         pgi_exchange(s, l, u, part.restriction + 1, sizeof(T));
-        pgi_exchange(s, l, rhs.f, part.restriction, sizeof(T));
+        pgi_exchange_rhs(s, l, rhs.f, part.restriction, sizeof(T));
     }
     const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
                plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
@@ -22269,6 +22285,7 @@ static pgi_grid pgi_descend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int fr
 {
     const pgi_level *fine = &s->level[l];
     pgi_wanted residual = {with_norm, 0};
+    pgi_forget_rhs(s, fine);
     u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, from_zero ? PGI_FROM_ZERO : PGI_FROM_U, fine + 1, u, &residual);
     if (l > 0) u = pgi_home(s, fine, u);    // coarser levels use t
     if (!residual.done) s->ops->restrict_residual(s, fine, u, rhs, fine + 1, with_norm);
@@ -24791,6 +24808,11 @@ static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *fr
                           int rows)
 {
 #if PGI_GPU
+    const int packed = to_row == (int64_t)bytes && from_row == (int64_t)bytes;
+    if (s->cuda && packed) {
+        PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes * (size_t)rows, cudaMemcpyDefault, s->stream));
+        return;
+    }
     if (s->cuda) {
         PGI_CUDA(s, cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, bytes, (size_t)rows,
                                       cudaMemcpyDefault, s->stream));
@@ -24802,7 +24824,7 @@ static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *fr
 }
 
 // Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back. Planes of one row
-// are rows.
+// are rows; so are, on the GPU, all rows of planes that follow each other like rows.
 static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], pgi_grid stage, int problem, int inward)
 {
     const int64_t element = (int64_t)pgi_element(s->desc.flags);
@@ -24810,15 +24832,17 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     const int *const own = l->part.own, planes = own[1] - own[0], flat = l->n[1] == 1;
     const pgi_grid given = pgi_direct_grid(s, pgi_problem_at(s, theirs, stride, problem), stride);
     const int64_t a_row = (flat ? stage.sk : stage.sj) * element, b_row = (flat ? given.sk : given.sj) * element;
+    const int at_once = flat || (s->cuda && stage.sk == l->n[1] * stage.sj && given.sk == l->n[1] * given.sj),
+              rows = flat ? planes : at_once ? planes * l->n[1] : l->n[1];
     const size_t bytes = (size_t)(l->n[0] * element);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
-    for (int k = 0; k < (flat ? 1 : planes); k++) {
+    for (int k = 0; k < (at_once ? 1 : planes); k++) {
         char *const a = pgi_staged_at(s, stage, problem) + (own[0] + k) * stage.sk * element;
         char *const b = (char *)given.base + k * given.sk * element;
         if (inward)
-            pgi_copy_rows(s, a, a_row, b, b_row, bytes, flat ? planes : l->n[1]);
+            pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
         else
-            pgi_copy_rows(s, b, b_row, a, a_row, bytes, flat ? planes : l->n[1]);
+            pgi_copy_rows(s, b, b_row, a, a_row, bytes, rows);
     }
 }
 
@@ -24934,6 +24958,7 @@ static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int read
     if (!s->staged) return;
     if (read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
     if (read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
+    if (read_f && s->cuda) pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
     pgi_stage_faces(s);
 }
 
