@@ -219,16 +219,16 @@ static void run_ranks(row *w)
 #endif
 
 /* Every rank comes here after every step, whether it has failed or not, so that none waits for another that has. All
-   learn the largest value, and whether to go on. */
+   learn the largest value, and whether to go on; if not, what the rank says that failed first, for others follow. */
 static int together(rank *r, int good, double *value)
 {
-    struct { double value; int good; char why[sizeof r->why]; } own = {*value, good, ""}, all[MOST_RANKS];
+    struct { double value, when; int good; char why[sizeof r->why]; } own = {*value, seconds(), good, ""}, all[MOST_RANKS];
     int failed = -1;
     if (!good) let_go(r);
     memcpy(own.why, r->why, sizeof own.why);
     gather(r, &own, sizeof own, all);
-    for (int q = r->row->ranks - 1; q >= 0; q--) {
-        if (!all[q].good) failed = q;
+    for (int q = 0; q < r->row->ranks; q++) {
+        if (!all[q].good && (failed < 0 || all[q].when < all[failed].when)) failed = q;
         if (all[q].value > *value) *value = all[q].value;
     }
     if (failed >= 0) memcpy(r->why, all[failed].why, sizeof r->why);
