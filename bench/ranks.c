@@ -29,7 +29,7 @@
 
 enum {
     LEAST_REPEATS = 3, MOST_REPEATS = 10,
-    MOST_RANKS = MOST_THREAD_RANKS, MAX_ROWS = 512,
+    MOST_RANKS = MOST_THREAD_RANKS, MAX_ROWS = 512, WHY = 240,
     NOISE_PERIOD = 1000003,       /* prime, so that the repeated block does not line up from plane to plane */
     TIME_LIMIT = 20               /* seconds, after which a rank that fails does not hold up the others */
 };
@@ -112,7 +112,7 @@ typedef struct row {
     int iterations;               /* of a solve to a tolerance */
     double bytes;                 /* u, f and workspace of the rank that has most */
     double gain;                  /* speed-up, or of a weak problem the time of one rank over this one; 0: unknown */
-    char remark[240];             /* why there is no number, or what is wrong with it */
+    char remark[WHY];             /* why there is no number, or what is wrong with it */
 } row;
 
 static row rows[MAX_ROWS];
@@ -130,7 +130,7 @@ typedef struct rank {
     void *u, *f;
     int64_t first, count;         /* points of ranks before, and its own */
     double bytes;
-    char why[240];                /* what failed, here or on another rank */
+    char why[WHY];                /* what failed, here or on another rank */
 #ifdef PG_USE_MPI
     MPI_Comm comm;
 #else
@@ -168,7 +168,7 @@ static void gather(rank *r, const void *own, size_t bytes, void *all)
     MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, r->comm);
 }
 
-static void connect(rank *r)
+static void introduce(rank *r)
 {
     r->desc.comm.kind = PG_COMM_MPI;
     r->desc.comm.handle = &r->comm;
@@ -192,7 +192,7 @@ static void begin_ranks(int *argc, char ***argv) { (void)argc, (void)argv; }
 static void end_ranks(void) {}
 static void gather(rank *r, const void *own, size_t bytes, void *all) { thread_gather(&r->meeting, own, bytes, all); }
 
-static void connect(rank *r)
+static void introduce(rank *r)
 {
     r->transport = thread_transport(&r->place);
     r->desc.comm.kind = PG_COMM_OWN;
@@ -218,11 +218,18 @@ static void run_ranks(row *w)
 }
 #endif
 
+/* What a rank tells the others after a step. */
+typedef struct verdict {
+    double value, when;           /* when: the step was over */
+    int good;
+    char why[WHY];
+} verdict;
+
 /* Every rank comes here after every step, whether it has failed or not, so that none waits for another that has. All
    learn the largest value, and whether to go on; if not, what the rank says that failed first, for others follow. */
 static int together(rank *r, int good, double *value)
 {
-    struct { double value, when; int good; char why[sizeof r->why]; } own = {*value, seconds(), good, ""}, all[MOST_RANKS];
+    verdict own = {*value, seconds(), good, ""}, all[MOST_RANKS];
     int failed = -1;
     if (!good) let_go(r);
     memcpy(own.why, r->why, sizeof own.why);
@@ -243,7 +250,7 @@ static int done(rank *r, int good)
 
 static int library_good(rank *r, pg_status status)
 {
-    if (status != PG_OK) snprintf(r->why, sizeof r->why, "%.230s", pg_last_error(r->solver));
+    if (status != PG_OK) snprintf(r->why, sizeof r->why, "%.*s", WHY - 1, pg_last_error(r->solver));
     return status == PG_OK;
 }
 
@@ -382,7 +389,7 @@ static void describe(rank *r)
 #ifdef PG_BENCH_CUDA
     desc->stream = r->stream;
 #endif
-    if (r->row->ranks > 1) connect(r);
+    if (r->row->ranks > 1) introduce(r);
     r->stop.rtol = p->rtol;
     r->stop.max_iter = p->iterations;
     r->stop.guess = PG_GUESS_ZERO;
@@ -563,7 +570,8 @@ static void json_row(FILE *out, const row *w)
     if (t->repeats) {
         fprintf(out, ", \"milliseconds\": {\"min\": %.6g, \"median\": %.6g, \"max\": %.6g}", 1e3 * t->min,
                 1e3 * t->median, 1e3 * t->max);
-        fprintf(out, ", \"repeats\": %d, \"runs_per_repeat\": %d, \"bytes_a_rank\": %.0f", t->repeats, t->runs, w->bytes);
+        fprintf(out, ", \"repeats\": %d, \"runs_per_repeat\": %d, \"bytes_a_rank\": %.0f", t->repeats, t->runs,
+                w->bytes);
         if (w->iterations) fprintf(out, ", \"iterations\": %d", w->iterations);
         if (w->gain > 0) fprintf(out, ", \"%s\": %.4g", w->p->scaling == WEAK ? "efficiency" : "speed_up", w->gain);
     }
@@ -604,8 +612,8 @@ static void usage(void)
     fprintf(stderr,
             "pg_ranks [--ranks 1,2,4] [--size N] [--threads T] [--quick] [--large] [--backend auto|cpu|cuda]\n"
             "         [--rows \"words\"] [--out FILE.json|FOLDER]\n"
-            "  --ranks    the numbers of ranks, in rising order (default 1, 2, 4 and so on up to the number of GPUs, on the\n"
-            "             CPU 1,2; with MPI up to the number of processes)\n"
+            "  --ranks    the numbers of ranks, in rising order (default 1, 2, 4 and so on up to the number of GPUs,\n"
+            "             on the CPU 1,2; with MPI up to the number of processes)\n"
             "  --size N   cubes of (N/2)^3, N^3 and (2N)^3 unknowns, squares of (16N)^2 (default 512, on a CPU 128)\n"
             "  --threads  OpenMP threads of each rank on the CPU (default: the cores, shared by the most ranks)\n"
             "  --quick    sizes of 128, on a CPU of 64, and fewer repeats\n"
@@ -693,7 +701,7 @@ static void open_cpu(void)
 
 int main(int argc, char **argv)
 {
-    setenv("CUDA_MODULE_LOADING", "EAGER", 1);    /* a kernel that is loaded late can wait for one that waits for a rank */
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);    /* loading a kernel can wait for one that waits for another rank */
     begin_ranks(&argc, &argv);
     read_options(argc, argv);
     const int gpus = options.backend == PG_CPU ? 0 : open_cuda();
@@ -704,8 +712,8 @@ int main(int argc, char **argv)
     if (own_number == 0) {
         printf("%s", here.name);
         if (!here.cuda) printf(", %d thread%s a rank", here.threads, here.threads == 1 ? "" : "s");
-        printf("\n%s\n\n%-40s%5s%11s%11s%11s%9s%10s\n", pg_version(), "", "ranks", "median ms", "min", "max", "GB/rank",
-               "speed-up");
+        printf("\n%s\n\n%-8s%-19s%-8s%-5s%5s%11s%11s%11s%9s%10s\n", pg_version(), "scaling", "row", "size", "", "ranks",
+               "median ms", "min", "max", "GB/rank", "speed-up");
     }
     for (int q = 0; q < PROBLEMS; q++)
         if (wanted(&problems[q])) do_problem(&problems[q]);
