@@ -8,15 +8,13 @@
    Linked with stages.cu, which is the library and more. */
 
 #define _POSIX_C_SOURCE 200809L   /* clock_gettime, mkdir */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include "poisson_gpu.h"
 #include "scenes.h"
 #include "stages.h"
+#include "tools.h"
 
 #ifdef PG_BENCH_CUDA
 #include <cuda_runtime_api.h>
@@ -62,22 +60,6 @@ static void fail(const char *what, const char *why)
 {
     fprintf(stderr, "pg_bench: %s: %s\n", what, why);
     exit(1);
-}
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* A number in [-1,1] that depends on i alone, so that threads can fill an array in any order. */
-static double noise(int64_t i)
-{
-    uint64_t x = ((uint64_t)i + 1) * 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 32)) * 0xD6E8FEB86659FD93u;
-    x ^= x >> 32;
-    return (double)(x >> 11) * 0x1p-52 - 1.0;
 }
 
 static void fill_host(void *array, int64_t count, unsigned precision)
@@ -137,17 +119,7 @@ static int open_cuda(void)
 
 static void open_cpu(void)
 {
-    char line[256];
-    FILE *info = fopen("/proc/cpuinfo", "r");
-    strcpy(here.name, "CPU");
-    while (info && fgets(line, sizeof line, info)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
-        snprintf(here.name, sizeof here.name, "%.100s", colon + 2);
-        here.name[strcspn(here.name, "\n")] = 0;
-        break;
-    }
-    if (info) fclose(info);
+    cpu_name(here.name, sizeof here.name);
     here.threads = 1;
 #ifdef _OPENMP
     here.threads = omp_get_max_threads();
@@ -483,12 +455,6 @@ static struct options {
     const char *rows, *out;
 } options;
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static pg_status measure(pg_status (*run)(work *), work *w, int least, timing *t)
 {
     double sample[MOST_REPEATS], once = 0;
@@ -537,17 +503,6 @@ static double bound_of(const operation *op, const shape *s, unsigned precision)
     return 0;
 }
 
-/* Whether --rows lets a row of this name through. */
-static int has_words(const char *label)
-{
-    char words[200];
-    if (!options.rows) return 1;
-    snprintf(words, sizeof words, "%s", options.rows);
-    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
-        if (!strstr(label, word)) return 0;
-    return 1;
-}
-
 static int wanted(const operation *op, const shape *s, unsigned precision)
 {
     char label[96], name[16];
@@ -559,7 +514,7 @@ static int wanted(const operation *op, const shape *s, unsigned precision)
     shape_name(s, name);
     snprintf(label, sizeof label, "%s %dD %s %s %s", op->name, s->dim, centring_name(s), name,
              precision == PG_F32 ? "f32" : "f64");
-    return has_words(label);
+    return has_words(label, options.rows);
 }
 
 static void print_head(const shape *s, unsigned precision)
@@ -838,7 +793,7 @@ static int dense_wanted(const dense_row *r)
     char label[96];
     if (!here.cuda || (options.quick && r->bound == 0)) return 0;
     snprintf(label, sizeof label, "dense %s %d %s", r->name, r->n, r->flags & PG_F32 ? "f32" : "f64");
-    return has_words(label);
+    return has_words(label, options.rows);
 }
 
 /* Random numbers, and so large a diagonal that sweeps converge. Returns why there is no time, or NULL. */
@@ -987,7 +942,7 @@ static int scene_wanted(const scene_row *r)
     if (options.quick && !few) return 0;
     if (!here.cuda && r->n > TEN_PERCENT_CPU && (r->n > LARGEST_SCENE_CPU || !few)) return 0;
     snprintf(label, sizeof label, "scenes %s 3D cell %d^3 %s", r->name, r->n, scene_precision(r));
-    return has_words(label);
+    return has_words(label, options.rows);
 }
 
 /* The coefficients of the cells as those of faces: the harmonic mean of both sides, at an end the cell's own. */
@@ -1343,16 +1298,6 @@ static void print_checks(void)
     print_scene_checks();
 }
 
-static void json_string(FILE *out, const char *key, const char *text)
-{
-    fprintf(out, "\"%s\": \"", key);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') fputc('\\', out);
-        if ((unsigned char)*text >= ' ') fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void json_scene(FILE *out, const scene_row *r)
 {
     scene_check check[3];
@@ -1439,38 +1384,11 @@ static void json_stages(FILE *out, const stage_table *t)
     fprintf(out, "]}");
 }
 
-/* nvidia-h200-2026-11-21.json; (R) and (TM) say nothing. */
-static void file_name(const char *folder, const char *date, char *path, size_t size)
-{
-    char slug[128];
-    size_t length = 0;
-    for (const char *c = here.name; *c; c++) {
-        if (*c == '(') {
-            const char *end = strchr(c, ')');
-            if (end) {
-                c = end;
-                continue;
-            }
-        }
-        if (isalnum((unsigned char)*c)) slug[length++] = (char)tolower((unsigned char)*c);
-        else if (length && slug[length - 1] != '-') slug[length++] = '-';
-    }
-    while (length && slug[length - 1] == '-') length--;
-    slug[length] = 0;
-    snprintf(path, size, "%s/%s-%s.json", folder, slug, date);
-}
-
 static void write_json(const timing *copy, size_t copy_bytes)
 {
     char path[512], date[16];
-    time_t now = time(NULL);
-    size_t length = strlen(options.out);
-    strftime(date, sizeof date, "%Y-%m-%d", localtime(&now));
-    if (length > 5 && !strcmp(options.out + length - 5, ".json")) snprintf(path, sizeof path, "%s", options.out);
-    else {
-        mkdir(options.out, 0777);   /* an empty folder is not kept in git; if this fails, fopen tells */
-        file_name(options.out, date, path, sizeof path);
-    }
+    today(date);
+    result_path(options.out, here.name, "", date, path, sizeof path);
 
     FILE *out = fopen(path, "w");
     if (!out) fail("cannot write", path);

@@ -4,93 +4,26 @@
        many_gpus [-n N] [-r RANKS] [-b cpu|cuda]
 
    Each rank has a slab of the cube, a solver of its own, and calls the library as if it were alone; what ranks send each
-   other goes through the two functions of a pg_transport, here by way of memory that all threads see. With -b cuda rank
-   r has GPU r: that takes a library compiled with -DPG_USE_PEERS, and CUDA_MODULE_LOADING=EAGER in the environment.
+   other goes through the two functions of a pg_transport, here those of thread_ranks.h, by way of memory that all threads
+   see. With -b cuda rank r has GPU r: that takes a library compiled with -DPG_USE_PEERS, and CUDA_MODULE_LOADING=EAGER in
+   the environment.
    u = sin(pi x) sin(2 pi y) sin(3 pi z) is an eigenvector of the discrete Laplacian too, so the answer is known. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include "sample.h"
-
-enum { MOST = 16 };
-
-/* What threads have in common. Each pair of ranks has two places each way: no more can be on their way at once. */
-static struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    int ranks, arrived, turn, given_up;
-    const void *own[MOST];
-    const pg_rank_message *box[MOST][MOST][2];
-    long posted[MOST][MOST], taken[MOST][MOST];
-} all = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+#include "thread_ranks.h"
 
 struct rank {
-    int number;
+    struct thread_rank place;
     pthread_t thread;
     double error;
     pg_report report;
 };
 
+static struct thread_ranks all = THREAD_RANKS(0);
 static const double pi = 3.14159265358979323846;
 static int n;
 static pg_backend backend;
-
-/* Waits until all ranks have come. Nonzero: one of them never will. */
-static int meet(void)
-{
-    const int turn = all.turn;
-    if (++all.arrived == all.ranks) {
-        all.arrived = 0, all.turn++;
-        pthread_cond_broadcast(&all.changed);
-    }
-    while (all.turn == turn && !all.given_up) pthread_cond_wait(&all.changed, &all.mutex);
-    return all.given_up;
-}
-
-static int gather(void *user, const void *own, size_t bytes, void *gathered)
-{
-    const struct rank *const me = user;
-    pthread_mutex_lock(&all.mutex);
-    all.own[me->number] = own;
-    int failed = meet();
-    for (int r = 0; r < all.ranks && !failed; r++) memcpy((char *)gathered + (size_t)r * bytes, all.own[r], bytes);
-    failed = failed || meet();              /* all have read, so `own` may change */
-    pthread_mutex_unlock(&all.mutex);
-    return failed;
-}
-
-static int exchange(void *user, const pg_rank_message *message, int count, pg_stream stream)
-{
-    const int me = ((const struct rank *)user)->number;
-    (void)stream;
-    pthread_mutex_lock(&all.mutex);
-    for (int q = 0; q < count; q++) {
-        const int to = message[q].peer;
-        all.box[me][to][all.posted[me][to]++ % 2] = &message[q];
-    }
-    pthread_cond_broadcast(&all.changed);
-    for (int q = 0; q < count; q++) {
-        const int from = message[q].peer;
-        while (all.posted[from][me] == all.taken[from][me] && !all.given_up)
-            pthread_cond_wait(&all.changed, &all.mutex);
-        if (all.given_up) break;
-        memcpy(message[q].receive, all.box[from][me][all.taken[from][me]++ % 2]->send, message[q].receive_bytes);
-    }
-    pthread_cond_broadcast(&all.changed);
-    for (int q = 0; q < count; q++)         /* what was sent may change only once it has been taken */
-        while (all.taken[me][message[q].peer] < all.posted[me][message[q].peer] && !all.given_up)
-            pthread_cond_wait(&all.changed, &all.mutex);
-    pthread_mutex_unlock(&all.mutex);
-    return all.given_up;
-}
-
-static void give_up(void *user)
-{
-    (void)user;
-    pthread_mutex_lock(&all.mutex);
-    all.given_up = 1;
-    pthread_cond_broadcast(&all.changed);
-    pthread_mutex_unlock(&all.mutex);
-}
 
 static double mode(int i, int j, int k)
 {
@@ -101,13 +34,12 @@ static double mode(int i, int j, int k)
 static void *solve(void *argument)
 {
     struct rank *const me = argument;
-    const pg_transport transport = {.rank = me->number, .ranks = all.ranks, .user = me, .gather = gather,
-                                    .exchange = exchange, .abort = give_up};
+    const pg_transport transport = thread_transport(&me->place);
     pg_desc desc = {.n = {n, n, n}, .flags = PG_FMG, .backend = backend};
     int lo[3], hi[3];
     desc.comm.kind = PG_COMM_OWN;
     desc.comm.handle = &transport;
-    if (backend == PG_CUDA) desc.device = PG_DEVICE(me->number);
+    if (backend == PG_CUDA) desc.device = PG_DEVICE(me->place.number);
     sample_check(pg_query_part(&desc, lo, hi), NULL);
 
     const size_t count = (size_t)n * n * (hi[2] - lo[2]);
@@ -131,14 +63,14 @@ static void *solve(void *argument)
 int main(int argc, char **argv)
 {
     static const struct sample_choice backends[] = {{"cpu", PG_CPU}, {"cuda", PG_CUDA}, {NULL, 0}};
-    static struct rank rank[MOST];
+    static struct rank rank[MOST_THREAD_RANKS];
     double error = 0;
     n = (int)sample_number(&argc, argv, "-n", 95, 1, 2048);
-    all.ranks = (int)sample_number(&argc, argv, "-r", 3, 1, MOST);
+    all.ranks = (int)sample_number(&argc, argv, "-r", 3, 1, MOST_THREAD_RANKS);
     backend = (pg_backend)sample_choose(backends, sample_option(&argc, argv, "-b", "cpu"));
     if (argc > 1) return puts("many_gpus [-n N] [-r RANKS] [-b cpu|cuda]"), 2;
     for (int r = 0; r < all.ranks; r++) {
-        rank[r].number = r;
+        rank[r].place.all = &all, rank[r].place.number = r;
         sample_require(pthread_create(&rank[r].thread, NULL, solve, &rank[r]) == 0, "pthread_create");
     }
     for (int r = 0; r < all.ranks; r++) {
