@@ -106,8 +106,9 @@ enum { pgi_no_cuda = 0 };
 #endif
 
 #ifdef PG_NO_PEERS
-#define PGI_JOINS 0    // ranks are GPUs by NCCL alone
-#else
+#define PGI_JOINS 0    // GPUs of a host do not write into each other's memory
+#endif
+#ifndef PGI_JOINS
 #define PGI_JOINS 1
 #endif
 

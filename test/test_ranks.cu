@@ -2,8 +2,11 @@
 // cycles must have the bits of one rank on the CPU; so must all methods where no sum over the ranks decides, the others
 // agree to round-off.
 #define PGI_SHARED_POINTS 300    // small levels are split too
-#define PG_USE_PEERS             // where there are several GPUs, they are ranks too
 #ifndef PG_TEST_LIBRARY
+#ifdef PG_USE_NCCL
+static int may_join = 1;    // 0: NCCL carries all, as where GPUs do not reach each other
+#define PGI_JOINS may_join
+#endif
 #include "../poisson_gpu.cu"
 #else    // where GPUs are: linked with a library that was compiled for them with the same number
 #define PGI_GPU 1
@@ -157,7 +160,25 @@ template <class Body> static void as_threads(world *w, Body body)
     for (int r = 0; r < w->ranks; r++) pthread_join(all[r].thread, NULL);
 }
 
-static void compare(ranks_case *c, int ranks, uint64_t seed)
+#ifdef PG_USE_NCCL
+// The same with a communicator of NCCL for each, of its GPU.
+template <class Body> static void as_threads_with_nccl(world *w, Body body)
+{
+    ncclUniqueId id;
+    assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+    as_threads(w, [&](int rank, pg_comm) {
+        ncclComm_t given = NULL;
+        if (cudaSetDevice(rank) != cudaSuccess || ncclCommInitRank(&given, w->ranks, id, rank) != ncclSuccess) abort();
+        const pg_comm comm = {PG_COMM_NCCL, given};
+        body(rank, comm);
+        ncclCommDestroy(given);
+    });
+}
+#else
+template <class Body> static void as_threads_with_nccl(world *, Body) { skip(); }
+#endif
+
+static void compare(ranks_case *c, int ranks, uint64_t seed, int by_nccl = 0)
 {
     whole_box w;
     whole_box_create(c, &w, seed);
@@ -166,9 +187,13 @@ static void compare(ranks_case *c, int ranks, uint64_t seed)
     memset(report, 0, sizeof report);
     world all;
     world_create(&all, ranks, c->gpus ? 300 : 20);    // on the harness they take turns
-    as_threads(&all, [&](int rank, pg_comm comm) {
+    const auto part = [&](int rank, pg_comm comm) {
         do_part(c, &w, comm, rank, ranks, result, &report[rank], measures[rank]);
-    });
+    };
+    if (by_nccl)
+        as_threads_with_nccl(&all, part);
+    else
+        as_threads(&all, part);
     compare_with_whole(c, &w, result, ranks);
     compare_measures(&w, measures[0], ranks);
     for (int r = 1; r < ranks; r++) {
@@ -192,6 +217,15 @@ static void every_box_has_the_result_of_one_rank(void **state)
     });
 }
 
+static ranks_case a_case(int dim, unsigned flags)
+{
+    ranks_case c;
+    set_case(&c, dim, 12, 11, 40, "DD", "DN", PG_CELL);
+    c.desc.backend = PG_CPU;
+    c.desc.flags = flags;
+    return c;
+}
+
 #if PGI_GPU
 // The same by GPUs, as far as they can, against one of them. Sweeps, products and residuals have its bits; cycles agree
 // to round-off, for some parts take other kernels to restrict a residual.
@@ -205,12 +239,12 @@ static int devices_of_ranks()
     return devices < 4 ? devices : 4;
 }
 
-static void every_box_on_gpus_agrees_with_one_gpu(void **state)
+static void compare_every_box_on_gpus(const suite *of, int by_nccl)
 {
-    const int devices = devices_of_ranks();
+    const int devices = devices_of_ranks(), some = by_nccl ? 16 : 8;
     int number = 0;
     if (devices < 2) skip();
-    every_box((const suite *)*state, [&](ranks_case *c, int turn, int e) {
+    every_box(of, [&](ranks_case *c, int turn, int e) {
         const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
         c->gpus = 1;
         c->desc.batch = 0;
@@ -218,9 +252,56 @@ static void every_box_on_gpus_agrees_with_one_gpu(void **state)
         if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
             c->desc.flags |= PG_SMOOTH_RBGS;
         if (c->work == CYCLE || c->work == SOLVE) c->tolerance = fmax(c->tolerance, 1e-13);
-        if ((5 * turn + e) % 8 == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn);
+        if ((5 * turn + e) % some == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn, by_nccl);
     });
 }
+static void every_box_on_gpus_agrees_with_one_gpu(void **state)
+{
+    compare_every_box_on_gpus((const suite *)*state, 0);
+}
+
+#ifdef PG_USE_NCCL
+// Once with peers, which NCCL brings together, once by NCCL alone.
+static void every_box_by_nccl_agrees_with_one_gpu(void **state)
+{
+#ifndef PG_TEST_LIBRARY
+    for (may_join = 0; may_join < 2; may_join++) compare_every_box_on_gpus((const suite *)*state, 1);
+    may_join = 1;
+#else
+    compare_every_box_on_gpus((const suite *)*state, 1);
+#endif
+}
+
+// What NCCL cannot be asked for.
+static void nccl_is_refused_by_name_on_gpus(void **)
+{
+    if (devices_of_ranks() < 2) skip();
+    world w;
+    world_create(&w, 2, 60);
+    char text[2][3][512];
+    pg_status status[2][3];
+    as_threads_with_nccl(&w, [&](int rank, pg_comm comm) {
+        for (int q = 0; q < 3; q++) {
+            pg_desc d = a_case(3, PG_VCYCLE).desc;
+            d.comm = comm;
+            d.backend = q == 0 ? PG_CPU : PG_CUDA;
+            d.device = PG_DEVICE(q == 1 ? 1 - rank : rank);
+            if (q == 2) d.batch = 2;
+            pg_solver *s = NULL;
+            status[rank][q] = pg_create(&d, &s);
+            snprintf(text[rank][q], sizeof text[rank][q], "%s", pg_last_error(NULL));
+            pg_destroy(s);
+        }
+    });
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(status[r][0], PG_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(text[r][0], "PG_COMM_NCCL goes with the CUDA back end"));
+        assert_int_equal(status[r][1], PG_ERROR_ARGUMENT);
+        assert_non_null(strstr(text[r][1], r == 0 ? "give PG_DEVICE(0)" : "give PG_DEVICE(1)"));
+        assert_int_equal(status[r][2], PG_ERROR_UNSUPPORTED);
+    }
+}
+#endif
 #endif
 
 // The suites are of f64; grids of f32 have other sizes in bytes.
@@ -259,15 +340,6 @@ static void f32_cycles_have_the_bits_of_one_rank(void **)
 }
 
 // ---- what ranks must agree on, and failures ----
-
-static ranks_case a_case(int dim, unsigned flags)
-{
-    ranks_case c;
-    set_case(&c, dim, 12, 11, 40, "DD", "DN", PG_CELL);
-    c.desc.backend = PG_CPU;
-    c.desc.flags = flags;
-    return c;
-}
 
 // One thing that a rank has otherwise than the others, and what all are told.
 struct difference {
@@ -480,7 +552,15 @@ static const refusal refusals[] = {
     {[](pg_desc *d) { d->n[2] = 2; }, PG_ERROR_ARGUMENT, "3 ranks"},
     {[](pg_desc *d) { d->lo[2] = 5, d->hi[2] = 4; }, PG_ERROR_ARGUMENT, "lo[2]"},
     {[](pg_desc *d) { d->time_limit = -3; }, PG_ERROR_ARGUMENT, "time_limit"},
-    {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL; }, PG_ERROR_UNSUPPORTED, "PG_COMM_NCCL"},
+#ifndef PG_USE_NCCL
+    {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL; }, PG_ERROR_UNSUPPORTED, "-DPG_USE_NCCL"},
+#endif
+    {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL, d->comm.handle = NULL; },
+#ifdef PG_USE_NCCL
+     PG_ERROR_ARGUMENT, "not an ncclComm_t"},
+#else
+     PG_ERROR_UNSUPPORTED, "compiled without NCCL"},
+#endif
     {[](pg_desc *d) { d->comm.kind = 9; }, PG_ERROR_ARGUMENT, "comm.kind"},
     {[](pg_desc *d) { d->comm.handle = NULL; }, PG_ERROR_ARGUMENT, "comm.handle"},
 };
@@ -545,7 +625,7 @@ static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[2 * SUITES + 16] = {};
+    CMUnitTest tests[2 * SUITES + 20] = {};
     size_t count = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
@@ -570,6 +650,16 @@ int main(void)
         tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_gpu, NULL, NULL, (void *)&suites[q]};
     }
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
+#ifdef PG_USE_NCCL
+    static const int with_nccl[] = {2, 7, 8};    // cycles, solves, Krylov methods
+    static char more_names[3][80];
+    for (int q = 0; q < 3; q++) {
+        snprintf(more_names[q], sizeof more_names[q], "%s_by_nccl_on_gpus", suites[with_nccl[q]].name);
+        tests[count++] = {more_names[q], every_box_by_nccl_agrees_with_one_gpu, NULL, NULL,
+                          (void *)&suites[with_nccl[q]]};
+    }
+    tests[count++] = cmocka_unit_test(nccl_is_refused_by_name_on_gpus);
+#endif
 #endif
     return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);
 }
