@@ -865,6 +865,13 @@ struct pgi_transport_ops {
     void (*close)(pgi_comm *);         // after the graphs that hold its operations are gone; waits for all, see gather
 };
 
+// Ghosts of a level that are filled, of what lasts from one half of a cycle to the other
+enum pgi_lasting { PGI_LASTING_F, PGI_LASTING_U };
+struct pgi_known {
+    const void *base;
+    int depth;
+};
+
 struct pg_solver {
     pg_desc desc;    // every default resolved
     pg_desc work;    // the same as the operations see it: see pgi_turn
@@ -894,7 +901,7 @@ struct pg_solver {
     double *rank_sums;       // CUDA: see pgi_combine_ranks_on_gpu
     int without_graphs;      // CUDA: the host drives solves, for NCCL does not go into the bodies of loops
     void *mailbox;           // CUDA: where other ranks reach this one
-    int known_rhs[PGI_MAX_LEVELS];    // CUDA: ghosts of the level's right-hand side that are filled
+    pgi_known known[PGI_MAX_LEVELS][2];    // CUDA: see pgi_exchange_once
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
 
@@ -3292,20 +3299,26 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
     pgi_send(s, g.base, l, depth, message, count);
 }
 
-// The same for a right-hand side, which does not change from the first half of a cycle to the second; see
-// pgi_forget_rhs. The caller's has its ghosts since the begin of the call.
-static void pgi_exchange_rhs(pg_solver *s, const pgi_level *l, pgi_grid f, int depth, size_t element)
+// Whether a grid is the caller's f, whose ghosts are filled at the begin of a call.
+static int pgi_is_given(const pg_solver *s, const pgi_grid &g) { return g.indirect && g.base == s->outer.f.base; }
+
+// The same for what does not change from the first half of a cycle on a level to the second: the right-hand side, and u
+// once it is smoothed.
+static void pgi_exchange_once(pg_solver *s, const pgi_level *l, pgi_lasting what, pgi_grid g, int depth, size_t element)
 {
-    if (!l->part.split || f.indirect) return;
-    if (l == &s->outer) return pgi_exchange(s, l, f, depth, element);
-    int *const known = &s->known_rhs[l - s->level];
-    if (depth <= *known) return;
-    *known = depth;
-    pgi_exchange(s, l, f, depth, element);
+    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_given(s, g))) return;
+    if (l == &s->outer) return pgi_exchange(s, l, g, depth, element);
+    pgi_known *const known = &s->known[l - s->level][what];
+    if (known->base == g.base && depth <= known->depth) return;
+    known->base = g.base, known->depth = depth;
+    pgi_exchange(s, l, g, depth, element);
 }
 
-// What operations that come now find as the right-hand side of a level may be new.
-static void pgi_forget_rhs(pg_solver *s, const pgi_level *l) { s->known_rhs[l - s->level] = 0; }
+// Both may be new for what comes now.
+static void pgi_forget_ghosts(pg_solver *s, const pgi_level *l)
+{
+    if (s->comm) memset(s->known[l - s->level], 0, sizeof s->known[0]);
+}
 
 // Of an array whose pieces begin at bound[rank], in units: each rank has its own, and gets all.
 static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int *bound)
@@ -9075,7 +9088,7 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
-    if (!r.indirect) pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));    // else see pgi_exchange_rhs
+    if (!pgi_is_given(s, r)) pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
     if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
         int few = tr.axis[2].open <= 2;
         for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
@@ -9352,8 +9365,9 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
         pgi_planes_there(coarse, a.e_there);
     }
     if (!pgi_passes(l, a.b)) return 0;
-    if (head != PGI_FROM_ZERO) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
-    pgi_exchange_rhs(s, l, rhs.f, 2 * sweeps - 1, sizeof(T));
+    if (head == PGI_FROM_U) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
+    if (head == PGI_CORRECTED) pgi_exchange_once(s, l, PGI_LASTING_U, u, 2 * sweeps, sizeof(T));
+    pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, 2 * sweeps - 1, sizeof(T));
     if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, coarse->part.prolongation + 2, sizeof(T));
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
@@ -9565,8 +9579,10 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
               tiles = large && part.most_windows > 0;
     taps = taps && !part.period;    // whose windows are not at hand there
     if (tiles || taps) {
-        pgi_exchange(s, l, u, part.restriction + 1, sizeof(T));
-        pgi_exchange_rhs(s, l, rhs.f, part.restriction, sizeof(T));
+        // Also for the sweep that follows the correction: see pgi_cuda_pass
+        const int depth = part.passes && part.restriction < 1 ? 2 : part.restriction + 1;
+        pgi_exchange_once(s, l, PGI_LASTING_U, u, depth, sizeof(T));
+        pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, part.restriction, sizeof(T));
     }
     const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
                plain = flat ? pgi_launch_restriction<T, 1, 0> : pgi_launch_restriction<T, 0, 0>;
@@ -9807,7 +9823,7 @@ static void pgi_cuda_read_state(pg_solver *s, const pgi_state *from)
     PGI_CUDA(s, cudaStreamSynchronize(s->stream));
 }
 
-static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
+static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
 #if PGI_CONDITIONAL
     if (s->recording) {
@@ -9832,6 +9848,15 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
         body(s);
         if (!again) return;
     }
+}
+
+// What the ghosts of a body's first turn hold is not what later turns find, nor is what comes behind a body that may not
+// run.
+static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
+{
+    memset(s->known, 0, sizeof s->known);
+    pgi_drive_loop(s, gate, again, body);
+    memset(s->known, 0, sizeof s->known);
 }
 
 #endif
@@ -22286,7 +22311,7 @@ static pgi_grid pgi_descend(pg_solver *s, int l, pgi_grid u, pgi_rhs rhs, int fr
 {
     const pgi_level *fine = &s->level[l];
     pgi_wanted residual = {with_norm, 0};
-    pgi_forget_rhs(s, fine);
+    pgi_forget_ghosts(s, fine);
     u = pgi_smooth(s, fine, u, rhs, 0, s->desc.nu_pre, from_zero ? PGI_FROM_ZERO : PGI_FROM_U, fine + 1, u, &residual);
     if (l > 0) u = pgi_home(s, fine, u);    // coarser levels use t
     if (!residual.done) s->ops->restrict_residual(s, fine, u, rhs, fine + 1, with_norm);
