@@ -8064,7 +8064,8 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     const pgi_tile_layout<T, FLAT> size(p.high);
     int end[3];    // of the tile's own points
     for (int d = 0; d < 3; d++) {
-        const int first = d == 2 ? a.tiling.first : 0, n = d == 2 ? a.tiling.end : a.b.axis[d].n, next = p.begin[d] + a.tiling.own[d];
+        const int first = d == 2 ? a.tiling.first : 0, n = d == 2 ? a.tiling.end : a.b.axis[d].n,
+                  next = p.begin[d] + a.tiling.own[d];
         end[d] = next < n && (p.begin[d] - first) / a.tiling.own[d] < a.tiling.tiles[d] - 1 ? next : n;
     }
     const int own = end[2] - p.begin[2], count = own + job.last;
@@ -8221,6 +8222,12 @@ static __device__ inline void pgi_prepare_restriction(const pgi_box<T> &bf, cons
     __syncthreads();
 }
 
+// The plane at hand that is plane k, perhaps beyond an end
+template <class T> static __device__ inline int pgi_march_begin(const pgi_planes &part, const pgi_axis<T> &axis, int k)
+{
+    return part.period ? pgi_near(part, (k + part.period) % part.period) : pgi_nearest(k, axis.n, axis.periodic);
+}
+
 // Computes f = R r   Moves 1 1/8 words a fine point   Covers a tile of coarse columns a block, marching along z, ROWS
 // fine rows a warp; ROWS 1: there is no y, and every warp has a tile   Overlap: none
 // Sums along z are kept in registers, for each of OPEN coarse planes that a fine plane gives to. Of a complete plane,
@@ -8258,9 +8265,8 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
         column[c] = pgi_nearest(origin[0] + lane + 32 * c, bf.axis[0].n, bf.axis[0].periodic);
     for (int q = 0; q < ROWS; q++)
         row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
-    const int ring = part.period != 0, nz = ring ? INT_MAX : bf.axis[2].n;    // where a march begins again with plane 0
-    int k = ring ? pgi_near(part, (origin[2] + part.period) % part.period)
-                 : pgi_nearest(origin[2], nz, bf.axis[2].periodic);
+    const int nz = part.period ? INT_MAX : bf.axis[2].n;    // where a march begins again with plane 0
+    int k = pgi_march_begin(part, bf.axis[2], origin[2]);
     const T *plane = pgi_data<T>(r) + k * r.sk;
     T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
     T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
@@ -8608,8 +8614,8 @@ template <class T, int ROWS> struct pgi_interpolate_tile {
 // y to registers, where the four planes wait that a fine one is interpolated from.
 template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK, 2)
     pgi_interpolate_tile_kernel(pgi_box<T> bf, pgi_box<T> bc, const __grid_constant__ pgi_transfers<T> tr,
-                                const __grid_constant__ pgi_planes part, const pgi_faces *ff, const pgi_faces *fc, pgi_grid u, pgi_grid gv, int add,
-                                pgi_tiling h)
+                                const __grid_constant__ pgi_planes part, const pgi_faces *ff, const pgi_faces *fc,
+                                pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
 {
     PGI_UNLESS_DONE(bf.state);
     typedef pgi_interpolate_memory<T, ROWS> memory;
@@ -8737,8 +8743,8 @@ struct pgi_range {
 // Divides n points into tiles of at most own[0] by own[1] columns, of which a multiprocessor holds `resident`. Few
 // planes a tile fill the device, many spare the steps before the first one: the least work in sequence counts.
 static int64_t pgi_plan_tiles(const pg_solver *s, pgi_tiling *h, const int n[3], const pgi_range &range,
-                              const int own[2], int side_by_side,
-                              int most, double steps_a_plane, int steps_before, int resident)
+                              const int own[2], int side_by_side, int most, double steps_a_plane, int steps_before,
+                              int resident)
 {
     const int span = own[0] * side_by_side;
     h->tiles[0] = (n[0] + span - 1) / span;
@@ -9070,9 +9076,10 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
     const int own[2] = {points_of(tr.axis[0], memory::WIDTH), ROWS == 1 ? 1 : points_of(tr.axis[1], memory::HEIGHT)},
               most = points_of(tr.axis[2], PGI_TILE_STEPS), bytes = (int)sizeof(memory);
     pgi_tiling h;
-    const int64_t blocks = pgi_plan_tiles(s, &h, coarse->n, pgi_coarse_range(fine, coarse), own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
-                                          most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES,
-                                          (double)tr.axis[2].mf / tr.axis[2].mc, 10, ROWS == 1 ? 3 : 2);
+    const int64_t blocks =
+        pgi_plan_tiles(s, &h, coarse->n, pgi_coarse_range(fine, coarse), own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
+                       most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES, (double)tr.axis[2].mf / tr.axis[2].mc, 10,
+                       ROWS == 1 ? 3 : 2);
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     if (blocks)
         PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
@@ -9137,7 +9144,8 @@ template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, co
     const auto kernel = pgi_interpolate_tile_kernel<T, ROWS>;
     const int own[2] = {memory::WIDTH, memory::HEIGHT}, bytes = (int)sizeof(memory);
     pgi_tiling h;
-    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, {fine->part.lo, fine->part.hi, fine->part.most}, own, 1, PGI_INTERPOLATE_PLANES, 1, 8, 2);
+    const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, {fine->part.lo, fine->part.hi, fine->part.most}, own, 1,
+                                          PGI_INTERPOLATE_PLANES, 1, 8, 2);
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
                       pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), coarse->part, full ? fine->faces : NULL,
@@ -9850,8 +9858,8 @@ static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_so
     }
 }
 
-// What the ghosts of a body's first turn hold is not what later turns find, nor is what comes behind a body that may not
-// run.
+// What the ghosts of a body's first turn hold is not what later turns find, nor is what comes behind a body that may
+// not run.
 static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
     memset(s->known, 0, sizeof s->known);
@@ -11034,7 +11042,8 @@ static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
     config.graphUsageMode = 1;
 #endif
     ncclResult_t e = ncclCommSplit(given, 0, c->rank, &n->comm, &config);
-    while (e == ncclInProgress && ncclCommGetAsyncError(given, &e) == ncclSuccess) {}    // where the caller's does not block
+    while (e == ncclInProgress)    // where the caller's does not block
+        if (ncclCommGetAsyncError(given, &e) != ncclSuccess) e = ncclInternalError;
     PGI_NCCL(c, e == ncclSuccess ? ncclCommGetAsyncError(n->comm, &e) == ncclSuccess ? e : ncclInternalError : e);
     PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&n->stream, cudaStreamNonBlocking));
     PGI_COMM_CUDA(c, cudaMalloc((void **)&n->slots, (size_t)c->ranks * PGI_PEER_SUMS * sizeof(double)));
@@ -11669,8 +11678,8 @@ template <class T> static void pgi_layout_transfer(pgi_arena *arena, pgi_transfe
         pgi_line_locate(f, c, i, (int *)host_place + i, &fraction);
         ((T *)host_fraction)[i] = (T)fraction;
     }
-    if (planar) pgi_layout_taps(t, (pgi_taps<T> *)host_taps, f, c, (const int *)host_place, (const T *)host_fraction,
-                                ring);
+    if (planar)
+        pgi_layout_taps(t, (pgi_taps<T> *)host_taps, f, c, (const int *)host_place, (const T *)host_fraction, ring);
     for (int row = 0; row < t->cubic_rows; row++) {
         const int i = t->cubic_rows == f->n || row < PGI_CUBIC_END ? row : f->n - t->cubic_rows + row;
         for (int faces = 0; faces < 2; faces++) {
@@ -11731,8 +11740,8 @@ static int pgi_restriction_ghosts(const pgi_transfer<double> &t, const pgi_line 
     return most;
 }
 
-// The planes in which the windows of a rank's coarse planes begin. Windows follow each other as coarse planes do, so the
-// ranks share all planes between them.
+// The planes in which the windows of a rank's coarse planes begin. Windows follow each other as coarse planes do, so
+// the ranks share all planes between them.
 static void pgi_find_windows(const pgi_transfer<double> &t, const pgi_line *f, const pgi_line *c, const int *coarse,
                              int ranks, int rank, pgi_planes *p)
 {
@@ -23833,8 +23842,7 @@ static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char t
     if (d->comm.kind == PG_COMM_NCCL && d->backend != PG_CUDA)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
-    if (d->comm.kind == PG_COMM_NCCL)
-        PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
+    if (d->comm.kind == PG_COMM_NCCL) PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
     if (d->comm.kind == PG_COMM_NCCL && of_communicator != device)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
@@ -24859,7 +24867,9 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     const pgi_grid given = pgi_direct_grid(s, pgi_problem_at(s, theirs, stride, problem), stride);
     const int64_t a_row = (flat ? stage.sk : stage.sj) * element, b_row = (flat ? given.sk : given.sj) * element;
     const int at_once = flat || (s->cuda && stage.sk == l->n[1] * stage.sj && given.sk == l->n[1] * given.sj),
-              rows = flat ? planes : at_once ? planes * l->n[1] : l->n[1];
+              rows = flat      ? planes
+                     : at_once ? planes * l->n[1]
+                               : l->n[1];
     const size_t bytes = (size_t)(l->n[0] * element);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
     for (int k = 0; k < (at_once ? 1 : planes); k++) {
