@@ -296,7 +296,7 @@ int main(void)
    Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
-   SEVERAL RANKS   solve one problem together, on the CPU back end: processes of MPI (compile with -DPG_USE_MPI and mpicxx; this
+   SEVERAL RANKS   solve one problem together: processes of MPI (compile with -DPG_USE_MPI and mpicxx; this
               header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its own:
 
                   MPI_Comm world = MPI_COMM_WORLD;
@@ -310,7 +310,7 @@ int main(void)
               rank's part. A face array along the last axis is the part of the face: [j + ny*(k - lo[2])]; one across it is the
               whole face, and read on the first or last rank only, as its constant is. pg_gradient at faces along the last
               axis gives hi - lo + 1 values in a line: both ranks have the one between them.
-   Bits.      Sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
+   Bits.      On the CPU sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
               of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of u or f where no face holds u) are the
               same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
    Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
@@ -320,13 +320,15 @@ int main(void)
               few planes a rank (the ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives
               its part (beta_face and openness along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux
               are the whole lists.
-   GPUs       as ranks are being built, and refused by name unless poisson_gpu.cu was compiled with -DPG_USE_PEERS: GPUs of one
-              host (PG_CUDA and another device on each rank) then write into each other's memory. Tests of that run on the CPU
-              harness only, where sweeps, pg_apply and pg_residual have the bits of one GPU and all else agrees with it to
-              round-off; it has not been run on GPUs yet. Refused by name even so: PG_DIRECT, PG_PRECOND_DIRECT, line relaxation,
-              batches, masks and coefficient fields, pg_gradient, captured calls, PG_COMM_NCCL, and GPUs that do not reach each
-              other. The workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
-              CUDA_MODULE_LOADING=EAGER.
+   GPUs       of one host as ranks (PG_CUDA and another device on each: desc.device) write into each other's memory, whatever
+              brings the ranks together. With -DPG_USE_NCCL (-lnccl) that may be an ncclComm_t of one's own (PG_COMM_NCCL; device
+              is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
+              drives solves, and waits at each check. Sweeps, pg_apply and pg_residual have the bits of one GPU, cycles and
+              solves agree with it to round-off. Refused by name: PG_DIRECT, PG_PRECOND_DIRECT, line relaxation, batches,
+              masks and coefficient fields, pg_gradient, captured calls, and GPUs that do not reach each other without NCCL. The
+              workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
+              CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL and processes on the
+              CPU harness only.
    Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
               ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
               on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
@@ -370,7 +372,7 @@ int main(void)
                            PG_NO_DENSE: leaves out dense systems
                            PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
                            PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
-                           PG_USE_PEERS: ranks may be GPUs, see SEVERAL RANKS
+                           PG_USE_NCCL: PG_COMM_NCCL; link with -lnccl    PG_NO_PEERS: GPUs do not write into each other's memory
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
                            What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is

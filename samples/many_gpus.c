@@ -5,8 +5,7 @@
 
    Each rank has a slab of the cube, a solver of its own, and calls the library as if it were alone; what ranks send each
    other goes through the two functions of a pg_transport, here those of thread_ranks.h, by way of memory that all threads
-   see. With -b cuda rank r has GPU r: that takes a library compiled with -DPG_USE_PEERS, and CUDA_MODULE_LOADING=EAGER in
-   the environment.
+   see. With -b cuda rank r has GPU r: that takes CUDA_MODULE_LOADING=EAGER in the environment.
    u = sin(pi x) sin(2 pi y) sin(3 pi z) is an eigenvector of the discrete Laplacian too, so the answer is known. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
