@@ -10,6 +10,12 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -I. -DPG_SAMPLE_CUDA -x cu -c samples/cavity.c -o cavity.o
        nvcc -Xcompiler -fopenmp cavity.o poisson_gpu.o -o cavity -lcufft
 
+   With MPI each of several ranks has a slab of the box, and what is printed stays the same: compile the first two lines with
+   mpicxx and mpicc and -DPG_USE_MPI, or those for a GPU with nvcc -ccbin mpicxx, -DPG_USE_MPI and, where the library is
+   compiled, -DPG_USE_PEERS (rank r takes GPU r; for what does not go there yet see SEVERAL RANKS in poisson_gpu.h), and
+
+       mpirun -n 4 cavity -b cpu
+
        cavity [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-o PATH]
               [--solver direct|fmg|v|cg|pipecg|bicgstab|pipebicgstab] [--precond cycle|none|diagonal|ainv|ainv2]
        cavity --table [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-s STEPS]

@@ -12,6 +12,8 @@
 
 #include "sample.h"
 #ifdef PG_USE_MPI
+#define OMPI_SKIP_MPICXX                    /* the C interface, in C++ too */
+#define MPICH_SKIP_MPICXX
 #include <mpi.h>
 #endif
 
@@ -104,10 +106,11 @@ static inline void ranks_ghosts(const struct ranks *all, void *own, size_t bytes
     MPI_Type_contiguous((int)bytes, MPI_BYTE, &plane);
     MPI_Type_commit(&plane);
     for (int step = 1; step < all->count; step++) {
-        int to = (me + step) % all->count, from = (me + all->count - step) % all->count, first_out, first_in;
-        const int out = ranks_common(all, me, to, depth, &first_out);
-        const int in = ranks_common(all, from, me, depth, &first_in);
-        char *const sent = (char *)sample_alloc((size_t)(out + in + 1) * bytes, PG_MEM_HOST), *received = sent + out * bytes;
+        const int to = (me + step) % all->count, from = (me + all->count - step) % all->count;
+        int first_out, first_in;
+        const int out = ranks_common(all, me, to, depth, &first_out), in = ranks_common(all, from, me, depth, &first_in);
+        if (!out && !in) continue;
+        char *const sent = (char *)sample_alloc((size_t)(out + in) * bytes, PG_MEM_HOST), *received = sent + out * bytes;
         sample_copy(sent, (char *)own + (ptrdiff_t)bytes * (first_out - all->first[me]), out * bytes, memory);
         MPI_Sendrecv(sent, out, plane, out ? to : MPI_PROC_NULL, 0, received, in, plane, in ? from : MPI_PROC_NULL, 0,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
