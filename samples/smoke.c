@@ -524,18 +524,22 @@ static void write_sheet(const struct picture *frame, int frames, const char *pat
 
 static void film_step(struct film *film, struct smoke *w, const struct scene *s, int step)
 {
-    if (WITH_PICTURES && film->path && step % film->every == 0) film->frame[film->frames++] = draw(w, s, FRAME_WIDTH);
+    if (!WITH_PICTURES || !film->path || step % film->every) return;
+    flow_ghosts(w, w->g.now + DENSITY, 1, w->g.below, w->g.n[w->g.up]);      /* the first rank draws for all */
+    if (w->all.number == 0) film->frame[film->frames] = draw(w, s, FRAME_WIDTH);
+    film->frames++;
 }
 
 static void film_end(struct film *film, struct smoke *w, const struct scene *s)
 {
-    if (film->frames) {
+    flow_ghosts(w, w->g.now + DENSITY, 1, w->g.below, w->g.n[w->g.up]);
+    if (film->frames && w->all.number == 0) {
         struct picture last = draw(w, s, LARGE);
         picture_write(&last, film->path);
         free(last.rgb);
         write_sheet(film->frame, film->frames, film->path);
         write_animation(film->frame, film->frames, film->path);
-    } else if (film->path) puts(WITH_PICTURES ? "too few steps for pictures" : "built without libpng: no pictures");
+    } else if (film->path && !film->frames) puts(WITH_PICTURES ? "too few steps for pictures" : "built without libpng: no pictures");
     for (int q = 0; q < film->frames; q++) free(film->frame[q].rgb);
 }
 
@@ -646,9 +650,10 @@ static int simulate(const struct scene *s, unsigned precision, pg_backend backen
 
 int main(int argc, char **argv)
 {
+    ranks_begin(&argc, &argv);
     if (sample_take(&argc, argv, "--help", 1)) {
         fputs(usage, stdout);
-        return 0;
+        return ranks_end(0);
     }
     const char *mask = sample_option(&argc, argv, "--mask", NULL);
     const int dim = sample_take(&argc, argv, "-2", 1) || mask ? 2 : 3;
@@ -664,10 +669,10 @@ int main(int argc, char **argv)
     const pg_backend backend = (pg_backend)sample_choose(backends, where);
     if (argc > 1) {
         fprintf(stderr, "%s: not an option, or without its value, or not with the others\n%s", argv[1], usage);
-        return 2;
+        return ranks_end(2);
     }
     const struct scene s = scene_create(dim, scene_kind, n, mask);
     const int good = simulate(&s, precision, backend, steps, cfl, dt, path);
     free(s.darkness);
-    return !good;
+    return ranks_end(!good);
 }
