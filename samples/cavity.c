@@ -10,11 +10,13 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -I. -DPG_SAMPLE_CUDA -x cu -c samples/cavity.c -o cavity.o
        nvcc -Xcompiler -fopenmp cavity.o poisson_gpu.o -o cavity -lcufft
 
-   With MPI each of several ranks has a slab of the box, and what is printed stays the same: compile the first two lines with
-   mpicxx and mpicc and -DPG_USE_MPI, or those for a GPU with nvcc -ccbin mpicxx, -DPG_USE_MPI and, where the library is
-   compiled, -DPG_USE_PEERS (rank r takes GPU r; for what does not go there yet see SEVERAL RANKS in poisson_gpu.h), and
+   With MPI several ranks, each with a slab of the box, find the same flow. Compile as without a GPU, but by mpicxx and
+   mpicc with -DPG_USE_MPI, and
 
        mpirun -n 4 cavity -b cpu
+
+   or as with one, but by nvcc -ccbin mpicxx with -DPG_USE_MPI -DPG_USE_PEERS: with -b cuda --solver fmg rank r takes
+   GPU r of its host. What does not go there yet, SEVERAL RANKS in poisson_gpu.h tells.
 
        cavity [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-o PATH]
               [--solver direct|fmg|v|cg|pipecg|bicgstab|pipebicgstab] [--precond cycle|none|diagonal|ainv|ainv2]
@@ -179,7 +181,7 @@ static int compare(const double *u, const struct fields *g, int axis)
     return most <= bound;
 }
 
-/* All of a velocity of all ranks, with a ring, of which there are no values beyond the first and the last plane. */
+/* A velocity of all ranks on the host, with a ring, which has no values below and above the box. */
 static void gather(double *u, const struct flow *w, int axis)
 {
     const size_t line = w->g.stride[1], lines = (size_t)w->g.n[1];

@@ -14,7 +14,7 @@
 
 /* What a loop over the cells needs, as it is passed to a kernel. Velocities and rates are those of cavity_loops.h. */
 struct fields {
-    int dim, n[3], lo[3];                   /* cells of this rank, and the number of the first one */
+    int dim, n[3], lo[3];                   /* n cells of the box, from cell lo on, are this rank's */
     size_t stride[3];                       /* of arrays with a ring; 0 along an absent axis */
     double h, re, dt, now, before;          /* now, before: dt times the weights of this step's rate and the last */
     void *velocity[3], *rate[3], *next[3], *p, *f;
@@ -101,7 +101,7 @@ static ON_DEVICE unsigned long long bits_of(double value)
 struct flow {
     struct fields g;
     struct ranks all;
-    size_t plane, ring_plane;               /* bytes of p, and of a velocity, that are one cell thick across the last axis */
+    size_t plane, ring_plane;               /* bytes of p and of a velocity from cell to cell along the last axis */
     pg_desc desc;
     pg_solver *solver;
     pg_stop stop;
@@ -129,7 +129,7 @@ static void flow_wait(const struct flow *w)
     (void)w;
 }
 
-/* Planes of neighbours beside this rank's own of so many arrays with a ring. */
+/* The neighbours' planes beside this rank's, of so many arrays with a ring. */
 static void flow_ghosts(const struct flow *w, void *const *array, int count)
 {
     for (int a = 0; a < count; a++)

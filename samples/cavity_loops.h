@@ -6,8 +6,8 @@
 
    Every velocity has a ring of one cell around the n cells; component a of a cell is on the face towards its lower
    neighbour along a, so it is known on the walls (index 0 and n along a: always 0), and values in the ring along the
-   other axes are such that the mean of both sides of a wall is the wall's speed. Between two ranks the ring has the other
-   one's values. p has ghosts only there, and f none. */
+   other axes are such that the mean of both sides of a wall is the wall's speed. p and f have no ring. Beside another
+   rank's cells the ring, and one plane beyond p, have that rank's values. */
 
 /* Adams-Bashforth, without the pressure: next = velocity + now * (rate of this step) + before * (rate of the last). */
 static ON_DEVICE double NAME(predict)(const struct fields *g, int i, int j, int k)

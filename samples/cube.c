@@ -4,7 +4,8 @@
 
    Alone: u = sin(pi x) sin(2 pi y) sin(3 pi z), an eigenvector of the discrete Laplacian too: the discrete
    solution is lambda / lambda_h times as large. --rtol 0.5 stops FMG after its first pass: about as good.
-   With MPI (-DPG_USE_MPI, mpicc) ranks solve together on the CPU: mpirun -n 4 cube -n 255.
+   With MPI (-DPG_USE_MPI, mpicc) ranks solve together, on the CPU: mpirun -n 4 cube -n 255 -b cpu. With -b cuda rank r
+   takes GPU r of its host, as far as SEVERAL RANKS in poisson_gpu.h goes.
    --table: Jacobi and red-black Gauss-Seidel in f32 and f64 for random f, N = 512 and rtol = 0.1 unless told:
    noise is what sweeps are good at. One red-black sweep does what two Jacobi sweeps do (Young). */
 #define _POSIX_C_SOURCE 200809L

@@ -1,5 +1,5 @@
-/* Ranks that are processes of MPI and solve together. Compiled with -DPG_USE_MPI and begun by mpirun, a program is one of
-   several; else it is alone, and everything here does nothing.
+/* Ranks that are processes of MPI and solve together. Compiled with -DPG_USE_MPI and begun by mpirun, a program is one
+   of several; else it is alone, and nothing is sent.
 
        ranks_begin(&argc, &argv);
        const struct ranks all = ranks_join(&desc);              who they are and what each has; desc.n must be there
@@ -96,8 +96,8 @@ static inline int ranks_common(const struct ranks *all, int from, int to, int de
 }
 #endif
 
-/* Fills the depth planes on either side of this rank's own, as far as there are so many, with those of the ranks that have
-   them. own: this rank's first plane, of so many bytes as all others, one after the other in memory. */
+/* Fills the depth planes on either side of this rank's own, as far as there are so many, with those of the ranks that
+   have them. own: this rank's first plane; all have so many bytes and follow each other in memory. */
 static inline void ranks_ghosts(const struct ranks *all, void *own, size_t bytes, int depth, pg_memory memory)
 {
 #ifdef PG_USE_MPI
@@ -108,9 +108,11 @@ static inline void ranks_ghosts(const struct ranks *all, void *own, size_t bytes
     for (int step = 1; step < all->count; step++) {
         const int to = (me + step) % all->count, from = (me + all->count - step) % all->count;
         int first_out, first_in;
-        const int out = ranks_common(all, me, to, depth, &first_out), in = ranks_common(all, from, me, depth, &first_in);
+        const int out = ranks_common(all, me, to, depth, &first_out);
+        const int in = ranks_common(all, from, me, depth, &first_in);
         if (!out && !in) continue;
-        char *const sent = (char *)sample_alloc((size_t)(out + in) * bytes, PG_MEM_HOST), *received = sent + out * bytes;
+        char *const sent = (char *)sample_alloc((size_t)(out + in) * bytes, PG_MEM_HOST);
+        char *const received = sent + out * bytes;
         sample_copy(sent, (char *)own + (ptrdiff_t)bytes * (first_out - all->first[me]), out * bytes, memory);
         MPI_Sendrecv(sent, out, plane, out ? to : MPI_PROC_NULL, 0, received, in, plane, in ? from : MPI_PROC_NULL, 0,
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);

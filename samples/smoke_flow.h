@@ -6,8 +6,8 @@
    Fedkiw, B. Kim, Y. Liu, J. Rossignac, J. Sci. Comput. 35, 2008). Vorticity confinement: R. Fedkiw, J. Stam, H. W.
    Jensen 2001.
 
-   Of several ranks each has the arrays of the whole box, but works on a slab across the last axis, and has beside it what
-   it needs of the others' values: one plane, and where values are carried as many as the fastest air passes in the step.
+   Of several ranks each has arrays of the whole box, but works on a slab across the last axis. Beside it they have what
+   that takes of the others' values: one plane, and where values are carried as many as the fastest air passes.
 
    Arrays are where the solver runs. Loops over the cells are kernels there: with PG_SAMPLE_CUDA this file is CUDA C++,
    without it C99. Its second half, the loops, is included by the first one, once a precision. */
@@ -23,7 +23,7 @@ enum { DENSITY = 3, TEMPERATURE, VALUES };
    cell's lower neighbour, so faces have one layer more. All velocities have the strides of n + 1 points an axis; arrays
    of cells, among them mask, p and f, are packed. ahead and next also serve as the vorticity and its force. */
 struct fields {
-    int dim, up, n[3], lo[3], hi[3];        /* lo, hi: the cells, and one layer more, that this rank works on */
+    int dim, up, n[3], lo[3], hi[3];        /* this rank works on cells lo to hi - 1, one layer more than there are */
     size_t stride[3], below[3];             /* from face to face, from cell to cell */
     double h, dt, buoyancy, weight, confinement, cooling;
     double source[3], source_radius, keep;
@@ -75,10 +75,11 @@ static ON_DEVICE unsigned long long bits_of(double value)
     return bits;
 }
 
-/* LOOP makes a kernel and a loop of OpenMP threads of a function of one cell, for all of a rank's cells and one
-   layer more at the high sides of the box. The function returns a number that is not negative, or NaN; the largest of all stays in *fields.largest until it is set
-   to 0. Numbers are compared by their bits: the same order, in which NaN is larger than anything. Few threads of a
-   kernel find the atomic operation worth its while: what they compare with may be too small, never too large. */
+/* LOOP makes a kernel and a loop of OpenMP threads of a function of one cell, for all of a rank's cells
+   and, at the high sides of the box, one layer more. The function returns a number that is not negative, or NaN; the
+   largest of all stays in *fields.largest until it is set to 0. Numbers are compared by their bits: the same order, in
+   which NaN is larger than anything. Few threads of a kernel find the atomic operation worth its while: what they
+   compare with may be too small, never too large. */
 #ifdef PG_SAMPLE_CUDA
 #define KERNEL(body)                                                                                                  \
     static __global__ void NAME(body##_kernel)(struct fields g)                                                       \
@@ -175,7 +176,7 @@ static void *flow_part(const struct smoke *w, void *cells)
     return (char *)cells + (size_t)w->g.lo[w->g.up] * w->g.below[w->g.up] * flow_element(w);
 }
 
-/* So many planes of other ranks on either side of this one's, of so many arrays with the strides of faces or of cells. */
+/* Other ranks' planes beside this one's, depth on either side, of so many arrays with the strides of faces or cells. */
 static void flow_ghosts(const struct smoke *w, void *const *array, int count, const size_t *stride, int depth)
 {
     const size_t plane = stride[w->g.up] * flow_element(w);
@@ -190,8 +191,8 @@ static void flow_ghosts_of_all(const struct smoke *w, void *const *value, int de
     flow_ghosts(w, value + DENSITY, VALUES - DENSITY, w->g.below, depth);
 }
 
-/* The planes beside its own that a trace from a rank's points can meet: those that the fastest air of any rank passes, and
-   the next one and the other half of a cell, between which values are interpolated. If it is no number, all. */
+/* How many planes beside a rank's own its traces can meet: those that the fastest air anywhere passes, one for the half
+   cell from faces to centres, and one that values are interpolated with. All, where the speed is no number. */
 static int flow_depth(const struct smoke *w)
 {
     double speed;
