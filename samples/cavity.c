@@ -10,6 +10,14 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -I. -DPG_SAMPLE_CUDA -x cu -c samples/cavity.c -o cavity.o
        nvcc -Xcompiler -fopenmp cavity.o poisson_gpu.o -o cavity -lcufft
 
+   With MPI several ranks, each with a slab of the box, find the same flow. Compile as without a GPU, but by mpicxx and
+   mpicc with -DPG_USE_MPI, and
+
+       mpirun -n 4 cavity -b cpu
+
+   or as with one, but by nvcc -ccbin mpicxx with -DPG_USE_MPI -DPG_USE_PEERS: with -b cuda --solver fmg rank r takes
+   GPU r of its host. What does not go there yet, SEVERAL RANKS in poisson_gpu.h tells.
+
        cavity [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-o PATH]
               [--solver direct|fmg|v|cg|pipecg|bicgstab|pipebicgstab] [--precond cycle|none|diagonal|ainv|ainv2]
        cavity --table [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-s STEPS]
@@ -173,6 +181,15 @@ static int compare(const double *u, const struct fields *g, int axis)
     return most <= bound;
 }
 
+/* A velocity of all ranks on the host, with a ring, which has no values below and above the box. */
+static void gather(double *u, const struct flow *w, int axis)
+{
+    const size_t line = w->g.stride[1], lines = (size_t)w->g.n[1];
+    double *own = u + line * (size_t)(w->g.lo[1] + 1);
+    sample_get(own, (char *)w->g.velocity[axis] + w->ring_plane, line * lines, &w->desc);
+    ranks_ghosts(&w->all, own, line * sizeof *own, w->desc.n[1], PG_MEM_HOST);
+}
+
 static int steady_flow(double re, int n, unsigned flags, pg_backend backend, double rtol, const char *path)
 {
     struct flow w;
@@ -181,10 +198,10 @@ static int steady_flow(double re, int n, unsigned flags, pg_backend backend, dou
     const size_t count = (size_t)(n + 2) * (size_t)(n + 2);
     double *velocity = (double *)sample_alloc(count * sizeof *velocity, PG_MEM_HOST);
     for (int axis = 1; axis >= 0; axis--) {
-        sample_get(velocity, w.g.velocity[axis], count, &w.desc);
+        gather(velocity, &w, axis);
         if (re == 100 || re == 1000) good = compare(velocity, &w.g, axis) && good;
     }
-    show_vortex(velocity, &w.g, path);
+    show_vortex(velocity, &w.g, w.all.number == 0 ? path : NULL);
     printf("%s\n", good ? "as it should be" : "MISSED");
     free(velocity);
     flow_free(&w);
@@ -244,16 +261,16 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
     struct flow start, w, core;
     flow_create(&start, 3, n, re, precision | PG_DIRECT, backend, rtol);
     flow_create(&w, 3, n, re, precision | PG_DIRECT, backend, rtol);
-    const int on_gpu = start.desc.memory == PG_MEM_DEVICE;
+    const int with_core = start.desc.memory == PG_MEM_DEVICE && start.all.count == 1;
     for (int s = 0; s < before; s++) flow_step(&start);
     int good = flow_solved(&start);
     printf("%d^3 cells on %s, Re %g, %s, relative tolerance %g: means of %d steps of %.2e, after %d.\n"
            "How many times as long a step takes with plain CG here%s:\n"
            "solver       precond.   iterations    ms a step   plain CG  %sdivergence left\n",
            n, start.report.backend == PG_CUDA ? "CUDA" : "the CPU", re, precision & PG_F32 ? "f32" : "f64",
-           rtol, steps, start.g.dt, before, on_gpu ? ", and with the same solver on one core" : "",
-           on_gpu ? " one core  " : "");
-    if (on_gpu) {
+           rtol, steps, start.g.dt, before, with_core ? ", and with the same solver on one core" : "",
+           with_core ? " one core  " : "");
+    if (with_core) {
 #ifdef _OPENMP
         omp_set_num_threads(1);
 #endif
@@ -267,7 +284,7 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
         const struct row row = time_steps(&w, &start, method, steps, 0);
         if (r == 0) plain = row.ms;
         printf("%-12s %-10s %10.1f %12.3f %10.2f  ", solver, precond, row.iterations, row.ms, plain / row.ms);
-        if (on_gpu) {
+        if (with_core) {
             const struct row other = time_steps(&core, &start, method, 1, row.iterations);
             printf("%9.1f  %s", other.ms / row.ms, other.good ? "" : "MISSED ");
             good = good && other.good;
@@ -276,7 +293,7 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
         if (!row.good) printf("    at most %.1e is allowed; the solver: %s\n", row.allowed, w.report.message);
         good = good && row.good;
     }
-    if (on_gpu) flow_free(&core);
+    if (with_core) flow_free(&core);
     flow_free(&w);
     flow_free(&start);
     return good;
@@ -284,6 +301,7 @@ static int table(int n, double re, int steps, unsigned precision, pg_backend bac
 
 int main(int argc, char **argv)
 {
+    ranks_begin(&argc, &argv);
     const int with_table = sample_take(&argc, argv, "--table", 1) != NULL;
     const char *solver = with_table ? "direct" : sample_option(&argc, argv, "--solver", "direct");
     const char *precond = with_table ? NULL : sample_option(&argc, argv, "--precond", NULL);
@@ -301,7 +319,7 @@ int main(int argc, char **argv)
              "       [--solver direct|fmg|v|cg|pipecg|bicgstab|pipebicgstab]\n"
              "       [--precond cycle|none|diagonal|ainv|ainv2]\n"
              "cavity --table [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-s STEPS]");
-        return 2;
+        return ranks_end(2);
     }
     const int runs = (with_table ? n : re) > 0 ? 1 : 2;
     int good = 1;
@@ -310,5 +328,5 @@ int main(int argc, char **argv)
         if (with_table) good = table(n ? n : run ? 160 : 128, reynolds, steps, precision, backend, rtol) && good;
         else good = steady_flow(reynolds, n ? n : 129, precision | method, backend, rtol, path) && good;
     }
-    return !good;
+    return ranks_end(!good);
 }

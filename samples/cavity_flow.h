@@ -3,16 +3,18 @@
    Adams-Bashforth in time. A step is a projection (Chorin 1968): velocities without the pressure, the pressure that
    takes their divergence away, -lap p = -div(u*)/dt with dp/dn = 0 on all sides, and its gradient.
 
+   Of several ranks each has a slab across the last axis, and the cells of its neighbours beside it as ghosts.
+
    Arrays are where the solver runs. Loops over the cells are kernels there: with PG_SAMPLE_CUDA this file is CUDA C++,
    without it C99. */
 #ifndef CAVITY_FLOW_H
 #define CAVITY_FLOW_H
 
-#include "sample.h"
+#include "ranks.h"
 
 /* What a loop over the cells needs, as it is passed to a kernel. Velocities and rates are those of cavity_loops.h. */
 struct fields {
-    int dim, n[3];
+    int dim, n[3], lo[3];                   /* n cells of the box, from cell lo on, are this rank's */
     size_t stride[3];                       /* of arrays with a ring; 0 along an absent axis */
     double h, re, dt, now, before;          /* now, before: dt times the weights of this step's rate and the last */
     void *velocity[3], *rate[3], *next[3], *p, *f;
@@ -98,6 +100,8 @@ static ON_DEVICE unsigned long long bits_of(double value)
 /* A flow, and the solver of its pressure. block holds all arrays, first those that the next step depends on. */
 struct flow {
     struct fields g;
+    struct ranks all;
+    size_t plane, ring_plane;               /* bytes of p and of a velocity from cell to cell along the last axis */
     pg_desc desc;
     pg_solver *solver;
     pg_stop stop;
@@ -125,13 +129,20 @@ static void flow_wait(const struct flow *w)
     (void)w;
 }
 
+/* The neighbours' planes beside this rank's, of so many arrays with a ring. */
+static void flow_ghosts(const struct flow *w, void *const *array, int count)
+{
+    for (int a = 0; a < count; a++)
+        ranks_ghosts(&w->all, (char *)array[a] + w->ring_plane, w->ring_plane, 1, w->desc.memory);
+}
+
 /* The largest change of a velocity in one step since the last call, or since the start. */
 static double flow_change(struct flow *w)
 {
     double value;
     sample_copy(&value, w->g.largest, sizeof value, w->desc.memory);
     flow_zero(w, w->g.largest, sizeof value);
-    return value;
+    return ranks_largest(value);
 }
 
 /* PG_DIRECT solves to round-off; it is not asked for a tolerance, for which it would work out the residual too. */
@@ -154,6 +165,7 @@ static void flow_describe(struct flow *w, int dim, int n, unsigned flags, pg_bac
     w->desc.dim = dim;
     w->desc.flags = flags & (PG_F32 | PG_F64);
     w->desc.backend = backend;
+    w->all = ranks_join(&w->desc);
     w->desc.memory = sample_memory(backend);
     w->stop.guess = PG_GUESS_U;             /* the last pressure */
 }
@@ -171,13 +183,16 @@ static void flow_create(struct flow *w, int dim, int n, double re, unsigned flag
     size_t ring = flags & PG_F32 ? sizeof(float) : sizeof(double), cells = ring;
     const size_t element = ring;
     for (int a = 0; a < 3; a++) {
-        g->n[a] = w->desc.n[a];
+        g->lo[a] = a == dim - 1 ? w->all.first[w->all.number] : 0;
+        g->n[a] = a == dim - 1 ? w->all.first[w->all.number + 1] - g->lo[a] : w->desc.n[a];
         g->stride[a] = a < dim ? ring / element : 0;
-        ring *= a < dim ? (size_t)n + 2 : 1;
+        if (a == dim - 1) w->plane = cells, w->ring_plane = ring;
+        ring *= a < dim ? (size_t)g->n[a] + 2 : 1;
         cells *= (size_t)g->n[a];
     }
+    const size_t ghost = (w->plane + 255) / 256 * 256;
     ring = (ring + 255) / 256 * 256;
-    cells = (cells + 255) / 256 * 256;
+    cells = ghost + (cells + w->plane + 255) / 256 * 256;
     w->state_bytes = 2 * (size_t)dim * ring + cells;
     w->bytes = 3 * (size_t)dim * ring + 2 * cells + 256;
     w->block = (char *)sample_alloc(w->bytes, w->desc.memory);
@@ -187,10 +202,11 @@ static void flow_create(struct flow *w, int dim, int n, double re, unsigned flag
         g->rate[a] = w->block + (size_t)(dim + a) * ring;
         g->next[a] = w->block + w->state_bytes + (size_t)a * ring;
     }
-    g->p = w->block + 2 * (size_t)dim * ring;
+    g->p = w->block + 2 * (size_t)dim * ring + ghost;
     g->f = w->block + w->state_bytes + (size_t)dim * ring;
     g->largest = (unsigned long long *)(w->block + w->bytes - 256);
     EACH(w, correct);                       /* sets the lid in motion */
+    flow_ghosts(w, g->velocity, dim);
     w->rtol = rtol;
     flow_choose(w, flags);
 }
@@ -204,9 +220,12 @@ static void flow_free(struct flow *w)
 static void flow_step(struct flow *w)
 {
     EACH(w, predict);
+    flow_ghosts(w, &w->g.next[w->g.dim - 1], 1);
     EACH(w, divergence);
     sample_check(pg_solve(w->solver, w->g.p, w->g.f, &w->stop), w->solver);
+    ranks_ghosts(&w->all, w->g.p, w->plane, 1, w->desc.memory);
     EACH(w, correct);
+    flow_ghosts(w, w->g.velocity, w->g.dim);
     w->g.now = 1.5 * w->g.dt, w->g.before = -0.5 * w->g.dt;
 }
 

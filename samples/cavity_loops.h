@@ -6,7 +6,8 @@
 
    Every velocity has a ring of one cell around the n cells; component a of a cell is on the face towards its lower
    neighbour along a, so it is known on the walls (index 0 and n along a: always 0), and values in the ring along the
-   other axes are such that the mean of both sides of a wall is the wall's speed. p and f have no ring. */
+   other axes are such that the mean of both sides of a wall is the wall's speed. p and f have no ring. Beside another
+   rank's cells the ring, and one plane beyond p, have that rank's values. */
 
 /* Adams-Bashforth, without the pressure: next = velocity + now * (rate of this step) + before * (rate of the last). */
 static ON_DEVICE double NAME(predict)(const struct fields *g, int i, int j, int k)
@@ -16,7 +17,7 @@ static ON_DEVICE double NAME(predict)(const struct fields *g, int i, int j, int 
     const real advect = (real)(0.25 / g->h), diffuse = (real)(1 / (g->re * g->h * g->h));
     const real now = (real)g->now, before = (real)g->before;
     for (int a = 0; a < 3; a++) {
-        if (a >= g->dim || cell[a] == 0) continue;
+        if (a >= g->dim || cell[a] + g->lo[a] == 0) continue;
         const size_t sa = g->stride[a];
         const real *u = (const real *)g->velocity[a];
         real rate = 0;
@@ -60,7 +61,7 @@ static ON_DEVICE double NAME(correct)(const struct fields *g, int i, int j, int 
     const real *p = (const real *)g->p, slope = (real)(g->dt / g->h);
     double change = 0;
     for (int a = 0; a < 3; a++) {
-        if (a >= g->dim || cell[a] == 0) continue;
+        if (a >= g->dim || cell[a] + g->lo[a] == 0) continue;
         real *u = (real *)g->velocity[a];
         const real value = ((const real *)g->next[a])[m] - slope * (p[c] - p[c - below[a]]);
         change += fabs((double)(value - u[m]));

@@ -4,12 +4,13 @@
 
    Alone: u = sin(pi x) sin(2 pi y) sin(3 pi z), an eigenvector of the discrete Laplacian too: the discrete
    solution is lambda / lambda_h times as large. --rtol 0.5 stops FMG after its first pass: about as good.
-   With MPI (-DPG_USE_MPI, mpicc) ranks solve together on the CPU: mpirun -n 4 cube -n 255.
+   With MPI (-DPG_USE_MPI, mpicc) ranks solve together, on the CPU: mpirun -n 4 cube -n 255 -b cpu. With -b cuda rank r
+   takes GPU r of its host, as far as SEVERAL RANKS in poisson_gpu.h goes.
    --table: Jacobi and red-black Gauss-Seidel in f32 and f64 for random f, N = 512 and rtol = 0.1 unless told:
    noise is what sweeps are good at. One red-black sweep does what two Jacobi sweeps do (Young). */
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
-#include "sample.h"
+#include "ranks.h"
 
 static const double pi = 3.14159265358979323846;
 static const struct sample_choice
@@ -103,7 +104,7 @@ static int single(double rtol)
         error = fmax(error, fabs(host[m] - mode(first + m)));
         off_theory = fmax(off_theory, fabs(host[m] - lambda / lambda_h * mode(first + m)));
     }
-    error = sample_largest(error), off_theory = sample_largest(off_theory);
+    error = ranks_largest(error), off_theory = ranks_largest(off_theory);
     for (int a = 0; a < 3; a++) free(sine[a]);
 
     /* What the residual leaves undone is, relative to u, at most lambda / (lowest eigenvalue) = 14/3 times as
@@ -124,7 +125,7 @@ static int single(double rtol)
 
 int main(int argc, char **argv)
 {
-    sample_begin(&argc, &argv, &desc);
+    ranks_begin(&argc, &argv);
     const int with_table = sample_take(&argc, argv, "--table", 1) != NULL;
     const unsigned method = sample_choose(methods, sample_option(&argc, argv, "-m", "fmg"));
     const unsigned precision = sample_choose(precisions, sample_option(&argc, argv, "-p", "f64"));
@@ -134,13 +135,13 @@ int main(int argc, char **argv)
     desc.backend = (pg_backend)sample_choose(backends, sample_option(&argc, argv, "-b", "auto"));
     if (argc > 1 || n < 1 || !(rtol > 0)) {
         puts("cube [-n N] [-m METHOD] [-p PRECISION] [-b BACKEND] [--rtol R] [--table]");
-        return sample_end(2);
+        return ranks_end(2);
     }
-    int lo[3], hi[3];
     desc.n[0] = desc.n[1] = desc.n[2] = n;
     desc.flags = method | precision;
-    sample_check(pg_query_part(&desc, lo, hi), NULL);
-    count = (size_t)n * n * (hi[2] - lo[2]), first = (size_t)n * n * lo[2];
+    const struct ranks all = ranks_join(&desc);
+    first = (size_t)n * n * all.first[all.number];
+    count = (size_t)n * n * all.first[all.number + 1] - first;
     desc.memory = sample_memory(desc.backend);
     const size_t word = precision == PG_F32 && !with_table ? 4 : 8;
     u = sample_alloc(count * word, desc.memory);
@@ -150,5 +151,5 @@ int main(int argc, char **argv)
     sample_free(u, desc.memory);
     sample_free(f, desc.memory);
     free(host);
-    return sample_end(!good);
+    return ranks_end(!good);
 }

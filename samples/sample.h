@@ -11,9 +11,6 @@
 #ifdef PG_SAMPLE_CUDA
 #include <cuda_runtime.h>
 #endif
-#ifdef PG_USE_MPI
-#include <mpi.h>
-#endif
 #include "poisson_gpu.h"
 
 /* A refused call ends the program with the library's own sentence. */
@@ -29,41 +26,6 @@ static inline void sample_require(int true_or_not, const char *what)
     if (true_or_not) return;
     fprintf(stderr, "%s failed\n", what);
     exit(2);
-}
-
-/* Compiled with -DPG_USE_MPI and begun by mpirun, a program is one of several ranks, which solve together; else it is
-   alone. Only the first rank writes to stdout. */
-static inline void sample_begin(int *argc, char ***argv, pg_desc *desc)
-{
-#ifdef PG_USE_MPI
-    static MPI_Comm world;
-    int rank;
-    MPI_Init(argc, argv);
-    world = MPI_COMM_WORLD;
-    MPI_Comm_rank(world, &rank);
-    sample_require(rank == 0 || freopen("/dev/null", "w", stdout) != NULL, "freopen");
-    desc->comm.kind = PG_COMM_MPI;
-    desc->comm.handle = &world;
-#else
-    (void)argc, (void)argv, (void)desc;
-#endif
-}
-static inline double sample_largest(double own)
-{
-#ifdef PG_USE_MPI
-    double all;
-    MPI_Allreduce(&own, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return all;
-#else
-    return own;
-#endif
-}
-static inline int sample_end(int status)
-{
-#ifdef PG_USE_MPI
-    MPI_Finalize();
-#endif
-    return status;
 }
 
 /* Looks for an option of one word, or of two with its value, and takes it out of argv: what stays there is a

@@ -11,6 +11,11 @@
             -c samples/smoke.c -o smoke.o
        nvcc -Xcompiler -fopenmp smoke.o poisson_gpu.o -o smoke -lcufft -lpng
 
+   With MPI several ranks, on the CPU, share the work and find the same flow. Compile as without a GPU, but by mpicxx
+   and mpicc with -DPG_USE_MPI, and
+
+       mpirun -n 4 smoke -b cpu
+
    smoke --help tells the options; smoke_flow.h has the equations and the time step. Each step has a Poisson problem for
    the pressure, with desc.mask for the solid cells and the last pressure as guess.
 
@@ -379,11 +384,14 @@ struct film {
     struct picture frame[FRAMES];
 };
 
-/* The smoke of this moment as a picture of so many pixels across. Solid cells get the mean of the fluid ones beside
-   them, so that smoke does not fade towards their surface. */
+/* The smoke of this moment as a picture of so many pixels across; of several ranks the first one draws it. Solid cells
+   get the mean of the fluid ones beside them, so that smoke does not fade towards their surface. */
 static struct picture draw(struct smoke *w, const struct scene *s, int width)
 {
     const size_t cells = (size_t)s->n[0] * s->n[1] * s->n[2];
+    const struct picture none = {0, 0, NULL};
+    flow_ghosts(w, w->g.now + DENSITY, 1, w->g.below, s->n[s->dim - 1]);
+    if (w->all.number > 0) return none;
     double *value = (double *)sample_alloc(cells * sizeof *value, PG_MEM_HOST);
     unsigned char *mask = (unsigned char *)sample_alloc(cells, PG_MEM_HOST);
     struct volume v = {s, (float *)sample_alloc(2 * cells * sizeof(float), PG_MEM_HOST), NULL};
@@ -531,10 +539,12 @@ static void film_end(struct film *film, struct smoke *w, const struct scene *s)
 {
     if (film->frames) {
         struct picture last = draw(w, s, LARGE);
-        picture_write(&last, film->path);
+        if (w->all.number == 0) {
+            picture_write(&last, film->path);
+            write_sheet(film->frame, film->frames, film->path);
+            write_animation(film->frame, film->frames, film->path);
+        }
         free(last.rgb);
-        write_sheet(film->frame, film->frames, film->path);
-        write_animation(film->frame, film->frames, film->path);
     } else if (film->path) puts(WITH_PICTURES ? "too few steps for pictures" : "built without libpng: no pictures");
     for (int q = 0; q < film->frames; q++) free(film->frame[q].rgb);
 }
@@ -646,9 +656,10 @@ static int simulate(const struct scene *s, unsigned precision, pg_backend backen
 
 int main(int argc, char **argv)
 {
+    ranks_begin(&argc, &argv);
     if (sample_take(&argc, argv, "--help", 1)) {
         fputs(usage, stdout);
-        return 0;
+        return ranks_end(0);
     }
     const char *mask = sample_option(&argc, argv, "--mask", NULL);
     const int dim = sample_take(&argc, argv, "-2", 1) || mask ? 2 : 3;
@@ -664,10 +675,10 @@ int main(int argc, char **argv)
     const pg_backend backend = (pg_backend)sample_choose(backends, where);
     if (argc > 1) {
         fprintf(stderr, "%s: not an option, or without its value, or not with the others\n%s", argv[1], usage);
-        return 2;
+        return ranks_end(2);
     }
     const struct scene s = scene_create(dim, scene_kind, n, mask);
     const int good = simulate(&s, precision, backend, steps, cfl, dt, path);
     free(s.darkness);
-    return !good;
+    return ranks_end(!good);
 }

@@ -6,12 +6,15 @@
    Fedkiw, B. Kim, Y. Liu, J. Rossignac, J. Sci. Comput. 35, 2008). Vorticity confinement: R. Fedkiw, J. Stam, H. W.
    Jensen 2001.
 
+   Of several ranks each has arrays of the whole box, but works on a slab across the last axis. Beside it they have what
+   that takes of the others' values: one plane, and where values are carried as many as the fastest air passes.
+
    Arrays are where the solver runs. Loops over the cells are kernels there: with PG_SAMPLE_CUDA this file is CUDA C++,
    without it C99. Its second half, the loops, is included by the first one, once a precision. */
 #ifndef SMOKE_FLOW_H
 #define SMOKE_FLOW_H
 
-#include "sample.h"
+#include "ranks.h"
 
 /* The values that are carried along: velocity component a is number a. */
 enum { DENSITY = 3, TEMPERATURE, VALUES };
@@ -20,7 +23,7 @@ enum { DENSITY = 3, TEMPERATURE, VALUES };
    cell's lower neighbour, so faces have one layer more. All velocities have the strides of n + 1 points an axis; arrays
    of cells, among them mask, p and f, are packed. ahead and next also serve as the vorticity and its force. */
 struct fields {
-    int dim, up, n[3];
+    int dim, up, n[3], lo[3], hi[3];        /* this rank works on cells lo to hi - 1, one layer more than there are */
     size_t stride[3], below[3];             /* from face to face, from cell to cell */
     double h, dt, buoyancy, weight, confinement, cooling;
     double source[3], source_radius, keep;
@@ -72,23 +75,24 @@ static ON_DEVICE unsigned long long bits_of(double value)
     return bits;
 }
 
-/* LOOP makes a kernel and a loop of OpenMP threads of a function of one cell, for all cells and one layer more. The
-   function returns a number that is not negative, or NaN; the largest of all stays in *fields.largest until it is set
-   to 0. Numbers are compared by their bits: the same order, in which NaN is larger than anything. Few threads of a
-   kernel find the atomic operation worth its while: what they compare with may be too small, never too large. */
+/* LOOP makes a kernel and a loop of OpenMP threads of a function of one cell, for all of a rank's cells
+   and, at the high sides of the box, one layer more. The function returns a number that is not negative, or NaN; the
+   largest of all stays in *fields.largest until it is set to 0. Numbers are compared by their bits: the same order, in
+   which NaN is larger than anything. Few threads of a kernel find the atomic operation worth its while: what they
+   compare with may be too small, never too large. */
 #ifdef PG_SAMPLE_CUDA
 #define KERNEL(body)                                                                                                  \
     static __global__ void NAME(body##_kernel)(struct fields g)                                                       \
     {                                                                                                                 \
         const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x), j = (int)(blockIdx.y * blockDim.y + threadIdx.y); \
-        if (i > g.n[0] || j > g.n[1]) return;                                                                         \
-        const int c[3] = {i, j, (int)blockIdx.z};                                                                     \
+        const int c[3] = {g.lo[0] + i, g.lo[1] + j, g.lo[2] + (int)blockIdx.z};                                       \
+        if (c[0] >= g.hi[0] || c[1] >= g.hi[1]) return;                                                               \
         const unsigned long long bits = bits_of(NAME(body)(&g, c));                                                   \
         if (bits > *g.largest) atomicMax(g.largest, bits);                                                            \
     }
 #define LAUNCH(body)                                                                                                  \
     if (memory == PG_MEM_DEVICE) {                                                                                    \
-        const dim3 blocks((unsigned)g->n[0] / 32 + 1, (unsigned)g->n[1] / 8 + 1, (unsigned)planes);                   \
+        const dim3 blocks((unsigned)(g->hi[0] - g->lo[0] + 31) / 32, (unsigned)(lines + 7) / 8, (unsigned)planes);    \
         NAME(body##_kernel)<<<blocks, dim3(32, 8)>>>(*g);                                                             \
         sample_require(cudaGetLastError() == cudaSuccess, "launching " #body);                                        \
         return;                                                                                                       \
@@ -106,15 +110,15 @@ static ON_DEVICE unsigned long long bits_of(double value)
     KERNEL(body)                                                                                                      \
     static void NAME(each_##body)(const struct fields *g, pg_memory memory)                                           \
     {                                                                                                                 \
-        const int planes = g->dim == 3 ? g->n[2] + 1 : 1;                                                             \
+        const int lines = g->hi[1] - g->lo[1], planes = g->hi[2] - g->lo[2];                                          \
         (void)memory;                                                                                                 \
         LAUNCH(body)                                                                                                  \
-        const int lines = g->n[1] + 1, rows = lines * planes;                                                         \
+        const int rows = lines * planes;                                                                              \
         unsigned long long most = *g->largest;                                                                        \
         THREADS                                                                                                       \
         for (int row = 0; row < rows; row++)                                                                          \
-            for (int i = 0; i <= g->n[0]; i++) {                                                                      \
-                const int c[3] = {i, row % lines, row / lines};                                                       \
+            for (int i = g->lo[0]; i < g->hi[0]; i++) {                                                               \
+                const int c[3] = {i, g->lo[1] + row % lines, g->lo[2] + row / lines};                                 \
                 const unsigned long long bits = bits_of(NAME(body)(g, c));                                            \
                 most = bits > most ? bits : most;                                                                     \
             }                                                                                                         \
@@ -141,6 +145,7 @@ enum { FOUND_ANY, FOUND_BEFORE, FOUND_AFTER, FOUND_SPEED, FOUND };
    takes away, and gained_most is the largest share of mass that it was. */
 struct smoke {
     struct fields g;
+    struct ranks all;
     pg_desc desc;
     pg_solver *solver;
     pg_stop stop;
@@ -163,6 +168,40 @@ static void flow_zero(const struct smoke *w, void *array, size_t bytes)
     if (w->desc.memory == PG_MEM_HOST) memset(array, 0, bytes);
 }
 
+static size_t flow_element(const struct smoke *w) { return w->desc.flags & PG_F32 ? sizeof(float) : sizeof(double); }
+
+/* This rank's part of an array of cells. */
+static void *flow_part(const struct smoke *w, void *cells)
+{
+    return (char *)cells + (size_t)w->g.lo[w->g.up] * w->g.below[w->g.up] * flow_element(w);
+}
+
+/* Other ranks' planes beside this one's, depth on either side, of so many arrays with the strides of faces or cells. */
+static void flow_ghosts(const struct smoke *w, void *const *array, int count, const size_t *stride, int depth)
+{
+    const size_t plane = stride[w->g.up] * flow_element(w);
+    for (int q = 0; q < count; q++)
+        ranks_ghosts(&w->all, (char *)array[q] + (size_t)w->g.lo[w->g.up] * plane, plane, depth, w->desc.memory);
+}
+
+/* Of all values that are carried along. */
+static void flow_ghosts_of_all(const struct smoke *w, void *const *value, int depth)
+{
+    flow_ghosts(w, value, w->g.dim, w->g.stride, depth);
+    flow_ghosts(w, value + DENSITY, VALUES - DENSITY, w->g.below, depth);
+}
+
+/* How many planes beside a rank's own its traces can meet: those that the fastest air anywhere passes, one for the half
+   cell from faces to centres, and one that values are interpolated with. All, where the speed is no number. */
+static int flow_depth(const struct smoke *w)
+{
+    double speed;
+    if (w->all.count == 1) return 0;
+    sample_copy(&speed, flow_found(w) + FOUND_SPEED, sizeof speed, w->desc.memory);
+    const double depth = 2.01 + ranks_largest(speed) * w->g.dt / w->g.h;
+    return depth < w->g.n[w->g.up] ? (int)depth : w->g.n[w->g.up];
+}
+
 /* Pressure in cells, the last one as guess. The tolerance holds for the cell where the residual is largest: of f32 it
    is the default one, 1e-5 or what round-off of the pressure leaves. */
 static void flow_describe(struct smoke *w, int dim, const int n[3], double h, unsigned flags, pg_backend backend)
@@ -177,6 +216,7 @@ static void flow_describe(struct smoke *w, int dim, const int n[3], double h, un
     w->desc.face[2 * dim - 1].kind = PG_DIRICHLET;
     w->desc.flags = flags | PG_FMG;
     w->desc.backend = backend;
+    w->all = ranks_join(&w->desc);
     w->desc.memory = sample_memory(backend);
     w->stop.guess = PG_GUESS_U;
     w->stop.norm = PG_NORM_MAX;
@@ -191,10 +231,13 @@ static void flow_create(struct smoke *w, int dim, const int n[3], double h, cons
     memset(w, 0, sizeof *w);
     flow_describe(w, dim, n, h, flags, backend);
     g->dim = dim, g->up = dim - 1, g->h = h, g->keep = 1;
-    const size_t size = flags & PG_F32 ? sizeof(float) : sizeof(double);
+    w->all.first[w->all.count]++;           /* faces across the last axis have one layer more than cells */
+    const size_t size = flow_element(w);
     size_t faces = 1, cells = 1;
     for (int a = 0; a < 3; a++) {
         g->n[a] = n[a];
+        g->lo[a] = a == g->up ? w->all.first[w->all.number] : 0;
+        g->hi[a] = a == g->up ? w->all.first[w->all.number + 1] : a < dim ? n[a] + 1 : 1;
         g->stride[a] = a < dim ? faces : 0;
         g->below[a] = a < dim ? cells : 0;
         faces *= a < dim ? (size_t)n[a] + 1 : 1;
@@ -214,7 +257,7 @@ static void flow_create(struct smoke *w, int dim, const int n[3], double h, cons
     }
     g->p = at;
     g->f = at + array;
-    w->desc.mask = g->mask;
+    w->desc.mask = g->mask + (size_t)g->lo[g->up] * g->below[g->up];
     sample_check(pg_create(&w->desc, &w->solver), NULL);
 }
 
@@ -227,7 +270,7 @@ static void flow_free(struct smoke *w)
 static double flow_mass(struct smoke *w)
 {
     double mass;
-    sample_check(pg_sum(w->solver, w->g.now[DENSITY], &mass), w->solver);
+    sample_check(pg_sum(w->solver, flow_part(w, w->g.now[DENSITY]), &mass), w->solver);
     return mass;
 }
 
@@ -239,6 +282,7 @@ static void flow_look(struct smoke *w)
     double found[FOUND];
     sample_copy(found, flow_found(w), sizeof found, w->desc.memory);
     flow_zero(w, flow_found(w), sizeof found);
+    for (int q = 0; q < FOUND; q++) found[q] = ranks_largest(found[q]);
     w->most = found[FOUND_ANY], w->speed = found[FOUND_SPEED];
     w->before = found[FOUND_BEFORE], w->after = found[FOUND_AFTER];
     w->allowed = 1e-5 * w->before + 2 * w->report.floor * w->g.dt + 4 * w->g.dim * eps * w->speed / w->g.h;
@@ -251,20 +295,30 @@ static int flow_step(struct smoke *w)
     EACH(w, emit, FOUND_ANY);
     const double mass = flow_mass(w);
     w->emitted += mass - w->mass;
+    flow_ghosts(w, g->now + DENSITY, 2, g->below, 1);
     EACH(w, curl, FOUND_ANY);
+    flow_ghosts(w, g->ahead + 3, 1, g->below, 1);
     EACH(w, confine, FOUND_ANY);
+    flow_ghosts(w, g->next + g->up, 1, g->below, 1);
     EACH(w, force, FOUND_ANY);
+    flow_ghosts(w, g->now + g->up, 1, g->stride, 1);
     EACH(w, divergence, FOUND_BEFORE);
-    sample_check(pg_solve(w->solver, g->p, g->f, &w->stop), w->solver);
+    sample_check(pg_solve(w->solver, flow_part(w, g->p), flow_part(w, g->f), &w->stop), w->solver);
+    flow_ghosts(w, &g->p, 1, g->below, 1);
     EACH(w, project, FOUND_SPEED);
+    flow_ghosts(w, g->now, g->dim, g->stride, 1);
     EACH(w, divergence, FOUND_AFTER);
     EACH(w, extend, FOUND_ANY);
+    const int depth = flow_depth(w);
+    flow_ghosts_of_all(w, g->now, depth);
     EACH(w, trace_back, FOUND_ANY);
+    flow_ghosts_of_all(w, g->ahead, depth);
     EACH(w, maccormack, FOUND_ANY);
     for (int q = 0; q < VALUES; q++) {
         void *next = g->next[q];
         g->next[q] = g->now[q], g->now[q] = next;
     }
+    flow_ghosts(w, g->now, g->dim, g->stride, 1);
     sample_check(pg_get_report(w->solver, &w->report), w->solver);
     flow_look(w);
     w->mass = flow_mass(w);
