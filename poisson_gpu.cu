@@ -3320,6 +3320,13 @@ static void pgi_forget_ghosts(pg_solver *s, const pgi_level *l)
     if (s->comm) memset(s->known[l - s->level], 0, sizeof s->known[0]);
 }
 
+// Ghosts of a coarse level that a pass of a sweep and a correction reads: two more than the correction alone, and where
+// the last axis is not coarsened as many as a pass reads of the fine level.
+static int pgi_corrected_pass_ghosts(const pgi_planes &coarse)
+{
+    return coarse.prolongation > 0 ? coarse.prolongation + 2 : 4;
+}
+
 // Of an array whose pieces begin at bound[rank], in units: each rank has its own, and gets all.
 static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int *bound)
 {
@@ -9376,7 +9383,7 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     if (head == PGI_FROM_U) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
     if (head == PGI_CORRECTED) pgi_exchange_once(s, l, PGI_LASTING_U, u, 2 * sweeps, sizeof(T));
     pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, 2 * sweeps - 1, sizeof(T));
-    if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, coarse->part.prolongation + 2, sizeof(T));
+    if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, pgi_corrected_pass_ghosts(coarse->part), sizeof(T));
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
     if (!restricts) return alone && alone(s, &a);
@@ -11845,11 +11852,10 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
                       l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
 }
 
-// Passes of two sweeps read four planes of u beside those of a rank, and passes of a sweep and a correction two coarse
-// ones more than the correction alone.
+// Passes of two sweeps read four planes of u beside those of a rank; of the level below see pgi_corrected_pass_ghosts.
 static void pgi_plan_pass_ghosts(const pg_solver *s, const pgi_hierarchy *h, int l, pgi_planes *p)
 {
-    enum { BESIDE = 4, BESIDE_COARSE = 2 };
+    enum { BESIDE = 4 };
     double points = 1;
     int fewest = INT_MAX;
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
@@ -11860,8 +11866,8 @@ static void pgi_plan_pass_ghosts(const pg_solver *s, const pgi_hierarchy *h, int
     }
     p->passes = s->cuda && points >= PGI_PASS_POINTS && fewest >= BESIDE;
     if (p->passes && p->ghosts < BESIDE) p->ghosts = BESIDE;
-    if (l > 0 && s->parts[l - 1].passes && p->ghosts < p->prolongation + BESIDE_COARSE)
-        p->ghosts = p->prolongation + BESIDE_COARSE;
+    if (l > 0 && s->parts[l - 1].passes && p->ghosts < pgi_corrected_pass_ghosts(*p))
+        p->ghosts = pgi_corrected_pass_ghosts(*p);
 }
 
 // The parts of all levels. The finest ones are split; from the first one on that has few points, or too few planes for
