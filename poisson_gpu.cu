@@ -24848,7 +24848,7 @@ static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *fr
                           int rows)
 {
 #if PGI_GPU
-    const int packed = to_row == (int64_t)bytes && from_row == (int64_t)bytes;
+    const int packed = rows == 1 || (to_row == (int64_t)bytes && from_row == (int64_t)bytes);
     if (s->cuda && packed) {
         PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes * (size_t)rows, cudaMemcpyDefault, s->stream));
         return;
