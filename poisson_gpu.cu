@@ -9712,8 +9712,8 @@ static int pgi_cuda_clusters(pg_solver *s)
 }
 
 // Whether the host sends the bodies of loops as often as they may run: where graphs do not loop, and no monitor wants
-// the host to wait.
-static int pgi_repeats(const pg_solver *s) { return !PGI_CONDITIONAL && !s->monitor; }
+// the host to wait. Ranks wait at each check, for they must send the same exchanges.
+static int pgi_repeats(const pg_solver *s) { return !PGI_CONDITIONAL && !s->monitor && !s->comm; }
 
 // What control makes of the counters where no check ends the solve: the longest that it can take.
 static inline void pgi_foresee(pgi_state *st, int step, int argument)

@@ -305,27 +305,28 @@ static void nccl_is_refused_by_name_on_gpus(void **)
 #endif
 
 // The suites are of f64; grids of f32 have other sizes in bytes.
-static void f32_cycles_have_the_bits_of_one_rank(void **)
+static void compare_in_f32(int ranks, pg_backend backend)
 {
     enum { NX = 11, NY = 12, NZ = 37 };
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_DIRECT};
-    for (int m = 0; m < 4; m++) {
+    for (int m = 0; m < (backend == PG_CPU ? 4 : 3); m++) {    // PG_DIRECT is refused on GPUs
         static float whole[NX * NY * NZ], f[NX * NY * NZ], parts[NX * NY * NZ];
         rng r = {(uint64_t)m + 1};
         for (float &x : f) x = (float)rng_uniform(&r, -1, 1);
         ranks_case c;
         set_case(&c, 3, NX, NY, NZ, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
-        c.desc.backend = PG_CPU, c.desc.flags = methods[m] | PG_F32;
+        c.desc.backend = backend, c.desc.flags = methods[m] | PG_F32;
         c.stop.max_iter = 2;
         pg_solver *s = create(&c.desc);
         memset(whole, 0, sizeof whole);
         OK(pg_solve(s, whole, f, &c.stop), s);
         pg_destroy(s);
         world w;
-        world_create(&w, 3, 20);
+        world_create(&w, ranks, backend == PG_CPU ? 20 : 300);
         memset(parts, 0, sizeof parts);
-        as_threads(&w, [&](int, pg_comm comm) {
+        as_threads(&w, [&](int rank, pg_comm comm) {
             pg_desc d = c.desc;
+            if (backend == PG_CUDA) d.device = PG_DEVICE(rank), d.time_limit = 300;
             int lo[3], hi[3];
             pg_solver *own = NULL;
             d.comm = comm;
@@ -334,10 +335,19 @@ static void f32_cycles_have_the_bits_of_one_rank(void **)
             RANK_OK(pg_solve(own, parts + NX * NY * lo[2], f + NX * NY * lo[2], &c.stop), own);
             pg_destroy(own);
         });
-        if (m < 3) assert_memory_equal(parts, whole, sizeof whole);
+        if (m < 3 && backend == PG_CPU) assert_memory_equal(parts, whole, sizeof whole);
         for (int p = 0; p < NX * NY * NZ; p++) assert_true(fabs(parts[p] - whole[p]) < 1e-5);
     }
 }
+static void f32_cycles_have_the_bits_of_one_rank(void **) { compare_in_f32(3, PG_CPU); }
+#if PGI_GPU
+static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int ranks = 2; ranks <= devices; ranks++) compare_in_f32(ranks, PG_CUDA);
+}
+#endif
 
 // ---- what ranks must agree on, and failures ----
 
@@ -552,9 +562,6 @@ static const refusal refusals[] = {
     {[](pg_desc *d) { d->n[2] = 2; }, PG_ERROR_ARGUMENT, "3 ranks"},
     {[](pg_desc *d) { d->lo[2] = 5, d->hi[2] = 4; }, PG_ERROR_ARGUMENT, "lo[2]"},
     {[](pg_desc *d) { d->time_limit = -3; }, PG_ERROR_ARGUMENT, "time_limit"},
-#ifndef PG_USE_NCCL
-    {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL; }, PG_ERROR_UNSUPPORTED, "-DPG_USE_NCCL"},
-#endif
     {[](pg_desc *d) { d->comm.kind = PG_COMM_NCCL, d->comm.handle = NULL; },
 #ifdef PG_USE_NCCL
      PG_ERROR_ARGUMENT, "not an ncclComm_t"},
@@ -649,6 +656,7 @@ int main(void)
         snprintf(names[q], sizeof names[q], "%s_on_gpus", suites[q].name);
         tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_gpu, NULL, NULL, (void *)&suites[q]};
     }
+    tests[count++] = cmocka_unit_test(f32_cycles_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
 #ifdef PG_USE_NCCL
     static const int with_nccl[] = {2, 7, 8};    // cycles, solves, Krylov methods
