@@ -3299,22 +3299,7 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
     pgi_send(s, g.base, l, depth, message, count);
 }
 
-// Whether a grid is the caller's f, whose ghosts are filled at the begin of a call.
-static int pgi_is_given(const pg_solver *s, const pgi_grid &g) { return g.indirect && g.base == s->outer.f.base; }
-
-// The same for what does not change from the first half of a cycle on a level to the second: the right-hand side, and u
-// once it is smoothed.
-static void pgi_exchange_once(pg_solver *s, const pgi_level *l, pgi_lasting what, pgi_grid g, int depth, size_t element)
-{
-    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_given(s, g))) return;
-    if (l == &s->outer) return pgi_exchange(s, l, g, depth, element);
-    pgi_known *const known = &s->known[l - s->level][what];
-    if (known->base == g.base && depth <= known->depth) return;
-    known->base = g.base, known->depth = depth;
-    pgi_exchange(s, l, g, depth, element);
-}
-
-// Both may be new for what comes now.
+// See pgi_exchange_once: f and u of a level may be new for what comes now.
 static void pgi_forget_ghosts(pg_solver *s, const pgi_level *l)
 {
     if (s->comm) memset(s->known[l - s->level], 0, sizeof s->known[0]);
@@ -9091,6 +9076,21 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
     if (blocks)
         PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
                           pgi_box_of(coarse, T()), tr, fine->part, r, f, average, h);
+}
+
+// Whether a grid is the caller's f, whose ghosts are filled at the begin of a call.
+static int pgi_is_given(const pg_solver *s, const pgi_grid &g) { return g.indirect && g.base == s->outer.f.base; }
+
+// pgi_exchange for what does not change from the first half of a cycle on a level to the second: the right-hand side,
+// and u once it is smoothed.
+static void pgi_exchange_once(pg_solver *s, const pgi_level *l, pgi_lasting what, pgi_grid g, int depth, size_t element)
+{
+    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_given(s, g))) return;
+    if (l == &s->outer) return pgi_exchange(s, l, g, depth, element);
+    pgi_known *const known = &s->known[l - s->level][what];
+    if (known->base == g.base && depth <= known->depth) return;
+    known->base = g.base, known->depth = depth;
+    pgi_exchange(s, l, g, depth, element);
 }
 
 static void pgi_gather_coarse(pg_solver *s, const pgi_level *fine, const pgi_level *coarse, pgi_grid f, size_t element)

@@ -118,12 +118,12 @@ static void make_transfers(transfers *x, const pgi_line *f, const pgi_line *c, i
                                                                                                  (pgi_line *)c};
     pgi_box<double> bf, bc;
     pgi_arena measure = {NULL, NULL, 0};
-    pgi_layout_transfer(&measure, &x->t, f, c, adjoint, 1);
+    pgi_layout_transfer(&measure, &x->t, f, c, adjoint, 1, 0);
     pgi_layout_box(&measure, &bf, fine, 1);
     pgi_layout_box(&measure, &bc, coarse, 1);
     x->tables = (char *)calloc(1, measure.used + PGI_ALIGN);
     pgi_arena arena = {x->tables, x->tables, 0};
-    pgi_layout_transfer(&arena, &x->t, f, c, adjoint, 1);
+    pgi_layout_transfer(&arena, &x->t, f, c, adjoint, 1, 0);
     pgi_layout_box(&arena, &bf, fine, 1);
     pgi_layout_box(&arena, &bc, coarse, 1);
     x->fine = bf.axis[0];
