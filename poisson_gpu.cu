@@ -210,8 +210,9 @@ enum {
     PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
     PGI_ROBUST_CELLS_APART =
-        20000000,      // and where fluid falls apart in coarse cells up to here, for the sake of memory
-    PGI_ALIGN = 256    // bytes
+        20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
+    PGI_ALIGN = 256,       // bytes
+    PGI_ALIGN_RANK = 16    // of the caller's arrays that a rank on a GPU uses in place
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
 static const double PGI_APART_OF_SURFACE = 0.05;
@@ -290,9 +291,16 @@ template <class T> struct pgi_transfers {
     pgi_transfer<T> axis[3];
 };
 
+// An array of the caller's, or its copy, as element (0,0,0) would be found in it. Of a rank it has planes [lo, hi), and
+// the ghosts below and above lie elsewhere, as parts of arrays with the same strides.
+struct pgi_given {
+    void *own, *below, *above;
+    int lo, hi;
+};
+
 // Where a grid lives. The caller's arrays change from call to call while graphs stay: they are reached through a cell.
 struct pgi_grid {
-    void *base;    // element (0,0,0), or where its address is kept
+    void *base;    // element (0,0,0), or a pgi_given
     int indirect;
     int64_t sj, sk;
     int64_t problem;    // from one of a batch to the next, where an operation takes several
@@ -328,7 +336,7 @@ struct pgi_krylov_state {
 };
 
 struct pgi_state {
-    void *u, *f;            // the caller's arrays, or their copies
+    pgi_given u, f;         // the caller's arrays, or their copies
     double alpha, omega;    // omega: of the sweeps, where it can change between solves
     struct {
         double value;
@@ -803,6 +811,8 @@ struct pgi_message {
     const void *send;
     void *receive;
     size_t send_bytes, receive_bytes;
+    // NULL, or where the device, and the host, keep the address that `send` is an offset from: the caller's arrays
+    const void *const *through, *const *through_here;
     int ordered;    // nobody reads `receive` when the exchange begins: see pgi_transport_ops
     // Peers: what plan finds out
     void *remote;                 // the peer's `receive` as this rank reaches it
@@ -908,7 +918,10 @@ struct pg_solver {
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
     pgi_level outer;              // PG_MIXED: the finest level in f64; else a copy of level[0]
-    pgi_grid stage_u, stage_f;    // device copies of host arrays
+    pgi_grid stage_u, stage_f;    // copies of host arrays, and of a rank's arrays that have no room for ghosts
+    int in_place;                 // CUDA: a rank's arrays are used where they are, with ghosts that lie apart
+    pgi_given given[2];           // then: u and f of the call
+    int fresh_f;                  // the ghosts of the f of this call are still to come
     void *stage_face[6];
     double *partials;             // four sums each
     int64_t partials_capacity;    // their number
@@ -1057,7 +1070,28 @@ static inline const pgi_transfers<float> &pgi_transfers_of(const pgi_level *l, f
 
 template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
 {
-    return g.indirect ? *(T **)g.base : (T *)g.base;
+    return g.indirect ? (T *)((const pgi_given *)g.base)->own : (T *)g.base;
+}
+
+// An array all of whose planes lie in one.
+static inline pgi_given pgi_in_one(void *base)
+{
+    const pgi_given g = {base, base, base, 0, INT_MAX};
+    return g;
+}
+
+// Plane k, which may be a ghost: its first element.
+template <class T> static PGI_HD inline T *pgi_plane(const pgi_grid &g, int k)
+{
+    if (!g.indirect) return (T *)g.base + k * g.sk;
+    const pgi_given *const a = (const pgi_given *)g.base;
+    return (T *)(k < a->lo ? a->below : k < a->hi ? a->own : a->above) + k * g.sk;
+}
+
+// From plane k to the one so many planes further up, in elements.
+template <class T> static PGI_HD inline int64_t pgi_to_plane(const pgi_grid &g, int k, int up)
+{
+    return pgi_plane<T>(g, k + up) - pgi_plane<T>(g, k);
 }
 
 template <class T> static PGI_HD inline pgi_row<T> pgi_row_of(const pgi_axis<T> &a, int i)
@@ -1998,7 +2032,7 @@ static PGI_HD inline void pgi_swept(pgi_state *st, int may_be_due)
 
 // What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
 struct pgi_call {
-    void *u, *f;
+    pgi_given u, f;
     double alpha, omega;
     double inner_alpha, lowest;
     struct {
@@ -3224,11 +3258,13 @@ static void *pgi_stream_of(const pg_solver *s)
     return NULL;
 }
 
-// The grid's first byte as the host knows it. On GPUs u and f of the finest level are reached through the state.
-static char *pgi_base_of(const pg_solver *s, const pgi_grid &g)
+// The grid as the host knows it. On GPUs u and f of the finest level are reached through the state.
+static pgi_given pgi_given_of(const pg_solver *s, const pgi_grid &g)
 {
-    if (!s->cuda || !g.indirect) return pgi_data<char>(g);
-    return (char *)(g.base == s->outer.u.base ? s->stage_u.base : s->stage_f.base);
+    const int is_f = g.base != s->outer.u.base;
+    if (g.indirect && s->in_place) return s->given[is_f];
+    if (g.indirect && s->cuda) return pgi_in_one(is_f ? s->stage_f.base : s->stage_u.base);
+    return pgi_in_one(pgi_data<char>(g));
 }
 
 static pgi_plan *pgi_known_plan(const pgi_comm *c, const void *base, const void *level, int64_t size)
@@ -3286,15 +3322,20 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
     if (!p.split || depth == 0 || s->failed != PG_OK) return;
     pgi_comm *const c = s->comm;
     const int64_t plane = g.sk * (int64_t)element;
-    char *const base = pgi_base_of(s, g);
+    const pgi_given at = pgi_given_of(s, g);
+    const int changes = g.indirect && s->in_place;    // from call to call
     pgi_message message[2] = {};
     int count = 0;
     for (int q = 0; q < 2; q++) {
         const int above = q != c->rank % 2, next = c->rank + (above ? 1 : -1);
         if ((next < 0 || next == c->ranks) && !p.period) continue;
-        const size_t bytes = (size_t)(depth * plane);
-        pgi_address(&message[count++], (next + c->ranks) % c->ranks, base + (above ? p.hi - depth : p.lo) * plane,
-                    bytes, base + (above ? p.hi : p.lo - depth) * plane, bytes);
+        const size_t bytes = (size_t)(depth * plane), from = (size_t)((above ? p.hi - depth : p.lo) * plane);
+        pgi_message *const m = &message[count++];
+        pgi_address(m, (next + c->ranks) % c->ranks, changes ? (const void *)from : (const char *)at.own + from, bytes,
+                    (char *)(above ? at.above : at.below) + (above ? p.hi : p.lo - depth) * plane, bytes);
+        if (!changes) continue;
+        m->through = (const void *const *)g.base;    // of a pgi_given the first member
+        m->through_here = &s->given[g.base != s->outer.u.base].own;
     }
     pgi_send(s, g.base, l, depth, message, count);
 }
@@ -3330,7 +3371,7 @@ static void pgi_gather_pieces(pg_solver *s, char *base, int64_t unit, const int 
 // All ranks get all planes of a level that is not split.
 static void pgi_gather_planes(pg_solver *s, const pgi_level *l, pgi_grid g, size_t element)
 {
-    pgi_gather_pieces(s, pgi_base_of(s, g), g.sk * (int64_t)element, l->part.bound);
+    pgi_gather_pieces(s, (char *)pgi_given_of(s, g).own, g.sk * (int64_t)element, l->part.bound);
 }
 
 // The sums of all ranks, in their order: the same bits on each of them. See pgi_combine.
@@ -3775,19 +3816,20 @@ static void pgi_cpu_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_
 }
 
 // sum over a window of windows: one coarse value
-template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const T *r, int64_t sj, int64_t sk,
-                                                                           const int n[3], const Window &x,
-                                                                           const Window &y, const Window &z)
+template <class T, class Window> static PGI_HD inline T pgi_restrict_point(const pgi_grid &r, const int n[3],
+                                                                           const Window &x, const Window &y,
+                                                                           const Window &z)
 {
     T sum = 0;
     int k = z.first;
     for (int c = 0; c < z.count; c++, k = k + 1 < n[2] ? k + 1 : 0) {
+        const T *const values = pgi_plane<T>(r, k);
         T plane = 0;
         int j = y.first;
         for (int b = 0; b < y.count; b++, j = j + 1 < n[1] ? j + 1 : 0) {
             T line = 0;
             int i = x.first;
-            for (int a = 0; a < x.count; a++, i = i + 1 < n[0] ? i + 1 : 0) line += x.w[a] * r[i + j * sj + k * sk];
+            for (int a = 0; a < x.count; a++, i = i + 1 < n[0] ? i + 1 : 0) line += x.w[a] * values[i + j * r.sj];
             plane += y.w[b] * line;
         }
         sum += z.w[c] * plane;
@@ -3812,7 +3854,7 @@ template <class T> static void pgi_cpu_restrict_full(pg_solver *s, const pgi_lev
         pgi_bring_near(fine->part, &z);
         for (int I = 0; I < coarse->n[0]; I++) {
             pgi_restriction(t.axis[0], bf.axis[0], bc.axis[0], I, average, &x);
-            out[I] = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
+            out[I] = pgi_restrict_point<T>(r, n, x, y, z);
         }
     });
     if (fine->part.split && !coarse->part.split) pgi_gather_planes(s, coarse, f, sizeof(T));
@@ -3838,7 +3880,8 @@ template <class T> static PGI_HD inline T pgi_restrict_face_point(const pgi_box<
         n[e] = bf.axis[a].n;
     }
     const pgi_window<T> one = {0, 1, {1}};
-    return pgi_restrict_point(fine, n[0], 0, n, w[0], w[1], one);
+    const pgi_grid face = {(void *)fine, 0, n[0], 0, 0};
+    return pgi_restrict_point<T>(face, n, w[0], w[1], one);
 }
 
 template <class T> static void pgi_cpu_restrict_faces(pg_solver *s, const pgi_level *fine, const pgi_level *coarse)
@@ -4269,9 +4312,10 @@ static __device__ inline void pgi_march(const pgi_box<T> &b, const pgi_grid &gu,
     const T column = ((T)b.state->alpha + y.reaction) + x.reaction, mean = pgi_mean_of<T>(rhs, b.state);
     pgi_row<T> z = pgi_row_of(az, t.k0);
     T reaction = column + z.reaction, inverse = 1 / pgi_diagonal(reaction, x, y, z);
-    T u_km = pgi_load(p + pgi_below(az, t.k0) * sk), u_c = pgi_load(p);
+    const auto beyond = [&](int k) { return pgi_plane<T>(gu, k) + t.i + t.j * sj; };    // the planes marched through
+    T u_km = pgi_load(beyond(t.k0 + pgi_below(az, t.k0))), u_c = pgi_load(p);
     for (int k = t.k0; k < t.k1; k++) {
-        const T u_kp = pgi_load(p + (k < az.n - 1 ? 1 : pgi_above(az, k)) * sk), f_c = f ? pgi_load(f) : (T)0;
+        const T u_kp = pgi_load(k + 1 < t.k1 ? p + sk : beyond(k + pgi_above(az, k))), f_c = f ? pgi_load(f) : (T)0;
         unsigned touched = touched_xy;
         if (k <= 1 || k == az.n - 1 || az.table) {
             z = pgi_row_of(az, k);
@@ -4389,6 +4433,10 @@ template <class T> static __global__ void PGI_BOUNDS(4)
             inverse = 1 / pgi_diagonal(reaction, x, y, z);
             below = pgi_below(az, k) * sk;
             above = pgi_above(az, k) * sk;
+        }
+        if (k == first || k + 2 >= t.k1) {    // the neighbours may be ghosts
+            below = pgi_to_plane<T>(gu, k, pgi_below(az, k));
+            above = pgi_to_plane<T>(gu, k, pgi_above(az, k));
         }
         const T au = pgi_stencil(x, y, z, reaction, *p, p[xm], p[xp], p[ym], p[yp], p[below], p[above]);
         *p = pgi_relaxed(*p, pgi_load(f) - mean - au, inverse, omega);
@@ -4820,9 +4868,8 @@ template <class T> static __global__ void pgi_restrict_kernel(const __grid_const
     __syncthreads();
     if (t.i >= bc.axis[0].n || t.j >= bc.axis[1].n) return;
     const int n[3] = {bf.axis[0].n, bf.axis[1].n, part.period ? INT_MAX : bf.axis[2].n};
-    const T *from = pgi_data<T>(r);
     T *to = pgi_data<T>(f) + t.i + t.j * f.sj;
-    for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point(from, r.sj, r.sk, n, *x, *y, zs[K - t.k0]);
+    for (int K = t.k0; K < t.k1; K++) to[K * f.sk] = pgi_restrict_point<T>(r, n, *x, *y, zs[K - t.k0]);
 }
 
 // Weight q, from registers: a loop over taps need not be unrolled.
@@ -4869,7 +4916,6 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     const bool inside = t.i < tr.axis[0].nc && t.j < tr.axis[1].nc;
     const pgi_taps<T> tx = pgi_taps_row(tr.axis[0], inside ? t.i : 0), ty = pgi_taps_row(tr.axis[1], inside ? t.j : 0);
     pgi_await();
-    const T *const u = pgi_data<T>(gu), *const f = pgi_data<T>(rhs.f);
     const T alpha = (T)b.state->alpha, mean = pgi_mean_of<T>(rhs, b.state);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const unsigned mask = pgi_face_mask(rhs, b.state);
@@ -4888,14 +4934,15 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
         if (c < tr.axis[2].most_taps && pgi_tap(tz, c) != 0) {    // else the plane may be another rank's
             const int k = tz.first + c < nz ? tz.first + c : (tz.first + c) % nz;
             const pgi_row<T> z = pgi_row_of(b.axis[2], k);
-            const int64_t zm = pgi_below(b.axis[2], k) * gu.sk, zp = pgi_above(b.axis[2], k) * gu.sk;
+            const int64_t zm = pgi_to_plane<T>(gu, k, pgi_below(b.axis[2], k)),
+                          zp = pgi_to_plane<T>(gu, k, pgi_above(b.axis[2], k));
 #pragma unroll
             for (int e = 0; e < TAPS; e++) {
                 if (e >= tr.axis[1].most_taps) continue;
                 const int j = ty.first + e < ny ? ty.first + e : (ty.first + e) % ny;
                 const pgi_row<T> y = pgi_row_of(b.axis[1], j);
                 const int64_t ym = pgi_below(b.axis[1], j) * gu.sj, yp = pgi_above(b.axis[1], j) * gu.sj;
-                const T *const row = u + j * gu.sj + k * gu.sk, *const f_row = f + j * rhs.f.sj + k * rhs.f.sk;
+                const T *const row = pgi_plane<T>(gu, k) + j * gu.sj, *const f = pgi_plane<T>(rhs.f, k) + j * rhs.f.sj;
                 T line = 0;
 #pragma unroll
                 for (int a = 0; a < TAPS; a++) {
@@ -4904,7 +4951,7 @@ template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
                     const T au = pgi_stencil(x[a], y, z, pgi_reaction(alpha, x[a], y, z), pgi_load(p),
                                              pgi_load(p + xm[a]), pgi_load(p + xp[a]), pgi_load(p + ym),
                                              pgi_load(p + yp), pgi_load(p + zm), pgi_load(p + zp));
-                    line += tx.w[a] * (tx.w[a] != 0 ? pgi_load(f_row + at[a]) - mean - au : (T)0);
+                    line += tx.w[a] * (tx.w[a] != 0 ? pgi_load(f + at[a]) - mean - au : (T)0);
                 }
                 plane += ty.w[e] * line;
             }
@@ -5941,9 +5988,9 @@ template <class P> struct pgi_pass_stream {
     typedef typename P::T2 T2;
     enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, FROM_ZERO = P::FROM_ZERO, MASKED = P::MASKED };
     const pgi_pass_tile<P> &t;
-    T *const u_slots, *const f_slots;                   // [AHEAD] and [QUEUE][rows][pitch]
-    const char *u_base, *f_base, *u_plane, *f_plane;    // planes: of the next fetch inside
-    unsigned u_skew, f_skew, u_mask, f_mask;            // see pgi_skew, pgi_moves_of
+    T *const u_slots, *const f_slots;           // [AHEAD] and [QUEUE][rows][pitch]
+    const char *u_plane, *f_plane;              // of the next fetch inside
+    unsigned u_skew, f_skew, u_mask, f_mask;    // see pgi_skew, pgi_moves_of
     unsigned u_row[ROWS], f_row[ROWS];
     int beside[2];    // singles lie one from each other but at a seam
     T mean;
@@ -5993,8 +6040,8 @@ template <class P> struct pgi_pass_stream {
         const pgi_pass<T> &a = t.a;
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
         const pgi_patch patch = {{t.x, t.y}, {0, 0}, {ax.n, ay.n}, {ax.periodic, ay.periodic}, t.x_tile, ROWS, a.first};
-        u_base = FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
-        f_base = (const char *)pgi_data<T>(a.rhs.f);
+        const char *const u_base = FROM_ZERO ? NULL : (const char *)pgi_data<T>(a.u);
+        const char *const f_base = (const char *)pgi_data<T>(a.rhs.f);
         u_skew = skew_of(u_base, a.u_odd), f_skew = skew_of(f_base, a.f_odd);
         // Boundary data reach the tiles at their faces only
         mean = pgi_mean_of<T>(a.rhs, a.b.state);
@@ -6037,15 +6084,15 @@ template <class P> struct pgi_pass_stream {
         }
     }
     // To plane z, or from the plane before it; 0: there is none.
-    __device__ bool advance(const char *&plane, const char *base, int64_t sk, int z, bool inside) const
+    __device__ bool advance(const char *&plane, const pgi_grid &g, int z, bool inside) const
     {
         int at;
         if (inside) {
-            plane += sk * (int64_t)sizeof(T);
+            plane += g.sk * (int64_t)sizeof(T);
             return true;
         }
         if (!t.finds_plane(z, &at)) return false;
-        plane = base + at * sk * (int64_t)sizeof(T);
+        plane = (const char *)pgi_plane<T>(g, at);
         return true;
     }
     // Planes z + 1 of u and z of f, which is odd or not
@@ -6054,14 +6101,14 @@ template <class P> struct pgi_pass_stream {
         const pgi_pass<T> &a = t.a;
         bool u_there = false;
         if (!FROM_ZERO) {
-            u_there = advance(u_plane, u_base, a.u.sk, z + 1, inside);
+            u_there = advance(u_plane, a.u, z + 1, inside);
             if (u_there)
                 fetch_pairs(u_plane, u_row, in_u, 1 - odd, u_slot);
             else
 #pragma unroll 1
                 for (int r = 0; r < ROWS; r++) u_slot[r * PITCH] = u_slot[r * PITCH + 1] = 0;
         }
-        const bool f_there = advance(f_plane, f_base, a.rhs.f.sk, z, inside);
+        const bool f_there = advance(f_plane, a.rhs.f, z, inside);
         if (f_there) fetch_pairs(f_plane, f_row, in_f, odd, f_slot);
         if (MASKED && f_there) fetch_mask(z, f_slot);
         if (((in_u >> 3 * ROWS * (1 - odd)) | (in_f >> 3 * ROWS * odd)) & pgi_singles(ROWS)) {
@@ -7277,6 +7324,7 @@ template <class T> struct pgi_tile_job {
     int below;           // the plane below the first one
     int there[2];        // the ends of the planes of u and of f that are at hand
     int wraps;           // the first one follows
+    int edges[2];        // of a rank's part: planes with which memory of its own begins or ends
 };
 
 // The tile of a block and the thread's place in it. Points beyond the end of an axis are not live.
@@ -7341,9 +7389,10 @@ template <class T, int ROWS, int SETS> struct pgi_supply {
     unsigned row[ROWS];      // offsets in a plane
     bool aligned, steady;    // pairs are; and all of the tile exist
     // From plane z - 1 to z; beyond the last one, which no window gives any weight, that one again.
-    __device__ void turn(const pgi_grid &g, int end, int wraps, int z)
+    __device__ void turn(const pgi_grid &g, int end, int wraps, const int (&edges)[2], int z)
     {
         if (z < end || wraps) plane += (z == end ? 1 - end : 1) * g.sk * (int64_t)sizeof(T);
+        if (z < end && (z == edges[0] || z == edges[1])) plane = (const char *)pgi_plane<T>(g, z);
     }
     __device__ void fetch(T *to, int pitch, pairs own, const unsigned (&second)[SETS]) const
     {
@@ -7422,8 +7471,8 @@ template <class T, int FLAT> struct pgi_tile_streams {
     {
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
         const int z0 = p.begin[2], with_f = a.rhs.f.base != NULL;
-        u.plane = (const char *)pgi_data<T>(a.u) + z0 * a.u.sk * (int64_t)sizeof(T);
-        f.plane = with_f ? (const char *)pgi_data<T>(a.rhs.f) + z0 * a.rhs.f.sk * (int64_t)sizeof(T) : NULL;
+        u.plane = (const char *)pgi_plane<T>(a.u, z0);
+        f.plane = with_f ? (const char *)pgi_plane<T>(a.rhs.f, z0) : NULL;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const int x = column_of(p.x(2 * r)), next = column_of(p.x(2 * r) + 1);
@@ -7456,13 +7505,13 @@ template <class T, int FLAT> struct pgi_tile_streams {
             const unsigned from = (unsigned)edge_of(q, &to);
             pgi_copy_async<sizeof(T), 0>(plane + to, u.plane + from);
         }
-        u.turn(a.u, a.there[0], a.wraps, z + 1);
+        u.turn(a.u, a.there[0], a.wraps, a.edges, z + 1);
     }
     __device__ void fetch_f(int slot, int z)
     {
         if (!a.rhs.f.base) return;
         f.fetch(f_slots + slot * size.f_plane + f_at(), tuned::F_STEP, pairs, second);
-        f.turn(a.rhs.f, a.there[1], a.wraps, z + 1);
+        f.turn(a.rhs.f, a.there[1], a.wraps, a.edges, z + 1);
     }
 };
 
@@ -7477,7 +7526,7 @@ template <class T, int FLAT> struct pgi_tile_stencil {
     __device__ explicit pgi_tile_stencil(const pgi_tile_streams<T, FLAT> &s)
     {
         const int z0 = s.p.begin[2], below = z0 > s.a.tiling.first ? z0 - 1 : s.a.below;
-        const char *const before = (const char *)pgi_data<T>(s.a.u) + below * s.a.u.sk * (int64_t)sizeof(T);
+        const char *const before = (const char *)pgi_plane<T>(s.a.u, below);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             here[r][0] = pgi_load((const T *)(s.u.plane + s.u.row[r]));
@@ -8259,7 +8308,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
         row[q] = FLAT ? 0 : (int)r.sj * pgi_nearest(origin[1] + warp * ROWS + q, bf.axis[1].n, bf.axis[1].periodic);
     const int nz = part.period ? INT_MAX : bf.axis[2].n;    // where a march begins again with plane 0
     int k = pgi_march_begin(part, bf.axis[2], origin[2]);
-    const T *plane = pgi_data<T>(r) + k * r.sk;
+    const T *plane = pgi_plane<T>(r, k);
     T *out = pgi_data<T>(f) + J[0] + J[1] * f.sj + J[2] * f.sk;
     T open[OPEN][ROWS][COLUMNS] = {}, ahead[2][ROWS][COLUMNS];
     const auto load = [&](T values[ROWS][COLUMNS]) {
@@ -8269,8 +8318,8 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
 #pragma unroll
             for (int c = 0; c < COLUMNS; c++) values[q][c] = pgi_load(plane + (begin + column[c]));
         }
-        plane += r.sk;
-        if (++k == nz) k = 0, plane -= nz * r.sk;
+        k = k + 1 < nz ? k + 1 : 0;
+        plane = k == 0 || k == part.lo || k == part.hi ? pgi_plane<T>(r, k) : plane + r.sk;
     };
     const auto place = [](int i) { return (i & 1) * ODD + (i >> 1); };
     const auto finish = [&]() {
@@ -8787,6 +8836,7 @@ template <class T, int FLAT> static int pgi_plan_residual(const pg_solver *s, co
         const int end = l->part.hi + (summed ? l->part.restriction : 0) + 1 - q;
         a->there[q] = l->part.split && (l->part.period || end < l->n[2]) ? end : l->n[2];
     }
+    if (l->part.split) a->edges[0] = l->part.lo, a->edges[1] = l->part.hi;
     a->below = h->first > 0 || l->part.period ? h->first - 1 : a->wraps ? l->n[2] - 1 : 0;
     const int span[2] = {tuned::WIDE, *high};
     for (int d = 0; d < 2; d++) {
@@ -9210,15 +9260,17 @@ static int pgi_pass_plane(const pgi_pass_kind &kind, size_t element)
     return columns + (kind.masked ? pgi_mask_room(kind.rows, kind.warps, element) : 0);
 }
 
-// The steps of a pass of which all planes are inside, and in memory. The second of two steps fetches beyond.
+// The steps of a pass of which all planes are inside, and in memory: of arrays whose ghosts may lie elsewhere, those of
+// the rank. The second of two steps fetches beyond.
 template <class T> static void pgi_find_inside(pgi_pass<T> *a, int stages, int ahead)
 {
     const pgi_axis<T> &az = a->b.axis[2];
     a->inside[0] = stages + 1;
     a->inside[1] = az.table ? 0 : az.n - 3 - ahead;
     if (!a->parted) return;
-    if (a->inside[0] <= a->z_there[0]) a->inside[0] = a->z_there[0] + 1;
-    if (a->inside[1] > a->z_there[1] - 3 - ahead) a->inside[1] = a->z_there[1] - 3 - ahead;
+    const int *const there = a->u.indirect || a->rhs.f.indirect ? a->z_own : a->z_there;
+    if (a->inside[0] <= there[0]) a->inside[0] = there[0] + 1;
+    if (a->inside[1] > there[1] - 3 - ahead) a->inside[1] = there[1] - 3 - ahead;
 }
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
@@ -10333,6 +10385,7 @@ static __device__ inline void pgi_store_share(char *to, const char *from, size_t
 
 // A message as kernels see it, see pgi_message.
 struct pgi_delivery {
+    const void *const *through;
     const char *from;
     char *to;
     size_t bytes;
@@ -10353,13 +10406,14 @@ static __device__ inline void pgi_peers_send(const pgi_peers &p, const pgi_deliv
             may_write = pgi_peers_wait_for_flag(p, d.peer, PGI_PEER_READY, &own->ready[block], epoch);
     }
     if (__syncthreads_and(may_write)) {
-        const uintptr_t apart = (uintptr_t)d.to ^ (uintptr_t)d.from;
+        const char *const from = d.through ? (const char *)*d.through + (size_t)d.from : d.from;
+        const uintptr_t apart = (uintptr_t)d.to ^ (uintptr_t)from;
         if (apart % sizeof(uint4) == 0)
-            pgi_store_share<uint4>(d.to, d.from, d.bytes, block, d.blocks_out);
+            pgi_store_share<uint4>(d.to, from, d.bytes, block, d.blocks_out);
         else if (apart % sizeof(uint2) == 0)
-            pgi_store_share<uint2>(d.to, d.from, d.bytes, block, d.blocks_out);
+            pgi_store_share<uint2>(d.to, from, d.bytes, block, d.blocks_out);
         else
-            pgi_store_share<unsigned>(d.to, d.from, d.bytes, block, d.blocks_out);
+            pgi_store_share<unsigned>(d.to, from, d.bytes, block, d.blocks_out);
     }
     __syncthreads();
     if (threadIdx.x != 0) return;
@@ -10569,8 +10623,8 @@ static pg_status pgi_peers_exchange(pgi_comm *c, const pgi_message *m, int count
     pgi_deliveries x = {};
     int blocks = 0;
     for (int q = 0; q < count; q++) {
-        x.item[q] = {(const char *)m[q].send, (char *)m[q].remote, m[q].send_bytes, m[q].peer, m[q].which,
-                     m[q].blocks_out,         m[q].blocks_in,      m[q].waits,      m[q].tells};
+        x.item[q] = {m[q].through, (const char *)m[q].send, (char *)m[q].remote, m[q].send_bytes, m[q].peer,
+                     m[q].which,   m[q].blocks_out,         m[q].blocks_in,      m[q].waits,      m[q].tells};
         blocks = m[q].blocks_out > blocks ? m[q].blocks_out : blocks;
         blocks = m[q].blocks_in > blocks ? m[q].blocks_in : blocks;
     }
@@ -10934,13 +10988,18 @@ static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, voi
 }
 
 // NCCL matches what two ranks send each other in the order of the calls, as pgi_message demands.
+static const char *pgi_sent(const pgi_message &m)
+{
+    return m.through ? (const char *)*m.through_here + (size_t)m.send : (const char *)m.send;
+}
+
 static pg_status pgi_nccl_exchange(pgi_comm *c, const pgi_message *m, int count, void *stream)
 {
     const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
     ncclResult_t e = ncclGroupStart();
     for (int q = 0; q < count && e == ncclSuccess; q++)
         if (m[q].send_bytes)
-            e = ncclSend(m[q].send, m[q].send_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
+            e = ncclSend(pgi_sent(m[q]), m[q].send_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
     for (int q = 0; q < count && e == ncclSuccess; q++)
         if (m[q].receive_bytes)
             e = ncclRecv(m[q].receive, m[q].receive_bytes, ncclInt8, m[q].peer, n->comm, (cudaStream_t)stream);
@@ -11551,11 +11610,14 @@ static pgi_grid pgi_take_grid(pgi_arena *a, const int n[3], size_t element)
     return g;
 }
 
-// A caller's array, with strides as in its descriptor.
+static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
+
+// A caller's array, with strides as in its descriptor; of a rank as element (0,0,0) would be found in it.
 static pgi_grid pgi_direct_grid(const pg_solver *s, const void *data, const int64_t stride[2])
 {
     const int turned = s->desc.dim == 2;
-    const pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned], stride[2]};
+    pgi_grid g = {(void *)data, 0, stride[turned], stride[!turned], stride[2]};
+    g.base = (char *)g.base - s->outer.part.own[0] * g.sk * (int64_t)pgi_element(s->desc.flags);
     return g;
 }
 
@@ -11959,8 +12021,6 @@ template <class T> static void pgi_layout_modes(pgi_arena *arena, const pgi_hier
         }
     }
 }
-
-static size_t pgi_element(unsigned flags) { return flags & PG_F32 ? sizeof(float) : sizeof(double); }
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>direct  Transforms along the uniform axes, elimination along the one that remains (P. N. Swarztrauber 1977).
@@ -17999,7 +18059,7 @@ template <class T> struct pgi_restrict_cells {
         pgi_restriction(t.axis[0], fine.axis[0], coarse.axis[0], I, average, &x);
         pgi_restriction(t.axis[1], fine.axis[1], coarse.axis[1], J, average, &y);
         pgi_restriction(t.axis[2], fine.axis[2], coarse.axis[2], K, average, &z);
-        *to = pgi_restrict_point(pgi_data<T>(r), r.sj, r.sk, n, x, y, z);
+        *to = pgi_restrict_point<T>(r, n, x, y, z);
     }
 };
 
@@ -21707,7 +21767,7 @@ template <class T> struct pgi_slope {
         if (steps.reach[e] == 0) return 0;
         if (a.kind && (!(a.kind[cell] & PGI_LIVE) || !(pgi_face_share(a, q, at, cell) > 0))) return 0;
         T drive = st->face_mask >> q & 1 ? pgi_face_value<T>(faces, st, q, place[axis]) : (T)0;
-        if (steps.a[e] != 0) drive -= (T)steps.a[e] * pgi_data<T>(u)[at[0] + at[1] * u.sj + at[2] * u.sk];
+        if (steps.a[e] != 0) drive -= (T)steps.a[e] * pgi_plane<T>(u, at[2])[at[0] + at[1] * u.sj];
         return (e ? drive : -drive) / (T)steps.reach[e];
     }
     PGI_HD T operator()(int q, const int place[3]) const
@@ -21724,9 +21784,8 @@ template <class T> struct pgi_slope {
             const int open = has_low ? below >> (2 * axis + 1) & 1 : has_high ? above >> (2 * axis) & 1 : 0;
             if (!open) return 0;
         }
-        const T *const p = pgi_data<T>(u);
-        const T from = has_low ? p[low[0] + low[1] * u.sj + low[2] * u.sk] : (T)0;
-        const T to = has_high ? p[high[0] + high[1] * u.sj + high[2] * u.sk] : (T)0;
+        const T from = has_low ? pgi_plane<T>(u, low[2])[low[0] + low[1] * u.sj] : (T)0;
+        const T to = has_high ? pgi_plane<T>(u, high[2])[high[0] + high[1] * u.sj] : (T)0;
         return (to - from) / (T)pgi_distance_of(steps, q);
     }
 };
@@ -22018,7 +22077,7 @@ static void pgi_layout_outer(pg_solver *s)
 }
 
 // Copies on the device of host arrays, or of a rank's part with room for ghosts, take the place of the caller's.
-static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+static void pgi_layout_staging(pg_solver *s, pgi_arena *arena)
 {
     const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
     const int *const n = s->outer.n;
@@ -22033,9 +22092,34 @@ static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *
         *stage[q] = g;
         outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
     }
+}
+
+static void pgi_layout_staged_faces(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+{
+    const size_t each = pgi_element(s->work.flags) * (size_t)s->work.batch;
+    const int *const n = s->outer.n;
     for (int q = 0; q < 6; q++) {
         const size_t count = (size_t)n[pgi_plane_axis(q, 0)] * (size_t)n[pgi_plane_axis(q, 1)];
-        s->stage_face[q] = h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, batch * count * element);
+        s->stage_face[q] = h->line[0][q / 2]->periodic ? NULL : pgi_take_block(arena, count * each);
+    }
+}
+
+// Ghosts of a rank's arrays that are used in place. These begin at multiples of PGI_ALIGN_RANK bytes; ghosts go on from
+// there, so that what is aligned in one plane is so in all.
+static void pgi_layout_ghosts_apart(pg_solver *s, pgi_arena *arena)
+{
+    const pgi_planes &part = s->outer.part;
+    for (int q = 0; q < 2; q++) {
+        const int64_t plane = (q ? s->outer.f : s->outer.u).sk * (int64_t)pgi_element(s->work.flags),
+                      room = part.ghosts * plane, own = (part.hi - part.lo) * plane;
+        char *const below = (char *)pgi_take_block(arena, (size_t)room + PGI_ALIGN_RANK),
+                    *const above = (char *)pgi_take_block(arena, (size_t)room + PGI_ALIGN_RANK);
+        pgi_given *const g = &s->given[q];
+        *g = pgi_in_one(NULL);
+        g->lo = part.lo, g->hi = part.hi;
+        if (!below) continue;
+        g->below = below + (PGI_ALIGN_RANK - room % PGI_ALIGN_RANK) % PGI_ALIGN_RANK + room - part.lo * plane;
+        g->above = above + own % PGI_ALIGN_RANK - part.hi * plane;
     }
 }
 
@@ -22092,7 +22176,9 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
         if (arena->mirror)
             pgi_layout_faces(host_faces[l], level, h->line[outer ? 0 : l], s->work.beta, s->mixed && !outer);
     }
-    if (s->staged) pgi_layout_staging(s, h, arena);
+    if (s->staged) pgi_layout_staging(s, arena);
+    if (s->in_place) pgi_layout_ghosts_apart(s, arena);
+    if (s->staged || s->comm) pgi_layout_staged_faces(s, h, arena);
     if (s->krylov) pgi_layout_krylov(s, arena);
     if (s->masked) pgi_layout_obstacles(s, h, arena);
     s->ratio.points = s->level[0].points, s->ratio.team = pgi_team(s), s->ratio.part = s->level[0].part;
@@ -23992,6 +24078,10 @@ static pg_status pgi_check_array(const pg_solver *s, const char *name, const voi
     if ((uintptr_t)data % element)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, data,
                           element);
+    if (s->in_place && (uintptr_t)data % PGI_ALIGN_RANK)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "%s (%p) is not aligned to %d bytes, as a rank's packed arrays on GPUs must be", name, data,
+                          (int)PGI_ALIGN_RANK);
     return pgi_check_kind(&s->desc, name, data, text);
 }
 
@@ -24495,6 +24585,16 @@ static pg_status pgi_check_lists(const pg_solver *s, char text[512])
                       s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
+// Whether a rank's arrays can be used where they are: on the device, and packed, so that planes are sent in one piece.
+static int pgi_works_in_place(const pg_solver *s)
+{
+    const pg_desc *const w = &s->work;
+    if (!s->cuda || !s->comm || s->desc.memory == PG_MEM_HOST || !s->parts[0].split || s->by_lines) return 0;
+    const int64_t row = w->n[0], plane = row * w->n[1];
+    const auto packed = [&](const int64_t *stride) { return (w->n[1] == 1 || stride[0] == row) && stride[1] == plane; };
+    return packed(w->stride_u) && packed(w->stride_f);
+}
+
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
 static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **lines, char text[512])
 {
@@ -24545,6 +24645,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     PGI_TRY(pgi_prepare_lines(s, *lines, text));
+    s->in_place = pgi_works_in_place(s);
+    s->staged = s->staged && !s->in_place;
     if (s->has_direct) PGI_TRY(pgi_prepare_direct(s, *lines, text));
     pgi_arena measure = {NULL, NULL, 0};
     pgi_layout(s, *lines, &measure);
@@ -24880,7 +24982,7 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
     for (int k = 0; k < (at_once ? 1 : planes); k++) {
         char *const a = pgi_staged_at(s, stage, problem) + (own[0] + k) * stage.sk * element;
-        char *const b = (char *)given.base + k * given.sk * element;
+        char *const b = (char *)given.base + (own[0] + k) * given.sk * element;
         if (inward)
             pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
         else
@@ -24997,11 +25099,11 @@ static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_gri
 // Copies of the arrays of a rank.
 static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
 {
-    if (!s->staged) return;
-    if (read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
-    if (read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
-    if (read_f && s->cuda) pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
+    if (!s->comm) return;
+    if (read_u && s->staged) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
+    if (read_f && s->staged) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
     pgi_stage_faces(s);
+    s->fresh_f = read_f && s->cuda;
 }
 
 // Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
@@ -25066,13 +25168,25 @@ static void pgi_refresh_stale(pg_solver *s)
     s->obstacles.stale = s->recording;    // a graph does it when it is launched, and leaves levels of its alpha
 }
 
+// Where u and f of a problem are.
+static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const void *f, int problem)
+{
+    c->u =
+        pgi_in_one(s->staged ? pgi_staged_at(s, s->stage_u, problem) : pgi_problem_at(s, u, s->desc.stride_u, problem));
+    c->f =
+        pgi_in_one(s->staged ? pgi_staged_at(s, s->stage_f, problem) : pgi_problem_at(s, f, s->desc.stride_f, problem));
+    if (!s->in_place) return;
+    s->given[0].own = pgi_direct_grid(s, c->u.own, s->desc.stride_u).base;
+    s->given[1].own = pgi_direct_grid(s, c->f.own, s->desc.stride_f).base;
+    c->u = s->given[0], c->f = s->given[1];
+}
+
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
     pgi_call c;
     memset(&c, 0, sizeof c);
-    c.u = pgi_problem_at(s, u, s->desc.stride_u, problem);
-    c.f = pgi_problem_at(s, f, s->desc.stride_f, problem);
+    pgi_enter_arrays(s, &c, u, f, problem);
     c.problem = problem;
     c.alpha = s->desc.alpha;
     c.inner_alpha = pgi_inner_alpha(s->desc.alpha, s->lowest);
@@ -25110,14 +25224,11 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             array = (const char *)s->stage_face[q];
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
     }
-    if (s->staged) {
-        c.u = pgi_staged_at(s, s->stage_u, problem);
-        c.f = pgi_staged_at(s, s->stage_f, problem);
-    }
 #if PGI_GPU
     if (s->cuda) {
         s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
+        if (s->fresh_f) pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
         pgi_refresh_stale(s);
         return;
     }
@@ -25130,9 +25241,9 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
 static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from)
 {
 #if PGI_GPU
-    if (s->cuda && s->staged && s->failed == PG_OK) {
-        if (result && s->comm) pgi_stage_part(s, result, stride, from, 0);
-        if (result && !s->comm) pgi_stage(s, result, stride, from, 0);
+    if (s->cuda && (s->staged || s->comm) && s->failed == PG_OK) {
+        if (result && s->staged && s->comm) pgi_stage_part(s, result, stride, from, 0);
+        if (result && s->staged && !s->comm) pgi_stage(s, result, stride, from, 0);
         if (s->comm)
             pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->stream));
         else
@@ -25299,9 +25410,10 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
         if (s->cuda && (s->monitor || s->staged) && !at_once) {
             pgi_cuda_read_state(s, s->state);
             if (s->comm && s->failed == PG_OK) pgi_judge_transport(s, s->comm->ops->check(s->comm));
-            if (s->comm && s->failed == PG_OK && pgi_has_result(&s->host))
+            const int returns = s->staged && s->failed == PG_OK && pgi_has_result(&s->host);
+            if (returns && s->comm)
                 pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
-            else if (s->staged && s->failed == PG_OK && pgi_has_result(&s->host))
+            else if (returns)
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
         }
@@ -26086,14 +26198,14 @@ template <class T> PGI_WIDE static T pgi_cpu_product(const T *a, const T *x, int
 template <class T> static void pgi_cpu_dense_load(pg_dense *d)
 {
     T *x = (T *)d->x[0];
-    const T *u = (const T *)d->s.state->u;
+    const T *u = (const T *)d->s.state->u.own;
     for (int i = 0; i < d->desc.n; i++) x[i] = d->s.guess_zero ? (T)0 : u[i];
 }
 
 template <class T> static void pgi_cpu_dense_store(pg_dense *d)
 {
     const pgi_state *st = d->s.state;
-    memcpy(st->u, d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)], (size_t)d->desc.n * sizeof(T));
+    memcpy(st->u.own, d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)], (size_t)d->desc.n * sizeof(T));
 }
 
 template <class T> static void pgi_cpu_dense_sums(const T *v, const T *over, int n, double unit, double sums[4])
@@ -26116,7 +26228,7 @@ template <class T> static void pgi_cpu_dense_measure(pg_dense *d, int vector, in
     }
     if (again && factor == 1) return;
     st->unit_of_sums *= factor;
-    pgi_cpu_dense_sums((const T *)st->f, (const T *)NULL, d->desc.n, st->unit_of_sums, st->sums);
+    pgi_cpu_dense_sums((const T *)st->f.own, (const T *)NULL, d->desc.n, st->unit_of_sums, st->sums);
 }
 
 template <class T> static void pgi_cpu_dense_rows(pg_dense *d, int pass, int again, int turn, double scale)
@@ -26126,7 +26238,7 @@ template <class T> static void pgi_cpu_dense_rows(pg_dense *d, int pass, int aga
     const double factor = again ? pgi_rescale(st) : 1;
     if (again && factor == 1) return;
     if (pass == PGI_DENSE_JACOBI) turn = pgi_dense_turn(st, 1);
-    const T *x = (const T *)d->x[turn], *f = (const T *)st->f;
+    const T *x = (const T *)d->x[turn], *f = (const T *)st->f.own;
     T *y = (T *)d->x[1 - turn], *r = (T *)d->sum;
     const T omega = (T)st->omega;
     PGI_OMP(omp parallel for num_threads(d->team))
@@ -26150,7 +26262,7 @@ template <class T> static void pgi_cpu_gauss_seidel(pg_dense *d)
 {
     const pgi_matrix<T> m = pgi_matrix_of<T>(d);
     T *x = (T *)d->x[0], *rest = (T *)d->sum;
-    const T *f = (const T *)d->s.state->f, omega = (T)d->s.state->omega;
+    const T *f = (const T *)d->s.state->f.own, omega = (T)d->s.state->omega;
     const int blocks = (m.n + PGI_DENSE_BLOCK - 1) / PGI_DENSE_BLOCK;
     for (int b = 0; b < blocks; b++) {
         const int lo = (m.backward ? blocks - 1 - b : b) * PGI_DENSE_BLOCK;
@@ -26321,7 +26433,8 @@ template <class T> static __global__ void PGI_BOUNDS(4) pgi_dense_rows_kernel(pg
         T sum = 0;
         for (int p = 0; p < job.parts; p++) sum += product[own / PGI_DENSE_ROWS * job.parts + p][own % PGI_DENSE_ROWS];
         const T r =
-            job.pass == PGI_DENSE_POWER ? (T)job.factor * (x[i] - sum * m.inverse[i]) : ((const T *)st->f)[i] - sum;
+            job.pass == PGI_DENSE_POWER ? (T)job.factor * (x[i] - sum * m.inverse[i])
+                                        : ((const T *)st->f.own)[i] - sum;
         if (job.pass == PGI_DENSE_JACOBI) y[i] = pgi_relaxed(x[i], r, m.inverse[i], (T)st->omega);
         if (job.pass == PGI_DENSE_POWER) y[i] = r;
         pgi_accumulate(sums, 1, unit * (double)r, unit * (double)r);
@@ -26339,7 +26452,7 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     double sums[4] = {0, 0, 0, 0}, unit;
     if (!pgi_begin_sums(st, job.again, &unit)) return;
     if (vector == PGI_DENSE_ITERATE && !st->seek) return;
-    const T *v = vector == PGI_DENSE_RHS ? (const T *)st->f : pgi_dense_turn(st, jacobi) ? job.y : job.x;
+    const T *v = vector == PGI_DENSE_RHS ? (const T *)st->f.own : pgi_dense_turn(st, jacobi) ? job.y : job.x;
     for (int i = (int)(blockIdx.x * PGI_BLOCK + threadIdx.x); i < m.n; i += (int)(gridDim.x * PGI_BLOCK)) {
         const double value = unit * (double)(vector == PGI_DENSE_RHS ? v[i] : v[i] / m.inverse[i]);
         pgi_accumulate(sums, 1, value, value);
@@ -26359,9 +26472,9 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     const int i = (int)(blockIdx.x * PGI_BLOCK + threadIdx.x);
     if (i >= n) return;
     if (store)
-        ((T *)st->u)[i] = pgi_dense_turn(st, jacobi) ? y[i] : x[i];
+        ((T *)st->u.own)[i] = pgi_dense_turn(st, jacobi) ? y[i] : x[i];
     else
-        x[i] = zero ? (T)0 : ((const T *)st->u)[i];
+        x[i] = zero ? (T)0 : ((const T *)st->u.own)[i];
 }
 
 // ---- on the GPU: a Gauss-Seidel sweep ----
@@ -26506,7 +26619,7 @@ template <class T> static __device__ inline void pgi_dense_task(const pgi_matrix
         T sum = 0;
         for (int p = 0; p < PGI_DENSE_PARTS; p++)
             sum += memory->product[thread / PGI_DENSE_ROWS * PGI_DENSE_PARTS + p][thread % PGI_DENSE_ROWS];
-        __stcg(w.rest + first + thread, ((const T *)w.state->f)[first + thread] - sum);
+        __stcg(w.rest + first + thread, ((const T *)w.state->f.own)[first + thread] - sum);
     }
     __syncthreads();
     if (thread == 0) {

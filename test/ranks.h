@@ -16,7 +16,7 @@ struct ranks_case {
     int uneven, windows, arrays;    /* parts of different sizes; u and f in larger arrays; boundary data that vary */
     int media;                      /* bits: a mask, beta_face, alpha_cell, openness, air_value */
     int changes;                    /* media are other ones at first */
-    int gpus;                       /* a rank each */
+    int gpus, on_device;            /* a rank each; whose arrays are device memory */
     double tolerance;               /* 0: the same bits, else relative to the largest value */
     double coord[3][LONGEST], weight[3][LONGEST], conductance[3][LONGEST];
 };
@@ -284,6 +284,30 @@ static pg_solver *create_with_media(pg_desc *d, int changes, const int lo[3], co
     return s;
 }
 
+/* A copy of an array on the rank's GPU; and, to a place that is not NULL, back. */
+static void *to_device(int rank, const void *from, size_t bytes)
+{
+    void *there = NULL;
+#if PGI_GPU
+    if (cudaSetDevice(rank) != cudaSuccess || cudaMalloc(&there, bytes) != cudaSuccess ||
+        cudaMemcpy(there, from, bytes, cudaMemcpyHostToDevice) != cudaSuccess)
+        abort();
+#else
+    (void)rank, (void)from, (void)bytes, abort();
+#endif
+    return there;
+}
+
+static void from_device(void *there, void *to, size_t bytes)
+{
+#if PGI_GPU
+    if (to && cudaMemcpy(to, there, bytes, cudaMemcpyDeviceToHost) != cudaSuccess) abort();
+    cudaFree(there);
+#else
+    (void)there, (void)to, (void)bytes, abort();
+#endif
+}
+
 /* What one rank of several does. Its part of the result goes to `result`, an array of the whole box. */
 static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int rank, int ranks, double *result,
                     pg_report *report, double measures[6])
@@ -303,7 +327,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     memcpy(d.stride_f, stride, sizeof stride);
     const size_t elements = (size_t)(stride[2] * (d.batch ? d.batch : 1));
     double *const own = (double *)allocate(3 * elements * sizeof(double));
-    double *const u = own, *const f = own + elements, *const out = own + 2 * elements;
+    double *u = own, *f = own + elements, *out = own + 2 * elements;
     for (size_t p = 0; p < 3 * elements; p++) own[p] = 7;
     copy_part(&d, w->u, u, stride, lo, hi, 0);
     copy_part(&d, w->f, f, stride, lo, hi, 0);
@@ -311,6 +335,14 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
         if (!w->face[q]) continue;
         const int touches = q / 2 != ranks_axis(&d) || rank == (q % 2 ? ranks - 1 : 0);
         d.face[q].array = touches ? face[q] = part_of_face(&d, w->face[q], q, lo, hi) : NULL;
+        if (!touches || !c->on_device) continue;
+        const size_t bytes = (size_t)face_points(&d, q) * (size_t)(d.batch ? d.batch : 1) * sizeof(double);
+        d.face[q].array = to_device(rank, face[q], bytes);
+    }
+    if (c->on_device) {
+        d.memory = PG_MEM_DEVICE;
+        double **const arrays[3] = {&u, &f, &out};
+        for (int q = 0; q < 3; q++) *arrays[q] = (double *)to_device(rank, *arrays[q], elements * sizeof(double));
     }
     double *media[7] = {NULL};
     part_of_media(&d, w, lo, hi, media);
@@ -320,6 +352,14 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
     if (w->slope[0] && !c->gpus) compare_slopes(s, &d, u, w->slope, lo, hi);
     pg_destroy(s);
+    if (c->on_device) {
+        from_device(u, own, elements * sizeof(double));
+        from_device(f, NULL, 0);
+        from_device(out, own + 2 * elements, elements * sizeof(double));
+        u = own, out = own + 2 * elements;
+        for (int q = 0; q < 6; q++)
+            if (d.face[q].array) from_device((void *)d.face[q].array, NULL, 0);
+    }
     for (int q = 0; q < 7; q++) free(media[q]);
     copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);
     int64_t inside = 0, touched = 0;

@@ -246,7 +246,7 @@ static void compare_every_box_on_gpus(const suite *of, int by_nccl)
     if (devices < 2) skip();
     every_box(of, [&](ranks_case *c, int turn, int e) {
         const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
-        c->gpus = 1;
+        c->gpus = 1, c->on_device = (turn + e) % 3 != 0;
         c->desc.batch = 0;
         c->desc.flags &= ~(unsigned)PG_SMOOTH_LINES;
         if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
@@ -305,7 +305,7 @@ static void nccl_is_refused_by_name_on_gpus(void **)
 #endif
 
 // The suites are of f64; grids of f32 have other sizes in bytes.
-static void compare_in_f32(int ranks, pg_backend backend)
+static void compare_in_f32(int ranks, pg_backend backend, int on_device = 0)
 {
     enum { NX = 11, NY = 12, NZ = 37 };
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_DIRECT};
@@ -331,9 +331,17 @@ static void compare_in_f32(int ranks, pg_backend backend)
             pg_solver *own = NULL;
             d.comm = comm;
             RANK_OK(pg_query_part(&d, lo, hi), NULL);
+            const size_t bytes = (size_t)(hi[2] - lo[2]) * NX * NY * sizeof(float);
+            float *const u_here = parts + NX * NY * lo[2], *const f_here = f + NX * NY * lo[2];
+            float *u = u_here, *rhs = f_here;
+            if (on_device) {
+                d.memory = PG_MEM_DEVICE;
+                u = (float *)to_device(rank, u_here, bytes), rhs = (float *)to_device(rank, f_here, bytes);
+            }
             RANK_OK(pg_create(&d, &own), NULL);
-            RANK_OK(pg_solve(own, parts + NX * NY * lo[2], f + NX * NY * lo[2], &c.stop), own);
+            RANK_OK(pg_solve(own, u, rhs, &c.stop), own);
             pg_destroy(own);
+            if (on_device) from_device(u, u_here, bytes), from_device(rhs, NULL, 0);
         });
         if (m < 3 && backend == PG_CPU) assert_memory_equal(parts, whole, sizeof whole);
         for (int p = 0; p < NX * NY * NZ; p++) assert_true(fabs(parts[p] - whole[p]) < 1e-5);
@@ -345,7 +353,8 @@ static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
 {
     const int devices = devices_of_ranks();
     if (devices < 2) skip();
-    for (int ranks = 2; ranks <= devices; ranks++) compare_in_f32(ranks, PG_CUDA);
+    for (int ranks = 2; ranks <= devices; ranks++)
+        for (int on_device = 0; on_device < 2; on_device++) compare_in_f32(ranks, PG_CUDA, on_device);
 }
 #endif
 
