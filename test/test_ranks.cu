@@ -246,7 +246,7 @@ static void compare_every_box_on_gpus(const suite *of, int by_nccl)
     if (devices < 2) skip();
     every_box(of, [&](ranks_case *c, int turn, int e) {
         const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
-        c->gpus = 1, c->on_device = (turn + e) % 3 != 0;
+        c->gpus = 1, c->on_device = number % 4 > 0;
         c->desc.batch = 0;
         c->desc.flags &= ~(unsigned)PG_SMOOTH_LINES;
         if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
