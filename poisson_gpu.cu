@@ -614,7 +614,7 @@ struct pgi_fft {
     int rest_in_warp;               // type 1: the threads of a column that sum up are of one warp
     unsigned per_lane;              // 2^32 over lanes, rounded up
     int stages;
-    int64_t columns;
+    int64_t first, columns;          // the first column, and the end of all: a rank has those of its planes
     size_t bytes, table_bytes;       // of shared memory: of numbers, and of tables with what a division takes
     const void *tables;              // see pgi_layout_fft
     const unsigned short *places;    // of the butterflies of the last stage, by frequency
@@ -647,6 +647,14 @@ struct pgi_small2d {
     pgi_fold fold[2];    // of x and y
 };
 
+// Elimination in parts, by ranks: what this one has of every column, and of its share of the columns what the others
+// have; then the answers, the other way.
+struct pgi_joints {
+    double *own, *all, *all_ends, *ends;
+    int64_t columns, first, share, room;    // of all ranks; the own share; room for that of any rank, by rank
+    int rank, ranks;
+};
+
 struct pgi_direct {
     pgi_small2d small;
     pgi_series series[3][2];    // forward and backward
@@ -664,9 +672,8 @@ struct pgi_direct {
     int slots;      // and pieces of the buffer
     size_t slot_bytes;
     const void *roots[3];    // the roots of unity of the axes' complex transforms
-    // Ranks: what each has of every column, and of its share of the columns what all have; then the answers, the other
-    // way
-    double *joints, *all_joints, *all_ends, *ends;
+    pgi_joints joints;
+    double *sum;    // ranks on GPUs: of the column of the constant
 };
 
 enum { PGI_PASS_CLUSTER = 8 };    // most blocks side by side in a pass
@@ -12542,11 +12549,11 @@ static PGI_HD inline void pgi_marked(const pgi_column &c, int block, double *a, 
 }
 
 // Rows first to last: eliminates down to the last one. Leaves the eliminated right-hand sides in x, and a pivot every
-// PGI_LINE_BLOCK rows in the marks. CUT: the first row couples to one before it.
+// PGI_LINE_BLOCK rows in the marks, if it keeps them. CUT: the first row couples to one before it.
 template <int CUT, class T, class Load>
 static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu, int first, int last, double scale,
                                         double mean, Load load, T *x, const pgi_column &c, pgi_separator *own,
-                                        pgi_head_row *head)
+                                        pgi_head_row *head, int keeps = 1)
 {
     double s = 0, z = 0, r = 0, inverse = 0;
     pgi_head_row h = {1, 0, 0, 0};
@@ -12567,8 +12574,8 @@ static PGI_HD inline void pgi_line_down(const pgi_axis<double> &axis, double mu,
                 continue;
             }
             inverse = pgi_ratio(1, z + s - row.upper);
-            if (q == 0) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
-            x[k * c.stride] = (T)r;
+            if (q == 0 && keeps) pgi_mark(c, (begin - first) / PGI_LINE_BLOCK, s, z);
+            if (keeps) x[k * c.stride] = (T)r;
             if (!CUT) continue;
             const double carried = h.y * inverse;
             h.z += carried * z;
@@ -12626,6 +12633,66 @@ static PGI_HD inline void pgi_join_next(pgi_separator *own, const pgi_head_row &
     own->v = v * next.y;
     own->s += v * next.s;
     own->r += v * next.r;
+}
+
+// What a rank keeps of a column once its other rows are eliminated: its last row, and its first unknown.
+struct pgi_joint {
+    pgi_separator own;
+    pgi_head_row head;
+};
+enum { PGI_JOINT = sizeof(pgi_joint) / sizeof(double), PGI_JOINT_ENDS = 2 };
+
+// A first unknown from another one than the part's last: m is the row of this one.
+static PGI_HD inline pgi_head_row pgi_head_beyond(const pgi_head_row &h, const pgi_separator &m)
+{
+    const double y = h.y * pgi_ratio(1, m.l + m.v + m.s);
+    return {y * m.v, h.z + y * m.l, h.s + y * m.s, h.r + y * m.r};
+}
+
+// Two parts that follow each other as one. Leaves in low the row of its last unknown, between the one before both parts
+// and the last one of both.
+static PGI_HD inline pgi_joint pgi_both_parts(pgi_joint *low, const pgi_joint &high)
+{
+    pgi_join_next(&low->own, high.head);
+    const pgi_separator &m = low->own, &own = high.own;
+    const double l = own.l * pgi_ratio(1, m.l + m.v + m.s);
+    return {{l * m.l, own.v, own.s + l * m.s, own.r + l * m.r}, pgi_head_beyond(low->head, m)};
+}
+
+// What a rank has of column q of this one's share, and where it finds its ends.
+static PGI_HD inline int64_t pgi_joint_place(const pgi_joints &j, int rank, int64_t q)
+{
+    return q + (rank == j.rank ? j.first : rank * j.room);
+}
+static PGI_HD inline pgi_joint *pgi_joint_of(const pgi_joints &j, int rank, int64_t q)
+{
+    return (pgi_joint *)(rank == j.rank ? j.own : j.all) + pgi_joint_place(j, rank, q);
+}
+static PGI_HD inline double *pgi_ends_of(const pgi_joints &j, int rank, int64_t q)
+{
+    return (rank == j.rank ? j.ends : j.all_ends) + PGI_JOINT_ENDS * pgi_joint_place(j, rank, q);
+}
+
+// The last unknowns of all ranks in one column, which are a ring, open where nothing couples. The ends of each are its
+// own one and that of the rank before.
+static PGI_HD inline void pgi_join_ranks(const pgi_joints &j, int64_t q)
+{
+    pgi_joint low = *pgi_joint_of(j, 0, q);
+    for (int r = 1; r < j.ranks; r++) {
+        const pgi_joint both = pgi_both_parts(&low, *pgi_joint_of(j, r, q));
+        pgi_joint_of(j, r - 1, q)->own = low.own;
+        low = both;
+    }
+    pgi_join_next(&low.own, low.head);
+    const double last = low.own.s == 0 ? 0 : pgi_ratio(low.own.r, low.own.s);
+    double x = last;
+    for (int r = j.ranks - 1; r >= 0; r--) {
+        pgi_ends_of(j, r, q)[0] = x;
+        pgi_ends_of(j, r + 1 < j.ranks ? r + 1 : 0, q)[1] = x;
+        if (r == 0) return;
+        const pgi_separator m = pgi_joint_of(j, r - 1, q)->own;
+        x = pgi_ratio(m.l * last + m.v * x + m.r, m.l + m.v + m.s);
+    }
 }
 
 // ---- modes that may be indefinite (alpha < 0): elimination with row exchanges ----
@@ -12880,10 +12947,20 @@ static void pgi_plan_series(pgi_series series[2], const pgi_line *l, double *sca
     for (int q = 0; q < 2; q++) series[q].inverse = series[q].kind == PGI_HERMITIAN || series[q].kind == PGI_DCT3;
 }
 
-// Columns along an axis, of all problems that are taken at once.
+// The columns along an axis, of all problems that are taken at once: those that a rank has, or of which it has a part.
+static void pgi_range_of_columns(const pg_solver *s, int axis, int64_t range[2])
+{
+    const int *const n = s->work.n;
+    const int64_t plane = axis < 2 ? n[1 - axis] : (int64_t)n[0] * n[1], all = axis < 2 ? plane * n[2] : plane;
+    const int some = axis < 2 && pgi_is_split(s);
+    range[0] = some ? plane * s->parts[0].lo : 0;
+    range[1] = some ? plane * s->parts[0].hi : s->together * all;
+}
 static int64_t pgi_columns(const pg_solver *s, int axis)
 {
-    return s->together * ((int64_t)s->work.n[0] * s->work.n[1] * s->work.n[2] / s->work.n[axis]);
+    int64_t range[2];
+    pgi_range_of_columns(s, axis, range);
+    return range[1] - range[0];
 }
 
 // Bytes of a pair of columns in the buffer.
@@ -12923,6 +13000,12 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c);
 static int pgi_can_fuse(const pg_solver *s, int axis);
 static int pgi_fft_position(const pgi_fft *c, int type1, int u);
 static int pgi_fft_mode(const pgi_fft *c, int row);
+
+// The planes that a rank has.
+static int pgi_own_planes(const pg_solver *s)
+{
+    return pgi_is_split(s) ? s->parts[0].hi - s->parts[0].lo : s->work.n[2];
+}
 
 static void pgi_cufft_failed(pg_solver *s, cufftResult e, const char *what, int line)
 {
@@ -13116,7 +13199,8 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
                           name(d->lines.line), name(other));
 #if PGI_GPU
     // In 3D, one kernel that transforms there and back costs less than elimination.
-    if (s->cuda && !line[1]->absent && d->lines.line >= 0 && pgi_can_transform(line[d->lines.line])) {
+    if (s->cuda && !pgi_is_split(s) && !line[1]->absent && d->lines.line >= 0 &&
+        pgi_can_transform(line[d->lines.line])) {
         double scale = 1;
         pgi_plan_series(d->series[d->lines.line], line[d->lines.line], &scale);
         if (pgi_can_fuse(s, d->lines.line)) d->lines.line = -1;
@@ -13139,9 +13223,10 @@ static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char tex
     PGI_TRY(pgi_check_shift(s, s->desc.alpha, text));
 #if PGI_GPU
     if (s->cuda) {
-        d->exact =
-            !line[1]->absent && (s->mixed || s->krylov || s->desc.batch == 1) && pgi_is_coarsest(line, -1, PGI_MODES);
-        if (d->exact || pgi_plan_small2d(s, line)) return s->failed;
+        const int whole = !pgi_is_split(s);
+        d->exact = whole && !line[1]->absent && (s->mixed || s->krylov || s->desc.batch == 1) &&
+                   pgi_is_coarsest(line, -1, PGI_MODES);
+        if (d->exact || (whole && pgi_plan_small2d(s, line))) return s->failed;
         pgi_warn_of_lengths(s, line);
         return pgi_plan_cufft(s, text);
     }
@@ -13508,27 +13593,22 @@ template <class T> static void pgi_layout_direct_tables(pg_solver *s, const pgi_
     }
 }
 
-// What a rank keeps of a column once its other rows are eliminated: its last row, and its first unknown.
-struct pgi_joint {
-    pgi_separator own;
-    pgi_head_row head;
-};
-enum { PGI_JOINT = sizeof(pgi_joint) / sizeof(double), PGI_JOINT_ENDS = 2 };
-
+// The first column of a rank's share.
 static int64_t pgi_share_begin(int64_t columns, int rank, int ranks) { return columns * rank / ranks; }
-
-// Room for what one rank has of its share of the columns, by rank.
-static int64_t pgi_share_room(int64_t columns, int ranks) { return (columns + ranks - 1) / ranks; }
 
 static void pgi_layout_joints(pg_solver *s, pgi_arena *arena)
 {
-    pgi_direct *d = &s->direct;
-    const int64_t columns = pgi_columns(s, 2);
-    const int64_t room = s->comm->ranks * pgi_share_room(columns, s->comm->ranks);
-    d->joints = (double *)pgi_take_block(arena, (size_t)columns * sizeof(pgi_joint));
-    d->all_joints = (double *)pgi_take_block(arena, (size_t)room * sizeof(pgi_joint));
-    d->all_ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * room) * sizeof(double));
-    d->ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * columns) * sizeof(double));
+    pgi_joints *const j = &s->direct.joints;
+    j->columns = pgi_columns(s, 2);
+    j->rank = s->comm->rank, j->ranks = s->comm->ranks;
+    j->first = pgi_share_begin(j->columns, j->rank, j->ranks);
+    j->share = pgi_share_begin(j->columns, j->rank + 1, j->ranks) - j->first;
+    j->room = (j->columns + j->ranks - 1) / j->ranks;
+    j->own = (double *)pgi_take_block(arena, (size_t)j->columns * sizeof(pgi_joint));
+    j->all = (double *)pgi_take_block(arena, (size_t)(j->ranks * j->room) * sizeof(pgi_joint));
+    j->all_ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * j->ranks * j->room) * sizeof(double));
+    j->ends = (double *)pgi_take_block(arena, (size_t)(PGI_JOINT_ENDS * j->columns) * sizeof(double));
+    s->direct.sum = s->cuda ? (double *)pgi_take_block(arena, sizeof(double)) : NULL;
 }
 
 static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
@@ -13538,7 +13618,9 @@ static void pgi_layout_direct(pg_solver *s, pgi_arena *arena)
     d->buffer = (char *)pgi_take_block(arena, d->buffer_bytes);
     if (d->between.sj) {
         const size_t element = s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double);
-        d->between.base = pgi_take_block(arena, (size_t)(s->together * d->between.problem) * element);
+        char *const block = (char *)pgi_take_block(arena, (size_t)(s->together * d->between.problem) * element);
+        const int64_t before = pgi_is_split(s) ? s->parts[0].lo * d->between.sk : 0;
+        d->between.base = block ? block - before * (int64_t)element : NULL;
     }
     d->work = d->work_bytes ? (char *)pgi_take_block(arena, d->work_bytes) : NULL;
     d->lines.marks = d->marks_bytes ? (double *)pgi_take_block(arena, d->marks_bytes) : NULL;
@@ -13628,21 +13710,12 @@ static void pgi_fftw(const pg_solver *s, int axis, int inverse, pgi_complex<floa
 }
 #endif
 
-// The columns along an axis that a rank has, or of which it has a part: of a level that is split those of its planes.
-static void pgi_cpu_columns(const pg_solver *s, const pgi_level *l, int axis, int64_t range[2])
-{
-    const int64_t all = pgi_columns(s, axis), plane = all / l->n[2];
-    const int some = l->part.split && axis < 2;
-    range[0] = some ? plane * l->part.lo : 0;
-    range[1] = some ? plane * l->part.hi : all;
-}
-
-// Calls body(slot's memory, first column) for every tile of these columns.
+// Calls body(slot's memory, first column) for every tile of the columns along an axis.
 template <class Body> static void pgi_cpu_tiles(const pg_solver *s, const pgi_level *l, int axis, Body body)
 {
     const pgi_direct *d = &s->direct;
     int64_t range[2];
-    pgi_cpu_columns(s, l, axis, range);
+    pgi_range_of_columns(s, axis, range);
     const int64_t wide = d->tile[axis], tiles = (range[1] - range[0] + wide - 1) / wide;
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points * s->together)))
     for (int slot = 0; slot < d->slots; slot++)
@@ -13658,7 +13731,7 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_series &series = s->direct.series[axis][backward];
     int64_t range[2];
-    pgi_cpu_columns(s, l, axis, range);
+    pgi_range_of_columns(s, axis, range);
     const int64_t columns = range[1];
     const int total = series.length * series.count;
     const pgi_spread spread = {W, (int64_t)series.length * W, 1};
@@ -13691,26 +13764,25 @@ static void pgi_cpu_transform(pg_solver *s, const pgi_level *l, int axis, int ba
 
 // ---- elimination in parts, a rank each ----
 
-// Every rank gets what all have of its share of the columns, `each` numbers a column; or, back, they get theirs.
-static void pgi_exchange_shares(pg_solver *s, const double *from, double *to, int64_t columns, int64_t each, int back)
+// Every rank gets what the others have of its share of the columns; or, back, they get their ends.
+static void pgi_exchange_shares(pg_solver *s, int back)
 {
     pgi_comm *const c = s->comm;
-    const int64_t room = pgi_share_room(columns, c->ranks) * each, begin = pgi_share_begin(columns, c->rank, c->ranks),
-                  own = pgi_share_begin(columns, c->rank + 1, c->ranks) - begin;
+    const pgi_joints &j = s->direct.joints;
+    const int64_t each = back ? PGI_JOINT_ENDS : PGI_JOINT;
+    const size_t here = (size_t)(j.share * each) * sizeof(double);
     int count = 0;
-    if (s->failed != PG_OK) return;
-    for (int r = 0; r < c->ranks; r++) {
-        const int64_t first = pgi_share_begin(columns, r, c->ranks),
-                      theirs = pgi_share_begin(columns, r + 1, c->ranks) - first;
-        const size_t here = (size_t)(own * each) * sizeof(double), there = (size_t)(theirs * each) * sizeof(double);
-        const double *const send = from + (back ? r * room : first * each);
-        double *const receive = to + (back ? first * each : r * room);
-        if (r == c->rank)
-            memcpy(receive, send, here);
-        else
-            pgi_address(&c->message[count++], r, send, back ? here : there, receive, back ? there : here);
+    for (int r = 0; r < j.ranks; r++) {
+        const int64_t first = pgi_share_begin(j.columns, r, j.ranks),
+                      theirs = pgi_share_begin(j.columns, r + 1, j.ranks) - first;
+        const size_t there = (size_t)(theirs * each) * sizeof(double);
+        double *const of_theirs = (back ? j.ends : j.own) + first * each, *const of_ours = (back ? j.all_ends : j.all) +
+                                                                                           r * j.room * each;
+        if (r == j.rank || here + there == 0) continue;
+        pgi_address(&c->message[count++], r, back ? of_ours : of_theirs, back ? here : there,
+                    back ? of_theirs : of_ours, back ? there : here);
     }
-    pgi_judge_transport(s, c->ops->exchange(c, c->message, count, pgi_stream_of(s)));
+    if (s->failed == PG_OK) pgi_send(s, back ? j.all_ends : j.own, NULL, each, c->message, count);
 }
 
 // The weighted mean of the column that is the constant of a singular problem: of a rank's rows, then of all.
@@ -13762,47 +13834,13 @@ template <class T> struct pgi_rank_rows {
     }
 };
 
-// The last unknowns of all ranks in one column, from what they keep of it: a line of as many rows. ends: of each rank
-// its own one and that of the rank before.
-static void pgi_join_ranks(const pgi_joint *joint, int ranks, int64_t apart, char *memory, double *ends,
-                           int64_t ends_apart)
-{
-    pgi_axis<double> axis;
-    memset(&axis, 0, sizeof axis);
-    pgi_row<double> *const rows = (pgi_row<double> *)memory;
-    double *const x = (double *)(rows + ranks);
-    const pgi_column c = {1, 1, x + ranks};
-    axis.n = ranks;
-    axis.table = rows;
-    for (int r = 0; r < ranks; r++) {
-        pgi_separator own = joint[r * apart].own;
-        pgi_join_next(&own, joint[(r + 1) % ranks * apart].head);
-        rows[r] = {-own.l, -own.v, own.s};
-        x[r] = own.r;
-    }
-    const pgi_values<double> values = {x, 1};
-    pgi_separator own = {0, 0, 1, 0};
-    pgi_head_row head = {1, 0, 0, 0};
-    pgi_line_down<1>(axis, 0, 0, ranks - 1, 1, 0, values, x, c, &own, &head);
-    pgi_join_next(&own, head);
-    const double last = own.s == 0 ? 0 : own.r / own.s;
-    pgi_line_up<1>(axis, 0, 0, ranks - 1, last, last, x, c, values);
-    for (int r = 0; r < ranks; r++) {
-        ends[r * ends_apart] = x[r];
-        ends[r * ends_apart + 1] = x[(r + ranks - 1) % ranks];
-    }
-}
-
 // Down, on each rank, to its last row; each rank joins the rows of its share of the columns; up. Rows are read, and
 // eliminated, twice: so nothing has to be kept of them meanwhile.
 template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
+    const pgi_joints &j = d.joints;
     const double alpha = s->state->alpha;
-    const int64_t columns = pgi_columns(s, 2);
-    const int ranks = s->comm->ranks, rank = s->comm->rank;
-    const int64_t room = pgi_share_room(columns, ranks);
-    pgi_joint *const joints = (pgi_joint *)d.joints, *const all = (pgi_joint *)d.all_joints;
     double mean = 0, sum = 0;
     const int origin[4] = {0, 0, 0, 0};    // the column that is constant along the other axes
     const int null = d.lines.singular && pgi_column_shift(d.lines, alpha, origin) == 0;
@@ -13810,16 +13848,12 @@ template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_l
     pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
         const pgi_rank_rows<T> rows(s, l, from, memory, first);
         for (int q = 0; q < rows.count; q++)
-            rows.down(q, rows.shift(q, alpha), null && first + q == 0 ? mean : 0, &joints[first + q]);
+            rows.down(q, rows.shift(q, alpha), null && first + q == 0 ? mean : 0, (pgi_joint *)j.own + first + q);
     });
-    pgi_exchange_shares(s, d.joints, d.all_joints, columns, PGI_JOINT, 0);
-    const int64_t share = pgi_share_begin(columns, rank + 1, ranks) - pgi_share_begin(columns, rank, ranks);
+    pgi_exchange_shares(s, 0);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int slot = 0; slot < d.slots; slot++)
-        for (int64_t q = share * slot / d.slots; q < share * (slot + 1) / d.slots; q++)
-            pgi_join_ranks(all + q, ranks, room, d.buffer + (size_t)slot * d.slot_bytes,
-                           d.all_ends + PGI_JOINT_ENDS * q, PGI_JOINT_ENDS * room);
-    pgi_exchange_shares(s, d.all_ends, d.ends, columns, PGI_JOINT_ENDS, 1);
+    for (int64_t q = 0; q < j.share; q++) pgi_join_ranks(j, q);
+    pgi_exchange_shares(s, 1);
     T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
         const pgi_rank_rows<T> rows(s, l, from, memory, first);
@@ -13827,7 +13861,7 @@ template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_l
             pgi_joint joint = {{0, 0, 1, 0}, {1, 0, 0, 0}};
             const double mu = rows.shift(q, alpha);
             rows.down(q, mu, null && first + q == 0 ? mean : 0, &joint);
-            rows.up(q, mu, d.ends + PGI_JOINT_ENDS * (first + q));
+            rows.up(q, mu, j.ends + PGI_JOINT_ENDS * (first + q));
         }
         if (null && first == 0) sum = rows.weighted(0);
         for (int k = l->part.lo; k < l->part.hi; k++)
@@ -13909,7 +13943,7 @@ static pgi_spread pgi_spread_of(const pgi_series &s, int64_t pairs, int contiguo
 struct pgi_chunk {
     int axis, contiguous;
     unsigned pairs;
-    int64_t first, columns;
+    int64_t first, columns;    // columns: the end of all
     pgi_spread spread;
 };
 
@@ -13921,7 +13955,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_pair_reader<T> get(b, from, c.axis, n, 2 * (c.first + pair), c.columns);
+    const pgi_pair_reader<T> get(b, from, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
     const pgi_pair_buffer<T> put = {buffer, c.spread, pair};
     pgi_step_before<T>(series, (int)m, get, put);
 }
@@ -13934,7 +13968,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
     if (pair >= c.pairs || m >= steps) return;
-    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, 2 * (c.first + pair), c.columns);
+    const pgi_pair_writer<T> put(pgi_data<T>(to), to, c.axis, n, c.first + 2 * (int64_t)pair, c.columns);
     const pgi_pair_buffer<T> at = {buffer, c.spread, pair};
     pgi_step_after<T>(series, (int)m, at, put);
 }
@@ -13990,12 +14024,13 @@ struct pgi_held {
     __device__ bool has(int q) const { return q >= begin && q < end; }
 };
 
-// A part: rows that follow each other, the last of PGI_KEPT places. Neighbouring threads have neighbouring lines.
-static __device__ inline pgi_held pgi_part_of(const pgi_elimination &d)
+// A part of n rows from `begin` on: rows that follow each other, the last of PGI_KEPT places. Neighbouring threads have
+// neighbouring lines.
+static __device__ inline pgi_held pgi_part_within(const pgi_elimination &d, int begin, int n)
 {
-    const int part = (int)threadIdx.x >> d.log_wide, longer = d.rows.n & ((1 << d.log_parts) - 1),
-              count = (d.rows.n >> d.log_parts) + (part < longer),    // `longer` parts have a row more
-        first = part * (d.rows.n >> d.log_parts) + (part < longer ? part : longer);
+    const int part = (int)threadIdx.x >> d.log_wide, longer = n & ((1 << d.log_parts) - 1),
+              count = (n >> d.log_parts) + (part < longer),    // `longer` parts have a row more
+        first = begin + part * (n >> d.log_parts) + (part < longer ? part : longer);
     return {(int)threadIdx.x & ((1 << d.log_wide) - 1), first + count - PGI_KEPT, 1, PGI_KEPT - count, PGI_KEPT};
 }
 
@@ -14307,7 +14342,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     const int along_x = d.line == 0 && !lines.staged, pitch = pgi_transpose_pitch(d.rows.n);
     double *const transposed = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
     double *const exchange = transposed + (along_x ? pgi_transpose_bytes(d) / sizeof(double) : 0);
-    const pgi_held part = pgi_part_of(d), own = along_x ? pgi_comb_of(d) : part;
+    const pgi_held part = pgi_part_within(d, 0, d.rows.n), own = along_x ? pgi_comb_of(d) : part;
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const double alpha = state->alpha;
     const int64_t hop = own.step * lines.stride, first = own.first * lines.stride;
@@ -14379,12 +14414,12 @@ static __device__ inline double pgi_solve_long_lines(const pgi_elimination &d, d
     return mean;
 }
 
-// The marks of a part of a long line: of column `local` of so many.
-static __device__ inline pgi_column pgi_part_column(const pgi_elimination &d, int64_t stride, int64_t local,
+// The marks of a part of a long line of n rows: of column `local` of so many.
+static __device__ inline pgi_column pgi_part_column(const pgi_elimination &d, int n, int64_t stride, int64_t local,
                                                     int64_t columns)
 {
     const int part = (int)threadIdx.x >> d.log_wide,
-              blocks = (((d.rows.n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
+              blocks = (((n - 1) >> d.log_parts) + PGI_LINE_BLOCK) / PGI_LINE_BLOCK;    // of the longest part
     return {stride, columns, d.marks + (int64_t)part * 2 * (blocks - 1) * columns + local};
 }
 
@@ -14396,7 +14431,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t local = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
-    const pgi_column c = pgi_part_column(d, lines.stride, local, lines.columns);
+    const pgi_column c = pgi_part_column(d, d.rows.n, lines.stride, local, lines.columns);
     const pgi_values<T> values = {line.x, c.stride};
     const int is_first = line.inside && (int)threadIdx.x >> d.log_wide == 0;
     if (is_first && line.mu < 0)
@@ -14458,6 +14493,197 @@ static int64_t pgi_marks_of(const pgi_elimination &d, int64_t lines)
 }
 
 #if PGI_DIRECT
+
+// ---- elimination in parts, a rank each ----
+
+// A rank's rows of all lines. The kernels run twice: first they leave what a rank keeps of every line; once the ends of
+// lines are known, they eliminate again, so that nothing has to be kept meanwhile, and write the unknowns.
+struct pgi_rank_part {
+    pgi_lines lines;
+    int first, count;     // rows
+    const double *sum;    // weighted, of the line that is constant along the other axes
+    pgi_joint *joint;
+    const double *ends;    // NULL: not yet
+};
+
+// What the line of the constant has to lose.
+static __device__ inline double pgi_constant_of(const pgi_elimination &d, const pgi_rank_part &p, double mu)
+{
+    return pgi_is_null(d, mu) ? d.scale * (*p.sum / d.volume) : 0;
+}
+
+// Of the parts of a rank's rows, a thread each, eliminates the last rows but the very last one, all at the same time:
+// each becomes a row between the unknown before these rows and their last one. The row of this one leads beyond it.
+static __device__ inline pgi_separator pgi_reduce_parts(const pgi_elimination &d, const pgi_separator &part,
+                                                        const pgi_head_row &head, double *exchange)
+{
+    const int last = (1 << d.log_parts) - 1, line = (int)threadIdx.x & ((1 << d.log_wide) - 1),
+              number = (int)threadIdx.x >> d.log_wide;
+    const auto get = [&](int q) { return pgi_get_separator(exchange, pgi_exchange_index(d, line, q)); };
+    const auto put = [&](const pgi_separator &p) {
+        __syncthreads();
+        pgi_put_separator(exchange, pgi_exchange_index(d, line, number), p);
+        __syncthreads();
+    };
+    pgi_separator own = part;
+    put({head.y, head.z, head.s, head.r});
+    if (number < last) {
+        const pgi_separator next = get(number + 1);
+        pgi_join_next(&own, {next.l, next.v, next.s, next.r});
+    }
+    for (int step = 1; step <= last; step *= 2) {
+        put(own);
+        const pgi_separator none_below = {1, 0, 0, 0}, none_above = {0, 1, 0, 0};
+        own = pgi_reduced(own, number >= step ? get(number - step) : none_below,
+                          number + step < last ? get(number + step) : none_above);
+    }
+    return own;
+}
+
+// row: see pgi_reduce_parts
+static __device__ inline void pgi_keep_joint(const pgi_elimination &d, const pgi_separator &row,
+                                             const pgi_head_row &head, pgi_joint *joint)
+{
+    const int last = (1 << d.log_parts) - 1, number = (int)threadIdx.x >> d.log_wide;
+    if (number == last) joint->own = row;
+    if (number == 0) joint->head = last > 0 ? pgi_head_beyond(head, row) : head;
+}
+
+// The last unknown of a thread's part, and the one before the part.
+static __device__ inline void pgi_known_of(const pgi_elimination &d, const pgi_separator &row, const double *ends,
+                                           double *exchange, double known[2])
+{
+    const int last = (1 << d.log_parts) - 1, line = (int)threadIdx.x & ((1 << d.log_wide) - 1),
+              number = (int)threadIdx.x >> d.log_wide;
+    const double top = ends ? ends[0] : 0, before = ends ? ends[1] : 0;
+    known[0] = number == last ? top : pgi_ratio(row.l * before + row.v * top + row.r, row.l + row.v + row.s);
+    __syncthreads();
+    exchange[pgi_exchange_index(d, line, number)] = known[0];
+    __syncthreads();
+    known[1] = number > 0 ? exchange[pgi_exchange_index(d, line, number - 1)] : before;
+}
+
+// See pgi_eliminate_kernel   Moves 1 word a point, then 2   Covers some lines a block, in parts that registers hold
+// Overlap: in place
+template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
+    pgi_rank_part_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
+                         const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_rank_part rank,
+                         pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    PGI_DYNAMIC_SHARED(T, next);
+    double *const exchange = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
+    const pgi_held part = pgi_part_within(d, rank.first, rank.count);
+    const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
+    const double alpha = state->alpha;
+    const int64_t hop = rank.lines.stride, first = part.first * hop;
+    T *const mine = next + threadIdx.x;
+    pgi_chunk_column<T> ahead;
+    const auto fetch = [&](int64_t tile) {
+        ahead = pgi_chunk_column_of(d, b, u, rank.lines, alpha, (tile << d.log_wide) + part.line);
+        const T *const from = ahead.x + first;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (ahead.inside && part.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q * PGI_LINE_THREADS, from + q * hop);
+        pgi_copy_commit();
+    };
+    fetch(blockIdx.x);
+    __syncthreads();
+    for (int64_t tile = blockIdx.x; tile << d.log_wide < rank.lines.columns; tile += gridDim.x) {
+        const pgi_chunk_column<T> now = ahead;
+        const int64_t column = (tile << d.log_wide) + part.line;
+        const double constant = pgi_constant_of(d, rank, now.mu);
+        double r[PGI_KEPT], inverse[PGI_KEPT], known[2];
+        pgi_separator own = {0, 0, 1, 0};
+        pgi_head_row head = {1, 0, 0, 0};
+        pgi_copy_wait<0>();
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            r[q] = now.inside && part.has(q) ? d.scale * (double)mine[q * PGI_LINE_THREADS] - constant : 0;
+        fetch(tile + gridDim.x);
+        if (now.inside) pgi_kept_down(rows, now.mu, r, inverse, &own, &head);
+        const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
+        if (!rank.ends) {
+            if (now.inside) pgi_keep_joint(d, row, head, rank.joint + column);
+            continue;
+        }
+        pgi_known_of(d, row, now.inside ? rank.ends + PGI_JOINT_ENDS * column : NULL, exchange, known);
+        if (!now.inside) continue;
+        pgi_kept_up(rows, known, inverse, r);
+        T *const to = now.x + first;
+        PGI_UNROLLED
+        for (int q = 0; q < PGI_KEPT; q++)
+            if (part.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
+    }
+    pgi_copy_wait<0>();
+}
+
+// The same of parts that are too long for registers   Moves 1 word a point, then 4   Overlap: in place
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_long_rank_part_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
+                              const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_rank_part rank,
+                              pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
+    const int number = (int)threadIdx.x >> d.log_wide;
+    const int64_t column = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
+    const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, rank.lines, state->alpha, column);
+    const pgi_column c = pgi_part_column(d, rank.count, rank.lines.stride, column, rank.lines.columns);
+    const pgi_values<T> values = {line.x, c.stride};
+    const int first = rank.first + (int)((int64_t)rank.count * number >> d.log_parts),
+              last = rank.first + (int)((int64_t)rank.count * (number + 1) >> d.log_parts) - 1;
+    const double constant = pgi_constant_of(d, rank, line.mu);
+    pgi_separator own = {0, 0, 1, 0};
+    pgi_head_row head = {1, 0, 0, 0};
+    double known[2];
+    if (line.inside)
+        pgi_line_down<1>(d.rows, line.mu, first, last, d.scale, constant, values, line.x, c, &own, &head,
+                         rank.ends != NULL);
+    const pgi_separator row = pgi_reduce_parts(d, own, head, exchange);
+    if (!rank.ends) {
+        if (line.inside) pgi_keep_joint(d, row, head, rank.joint + column);
+        return;
+    }
+    pgi_known_of(d, row, line.inside ? rank.ends + PGI_JOINT_ENDS * column : NULL, exchange, known);
+    if (line.inside) pgi_line_up<1>(d.rows, line.mu, first, last, known[1], known[0], line.x, c, values);
+}
+
+// Solves for the last unknowns of all ranks   Moves 40 words a line and rank   Covers a line of the share a thread
+// Overlap: in place
+static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_ranks_kernel(pgi_joints j, const pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    const int64_t q = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
+    if (q < j.share) pgi_join_ranks(j, q);
+}
+
+// Computes the weighted sum of a rank's rows of the line that is constant along the other axes   Moves 1 word a row
+// Needs one block   Overlap: none
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_constant_sum_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int first, int count, double *sum)
+{
+    const T *const x = pgi_data<T>(u);
+    double sums[4] = {0, 0, 0, 0};
+    for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK)
+        sums[0] += pgi_weight_of(d.rows, k) * (double)x[k * u.sk];
+    pgi_block_sums<0>(sums);
+    if (threadIdx.x == 0) *sum = sums[0];
+}
+
+// Computes u = u - mean on this line, where it is the constant's   Moves 2 words a row   Needs one block
+// Overlap: in place
+template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
+    pgi_constant_shift_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int first, int count,
+                              const double *sum, const pgi_state *state)
+{
+    PGI_UNLESS_DONE(state);
+    const int origin[4] = {0, 0, 0, 0};
+    T *const x = pgi_data<T>(u);
+    if (!pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
+    for (int k = first + (int)threadIdx.x; k < first + count; k += PGI_BLOCK)
+        x[k * u.sk] = (T)((double)x[k * u.sk] - *sum / d.volume);
+}
 
 // ---- transforms in two radices: values to coefficients in registers ----
 
@@ -15623,7 +15849,7 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
     typedef pgi_fft_thread<T, KIND, R> thread;
     PGI_DYNAMIC_SHARED(typename thread::number, memory);
     __shared__ double others[thread::PER << PGI_FFT_LOG_WIDE];    // what the other axes add to eigenvalues
-    const int64_t block = (int64_t)blockIdx.x * (thread::PER << c.log_wide);
+    const int64_t block = c.first + (int64_t)blockIdx.x * (thread::PER << c.log_wide);
     typename thread::number x[R], y[R];
     {
         const thread t(c, memory);
@@ -15740,7 +15966,9 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     c->sine = series.sine;
     c->lanes = n / (2 * c->radix);
     c->per_lane = pgi_inverse_up(c->lanes);
-    c->columns = pgi_columns(s, axis);
+    int64_t range[2];
+    pgi_range_of_columns(s, axis, range);
+    c->first = range[0], c->columns = range[1];
     // Along x a block is small, as its barriers are for few; along others its columns fill lines of memory. There is
     // room for two blocks, and a small problem keeps all multiprocessors busy.
     const int most = axis == 0 ? PGI_FFT_THREADS / 2 : PGI_FFT_THREADS;
@@ -15752,7 +15980,7 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     pgi_place_fft(c, series.kind);
     while (c->log_wide > 0 &&
            (!fits() || c->lanes << c->log_wide > most || (int64_t)16 * n << c->log_wide > 72 * 1024 ||
-            c->columns < (int64_t)2 * per * s->multiprocessors << c->log_wide)) {
+            c->columns - c->first < (int64_t)2 * per * s->multiprocessors << c->log_wide)) {
         c->log_wide--;
         pgi_place_fft(c, series.kind);
     }
@@ -16229,13 +16457,15 @@ template <class T, class Work> static void pgi_cuda_chunks(pg_solver *s, const p
 {
     const pgi_direct &d = s->direct;
     const pgi_series &series = d.series[axis][backward];
-    const int64_t columns = pgi_columns(s, axis), pairs = d.pairs[axis];
-    pgi_chunk c = {axis, contiguous, (unsigned)pairs, 0, columns, pgi_spread_of(series, pairs, contiguous)};
+    const int64_t pairs = d.pairs[axis];
+    int64_t range[2];
+    pgi_range_of_columns(s, axis, range);
+    pgi_chunk c = {axis, contiguous, (unsigned)pairs, range[0], range[1], pgi_spread_of(series, pairs, contiguous)};
     pgi_complex<T> *const buffer = (pgi_complex<T> *)d.buffer;
-    for (; 2 * c.first < columns; c.first += pairs) {
+    for (; c.first < range[1]; c.first += 2 * pairs) {
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 0)), dim3(PGI_BLOCK), pgi_before_kernel<T>, series,
                    pgi_box_of(l, T()), from, c, buffer);
-        work(2 * c.first, columns - 2 * c.first < 2 * pairs ? columns - 2 * c.first : 2 * pairs);
+        work(c.first, range[1] - c.first < 2 * pairs ? range[1] - c.first : 2 * pairs);
         PGI_LAUNCH(s, pgi_blocks(pairs * pgi_steps(series, 1)), dim3(PGI_BLOCK), pgi_after_kernel<T>, series,
                    pgi_box_of(l, T()), to, c, buffer);
     }
@@ -16270,7 +16500,10 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     const int per = 16 / (int)sizeof(T), own = to.base == d.between.base && (axis == 0 || from.f.base == to.base);
     if (d.between.sj && own && pgi_is_transformed(s, 0) && d.fft[0].radix) {
         const int row = (int)d.between.sj;
-        if (axis != 0) c.columns = c.columns / l->n[0] * row, c.size[0] = pgi_divisor_of(row);
+        if (axis != 0) {
+            c.first = c.first / l->n[0] * row, c.columns = c.columns / l->n[0] * row;
+            c.size[0] = pgi_divisor_of(row);
+        }
         if (axis == 0) c.row[1] = row;
     }
     const auto kernel = c.radix == 8   ? pgi_fft_kernel_of<T, 8>(series.kind)
@@ -16286,7 +16519,8 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
     PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
     // A kernel that starts early fetches its tables meanwhile. That gains up to 10 % (128^3), and costs as much where a
     // kernel does not fill the device and the next one's blocks gather on a part of it (511^2), or fills it many times.
-    const int64_t blocks = (c.columns + columns - 1) / columns, full = PGI_BLOCK * (int64_t)s->multiprocessors;
+    const int64_t blocks = (c.columns - c.first + columns - 1) / columns,
+                  full = PGI_BLOCK * (int64_t)s->multiprocessors;
     const unsigned threads = (unsigned)(c.lanes << c.log_wide);
     const int early = s->clusters && blocks * threads >= full && blocks * threads <= 16 * full;
     PGI_LAUNCH_AS(s, early, blocks, dim3(threads), bytes, kernel, pgi_box_of(l, T()), from, to, c,
@@ -16309,18 +16543,71 @@ static void pgi_cuda_transform(pg_solver *s, const pgi_level *l, int axis, int b
     });
 }
 
-// Lines that no transform has brought to u go through the buffer, and long ones along x, to lie side by side.
+// Lines that no transform has brought to u go through the buffer, and long ones along x, to lie side by side. A rank's
+// rows of one go through it to u, as if along x.
 static int pgi_is_staged(const pg_solver *s, int axis)
 {
-    return axis == s->direct.lines.line &&
-           ((axis == 0 && !s->direct.lines.kept) ||
-            !(pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2)));
+    const int transformed = pgi_is_transformed(s, 0) || pgi_is_transformed(s, 1) || pgi_is_transformed(s, 2);
+    if (pgi_is_split(s)) return axis == 0 && !transformed;
+    return axis == s->direct.lines.line && ((axis == 0 && !s->direct.lines.kept) || !transformed);
+}
+
+// ends: see pgi_rank_part
+template <class T> static void pgi_launch_rank_part(pg_solver *s, const pgi_level *l, pgi_grid u, const double *ends)
+{
+    const pgi_direct &d = s->direct;
+    const pgi_elimination &e = d.lines;
+    const int64_t columns = pgi_columns(s, 2), tiles = (columns + (1 << e.log_wide) - 1) >> e.log_wide;
+    const pgi_rank_part rank = {{0, columns, u.sk, 0},     l->part.lo, pgi_own_planes(s), d.sum,
+                                (pgi_joint *)d.joints.own, ends};
+    const int threads = 1 << (e.log_parts + e.log_wide);
+    if (!e.kept) {
+        PGI_LAUNCH(s, tiles, dim3((unsigned)threads), pgi_long_rank_part_kernel<T>, e, pgi_box_of(l, T()), u, rank,
+                   s->state);
+        return;
+    }
+    const int bytes = pgi_eliminate_bytes(e, sizeof(T), 0),
+              resident = s->multiprocessors * (PGI_LINE_THREADS / threads);
+    PGI_CUDA(s, cudaFuncSetAttribute(pgi_rank_part_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    PGI_LAUNCH_SHARED(s, tiles < resident ? tiles : resident, dim3((unsigned)threads), bytes, pgi_rank_part_kernel<T>,
+                      e, pgi_box_of(l, T()), u, rank, s->state);
+}
+
+// Of the rows of all ranks.
+template <class T> static void pgi_sum_constant(pg_solver *s, const pgi_level *l, pgi_grid u)
+{
+    double *const sum = s->direct.sum;
+    PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_sum_kernel<T>, s->direct.lines, u, l->part.lo, pgi_own_planes(s),
+               sum);
+    if (s->failed == PG_OK) pgi_judge_transport(s, s->comm->ops->sum(s->comm, sum, 1, 0, pgi_stream_of(s)));
+}
+
+// See pgi_cpu_eliminate_parts. All ranks sum where the line may be the constant's: alpha is known on the GPU only.
+template <class T> static void pgi_cuda_eliminate_parts(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
+{
+    const pgi_direct &d = s->direct;
+    if (pgi_is_staged(s, 0)) pgi_cuda_chunks<T>(s, l, 0, 0, 1, from, to, [](int64_t, int64_t) {});
+    if (d.lines.singular) pgi_sum_constant<T>(s, l, to);
+    pgi_launch_rank_part<T>(s, l, to, NULL);
+    pgi_exchange_shares(s, 0);
+    if (d.joints.share > 0)
+        PGI_LAUNCH(s, pgi_blocks(d.joints.share), dim3(PGI_BLOCK), pgi_join_ranks_kernel, d.joints, s->state);
+    pgi_exchange_shares(s, 1);
+    pgi_launch_rank_part<T>(s, l, to, d.joints.ends);
+    if (!d.lines.singular) return;
+    pgi_sum_constant<T>(s, l, to);
+    PGI_LAUNCH(s, 1, dim3(PGI_BLOCK), pgi_constant_shift_kernel<T>, d.lines, to, l->part.lo, pgi_own_planes(s), d.sum,
+               s->state);
 }
 
 template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level *l, pgi_rhs from, pgi_grid to)
 {
     const pgi_direct &d = s->direct;
     const pgi_elimination e = pgi_elimination_of(s);
+    if (l->part.split) {
+        pgi_cuda_eliminate_parts<T>(s, l, from, to);
+        return;
+    }
     if (e.line < 0) {
         const pgi_shape h = pgi_shape_of(s, l->n[0], l->n[1], l->n[2]);
         PGI_LAUNCH(s, h.blocks * s->together, pgi_threads(h), pgi_divide_kernel<T>, e, pgi_box_of(l, T()), from, to,
@@ -16377,12 +16664,13 @@ static void pgi_plan_between(pg_solver *s, double grid)
     const int64_t element = (int64_t)pgi_element(s->desc.flags);
     const int64_t sector = 32 / element, line = s->work.n[0] < 16 * 128 / element ? sector : 128 / element;
     const int64_t sj = (s->work.n[0] + line - 1) / line * line, sk = sj * s->work.n[1];
-    const double bytes = (double)(s->together * sk * s->work.n[2] * element);
+    const int64_t problem = sk * pgi_own_planes(s);
+    const double bytes = (double)(s->together * problem * element);
     const int skewed = s->krylov   ? pgi_grid_at(NULL, s->work.n).sj % sector != 0
                        : s->staged ? s->work.n[0] % sector
                                    : s->work.stride_u[0] % sector || s->work.stride_u[1] % sector;
     if (skewed && (double)(d->buffer_bytes + d->work_bytes + d->marks_bytes) + bytes < 1.1 * grid)
-        d->between = {NULL, 0, sj, sk, sk * s->work.n[2]};
+        d->between = {NULL, 0, sj, sk, problem};
 }
 
 // How many columns are taken at a time: the buffer and cuFFT's work area stay in the L2 cache of large devices and
@@ -16393,13 +16681,14 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
     const double grid = (double)(pgi_columns(s, 0) * s->work.n[0]) *
                         (s->desc.flags & (PG_F32 | PG_MIXED) ? sizeof(float) : sizeof(double));
     if (d->lines.line >= 0) {
-        const int64_t columns = pgi_columns(s, d->lines.line), n = s->work.n[d->lines.line];
+        const int split = pgi_is_split(s);
+        const int64_t columns = pgi_columns(s, d->lines.line), n = split ? pgi_own_planes(s) : s->work.n[d->lines.line];
         const int element = s->desc.flags & (PG_F32 | PG_MIXED) ? (int)sizeof(float) : (int)sizeof(double);
         d->lines.rows.n = (int)n;
         pgi_cut_lines(s, &d->lines, columns, 2,
                       [&](const pgi_elimination &e) { return pgi_eliminate_bytes(e, element, 0); });
         // With alpha < 0 one thread eliminates a whole line.
-        const int64_t whole = (n - 1) / PGI_LINE_BLOCK * columns * 2 * (int64_t)sizeof(double);
+        const int64_t whole = split ? 0 : (n - 1) / PGI_LINE_BLOCK * columns * 2 * (int64_t)sizeof(double);
         const int64_t parted = pgi_marks_of(d->lines, columns);
         d->marks_bytes = (size_t)(whole > parted ? whole : parted);
     }
@@ -16411,7 +16700,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
         if (d->lines.line < 0 && pgi_is_transformed(s, a) && pgi_can_fuse(s, a)) d->fused = a;
     }
     d->lines.constant = s->mixed || s->krylov || s->desc.batch > 1 ? 0 : d->lines.line < 0 ? d->lines.scale : 1;
-    d->reports_mean = d->lines.line >= 0 || d->fused >= 0;
+    d->reports_mean = !pgi_is_split(s) && (d->lines.line >= 0 || d->fused >= 0);
     for (int a = 0; a < 3; a++)
         if (d->series[a][0].kind == PGI_DCT1) d->lines.constant /= 2;    // half of it becomes the constant
     for (int attempt = 0; attempt < 10 && s->failed == PG_OK; attempt++) {
@@ -16794,7 +17083,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(T, tile);
     double *const exchange = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
-    const pgi_held p = pgi_part_of(d);
+    const pgi_held p = pgi_part_within(d, 0, d.rows.n);
     const pgi_kept_row *const rows =
         pgi_rows_to_shared(d, p, (double2 *)((char *)exchange + pgi_beside_bytes(d, sizeof(T))));
     pgi_await();
@@ -16819,7 +17108,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     PGI_DYNAMIC_SHARED(double, transposed);
     double *const exchange = transposed + pgi_transpose_bytes(d) / sizeof(double);
     const int64_t line = (int64_t)blockIdx.x << d.log_wide, step = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk;
-    const pgi_held part = pgi_part_of(d), own = d.line == 0 ? pgi_comb_of(d) : part;
+    const pgi_held part = pgi_part_within(d, 0, d.rows.n), own = d.line == 0 ? pgi_comb_of(d) : part;
     const int pitch = pgi_transpose_pitch(d.rows.n);
     int at[4], from[4];
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
@@ -16882,7 +17171,11 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     const T mean = pgi_mean_of<T>(rhs, b.state), *const f = pgi_data<T>(rhs.f);
     T *const u = pgi_data<T>(gu), *const x = pgi_data<T>(spare) + pgi_offset(at, spare);
     const int64_t u_stride = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk, u_at = pgi_offset(at, gu);
-    const pgi_column c = pgi_part_column(d, d.line == 0 ? 1 : d.line == 1 ? spare.sj : spare.sk, line, z.lines);
+    const pgi_column c = pgi_part_column(d, d.rows.n,
+                                         d.line == 0   ? 1
+                                         : d.line == 1 ? spare.sj
+                                                       : spare.sk,
+                                         line, z.lines);
     const pgi_line_residuals<T> residual = {b, rhs, f, u, mean, gu.sj, gu.sk, d.line, at[0], at[1], at[2]};
     pgi_solve_long_lines<0>(d, pgi_column_shift(d, b.state->alpha, at), inside, x, c, exchange, residual,
                             [&](int k, double v) { u[u_at + k * u_stride] += (T)(omega * v); });
@@ -23940,12 +24233,10 @@ static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char t
                           "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
                           of_communicator, of_communicator);
     if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
-    const unsigned direct = PG_DIRECT | PG_PRECOND_DIRECT;
-    const char *const what = d->flags & direct            ? "PG_DIRECT and PG_PRECOND_DIRECT"
-                             : d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
-                             : d->batch > 1               ? "batches"
-                             : pgi_is_masked(d)           ? "masks and coefficient fields"
-                                                          : NULL;
+    const char *const what = d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
+                             : d->batch > 1             ? "batches"
+                             : pgi_is_masked(d)         ? "masks and coefficient fields"
+                                                        : NULL;
     if (!what) return PG_OK;
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                       "%s do not go with %d ranks on the CUDA back end in this version; use PG_CPU, or one rank", what,
@@ -24383,9 +24674,8 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
     int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     const double points = (double)d->n[0] * d->n[1] * d->n[2];
-    const int spreads =
-        d->backend != PG_CUDA && (pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS);
-    if (direct && s->comm && !spreads && (d->alpha >= 0 || d->backend == PG_CUDA)) {
+    const int spreads = pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS;
+    if (direct && s->comm && !spreads && d->alpha >= 0) {
         snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks here", s->comm->ranks);
         direct = 0;
     }
