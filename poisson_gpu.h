@@ -338,7 +338,8 @@ int main(void)
               After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
    Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,
               which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
-              with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
+              with ghosts; on GPUs not where both are device arrays that are packed: these are used in place, and must begin
+              at multiples of 16 bytes. PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS

@@ -742,6 +742,41 @@ static const refusal refusals_of_gpus[] = {
      "relaxation of lines"},
     {[](pg_desc *d) { d->device = PG_DEVICE(0); }, PG_ERROR_UNSUPPORTED, "ranks 0 and 1 are on one GPU"},
 };
+// Packed arrays are used in place, whose pairs of values kernels read at once. The handle can be used afterwards.
+static void arrays_that_are_not_aligned_are_refused_on_gpus(void **)
+{
+    enum { RANKS = 2 };
+    if (devices_of_ranks() < RANKS) skip();
+    world w;
+    world_create(&w, RANKS, 60);
+    pg_status status[RANKS][2];
+    char text[RANKS][512];
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, PG_VCYCLE).desc;
+        int lo[3], hi[3];
+        pg_solver *s = NULL;
+        d.backend = PG_CUDA, d.device = PG_DEVICE(rank), d.memory = PG_MEM_DEVICE, d.comm = comm, d.time_limit = 300;
+        RANK_OK(pg_query_part(&d, lo, hi), NULL);
+        RANK_OK(pg_create(&d, &s), NULL);
+        const size_t points = (size_t)d.n[0] * d.n[1] * (hi[2] - lo[2]) + 1;
+        double *const zeros = (double *)calloc(points, sizeof *zeros);
+        double *const u = (double *)to_device(rank, zeros, points * sizeof *zeros),
+                      *const f = (double *)to_device(rank, zeros, points * sizeof *zeros);
+        status[rank][0] = pg_solve(s, u, f + rank, NULL);
+        snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(s));
+        status[rank][1] = pg_solve(s, u, f, NULL);
+        pg_destroy(s);
+        from_device(u, NULL, 0), from_device(f, NULL, 0);
+        free(zeros);
+    });
+    assert_int_equal(status[0][0], PG_ERROR_COMM);
+    assert_int_equal(status[1][0], PG_ERROR_ARGUMENT);
+    for (int r = 0; r < RANKS; r++) {
+        assert_non_null(strstr(text[r], "is not aligned to 16 bytes"));
+        assert_int_equal(status[r][1], PG_OK);
+    }
+}
+
 static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 {
     enum { COUNT = sizeof refusals_of_gpus / sizeof *refusals_of_gpus };
@@ -790,6 +825,7 @@ int main(void)
     tests[count++] = cmocka_unit_test(f32_cycles_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(direct_boxes_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
+    tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PG_USE_NCCL
     static const int with_nccl[] = {2, 7, 8};    // cycles, solves, Krylov methods
     static char more_names[3][80];

@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <complex>
+#include <deque>
+#include <mutex>
 #include <vector>
 
 namespace {
@@ -17,10 +19,12 @@ struct plan {
     void *work;
     cudaStream_t stream;
 };
-std::vector<plan> plans;
+std::deque<plan> plans;    // of all threads: a plan stays where it is when others are added
+std::mutex adding;
 
 plan *plan_of(cufftHandle handle)
 {
+    std::lock_guard<std::mutex> hold(adding);
     if (handle < 1 || (size_t)handle > plans.size() || plans[(size_t)handle - 1].destroyed)
         simt_wrong("cuFFT: there is no plan %d", handle);
     return &plans[(size_t)handle - 1];
@@ -72,6 +76,7 @@ template <class V> cufftResult execute(cufftHandle handle, V *in, V *out, cufftT
 
 cufftResult cufftCreate(cufftHandle *handle)
 {
+    std::lock_guard<std::mutex> hold(adding);
     plans.push_back(plan());
     *handle = (int)plans.size();
     return CUFFT_SUCCESS;
