@@ -11,6 +11,9 @@ static int may_join = 1;    // 0: NCCL carries all, as where GPUs do not reach e
 #else    // where GPUs are: linked with a library that was compiled for them with the same number
 #define PGI_GPU 1
 #include <cuda_runtime.h>
+#ifdef PG_USE_NCCL
+#include <nccl.h>
+#endif
 #endif
 
 #include "ranks.h"
