@@ -5,6 +5,8 @@
 
 #include <cmath>
 #include <complex>
+#include <deque>
+#include <mutex>
 #include <vector>
 
 namespace {
@@ -17,10 +19,13 @@ struct plan {
     void *work;
     cudaStream_t stream;
 };
-std::vector<plan> plans;
+// Threads make plans at the same time; each uses its own, which stay where they are.
+std::deque<plan> plans;
+std::mutex mutex;
 
 plan *plan_of(cufftHandle handle)
 {
+    const std::lock_guard<std::mutex> hold(mutex);
     if (handle < 1 || (size_t)handle > plans.size() || plans[(size_t)handle - 1].destroyed)
         simt_wrong("cuFFT: there is no plan %d", handle);
     return &plans[(size_t)handle - 1];
@@ -72,6 +77,7 @@ template <class V> cufftResult execute(cufftHandle handle, V *in, V *out, cufftT
 
 cufftResult cufftCreate(cufftHandle *handle)
 {
+    const std::lock_guard<std::mutex> hold(mutex);
     plans.push_back(plan());
     *handle = (int)plans.size();
     return CUFFT_SUCCESS;
