@@ -14516,12 +14516,12 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     const pgi_held part = pgi_part_within(d, rank.first, rank.count);
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const double alpha = state->alpha;
-    const int64_t hop = rank.lines.stride, first = part.first * hop;
+    const int64_t hop = rank.lines.stride;
     T *const mine = next + threadIdx.x;
     pgi_chunk_column<T> ahead;
     const auto fetch = [&](int64_t tile) {
         ahead = pgi_chunk_column_of(d, b, u, rank.lines, alpha, (tile << d.log_wide) + part.line);
-        const T *const from = ahead.x + first;
+        const T *const from = ahead.x + part.first * hop;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
             if (ahead.inside && part.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q * PGI_LINE_THREADS, from + q * hop);
@@ -14550,7 +14550,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
         pgi_known_of(d, row, now.inside ? rank.ends + PGI_JOINT_ENDS * column : NULL, exchange, known);
         if (!now.inside) continue;
         pgi_kept_up(rows, known, inverse, r);
-        T *const to = now.x + first;
+        T *const to = now.x + part.first * hop;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
             if (part.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
