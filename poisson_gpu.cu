@@ -14576,12 +14576,12 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     const pgi_held part = pgi_part_within(d, rank.first, rank.count);
     const pgi_kept_row *const rows = pgi_rows_to_shared(d, part, (double2 *)((char *)exchange + pgi_exchange_bytes(d)));
     const double alpha = state->alpha;
-    const int64_t hop = rank.lines.stride, first = part.first * hop;
+    const int64_t hop = rank.lines.stride;
     T *const mine = next + threadIdx.x;
     pgi_chunk_column<T> ahead;
     const auto fetch = [&](int64_t tile) {
         ahead = pgi_chunk_column_of(d, b, u, rank.lines, alpha, (tile << d.log_wide) + part.line);
-        const T *const from = ahead.x + first;
+        const T *const from = ahead.x + part.first * hop;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
             if (ahead.inside && part.has(q)) pgi_copy_async<sizeof(T), 0>(mine + q * PGI_LINE_THREADS, from + q * hop);
@@ -14610,7 +14610,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
         pgi_known_of(d, row, now.inside ? rank.ends + PGI_JOINT_ENDS * column : NULL, exchange, known);
         if (!now.inside) continue;
         pgi_kept_up(rows, known, inverse, r);
-        T *const to = now.x + first;
+        T *const to = now.x + part.first * hop;
         PGI_UNROLLED
         for (int q = 0; q < PGI_KEPT; q++)
             if (part.has(q)) pgi_store_once(to + q * hop, (T)r[q]);
@@ -15947,8 +15947,12 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
     const int length = type1 ? n : series.length, even = type1 || series.count == 1;
     memset(c, 0, sizeof *c);
     if (series.kind == PGI_IDENTITY || n % 2) return 0;
-    for (int q = 0; q < 2; q++)    // a kernel's steps from row to row are bytes in 32 bits
-        if (s->work.stride_u[q] > 1 << 27 || s->work.stride_f[q] > 1 << 27) return 0;
+    // A kernel's steps from row to row are bytes in 32 bits. Ranks, whose grids are packed, choose alike: the order of
+    // the modes depends on it.
+    const int64_t packed[2] = {s->work.n[0], (int64_t)s->work.n[0] * s->work.n[1]};
+    for (int q = 0; q < 2; q++)
+        if ((s->comm ? packed : s->work.stride_u)[q] > 1 << 27 || (s->comm ? packed : s->work.stride_f)[q] > 1 << 27)
+            return 0;
     for (int q = 0; q < 3 && !c->radix; q++)
         if (length % (radix[q] * radix[q] * (type1 ? 2 : 1)) == 0 && (!even || length / radix[q] % 2 == 0) &&
             !(type1 && radix[q] == 5))
@@ -15984,7 +15988,8 @@ static int pgi_cut_fft(const pg_solver *s, int axis, pgi_fft *c)
         c->log_wide--;
         pgi_place_fft(c, series.kind);
     }
-    return fits() && c->columns < 0x7fffffff && c->bytes <= 16 * 65536;
+    const int64_t all = s->together * (int64_t)c->row[0] * c->size[1].number;
+    return fits() && all < 0x7fffffff && c->bytes <= 16 * 65536;
 }
 
 // The order of the threads of type 1 at the last stage, part after part.
@@ -25003,6 +25008,8 @@ static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
     pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
     if (!a) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
     pgi_say(a, s->levels, "the number of levels");
+    for (int q = 0; q < 3; q++)    // the order of the modes
+        pgi_say(a, s->direct.fft[q].radix, "the radix along %c", "xyz"[q]);
     status = pgi_agree(s->comm, a, status, text);
     free(a->all);
     free(a);

@@ -365,8 +365,8 @@ static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
 // ---- PG_DIRECT on GPUs ----
 
 // What boxes of the suites are too small for, or alike in: transforms by kernels of their own, with padded rows between
-// them and without; lines too long for registers; a single column; an odd number of columns, fewer than ranks. Then
-// alpha is set anew, to 0 too, where it makes some of them singular.
+// them and without; lines too long for registers; a single column, and fewer than ranks; boxes that all ranks have
+// whole, for they are small or x is stretched (2). Then alpha is set anew, to 0 too, which makes some of them singular.
 struct direct_box {
     int dim, n[3];
     const char *ends[3];
@@ -376,21 +376,22 @@ struct direct_box {
 };
 static const direct_box direct_boxes[] = {
     {3, {32, 16, 40}, {"PP", "NN", "NN"}, PG_CELL, 0, 0, 4},       {3, {31, 17, 24}, {"DD", "NN", "DN"}, PG_NODE, 0, 0, 4},
-    {3, {63, 15, 21}, {"DD", "DD", "PP"}, PG_NODE, 0, 1, 4},       {3, {33, 32, 19}, {"NN", "PP", "NN"}, PG_NODE, PG_F32, 1, 4},
+    {3, {63, 31, 21}, {"DD", "DD", "PP"}, PG_NODE, 0, 1, 4},       {3, {33, 32, 19}, {"NN", "PP", "NN"}, PG_NODE, PG_F32, 1, 4},
     {3, {17, 64, 22}, {"PP", "DN", "RD"}, PG_CELL, PG_MIXED, 0, 4}, {2, {64, 150, 1}, {"DD", "NN", "NN"}, PG_CELL, 0, 0, 3},
     {2, {127, 90, 1}, {"DD", "ND", "NN"}, PG_NODE, PG_F32, 1, 3},  {2, {5, 4300, 1}, {"NN", "NN", "NN"}, PG_CELL, 0, 1, 2},
     {2, {4, 6500, 1}, {"DD", "PP", "NN"}, PG_NODE, PG_F32, 0, 3},  {2, {3, 4200, 1}, {"PP", "PP", "NN"}, PG_CELL, PG_MIXED, 0, 2},
     {2, {1, 700, 1}, {"NN", "DN", "NN"}, PG_CELL, 0, 1, 4},        {3, {1, 1, 500}, {"PP", "NN", "PP"}, PG_CELL, 0, 0, 4},
-    {3, {1, 3, 333}, {"DD", "NN", "NN"}, PG_NODE, PG_F32, 1, 4},
+    {3, {1, 3, 333}, {"DD", "NN", "NN"}, PG_NODE, PG_F32, 1, 4},   {2, {13, 21, 1}, {"NN", "NN", "NN"}, PG_CELL, 0, 0, 4},
+    {3, {6, 5, 9}, {"NN", "PP", "NN"}, PG_NODE, 0, 0, 4},          {3, {40, 35, 30}, {"NN", "DN", "NN"}, PG_CELL, 0, 2, 2},
 };
 static const double direct_alphas[] = {2.5, 0, 1e-3};
 enum { DIRECT_ALPHAS = 3 };
 
-static void stretch_last_axis(pg_desc *d)
+static void stretch_axis(pg_desc *d, int a)
 {
     enum { MOST = 5000 };
     static double coord[MOST], weight[MOST], conductance[MOST];
-    const int a = ranks_axis(d), n = d->n[a];
+    const int n = d->n[a];
     rng r = {(uint64_t)n};
     for (int q = 0; q <= n + 1; q++) {
         coord[q] = q > 0 ? coord[q - 1] + 0.1 * (1.5 + sin(6.0 * q / n)) * rng_uniform(&r, 0.95, 1.05) : 0;
@@ -464,7 +465,7 @@ static void direct_boxes_agree_with_one_gpu_on_gpus(void **)
             for (int e = 0; e < 2; e++) d->face[2 * a + e].value = d->face[2 * a].kind == PG_PERIODIC ? 0 : 0.5 - e + a;
             d->h[a] = 0.1;
         }
-        if (of.stretched) stretch_last_axis(&c.desc);
+        if (of.stretched) stretch_axis(&c.desc, of.stretched == 2 ? 0 : of.dim - 1);
         c.desc.backend = PG_CUDA, c.desc.flags = PG_DIRECT | of.flags;
         const int most = of.most_ranks < devices ? of.most_ranks : devices;
         for (int ranks = 2; ranks <= most; ranks++) {
@@ -798,7 +799,7 @@ static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[2 * SUITES + 20] = {};
+    CMUnitTest tests[2 * SUITES + 24] = {};
     size_t count = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
@@ -830,9 +831,10 @@ int main(void)
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
     tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PG_USE_NCCL
-    static const int with_nccl[] = {2, 7, 8};    // cycles, solves, Krylov methods
-    static char more_names[3][80];
-    for (int q = 0; q < 3; q++) {
+    static const int with_nccl[] = {2, 7, 8, 11};    // cycles, solves, Krylov methods, direct solves
+    enum { WITH_NCCL = sizeof with_nccl / sizeof *with_nccl };
+    static char more_names[WITH_NCCL][80];
+    for (int q = 0; q < WITH_NCCL; q++) {
         snprintf(more_names[q], sizeof more_names[q], "%s_by_nccl_on_gpus", suites[with_nccl[q]].name);
         tests[count++] = {more_names[q], every_box_by_nccl_agrees_with_one_gpu, NULL, NULL,
                           (void *)&suites[with_nccl[q]]};

@@ -19,12 +19,13 @@ struct plan {
     void *work;
     cudaStream_t stream;
 };
-std::deque<plan> plans;    // of all threads: a plan stays where it is when others are added
-std::mutex adding;
+// Threads make plans at the same time; each uses its own, which stay where they are.
+std::deque<plan> plans;
+std::mutex mutex;
 
 plan *plan_of(cufftHandle handle)
 {
-    std::lock_guard<std::mutex> hold(adding);
+    const std::lock_guard<std::mutex> hold(mutex);
     if (handle < 1 || (size_t)handle > plans.size() || plans[(size_t)handle - 1].destroyed)
         simt_wrong("cuFFT: there is no plan %d", handle);
     return &plans[(size_t)handle - 1];
@@ -76,7 +77,7 @@ template <class V> cufftResult execute(cufftHandle handle, V *in, V *out, cufftT
 
 cufftResult cufftCreate(cufftHandle *handle)
 {
-    std::lock_guard<std::mutex> hold(adding);
+    const std::lock_guard<std::mutex> hold(mutex);
     plans.push_back(plan());
     *handle = (int)plans.size();
     return CUFFT_SUCCESS;
