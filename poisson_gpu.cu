@@ -16389,6 +16389,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
 struct pgi_zebra {
     int fast, slow;    // the two axes
     int lo[2], hi[2], parity;
+    int end;    // of the rows of lines that can be read: of a rank's part a row of ghosts more
     int64_t per_row, lines;
 };
 
@@ -16406,6 +16407,7 @@ static pgi_zebra pgi_zebra_of(const pgi_level *l, const int seam[3], int line, i
         z.lo[q] = lo > part[a][0] ? lo : part[a][0];
         z.hi[q] = hi < part[a][1] ? hi : part[a][1];
     }
+    z.end = z.hi[1] + (z.slow == 2 && l->part.split && (l->part.period || z.hi[1] < n[2]));
     z.per_row = (z.hi[0] - z.lo[0] + 1) / 2;
     z.lines = z.hi[1] > z.lo[1] ? z.per_row * (z.hi[1] - z.lo[1]) : 0;
     return z;
@@ -16476,7 +16478,9 @@ static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     const int n = h->line[0][h->along]->n;
     int64_t bytes = 0, most = 1;
     for (int l = 0; l < h->levels; l++) {
-        const int64_t lines = s->level[l].points / n / 2 + s->level[l].n[1] + s->level[l].n[2] + 1;
+        const pgi_level *const level = &s->level[l];
+        const int64_t plane = level->points / level->n[2],
+                      lines = plane * level->part.most / n / 2 + level->n[1] + level->n[2] + 1;
 #if PGI_GPU
         pgi_elimination *e = &s->level[l].lines;
         if (s->cuda)
@@ -16583,13 +16587,13 @@ template <class T> static __device__ inline pgi_zebra_line<T> pgi_zebra_line_of(
 {
     const int pairs = 1 << tiles.log_pairs, column = line & (pairs - 1), row = line >> tiles.log_pairs,
               tile = (int)(blockIdx.x % (unsigned)tiles.along), rows = 1 << (d.log_wide - tiles.log_pairs);
-    const int lead = 2 * (tile * pairs + column), j = (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
+    const int lead = 2 * (tile * pairs + column), j = z.lo[1] + (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
     const int64_t across = z.slow == 1 ? gu.sj : gu.sk;
     pgi_zebra_line<T> l;
     l.step = d.line == 1 ? gu.sj : gu.sk;
-    l.exists = lead < z.hi[0] && j < z.hi[1];
+    l.exists = lead < z.hi[0] && j < z.end;
     l.own = (lead + j + z.parity) & 1;
-    l.inside = l.exists && lead + l.own < z.hi[0];
+    l.inside = l.exists && j < z.hi[1] && lead + l.own < z.hi[0];
     const int i = l.inside ? lead + l.own : 0, slow = l.inside ? j : 0, me = 2 * (int)threadIdx.x + l.own;
     const int back = row & 1;    // the other row is below
     const int below = pgi_below(b.axis[0], i), above = pgi_above(b.axis[0], i);
@@ -16832,7 +16836,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 static pgi_zebra_tiles pgi_tiles_of(const pgi_elimination &d, const pgi_zebra &z)
 {
     pgi_zebra_tiles t = {d.log_wide, 0};
-    if (z.hi[1] > 1) t.log_pairs--;
+    if (z.end > 1) t.log_pairs--;
     while (t.log_pairs > PGI_LOG_PAIRS && z.per_row <= 1 << (t.log_pairs - 1)) t.log_pairs--;
     t.along = (int)((z.per_row + (1 << t.log_pairs) - 1) >> t.log_pairs);
     return t;
@@ -16855,17 +16859,19 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
     }
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t blocks = (z.lines + (1 << d.log_wide) - 1) >> d.log_wide;
+        const int at_seam = z.lo[0] > 0 || z.lo[1] > (z.slow == 2 ? l->part.lo : 0);
+        pgi_exchange(s, l, u, 1, sizeof(T));
         if (blocks == 0) return;
         if (!d.kept) {
             PGI_LAUNCH_EARLY(s, blocks, threads, 0, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs,
                              omega, z);
-        } else if (d.line == 0 || z.lo[0] + z.lo[1] > 0 || pairs_bytes > s->shared_limit ||
+        } else if (d.line == 0 || at_seam || pairs_bytes > s->shared_limit ||
                    pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
             PGI_LAUNCH_EARLY(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
         } else {
             const pgi_zebra_tiles t = pgi_tiles_of(d, z);
             const int rows = 1 << (d.log_wide - t.log_pairs);
-            PGI_LAUNCH_EARLY(s, (int64_t)t.along * ((z.hi[1] + rows - 1) / rows), threads, pairs_bytes,
+            PGI_LAUNCH_EARLY(s, (int64_t)t.along * ((z.hi[1] - z.lo[1] + rows - 1) / rows), threads, pairs_bytes,
                              pgi_relax_lines_kernel<T>, d, b, u, rhs, omega, z, t);
         }
     });
@@ -23855,11 +23861,10 @@ static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char t
                           of_communicator, of_communicator);
     if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
     const unsigned direct = PG_DIRECT | PG_PRECOND_DIRECT;
-    const char *const what = d->flags & direct            ? "PG_DIRECT and PG_PRECOND_DIRECT"
-                             : d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
-                             : d->batch > 1               ? "batches"
-                             : pgi_is_masked(d)           ? "masks and coefficient fields"
-                                                          : NULL;
+    const char *const what = d->flags & direct  ? "PG_DIRECT and PG_PRECOND_DIRECT"
+                             : d->batch > 1     ? "batches"
+                             : pgi_is_masked(d) ? "masks and coefficient fields"
+                                                : NULL;
     if (!what) return PG_OK;
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                       "%s do not go with %d ranks on the CUDA back end in this version; use PG_CPU, or one rank", what,
@@ -24333,11 +24338,6 @@ static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text
 {
     if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
         return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
-    if (s->comm && s->cuda && s->by_lines)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "relaxation of lines does not go with %d ranks on the CUDA back end in this version; use "
-                          "PG_SMOOTH_RBGS, PG_CPU, or one rank",
-                          s->comm->ranks);
     return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
 }
 

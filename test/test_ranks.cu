@@ -245,12 +245,8 @@ static void compare_every_box_on_gpus(const suite *of, int by_nccl)
     int number = 0;
     if (devices < 2) skip();
     every_box(of, [&](ranks_case *c, int turn, int e) {
-        const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
         c->gpus = 1;
         c->desc.batch = 0;
-        c->desc.flags &= ~(unsigned)PG_SMOOTH_LINES;
-        if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
-            c->desc.flags |= PG_SMOOTH_RBGS;
         if (c->work == CYCLE || c->work == SOLVE) c->tolerance = fmax(c->tolerance, 1e-13);
         if ((5 * turn + e) % some == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn, by_nccl);
     });
@@ -304,39 +300,57 @@ static void nccl_is_refused_by_name_on_gpus(void **)
 #endif
 #endif
 
-// The suites are of f64; grids of f32 have other sizes in bytes.
+// The suites are of f64; grids of f32 have other sizes in bytes. Two iterations of a method by ranks, each of which has
+// its packed part, against those of one; tolerance 0: the same bits.
+static void compare_floats(const ranks_case *c, int ranks, double tolerance)
+{
+    const int axis = ranks_axis(&c->desc), *const n = c->desc.n, batch = c->desc.batch ? c->desc.batch : 1;
+    const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], plane = points / (size_t)n[axis],
+                 all = points * (size_t)batch;
+    float *const whole = (float *)allocate(3 * all * sizeof(float)), *const f = whole + all, *const parts = f + all;
+    rng r = {points + c->desc.flags};
+    memset(whole, 0, 3 * all * sizeof(float));
+    for (size_t p = 0; p < all; p++) f[p] = (float)rng_uniform(&r, -1, 1);
+    pg_desc d = c->desc;
+    d.flags |= PG_F32;
+    pg_solver *s = create(&d);
+    OK(pg_solve(s, whole, f, &c->stop), s);
+    pg_destroy(s);
+    world w;
+    world_create(&w, ranks, c->gpus ? 300 : 20);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc own = d;
+        int lo[3], hi[3];
+        pg_solver *of = NULL;
+        own.comm = comm;
+        if (c->gpus) own.device = PG_DEVICE(rank), own.time_limit = 300;
+        choose_part(c, &own, rank, ranks);
+        RANK_OK(pg_query_part(&own, lo, hi), NULL);
+        own.stride_u[2] = own.stride_f[2] = (int64_t)points;    // a rank's planes of the whole arrays
+        const size_t at = plane * (size_t)lo[axis];
+        RANK_OK(pg_create(&own, &of), NULL);
+        RANK_OK(pg_solve(of, parts + at, f + at, &c->stop), of);
+        pg_destroy(of);
+    });
+    double largest = 0;
+    for (size_t p = 0; p < all; p++) largest = fmax(largest, fabs((double)whole[p]));
+    for (size_t p = 0; p < all; p++)
+        if (!(fabs((double)parts[p] - (double)whole[p]) <= tolerance * largest))
+            fail_msg("%d ranks, %s: value %d is %.9g instead of %.9g", ranks, describe(&d), (int)p, (double)parts[p],
+                     (double)whole[p]);
+    free(whole);
+}
+
 static void compare_in_f32(int ranks, pg_backend backend)
 {
-    enum { NX = 11, NY = 12, NZ = 37 };
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_DIRECT};
     for (int m = 0; m < (backend == PG_CPU ? 4 : 3); m++) {    // PG_DIRECT is refused on GPUs
-        static float whole[NX * NY * NZ], f[NX * NY * NZ], parts[NX * NY * NZ];
-        rng r = {(uint64_t)m + 1};
-        for (float &x : f) x = (float)rng_uniform(&r, -1, 1);
         ranks_case c;
-        set_case(&c, 3, NX, NY, NZ, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
-        c.desc.backend = backend, c.desc.flags = methods[m] | PG_F32;
+        set_case(&c, 3, 11, 12, 37, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
+        c.gpus = backend == PG_CUDA;
+        c.desc.backend = backend, c.desc.flags = methods[m];
         c.stop.max_iter = 2;
-        pg_solver *s = create(&c.desc);
-        memset(whole, 0, sizeof whole);
-        OK(pg_solve(s, whole, f, &c.stop), s);
-        pg_destroy(s);
-        world w;
-        world_create(&w, ranks, backend == PG_CPU ? 20 : 300);
-        memset(parts, 0, sizeof parts);
-        as_threads(&w, [&](int rank, pg_comm comm) {
-            pg_desc d = c.desc;
-            if (backend == PG_CUDA) d.device = PG_DEVICE(rank), d.time_limit = 300;
-            int lo[3], hi[3];
-            pg_solver *own = NULL;
-            d.comm = comm;
-            RANK_OK(pg_query_part(&d, lo, hi), NULL);
-            RANK_OK(pg_create(&d, &own), NULL);
-            RANK_OK(pg_solve(own, parts + NX * NY * lo[2], f + NX * NY * lo[2], &c.stop), own);
-            pg_destroy(own);
-        });
-        if (m < 3 && backend == PG_CPU) assert_memory_equal(parts, whole, sizeof whole);
-        for (int p = 0; p < NX * NY * NZ; p++) assert_true(fabs(parts[p] - whole[p]) < 1e-5);
+        compare_floats(&c, ranks, m < 3 && backend == PG_CPU ? 0 : 1e-5);
     }
 }
 static void f32_cycles_have_the_bits_of_one_rank(void **) { compare_in_f32(3, PG_CPU); }
@@ -346,6 +360,65 @@ static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
     const int devices = devices_of_ranks();
     if (devices < 2) skip();
     for (int ranks = 2; ranks <= devices; ranks++) compare_in_f32(ranks, PG_CUDA);
+}
+
+// Spacings along one axis alone that vary so much that cycles relax its lines.
+static double of_lines[3][1200];
+static void stretch_one_axis(ranks_case *c, int a)
+{
+    const int n = c->desc.n[a];
+    for (int q = 1; q < n + 3; q++)
+        of_lines[a][q] = of_lines[a][q - 1] + (1 + 0.9 * sin(6.0 * q / n)) * (1 + 0.05 * (q % 3)) / 16;
+    c->desc.coord[a] = of_lines[a];
+    c->desc.h[a] = 0;
+}
+
+// Relaxation of lines across the parts, asked for or not, and along the ranks' axis, of which all then have all levels.
+static void compare_lines(int dim, int along, int e, int turn, int ranks)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_WCYCLE, PG_VCYCLE | PG_SYMMETRIC, PG_CG, PG_VCYCLE | PG_MIXED};
+    ranks_case c;
+    set_case(&c, dim, 17 + turn % 6, 14 + turn % 5, dim == 2 ? 50 : 25 + turn % 4, ranks_ends[e],
+             ranks_ends[(e + turn) % RANKS_ENDS], turn / 2 % 2 ? PG_CELL : PG_NODE);
+    stretch_one_axis(&c, along);
+    c.gpus = 1;
+    c.desc.alpha = turn % 2;
+    c.desc.flags = methods[turn % 6] | (turn % 3 ? PG_SMOOTH_LINES : 0);
+    c.uneven = turn % 4, c.windows = turn % 2, c.arrays = turn % 3 == 1;
+    c.work = SOLVE, c.tolerance = 1e-11;
+    if (c.desc.flags & (PG_CG | PG_MIXED)) c.stop.rtol = 1e-10, c.tolerance = 1e-7;
+    c.stop.max_iter = c.stop.rtol == PG_NONE ? 2 : 100;
+    compare(&c, ranks, (uint64_t)turn);
+    c.stop.max_iter = 2, c.stop.rtol = PG_NONE;
+    for (pg_face &face : c.desc.face) face.array = NULL;
+    if (!(c.desc.flags & PG_MIXED)) compare_floats(&c, ranks, 1e-4);
+}
+
+static void lines_agree_with_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    int turn = 0;
+    if (devices < 2) skip();
+    for (int dim = 2; dim <= 3; dim++)
+        for (int along = 0; along < dim; along++)
+            for (int e = 0; e < RANKS_ENDS; e++, turn++)
+                if (!small_run() || (dim == 3 && along == 1) || (e + along) % 3 == 0) compare_lines(dim, along, e, turn, 2 + turn % (devices - 1));
+}
+
+// Lines that are too long for the registers of a block, and pairs of columns for all of a slab.
+static void long_lines_agree_with_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int along = 0; along < 2; along++) {
+        ranks_case c;
+        set_case(&c, 3, along ? 9 : 1100, along ? 1100 : 6, 17, along ? "PP" : "DN", "DD", along ? PG_CELL : PG_NODE);
+        stretch_one_axis(&c, along);
+        c.gpus = 1, c.uneven = along;
+        c.desc.flags = PG_VCYCLE | PG_SMOOTH_LINES;
+        c.work = CYCLE, c.count = 1, c.tolerance = 1e-11;
+        compare(&c, devices < 3 ? devices : 3, 5);
+    }
 }
 #endif
 
@@ -603,15 +676,13 @@ static void what_is_not_possible_is_refused_by_name(void **)
 
 #if PGI_GPU
 // What GPUs cannot do yet; the last one is that three ranks have one of them.
-static double steep[65];    // coordinates, see main
 static const refusal refusals_of_gpus[] = {
     {[](pg_desc *d) { d->flags = PG_DIRECT; }, PG_ERROR_UNSUPPORTED, "PG_DIRECT and PG_PRECOND_DIRECT do not go with 3 ranks"},
     {[](pg_desc *d) { d->flags = PG_CG | PG_PRECOND_DIRECT; }, PG_ERROR_UNSUPPORTED, "PG_PRECOND_DIRECT do not"},
-    {[](pg_desc *d) { d->flags = PG_VCYCLE | PG_SMOOTH_LINES; }, PG_ERROR_UNSUPPORTED, "PG_SMOOTH_LINES do not"},
     {[](pg_desc *d) { d->batch = 2; }, PG_ERROR_UNSUPPORTED, "batches do not"},
     {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields do not"},
-    {[](pg_desc *d) { d->n[0] = 64, d->flags = PG_VCYCLE, d->coord[0] = steep, d->h[0] = 0; }, PG_ERROR_UNSUPPORTED,
-     "relaxation of lines"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
+     PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
     {[](pg_desc *d) { d->device = PG_DEVICE(0); }, PG_ERROR_UNSUPPORTED, "ranks 0 and 1 are on one GPU"},
 };
 static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
@@ -650,13 +721,14 @@ int main(void)
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
 #if PGI_GPU
-    for (int q = 1; q < 65; q++) steep[q] = steep[q - 1] + pow(1.2, q);
     static char names[10][80];
     for (int q = 0; q < 10; q++) {    // up to and with advection
         snprintf(names[q], sizeof names[q], "%s_on_gpus", suites[q].name);
         tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_gpu, NULL, NULL, (void *)&suites[q]};
     }
     tests[count++] = cmocka_unit_test(f32_cycles_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(lines_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
 #ifdef PG_USE_NCCL
     static const int with_nccl[] = {2, 7, 8};    // cycles, solves, Krylov methods
