@@ -16973,9 +16973,17 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
-// Calls body(i, j, k) for the points of planes from k0 on, on the CPU.
-template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
+// Calls body(i, j, k) for the points of planes k0 to k1.
+template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
 {
+#if PGI_GPU
+    if (s->cuda) {
+        const pgi_shape h = pgi_shape_from(s, n, k0, k1);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
+                         (const pgi_state *)s->state, h);
+        return;
+    }
+#endif
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
     for (int64_t row = 0; row < rows; row++)
@@ -16986,15 +16994,7 @@ template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], i
 // Calls body(i, j, k) for all points of a box.
 template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], const BODY &body)
 {
-#if PGI_GPU
-    if (s->cuda) {
-        const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
-                         (const pgi_state *)s->state, h);
-        return;
-    }
-#endif
-    pgi_cpu_planes(s, n, 0, n[2], body);
+    pgi_for_planes(s, n, 0, n[2], body);
 }
 
 // Calls body(i, j, k, body.look(i, j, k), unit, sums) for all points, and adds up the sums in a fixed order:
@@ -21820,14 +21820,10 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
                                 at_unknowns};
     int n[3] = {s->outer.n[0], s->outer.n[1], s->outer.n[2]};
     n[axis] = count;
-    if (s->comm) {    // both ranks beside a face have its slope
-        const int *const own = s->outer.part.own;
-        pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
-        pgi_cpu_planes(s, n, own[0], own[1] + (axis == 2 && !at_unknowns), body);
-        return;
-    }
-    pgi_for_points(s, n, body);
-    if (!s->masked || !o->values_capacity) return;
+    const int *const own = s->outer.part.own;    // both ranks beside a face have its slope
+    pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
+    pgi_for_planes(s, n, own[0], axis == 2 ? own[0] + count : own[1], body);
+    if (s->comm || !s->masked || !o->values_capacity) return;
     const pgi_slopes_of_values<T> values = {body, o->values, o->values_capacity, count};
     pgi_for_each(s, o->values_capacity, values);
 }
@@ -24836,6 +24832,14 @@ static size_t pgi_face_bytes(const pg_solver *s, int q)
            pgi_element(s->desc.flags);
 }
 
+// Those of all problems in the caller's array: of faces along the last axis a rank has its part.
+static size_t pgi_given_face_bytes(const pg_solver *s, int q)
+{
+    const int *const own = s->outer.part.own;
+    const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q);
+    return q < 4 ? whole / (size_t)s->work.n[2] * (size_t)(own[1] - own[0]) : whole;
+}
+
 static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 {
     return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
@@ -25200,10 +25204,7 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, in
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const int *const own = s->outer.part.own;
-        const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q), planes = (size_t)s->work.n[2];
-        const size_t bytes = q < 4 ? whole / planes * (size_t)(own[1] - own[0]) : whole;
-        if (data && data < end && data + bytes > begin)
+        if (data && data < end && data + pgi_given_face_bytes(s, q) > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "u (%p) and a face array (%p) overlap; give them memory of their own", u,
                               (const void *)data);
@@ -25614,11 +25615,6 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 {
     const pg_desc *const d = &s->desc;
     const size_t element = pgi_element(d->flags);
-    if (s->comm && s->cuda)
-        return pgi_refuse(
-            s->error, PG_ERROR_UNSUPPORTED,
-            "pg_gradient does not go with several ranks on the CUDA back end in this version; use PG_CPU, "
-            "or one rank");
     if (axis < 0 || axis >= d->dim)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "axis is %d; this problem has %s", axis,
                           d->dim == 1   ? "only axis 0, x"
@@ -25642,7 +25638,7 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
                           out);
     for (int q = 0; q < 6; q++) {
         const char *const data = (const char *)s->work.face[q].array;
-        if (data && data < end && data + (size_t)d->batch * pgi_face_bytes(s, q) > begin)
+        if (data && data < end && data + pgi_given_face_bytes(s, q) > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "out (%p) and a face array (%p) overlap; give them memory of their own", out,
                               (const void *)data);
@@ -25651,15 +25647,15 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 }
 
 #if PGI_GPU
-// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among the n + 1.
-static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int count)
+// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among all of a
+// problem's.
+static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, int first, int count)
 {
     enum { WIDEST = 1 << 30 };    // bytes of a row; pitches of copies must be ints
-    const int *const n = s->desc.n;
-    size_t before = pgi_element(s->desc.flags), rows = (size_t)s->desc.batch;
-    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : (size_t)n[a];
-    const size_t width = before * (size_t)count, pitch = before * ((size_t)n[axis] + 1);
-    const char *const from = (const char *)s->stage_f.base;
+    size_t before = pgi_element(s->desc.flags), rows = 1, n[3];
+    for (int a = 0; a < 3; a++) n[a] = (size_t)(s->desc.hi[a] - s->desc.lo[a]);
+    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : n[a];
+    const size_t width = before * (size_t)count, pitch = before * (n[axis] + 1);
     char *const to = out + before * (size_t)first;
     if (pitch <= WIDEST) {
         PGI_CUDA(s, cudaMemcpy2DAsync(to, pitch, from, width, width, rows, cudaMemcpyDeviceToHost, s->stream));
@@ -25670,37 +25666,39 @@ static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int cou
 }
 #endif
 
-// Slopes at faces, packed: of all problems those from gap `first` on.
-static void pgi_slopes_at_faces(pg_solver *s, const void *u, int axis, int first, int count, char *out)
+// Slopes at faces of the problem that has been entered, packed: those from gap `first` on, `count` in a line.
+static void pgi_slopes_at_faces(pg_solver *s, int axis, int first, int count, char *out)
 {
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
     const int *const own = s->outer.part.own;
-    const int64_t element = (int64_t)pgi_element(s->desc.flags);
     int64_t n[3] = {s->work.n[0], s->work.n[1], own[1] - own[0]};
-    n[turned] = s->comm && turned == 2 ? n[2] + 1 : count;
-    pgi_grid g = {out - own[0] * n[0] * n[1] * element, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_enter_problem(s, u, out, NULL, q);
-        pgi_slopes_call(s, turned, first, count, 0, g);
-        g.base = (char *)g.base + g.problem * element;
-    }
+    n[turned] = count;
+    const int64_t plane = n[0] * n[1];
+    pgi_slopes_call(s, turned, first, count, 0,
+                    {out - own[0] * plane * (int64_t)pgi_element(s->desc.flags), 0, n[0], plane, plane * n[2]});
 }
 
 static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, char *out)
 {
-    const int n = s->desc.n[axis];
-    if (!s->staged || s->comm) {
-        pgi_slopes_at_faces(s, u, axis, 0, n + 1, out);
-        return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
-    }
+    const int count = s->desc.hi[axis] - s->desc.lo[axis] + 1, staged = s->cuda && s->desc.memory == PG_MEM_HOST;
+    const size_t bytes = (size_t)pgi_face_count(s, axis) * pgi_element(s->desc.flags);
+    for (int q = 0; q < s->desc.batch; q++, out += bytes) {
+        pgi_enter_problem(s, u, out, NULL, q);
+        if (!staged) pgi_slopes_at_faces(s, axis, 0, count, out);
 #if PGI_GPU
-    // The copy of f has room for n of a line: the last one goes by itself.
-    const int part[2][2] = {{0, n}, {n, 1}};
-    for (int p = 0; p < 2; p++) {
-        pgi_slopes_at_faces(s, u, axis, part[p][0], part[p][1], (char *)s->stage_f.base);
-        if (s->failed == PG_OK) pgi_copy_faces(s, out, axis, part[p][0], part[p][1]);
-    }
+        // The copy of f has room for those below the unknowns: the last one of a line goes by itself. But where it has
+        // ghosts there is room for a plane of faces more.
+        const pgi_planes &p = s->outer.part;
+        char *const room =
+            (char *)s->stage_f.base + (p.lo - p.ghosts) * s->stage_f.sk * (int64_t)pgi_element(s->desc.flags);
+        const int together = p.split && axis == s->desc.dim - 1 ? count : count - 1;
+        for (int first = 0; first < count && staged && s->failed == PG_OK; first += together) {
+            const int some = count - first < together ? count - first : together;
+            pgi_slopes_at_faces(s, axis, first, some, room);
+            pgi_copy_faces(s, out, room, axis, first, some);
+        }
 #endif
+    }
     return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
 }
 
@@ -25712,7 +25710,7 @@ static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, out, NULL, q);
-        pgi_slopes_call(s, turned, 0, s->desc.n[axis], 1, pgi_given_f(s));
+        pgi_slopes_call(s, turned, 0, s->desc.hi[axis] - s->desc.lo[axis], 1, pgi_given_f(s));
     }
     return pgi_leave_call(s, out, s->desc.stride_f, s->stage_f);
 }

@@ -325,7 +325,7 @@ int main(void)
               is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
               drives solves, and waits at each check. pg_apply and pg_residual have the bits of one GPU; so have red-black sweeps
               where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: PG_DIRECT,
-              PG_PRECOND_DIRECT, batches, masks and coefficient fields, pg_gradient, captured calls, and GPUs that
+              PG_PRECOND_DIRECT, batches, masks and coefficient fields, captured calls, and GPUs that
               do not reach each other without NCCL. The workspace must be memory of cudaMalloc, and begin where that does. Threads
               that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL and processes on the
               CPU harness only.

@@ -318,7 +318,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
-    if (w->slope[0] && !c->gpus) compare_slopes(s, &d, u, w->slope, lo, hi);
+    if (w->slope[0]) compare_slopes(s, &d, u, w->slope, lo, hi);
     pg_destroy(s);
     for (int q = 0; q < 7; q++) free(media[q]);
     copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);

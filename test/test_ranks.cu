@@ -362,6 +362,106 @@ static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
     for (int ranks = 2; ranks <= devices; ranks++) compare_in_f32(ranks, PG_CUDA);
 }
 
+// An array on the GPU that is current, and back.
+static void *to_gpu(const void *host, size_t bytes)
+{
+    void *p = NULL;
+    if (cudaMalloc(&p, bytes) != cudaSuccess || cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice) != cudaSuccess) abort();
+    return p;
+}
+static void from_gpu(void *host, void *p, size_t bytes)
+{
+    if (cudaMemcpy(host, p, bytes, cudaMemcpyDeviceToHost) != cudaSuccess || cudaFree(p) != cudaSuccess) abort();
+}
+
+// Slopes of a rank's part [lo, hi) of packed arrays on its GPU, or of all: at faces, then at unknowns, along each axis.
+template <class T>
+static void slopes_on_gpu(pg_solver *s, const pg_desc *d, const T *u, const int lo[3], const int hi[3], T *slope[6])
+{
+    const int axis = ranks_axis(d), batch = d->batch ? d->batch : 1;
+    int64_t plane = 1, own = 1;
+    for (int a = 0; a < 3; a++) plane *= a == axis ? 1 : d->n[a], own *= hi[a] - lo[a];
+    T *const packed = (T *)allocate((size_t)(own * batch) * sizeof(T));
+    for (int q = 0; q < batch; q++)
+        memcpy(packed + q * own, u + plane * (lo[axis] + (int64_t)q * d->n[axis]), (size_t)own * sizeof(T));
+    void *const on_gpu = to_gpu(packed, (size_t)(own * batch) * sizeof(T));
+    for (int q = 0; q < 6; q++) {
+        const int a = q % 3, at_faces = q < 3;
+        if (a >= d->dim) continue;
+        const size_t length = (size_t)(hi[a] - lo[a]),
+                     bytes = (size_t)(own * batch) / length * (length + at_faces) * sizeof(T);
+        slope[q] = (T *)allocate(bytes);
+        void *const out = to_gpu(slope[q], bytes);
+        RANK_OK(pg_gradient(s, on_gpu, a, out, at_faces ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+        if (cudaStreamSynchronize(NULL) != cudaSuccess) abort();
+        from_gpu(slope[q], out, bytes);
+    }
+    from_gpu(packed, on_gpu, (size_t)(own * batch) * sizeof(T));
+    free(packed);
+}
+
+// The planes of slopes that ranks have are those of one GPU, bit for bit.
+template <class T> static void compare_slopes_on_gpus(const ranks_case *c, int ranks)
+{
+    const pg_desc *const of = &c->desc;
+    const int axis = ranks_axis(of), batch = of->batch ? of->batch : 1, none[3] = {0, 0, 0};
+    const size_t points = (size_t)of->n[0] * (size_t)of->n[1] * (size_t)of->n[2] * (size_t)batch;
+    T *const u = (T *)allocate(points * sizeof(T)), *whole[6] = {};
+    rng r = {points};
+    for (size_t p = 0; p < points; p++) u[p] = (T)rng_uniform(&r, -1, 1);
+    pg_solver *s = create(of);
+    slopes_on_gpu(s, of, u, none, of->n, whole);
+    pg_destroy(s);
+    world w;
+    world_create(&w, ranks, 300);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = *of;
+        pg_solver *part = NULL;
+        T *own[6] = {};
+        int lo[3], hi[3];
+        d.comm = comm, d.device = PG_DEVICE(rank), d.time_limit = 300;
+        choose_part(c, &d, rank, ranks);
+        if (cudaSetDevice(rank) != cudaSuccess) abort();
+        RANK_OK(pg_query_part(&d, lo, hi), NULL);
+        RANK_OK(pg_create(&d, &part), NULL);
+        slopes_on_gpu(part, &d, u, lo, hi, own);
+        pg_destroy(part);
+        for (int q = 0; q < 6; q++) {
+            if (!own[q]) continue;
+            const int a = q % 3, more = q < 3;
+            size_t plane = 1;
+            for (int e = 0; e < 3; e++) plane *= e == axis ? 1 : (size_t)(d.n[e] + (more && e == a));
+            const size_t extra = more && a == axis, all = plane * ((size_t)d.n[axis] + extra),
+                         planes = (size_t)(hi[axis] - lo[axis]) + extra;
+            for (int p = 0; p < batch; p++)
+                if (memcmp(own[q] + (size_t)p * plane * planes, whole[q] + (size_t)p * all + plane * (size_t)lo[axis],
+                           plane * planes * sizeof(T)))
+                    fprintf(stderr, "%s: slopes %d of problem %d differ\n", describe(&d), q, p), abort();
+            free(own[q]);
+        }
+    });
+    for (int q = 0; q < 6; q++) free(whole[q]);
+    free(u);
+}
+
+static void slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int turn = 0; turn < 12; turn++) {
+        ranks_case c;
+        set_case(&c, 2 + turn % 2, 13, 9, 21, ranks_ends[turn % 6], ranks_ends[(turn + 2) % 6],
+                 turn / 2 % 2 ? PG_CELL : PG_NODE);
+        c.gpus = 1, c.uneven = turn % 4;
+        c.desc.backend = PG_CUDA, c.desc.memory = PG_MEM_DEVICE;
+        c.desc.flags = PG_RBGS | (turn % 3 ? PG_F32 : 0);
+        for (pg_face &face : c.desc.face)
+            if (face.kind != PG_PERIODIC) face.value = 0.5;
+        const auto same = turn % 3 ? compare_slopes_on_gpus<float> : compare_slopes_on_gpus<double>;
+        same(&c, 2 + turn % (devices - 1));
+    }
+}
+
 // Spacings along one axis alone that vary so much that cycles relax its lines.
 static double of_lines[3][1200];
 static void stretch_one_axis(ranks_case *c, int a)
@@ -703,7 +803,7 @@ static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[2 * SUITES + 20] = {};
+    CMUnitTest tests[2 * SUITES + 30] = {};
     size_t count = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
@@ -727,6 +827,7 @@ int main(void)
         tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_gpu, NULL, NULL, (void *)&suites[q]};
     }
     tests[count++] = cmocka_unit_test(f32_cycles_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
