@@ -908,7 +908,7 @@ struct pg_solver {
     int levels;
     pgi_level level[PGI_MAX_LEVELS];
     pgi_level outer;              // PG_MIXED: the finest level in f64; else a copy of level[0]
-    pgi_grid stage_u, stage_f;    // device copies of host arrays
+    pgi_grid stage_u, stage_f;    // device copies of host arrays; of a rank's part, of one problem of a batch at a time
     void *stage_face[6];
     double *partials;             // four sums each
     int64_t partials_capacity;    // their number
@@ -929,6 +929,7 @@ struct pg_solver {
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
+    int reads_u, reads_f;    // ranks: what copies of a problem's arrays are made of
     int to_round_off;    // the tolerance is the default
     int with_floor;      // round-off may keep the residual above the tolerance
     pgi_grid iterate;    // where u of the finest level is between the halves of a cycle
@@ -22022,7 +22023,7 @@ static void pgi_layout_outer(pg_solver *s)
 // Copies on the device of host arrays, or of a rank's part with room for ghosts, take the place of the caller's.
 static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
-    const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
+    const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch, copies = s->comm ? 1 : batch;
     const int *const n = s->outer.n;
     const pgi_planes &part = s->outer.part;
     const int64_t plane = (int64_t)n[0] * n[1], points = plane * (part.hi - part.lo + 2 * part.ghosts);
@@ -22030,7 +22031,7 @@ static void pgi_layout_staging(pg_solver *s, const pgi_hierarchy *h, pgi_arena *
         (part.ghosts - part.lo) * plane * (int64_t)element;    // from the block to where (0,0,0) would be
     pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
     for (int q = 0; q < 2; q++) {
-        char *const block = (char *)pgi_take_block(arena, batch * (size_t)points * element);
+        char *const block = (char *)pgi_take_block(arena, copies * (size_t)points * element);
         const pgi_grid g = {block ? block + first : NULL, 0, n[0], plane, points};
         *stage[q] = g;
         outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
@@ -23858,7 +23859,6 @@ static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char t
     if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
     const unsigned direct = PG_DIRECT | PG_PRECOND_DIRECT;
     const char *const what = d->flags & direct  ? "PG_DIRECT and PG_PRECOND_DIRECT"
-                             : d->batch > 1     ? "batches"
                              : pgi_is_masked(d) ? "masks and coefficient fields"
                                                 : NULL;
     if (!what) return PG_OK;
@@ -24883,7 +24883,7 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     const size_t bytes = (size_t)(l->n[0] * element);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
     for (int k = 0; k < (at_once ? 1 : planes); k++) {
-        char *const a = pgi_staged_at(s, stage, problem) + (own[0] + k) * stage.sk * element;
+        char *const a = (char *)stage.base + (own[0] + k) * stage.sk * element;
         char *const b = (char *)given.base + k * given.sk * element;
         if (inward)
             pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
@@ -24892,16 +24892,11 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     }
 }
 
-// The same of all problems. Where the finest level is not split all ranks get all planes.
-static void pgi_stage_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int inward)
+// The same; inward, where the finest level is not split, all ranks get all planes.
+static void pgi_stage_part(pg_solver *s, void *theirs, const int64_t stride[3], pgi_grid stage, int problem, int inward)
 {
-    const size_t element = pgi_element(s->desc.flags);
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_copy_part(s, host, stride, stage, q, inward);
-        pgi_grid problem = stage;
-        problem.base = pgi_staged_at(s, stage, q);
-        if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, problem, element);
-    }
+    pgi_copy_part(s, theirs, stride, stage, problem, inward);
+    if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, stage, pgi_element(s->desc.flags));
 }
 
 // Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
@@ -24998,14 +24993,20 @@ static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_gri
 }
 #endif
 
-// Copies of the arrays of a rank.
-static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
+// Copies of the arrays of a rank, for one problem: those of a batch take turns in them, as what ranks exchange is
+// always in the same place.
+static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int problem)
 {
-    if (!s->staged) return;
-    if (read_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
-    if (read_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
-    if (read_f && s->cuda) pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
-    pgi_stage_faces(s);
+    if (!s->comm) return;
+    if (s->reads_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, problem, 1);
+    if (s->reads_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, problem, 1);
+    if (s->reads_f && s->cuda) pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
+}
+
+// A problem's result goes back before the next one takes its place.
+static void pgi_leave_ranks(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from, int problem)
+{
+    if (s->comm && s->failed == PG_OK) pgi_stage_part(s, result, stride, from, problem, 0);
 }
 
 // Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
@@ -25035,7 +25036,9 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         if (!s->comm) return s->failed;
     }
 #endif
-    pgi_enter_ranks(s, u, f, read_u, read_f);
+    (void)u, (void)f;
+    s->reads_u = read_u, s->reads_f = read_f;
+    if (s->comm) pgi_stage_faces(s);
     return s->failed;
 }
 // A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
@@ -25074,6 +25077,7 @@ static void pgi_refresh_stale(pg_solver *s)
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
     pgi_call c;
+    pgi_enter_ranks(s, u, f, problem);
     memset(&c, 0, sizeof c);
     c.u = pgi_problem_at(s, u, s->desc.stride_u, problem);
     c.f = pgi_problem_at(s, f, s->desc.stride_f, problem);
@@ -25115,8 +25119,8 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
     }
     if (s->staged) {
-        c.u = pgi_staged_at(s, s->stage_u, problem);
-        c.f = pgi_staged_at(s, s->stage_f, problem);
+        c.u = pgi_staged_at(s, s->stage_u, s->comm ? 0 : problem);
+        c.f = pgi_staged_at(s, s->stage_f, s->comm ? 0 : problem);
     }
 #if PGI_GPU
     if (s->cuda) {
@@ -25135,7 +25139,6 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 {
 #if PGI_GPU
     if (s->cuda && s->staged && s->failed == PG_OK) {
-        if (result && s->comm) pgi_stage_part(s, result, stride, from, 0);
         if (result && !s->comm) pgi_stage(s, result, stride, from, 0);
         if (s->comm)
             pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->stream));
@@ -25144,7 +25147,7 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
     }
     s->recording = 0;
 #endif
-    if (!s->cuda && s->staged && s->failed == PG_OK && result) pgi_stage_part(s, result, stride, from, 0);
+    (void)result, (void)stride, (void)from;
     return s->failed;
 }
 
@@ -25301,7 +25304,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
             pgi_cuda_read_state(s, s->state);
             if (s->comm && s->failed == PG_OK) pgi_judge_transport(s, s->comm->ops->check(s->comm));
             if (s->comm && s->failed == PG_OK && pgi_has_result(&s->host))
-                pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
+                pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
             else if (s->staged && s->failed == PG_OK && pgi_has_result(&s->host))
                 pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
                                   pgi_staged_at(s, s->stage_u, q), 0);
@@ -25309,7 +25312,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #endif
         if (s->failed) break;
         if (!s->cuda && s->staged && !at_once && pgi_has_result(s->state))
-            pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
+            pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
         if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
     }
     return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);
@@ -25508,6 +25511,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
             pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
         else
             pgi_sweeps(s, sweeps);
+        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -25563,6 +25567,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
             pgi_mixed_cycles(s, cycles);
         else
             pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
+        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, problem);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -25574,6 +25579,7 @@ static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, v, NULL, q);
         s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s));
+        pgi_leave_ranks(s, v, s->desc.stride_f, s->stage_f, q);
     }
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
@@ -25599,6 +25605,7 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
         s->outer_ops->residual(
             s, &s->outer, x, pgi_outer_rhs(s),
             s->staged ? staged : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
+        pgi_leave_ranks(s, r, s->desc.stride_f, s->stage_f, q);
     }
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
@@ -25711,6 +25718,7 @@ static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, out, NULL, q);
         pgi_slopes_call(s, turned, 0, s->desc.hi[axis] - s->desc.lo[axis], 1, pgi_given_f(s));
+        pgi_leave_ranks(s, out, s->desc.stride_f, s->stage_f, q);
     }
     return pgi_leave_call(s, out, s->desc.stride_f, s->stage_f);
 }
@@ -25724,16 +25732,14 @@ static double pgi_join_norms(double a, double b, int kind)
                                 : hypot(a, b);
 }
 
-// The other factor of an inner product, with the strides of u, where f has its copy.
-static void pgi_stage_y(pg_solver *s, const void *y)
+// The other factor of an inner product, with the strides of u, where f has its copy: of ranks problem after problem,
+// else of all with the first one.
+static void pgi_stage_y(pg_solver *s, const void *y, int problem)
 {
+    if (s->comm) return pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, problem, 1);
 #if PGI_GPU
-    if (s->cuda && !s->comm) {
-        pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
-        return;
-    }
+    if (problem == 0) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 #endif
-    pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 }
 
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, const double *result)
@@ -25755,13 +25761,13 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
 {
     PGI_TRY(pgi_meet(s, PGI_REDUCE, 4 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, result)));
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
-    if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y);
     pg_stop stop;
     memset(&stop, 0, sizeof stop);
     stop.norm = kind;
     *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
+        if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y, q);
         if (partner == PGI_OTHER)
             other = s->staged ? pgi_given_f(s)
                               : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);

@@ -325,7 +325,7 @@ int main(void)
               is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
               drives solves, and waits at each check. pg_apply and pg_residual have the bits of one GPU; so have red-black sweeps
               where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: PG_DIRECT,
-              PG_PRECOND_DIRECT, batches, masks and coefficient fields, captured calls, and GPUs that
+              PG_PRECOND_DIRECT, masks and coefficient fields, captured calls, and GPUs that
               do not reach each other without NCCL. The workspace must be memory of cudaMalloc, and begin where that does. Threads
               that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL and processes on the
               CPU harness only.
@@ -337,8 +337,8 @@ int main(void)
               for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
               After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
    Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,
-              which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
-              with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
+              which work on it alike without messages. Two grids of the part more than one rank needs (whatever the
+              batch), for copies of u and f with ghosts, PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS

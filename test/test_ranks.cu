@@ -246,7 +246,6 @@ static void compare_every_box_on_gpus(const suite *of, int by_nccl)
     if (devices < 2) skip();
     every_box(of, [&](ranks_case *c, int turn, int e) {
         c->gpus = 1;
-        c->desc.batch = 0;
         if (c->work == CYCLE || c->work == SOLVE) c->tolerance = fmax(c->tolerance, 1e-13);
         if ((5 * turn + e) % some == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn, by_nccl);
     });
@@ -282,7 +281,7 @@ static void nccl_is_refused_by_name_on_gpus(void **)
             d.comm = comm;
             d.backend = q == 0 ? PG_CPU : PG_CUDA;
             d.device = PG_DEVICE(q == 1 ? 1 - rank : rank);
-            if (q == 2) d.batch = 2;
+            if (q == 2) d.flags = PG_DIRECT;
             pg_solver *s = NULL;
             status[rank][q] = pg_create(&d, &s);
             snprintf(text[rank][q], sizeof text[rank][q], "%s", pg_last_error(NULL));
@@ -301,8 +300,8 @@ static void nccl_is_refused_by_name_on_gpus(void **)
 #endif
 
 // The suites are of f64; grids of f32 have other sizes in bytes. Two iterations of a method by ranks, each of which has
-// its packed part, against those of one; tolerance 0: the same bits.
-static void compare_floats(const ranks_case *c, int ranks, double tolerance)
+// its packed part, against those of one; tolerance 0: the same bits. bad: a problem of a batch that has no finite f.
+static void compare_floats(const ranks_case *c, int ranks, double tolerance, int bad = -1)
 {
     const int axis = ranks_axis(&c->desc), *const n = c->desc.n, batch = c->desc.batch ? c->desc.batch : 1;
     const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], plane = points / (size_t)n[axis],
@@ -311,10 +310,13 @@ static void compare_floats(const ranks_case *c, int ranks, double tolerance)
     rng r = {points + c->desc.flags};
     memset(whole, 0, 3 * all * sizeof(float));
     for (size_t p = 0; p < all; p++) f[p] = (float)rng_uniform(&r, -1, 1);
+    if (bad >= 0) f[points * (size_t)bad + points / 3] = NAN;
     pg_desc d = c->desc;
     d.flags |= PG_F32;
     pg_solver *s = create(&d);
+    pg_report report, of_rank[MOST_RANKS];
     OK(pg_solve(s, whole, f, &c->stop), s);
+    OK(pg_get_report(s, &report), s);
     pg_destroy(s);
     world w;
     world_create(&w, ranks, c->gpus ? 300 : 20);
@@ -330,8 +332,13 @@ static void compare_floats(const ranks_case *c, int ranks, double tolerance)
         const size_t at = plane * (size_t)lo[axis];
         RANK_OK(pg_create(&own, &of), NULL);
         RANK_OK(pg_solve(of, parts + at, f + at, &c->stop), of);
+        RANK_OK(pg_get_report(of, &of_rank[rank]), of);
         pg_destroy(of);
     });
+    for (int q = 0; q < ranks; q++) {
+        assert_int_equal(of_rank[q].outcome, report.outcome);
+        assert_int_equal(of_rank[q].problem, bad >= 0 ? bad : of_rank[0].problem);
+    }
     double largest = 0;
     for (size_t p = 0; p < all; p++) largest = fmax(largest, fabs((double)whole[p]));
     for (size_t p = 0; p < all; p++)
@@ -455,10 +462,28 @@ static void slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus(void **)
         c.gpus = 1, c.uneven = turn % 4;
         c.desc.backend = PG_CUDA, c.desc.memory = PG_MEM_DEVICE;
         c.desc.flags = PG_RBGS | (turn % 3 ? PG_F32 : 0);
+        c.desc.batch = 1 + turn / 3 % 2;
         for (pg_face &face : c.desc.face)
             if (face.kind != PG_PERIODIC) face.value = 0.5;
         const auto same = turn % 3 ? compare_slopes_on_gpus<float> : compare_slopes_on_gpus<double>;
         same(&c, 2 + turn % (devices - 1));
+    }
+}
+
+// Problems take turns in the copies of u and f with ghosts; one that has no solution leaves u as it is.
+static void batches_in_f32_agree_with_one_gpu_on_gpus(void **)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_CG, PG_VCYCLE | PG_SMOOTH_LINES, PG_JACOBI};
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int m = 0; m < 12; m++) {
+        ranks_case c;
+        set_case(&c, 2 + m % 2, 11, 12, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], m / 2 % 2 ? PG_CELL : PG_NODE);
+        c.gpus = 1, c.uneven = m % 4;
+        c.desc.backend = PG_CUDA, c.desc.flags = methods[m % 6], c.desc.batch = 3;
+        c.desc.alpha = 1;
+        c.stop.rtol = m < 6 ? PG_NONE : 1e-30, c.stop.max_iter = 2;
+        compare_floats(&c, 2 + m % (devices - 1), 1e-4, m < 6 ? -1 : m % 3);
     }
 }
 
@@ -779,7 +804,6 @@ static void what_is_not_possible_is_refused_by_name(void **)
 static const refusal refusals_of_gpus[] = {
     {[](pg_desc *d) { d->flags = PG_DIRECT; }, PG_ERROR_UNSUPPORTED, "PG_DIRECT and PG_PRECOND_DIRECT do not go with 3 ranks"},
     {[](pg_desc *d) { d->flags = PG_CG | PG_PRECOND_DIRECT; }, PG_ERROR_UNSUPPORTED, "PG_PRECOND_DIRECT do not"},
-    {[](pg_desc *d) { d->batch = 2; }, PG_ERROR_UNSUPPORTED, "batches do not"},
     {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields do not"},
     {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
      PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
@@ -821,13 +845,14 @@ int main(void)
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
 #if PGI_GPU
-    static char names[10][80];
-    for (int q = 0; q < 10; q++) {    // up to and with advection
+    static char names[11][80];
+    for (int q = 0; q < 11; q++) {    // up to and with batches
         snprintf(names[q], sizeof names[q], "%s_on_gpus", suites[q].name);
         tests[count++] = {names[q], every_box_on_gpus_agrees_with_one_gpu, NULL, NULL, (void *)&suites[q]};
     }
     tests[count++] = cmocka_unit_test(f32_cycles_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(batches_in_f32_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
