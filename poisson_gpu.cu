@@ -928,7 +928,6 @@ struct pg_solver {
     pgi_grid stage_u, stage_f;    // copies of host arrays, and of a rank's arrays that have no room for ghosts
     int in_place;                 // CUDA: a rank's arrays are used where they are, with ghosts that lie apart
     pgi_given given[2];           // then: u and f of the call
-    int fresh_f;                  // the ghosts of the f of this call are still to come
     void *stage_face[6];
     double *partials;             // four sums each
     int64_t partials_capacity;    // their number
@@ -949,6 +948,7 @@ struct pg_solver {
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
+    int reads_u, reads_f;    // ranks: what a call reads of its arrays
     int to_round_off;    // the tolerance is the default
     int with_floor;      // round-off may keep the residual above the tolerance
     pgi_grid iterate;    // where u of the finest level is between the halves of a cycle
@@ -16743,6 +16743,7 @@ static pg_status pgi_plan_cufft(pg_solver *s, char text[512])
 struct pgi_zebra {
     int fast, slow;    // the two axes
     int lo[2], hi[2], parity;
+    int end;    // of the rows of lines that can be read: of a rank's part a row of ghosts more
     int64_t per_row, lines;
 };
 
@@ -16760,6 +16761,7 @@ static pgi_zebra pgi_zebra_of(const pgi_level *l, const int seam[3], int line, i
         z.lo[q] = lo > part[a][0] ? lo : part[a][0];
         z.hi[q] = hi < part[a][1] ? hi : part[a][1];
     }
+    z.end = z.hi[1] + (z.slow == 2 && l->part.split && (l->part.period || z.hi[1] < n[2]));
     z.per_row = (z.hi[0] - z.lo[0] + 1) / 2;
     z.lines = z.hi[1] > z.lo[1] ? z.per_row * (z.hi[1] - z.lo[1]) : 0;
     return z;
@@ -16830,7 +16832,9 @@ static void pgi_layout_line_work(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     const int n = h->line[0][h->along]->n;
     int64_t bytes = 0, most = 1;
     for (int l = 0; l < h->levels; l++) {
-        const int64_t lines = s->level[l].points / n / 2 + s->level[l].n[1] + s->level[l].n[2] + 1;
+        const pgi_level *const level = &s->level[l];
+        const int64_t plane = level->points / level->n[2],
+                      lines = plane * level->part.most / n / 2 + level->n[1] + level->n[2] + 1;
 #if PGI_GPU
         pgi_elimination *e = &s->level[l].lines;
         if (s->cuda)
@@ -16937,13 +16941,13 @@ template <class T> static __device__ inline pgi_zebra_line<T> pgi_zebra_line_of(
 {
     const int pairs = 1 << tiles.log_pairs, column = line & (pairs - 1), row = line >> tiles.log_pairs,
               tile = (int)(blockIdx.x % (unsigned)tiles.along), rows = 1 << (d.log_wide - tiles.log_pairs);
-    const int lead = 2 * (tile * pairs + column), j = (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
+    const int lead = 2 * (tile * pairs + column), j = z.lo[1] + (int)(blockIdx.x / (unsigned)tiles.along) * rows + row;
     const int64_t across = z.slow == 1 ? gu.sj : gu.sk;
     pgi_zebra_line<T> l;
     l.step = d.line == 1 ? gu.sj : gu.sk;
-    l.exists = lead < z.hi[0] && j < z.hi[1];
+    l.exists = lead < z.hi[0] && j < z.end;
     l.own = (lead + j + z.parity) & 1;
-    l.inside = l.exists && lead + l.own < z.hi[0];
+    l.inside = l.exists && j < z.hi[1] && lead + l.own < z.hi[0];
     const int i = l.inside ? lead + l.own : 0, slow = l.inside ? j : 0, me = 2 * (int)threadIdx.x + l.own;
     const int back = row & 1;    // the other row is below
     const int below = pgi_below(b.axis[0], i), above = pgi_above(b.axis[0], i);
@@ -17190,7 +17194,7 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 static pgi_zebra_tiles pgi_tiles_of(const pgi_elimination &d, const pgi_zebra &z)
 {
     pgi_zebra_tiles t = {d.log_wide, 0};
-    if (z.hi[1] > 1) t.log_pairs--;
+    if (z.end > 1) t.log_pairs--;
     while (t.log_pairs > PGI_LOG_PAIRS && z.per_row <= 1 << (t.log_pairs - 1)) t.log_pairs--;
     t.along = (int)((z.per_row + (1 << t.log_pairs) - 1) >> t.log_pairs);
     return t;
@@ -17213,17 +17217,19 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
     }
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t blocks = (z.lines + (1 << d.log_wide) - 1) >> d.log_wide;
+        const int at_seam = z.lo[0] > 0 || z.lo[1] > (z.slow == 2 ? l->part.lo : 0);
+        pgi_exchange(s, l, u, 1, sizeof(T));
         if (blocks == 0) return;
         if (!d.kept) {
             PGI_LAUNCH_EARLY(s, blocks, threads, 0, pgi_relax_long_lines_kernel<T>, d, b, u, pgi_other_grid(l, u), rhs,
                              omega, z);
-        } else if (d.line == 0 || z.lo[0] + z.lo[1] > 0 || pairs_bytes > s->shared_limit ||
+        } else if (d.line == 0 || at_seam || pairs_bytes > s->shared_limit ||
                    pgi_tiles_of(d, z).log_pairs < PGI_LOG_PAIRS) {
             PGI_LAUNCH_EARLY(s, blocks, threads, any_bytes, pgi_relax_any_lines_kernel<T>, d, b, u, rhs, omega, z);
         } else {
             const pgi_zebra_tiles t = pgi_tiles_of(d, z);
             const int rows = 1 << (d.log_wide - t.log_pairs);
-            PGI_LAUNCH_EARLY(s, (int64_t)t.along * ((z.hi[1] + rows - 1) / rows), threads, pairs_bytes,
+            PGI_LAUNCH_EARLY(s, (int64_t)t.along * ((z.hi[1] - z.lo[1] + rows - 1) / rows), threads, pairs_bytes,
                              pgi_relax_lines_kernel<T>, d, b, u, rhs, omega, z, t);
         }
     });
@@ -17325,9 +17331,17 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
-// Calls body(i, j, k) for the points of planes from k0 on, on the CPU.
-template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
+// Calls body(i, j, k) for the points of planes k0 to k1.
+template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
 {
+#if PGI_GPU
+    if (s->cuda) {
+        const pgi_shape h = pgi_shape_from(s, n, k0, k1);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
+                         (const pgi_state *)s->state, h);
+        return;
+    }
+#endif
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
     for (int64_t row = 0; row < rows; row++)
@@ -17338,15 +17352,7 @@ template <class BODY> static void pgi_cpu_planes(pg_solver *s, const int n[3], i
 // Calls body(i, j, k) for all points of a box.
 template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], const BODY &body)
 {
-#if PGI_GPU
-    if (s->cuda) {
-        const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
-                         (const pgi_state *)s->state, h);
-        return;
-    }
-#endif
-    pgi_cpu_planes(s, n, 0, n[2], body);
+    pgi_for_planes(s, n, 0, n[2], body);
 }
 
 // Calls body(i, j, k, body.look(i, j, k), unit, sums) for all points, and adds up the sums in a fixed order:
@@ -22171,14 +22177,10 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
                                 at_unknowns};
     int n[3] = {s->outer.n[0], s->outer.n[1], s->outer.n[2]};
     n[axis] = count;
-    if (s->comm) {    // both ranks beside a face have its slope
-        const int *const own = s->outer.part.own;
-        pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
-        pgi_cpu_planes(s, n, own[0], own[1] + (axis == 2 && !at_unknowns), body);
-        return;
-    }
-    pgi_for_points(s, n, body);
-    if (!s->masked || !o->values_capacity) return;
+    const int *const own = s->outer.part.own;    // both ranks beside a face have its slope
+    pgi_exchange(s, &s->outer, s->outer.u, 1, sizeof(T));
+    pgi_for_planes(s, n, own[0], axis == 2 ? own[0] + count : own[1], body);
+    if (s->comm || !s->masked || !o->values_capacity) return;
     const pgi_slopes_of_values<T> values = {body, o->values, o->values_capacity, count};
     pgi_for_each(s, o->values_capacity, values);
 }
@@ -22377,7 +22379,7 @@ static void pgi_layout_outer(pg_solver *s)
 // Copies on the device of host arrays, or of a rank's part with room for ghosts, take the place of the caller's.
 static void pgi_layout_staging(pg_solver *s, pgi_arena *arena)
 {
-    const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch;
+    const size_t element = pgi_element(s->work.flags), batch = (size_t)s->work.batch, copies = s->comm ? 1 : batch;
     const int *const n = s->outer.n;
     const pgi_planes &part = s->outer.part;
     const int64_t plane = (int64_t)n[0] * n[1], points = plane * (part.hi - part.lo + 2 * part.ghosts);
@@ -22385,7 +22387,7 @@ static void pgi_layout_staging(pg_solver *s, pgi_arena *arena)
         (part.ghosts - part.lo) * plane * (int64_t)element;    // from the block to where (0,0,0) would be
     pgi_grid *const stage[2] = {&s->stage_u, &s->stage_f}, *const outer[2] = {&s->outer.u, &s->outer.f};
     for (int q = 0; q < 2; q++) {
-        char *const block = (char *)pgi_take_block(arena, batch * (size_t)points * element);
+        char *const block = (char *)pgi_take_block(arena, copies * (size_t)points * element);
         const pgi_grid g = {block ? block + first : NULL, 0, n[0], plane, points};
         *stage[q] = g;
         outer[q]->sj = g.sj, outer[q]->sk = g.sk, outer[q]->problem = g.problem;
@@ -24238,13 +24240,10 @@ static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char t
                           "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
                           of_communicator, of_communicator);
     if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
-    const char *const what = d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES"
-                             : d->batch > 1             ? "batches"
-                             : pgi_is_masked(d)         ? "masks and coefficient fields"
-                                                        : NULL;
-    if (!what) return PG_OK;
+    if (!pgi_is_masked(d)) return PG_OK;
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "%s do not go with %d ranks on the CUDA back end in this version; use PG_CPU, or one rank", what,
+                      "masks and coefficient fields do not go with %d ranks on the CUDA back end in this version; use "
+                      "PG_CPU, or one rank",
                       ranks);
 }
 
@@ -24718,11 +24717,6 @@ static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text
 {
     if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
         return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
-    if (s->comm && s->cuda && s->by_lines)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "relaxation of lines does not go with %d ranks on the CUDA back end in this version; use "
-                          "PG_SMOOTH_RBGS, PG_CPU, or one rank",
-                          s->comm->ranks);
     return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
 }
 
@@ -25235,6 +25229,14 @@ static size_t pgi_face_bytes(const pg_solver *s, int q)
            pgi_element(s->desc.flags);
 }
 
+// Those of all problems in the caller's array: of faces along the last axis a rank has its part.
+static size_t pgi_given_face_bytes(const pg_solver *s, int q)
+{
+    const int *const own = s->outer.part.own;
+    const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q);
+    return q < 4 ? whole / (size_t)s->work.n[2] * (size_t)(own[1] - own[0]) : whole;
+}
+
 static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 {
     return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
@@ -25278,7 +25280,7 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     const size_t bytes = (size_t)(l->n[0] * element);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
     for (int k = 0; k < (at_once ? 1 : planes); k++) {
-        char *const a = pgi_staged_at(s, stage, problem) + (own[0] + k) * stage.sk * element;
+        char *const a = (char *)stage.base + (own[0] + k) * stage.sk * element;
         char *const b = (char *)given.base + (own[0] + k) * given.sk * element;
         if (inward)
             pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
@@ -25287,16 +25289,11 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     }
 }
 
-// The same of all problems. Where the finest level is not split all ranks get all planes.
-static void pgi_stage_part(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int inward)
+// The same; inward, where the finest level is not split, all ranks get all planes.
+static void pgi_stage_part(pg_solver *s, void *theirs, const int64_t stride[3], pgi_grid stage, int problem, int inward)
 {
-    const size_t element = pgi_element(s->desc.flags);
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_copy_part(s, host, stride, stage, q, inward);
-        pgi_grid problem = stage;
-        problem.base = pgi_staged_at(s, stage, q);
-        if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, problem, element);
-    }
+    pgi_copy_part(s, theirs, stride, stage, problem, inward);
+    if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, stage, pgi_element(s->desc.flags));
 }
 
 // Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
@@ -25393,14 +25390,19 @@ static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_gri
 }
 #endif
 
-// Copies of the arrays of a rank.
-static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
+// Copies of the arrays of a rank, for one problem: those of a batch take turns in them, as what ranks exchange is
+// always in the same place.
+static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int problem)
 {
-    if (!s->comm) return;
-    if (read_u && s->staged) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
-    if (read_f && s->staged) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
-    pgi_stage_faces(s);
-    s->fresh_f = read_f && s->cuda;
+    if (!s->comm || !s->staged) return;
+    if (s->reads_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, problem, 1);
+    if (s->reads_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, problem, 1);
+}
+
+// A problem's result goes back before the next one takes its place.
+static void pgi_leave_ranks(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from, int problem)
+{
+    if (s->comm && s->staged && s->failed == PG_OK) pgi_stage_part(s, result, stride, from, problem, 0);
 }
 
 // Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
@@ -25430,7 +25432,9 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         if (!s->comm) return s->failed;
     }
 #endif
-    pgi_enter_ranks(s, u, f, read_u, read_f);
+    (void)u, (void)f;
+    s->reads_u = read_u, s->reads_f = read_f;
+    if (s->comm) pgi_stage_faces(s);
     return s->failed;
 }
 // A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
@@ -25468,10 +25472,9 @@ static void pgi_refresh_stale(pg_solver *s)
 // Where u and f of a problem are.
 static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const void *f, int problem)
 {
-    c->u =
-        pgi_in_one(s->staged ? pgi_staged_at(s, s->stage_u, problem) : pgi_problem_at(s, u, s->desc.stride_u, problem));
-    c->f =
-        pgi_in_one(s->staged ? pgi_staged_at(s, s->stage_f, problem) : pgi_problem_at(s, f, s->desc.stride_f, problem));
+    const int copy = s->comm ? 0 : problem;    // of a rank there is one
+    c->u = pgi_in_one(s->staged ? pgi_staged_at(s, s->stage_u, copy) : pgi_problem_at(s, u, s->desc.stride_u, problem));
+    c->f = pgi_in_one(s->staged ? pgi_staged_at(s, s->stage_f, copy) : pgi_problem_at(s, f, s->desc.stride_f, problem));
     if (!s->in_place) return;
     s->given[0].own = pgi_direct_grid(s, c->u.own, s->desc.stride_u).base;
     s->given[1].own = pgi_direct_grid(s, c->f.own, s->desc.stride_f).base;
@@ -25482,6 +25485,7 @@ static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const voi
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
     pgi_call c;
+    pgi_enter_ranks(s, u, f, problem);
     memset(&c, 0, sizeof c);
     pgi_enter_arrays(s, &c, u, f, problem);
     c.problem = problem;
@@ -25525,7 +25529,8 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     if (s->cuda) {
         s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
-        if (s->fresh_f) pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
+        if (s->comm && s->reads_f)
+            pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
         pgi_refresh_stale(s);
         return;
     }
@@ -25539,7 +25544,6 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 {
 #if PGI_GPU
     if (s->cuda && (s->staged || s->comm) && s->failed == PG_OK) {
-        if (result && s->staged && s->comm) pgi_stage_part(s, result, stride, from, 0);
         if (result && s->staged && !s->comm) pgi_stage(s, result, stride, from, 0);
         if (s->comm)
             pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->stream));
@@ -25548,7 +25552,7 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
     }
     s->recording = 0;
 #endif
-    if (!s->cuda && s->staged && s->failed == PG_OK && result) pgi_stage_part(s, result, stride, from, 0);
+    (void)result, (void)stride, (void)from;
     return s->failed;
 }
 
@@ -25608,10 +25612,7 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, in
     const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
         const char *data = (const char *)s->work.face[q].array;
-        const int *const own = s->outer.part.own;
-        const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q), planes = (size_t)s->work.n[2];
-        const size_t bytes = q < 4 ? whole / planes * (size_t)(own[1] - own[0]) : whole;
-        if (data && data < end && data + bytes > begin)
+        if (data && data < end && data + pgi_given_face_bytes(s, q) > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "u (%p) and a face array (%p) overlap; give them memory of their own", u,
                               (const void *)data);
@@ -25717,7 +25718,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 #endif
         if (s->failed) break;
         if (!s->cuda && s->staged && !at_once && pgi_has_result(s->state))
-            pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
+            pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
         if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
     }
     return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);
@@ -25916,6 +25917,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
             pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
         else
             pgi_sweeps(s, sweeps);
+        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -25971,6 +25973,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
             pgi_mixed_cycles(s, cycles);
         else
             pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
+        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, problem);
     }
     return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
 }
@@ -25982,6 +25985,7 @@ static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, v, NULL, q);
         s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s));
+        pgi_leave_ranks(s, v, s->desc.stride_f, s->stage_f, q);
     }
     return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
 }
@@ -26007,6 +26011,7 @@ static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, v
         s->outer_ops->residual(
             s, &s->outer, x, pgi_outer_rhs(s),
             s->staged ? staged : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
+        pgi_leave_ranks(s, r, s->desc.stride_f, s->stage_f, q);
     }
     return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
 }
@@ -26023,11 +26028,6 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 {
     const pg_desc *const d = &s->desc;
     const size_t element = pgi_element(d->flags);
-    if (s->comm && s->cuda)
-        return pgi_refuse(
-            s->error, PG_ERROR_UNSUPPORTED,
-            "pg_gradient does not go with several ranks on the CUDA back end in this version; use PG_CPU, "
-            "or one rank");
     if (axis < 0 || axis >= d->dim)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "axis is %d; this problem has %s", axis,
                           d->dim == 1   ? "only axis 0, x"
@@ -26051,7 +26051,7 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
                           out);
     for (int q = 0; q < 6; q++) {
         const char *const data = (const char *)s->work.face[q].array;
-        if (data && data < end && data + (size_t)d->batch * pgi_face_bytes(s, q) > begin)
+        if (data && data < end && data + pgi_given_face_bytes(s, q) > begin)
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "out (%p) and a face array (%p) overlap; give them memory of their own", out,
                               (const void *)data);
@@ -26060,15 +26060,15 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 }
 
 #if PGI_GPU
-// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among the n + 1.
-static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int count)
+// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among all of a
+// problem's.
+static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, int first, int count)
 {
     enum { WIDEST = 1 << 30 };    // bytes of a row; pitches of copies must be ints
-    const int *const n = s->desc.n;
-    size_t before = pgi_element(s->desc.flags), rows = (size_t)s->desc.batch;
-    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : (size_t)n[a];
-    const size_t width = before * (size_t)count, pitch = before * ((size_t)n[axis] + 1);
-    const char *const from = (const char *)s->stage_f.base;
+    size_t before = pgi_element(s->desc.flags), rows = 1, n[3];
+    for (int a = 0; a < 3; a++) n[a] = (size_t)(s->desc.hi[a] - s->desc.lo[a]);
+    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : n[a];
+    const size_t width = before * (size_t)count, pitch = before * (n[axis] + 1);
     char *const to = out + before * (size_t)first;
     if (pitch <= WIDEST) {
         PGI_CUDA(s, cudaMemcpy2DAsync(to, pitch, from, width, width, rows, cudaMemcpyDeviceToHost, s->stream));
@@ -26079,37 +26079,39 @@ static void pgi_copy_faces(pg_solver *s, char *out, int axis, int first, int cou
 }
 #endif
 
-// Slopes at faces, packed: of all problems those from gap `first` on.
-static void pgi_slopes_at_faces(pg_solver *s, const void *u, int axis, int first, int count, char *out)
+// Slopes at faces of the problem that has been entered, packed: those from gap `first` on, `count` in a line.
+static void pgi_slopes_at_faces(pg_solver *s, int axis, int first, int count, char *out)
 {
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
     const int *const own = s->outer.part.own;
-    const int64_t element = (int64_t)pgi_element(s->desc.flags);
     int64_t n[3] = {s->work.n[0], s->work.n[1], own[1] - own[0]};
-    n[turned] = s->comm && turned == 2 ? n[2] + 1 : count;
-    pgi_grid g = {out - own[0] * n[0] * n[1] * element, 0, n[0], n[0] * n[1], n[0] * n[1] * n[2]};
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_enter_problem(s, u, out, NULL, q);
-        pgi_slopes_call(s, turned, first, count, 0, g);
-        g.base = (char *)g.base + g.problem * element;
-    }
+    n[turned] = count;
+    const int64_t plane = n[0] * n[1];
+    pgi_slopes_call(s, turned, first, count, 0,
+                    {out - own[0] * plane * (int64_t)pgi_element(s->desc.flags), 0, n[0], plane, plane * n[2]});
 }
 
 static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, char *out)
 {
-    const int n = s->desc.n[axis];
-    if (!s->staged || s->comm) {
-        pgi_slopes_at_faces(s, u, axis, 0, n + 1, out);
-        return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
-    }
+    const int count = s->desc.hi[axis] - s->desc.lo[axis] + 1, staged = s->cuda && s->desc.memory == PG_MEM_HOST;
+    const size_t bytes = (size_t)pgi_face_count(s, axis) * pgi_element(s->desc.flags);
+    for (int q = 0; q < s->desc.batch; q++, out += bytes) {
+        pgi_enter_problem(s, u, out, NULL, q);
+        if (!staged) pgi_slopes_at_faces(s, axis, 0, count, out);
 #if PGI_GPU
-    // The copy of f has room for n of a line: the last one goes by itself.
-    const int part[2][2] = {{0, n}, {n, 1}};
-    for (int p = 0; p < 2; p++) {
-        pgi_slopes_at_faces(s, u, axis, part[p][0], part[p][1], (char *)s->stage_f.base);
-        if (s->failed == PG_OK) pgi_copy_faces(s, out, axis, part[p][0], part[p][1]);
-    }
+        // The copy of f has room for those below the unknowns: the last one of a line goes by itself. But where it has
+        // ghosts there is room for a plane of faces more.
+        const pgi_planes &p = s->outer.part;
+        char *const room =
+            (char *)s->stage_f.base + (p.lo - p.ghosts) * s->stage_f.sk * (int64_t)pgi_element(s->desc.flags);
+        const int together = p.split && axis == s->desc.dim - 1 ? count : count - 1;
+        for (int first = 0; first < count && staged && s->failed == PG_OK; first += together) {
+            const int some = count - first < together ? count - first : together;
+            pgi_slopes_at_faces(s, axis, first, some, room);
+            pgi_copy_faces(s, out, room, axis, first, some);
+        }
 #endif
+    }
     return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
 }
 
@@ -26121,7 +26123,8 @@ static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, out, NULL, q);
-        pgi_slopes_call(s, turned, 0, s->desc.n[axis], 1, pgi_given_f(s));
+        pgi_slopes_call(s, turned, 0, s->desc.hi[axis] - s->desc.lo[axis], 1, pgi_given_f(s));
+        pgi_leave_ranks(s, out, s->desc.stride_f, s->stage_f, q);
     }
     return pgi_leave_call(s, out, s->desc.stride_f, s->stage_f);
 }
@@ -26135,16 +26138,14 @@ static double pgi_join_norms(double a, double b, int kind)
                                 : hypot(a, b);
 }
 
-// The other factor of an inner product, with the strides of u, where f has its copy.
-static void pgi_stage_y(pg_solver *s, const void *y)
+// The other factor of an inner product, with the strides of u, where f has its copy: of ranks problem after problem,
+// else of all with the first one.
+static void pgi_stage_y(pg_solver *s, const void *y, int problem)
 {
+    if (s->comm) return pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, problem, 1);
 #if PGI_GPU
-    if (s->cuda && !s->comm) {
-        pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
-        return;
-    }
+    if (problem == 0) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 #endif
-    pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
 }
 
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, const double *result)
@@ -26166,13 +26167,13 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
 {
     PGI_TRY(pgi_meet(s, PGI_REDUCE, 4 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, result)));
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
-    if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y);
     pg_stop stop;
     memset(&stop, 0, sizeof stop);
     stop.norm = kind;
     *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
+        if (partner == PGI_OTHER && s->staged) pgi_stage_y(s, y, q);
         if (partner == PGI_OTHER)
             other = s->staged ? pgi_given_f(s)
                               : pgi_direct_grid(s, pgi_problem_at(s, y, s->desc.stride_u, q), s->desc.stride_u);

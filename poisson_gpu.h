@@ -324,9 +324,9 @@ int main(void)
               brings the ranks together. With -DPG_USE_NCCL (-lnccl) that may be an ncclComm_t of one's own (PG_COMM_NCCL; device
               is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
               drives solves, and waits at each check. pg_apply and pg_residual have the bits of one GPU; so have red-black sweeps
-              where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: line
-              relaxation, batches, masks and coefficient fields, pg_gradient, captured calls, and GPUs that do not reach each
-              other without NCCL. The workspace must be memory of cudaMalloc, and begin where that does. Threads
+              where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: masks and coefficient
+              fields, captured calls, and GPUs that do not reach each other without NCCL. The workspace must be memory of
+              cudaMalloc, and begin where that does. Threads
               that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL and processes on the
               CPU harness only.
    Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
@@ -337,9 +337,10 @@ int main(void)
               for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
               After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
    Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points is on all ranks,
-              which work on it alike without messages. Two grids of the part more than one rank needs, for copies of u and f
-              with ghosts; on GPUs not where both are device arrays that are packed: these are used in place, and must begin
-              at multiples of 16 bytes. PG_DIRECT 20 doubles a line along the last axis; faces with arrays are on all ranks whole.
+              which work on it alike without messages. Two grids of the part more than one rank needs (whatever the batch), for
+              copies of u and f with ghosts; on GPUs not where both are device arrays that are packed: these are used in place,
+              and must begin at multiples of 16 bytes. PG_DIRECT 20 doubles a line along the last axis; faces with arrays
+              are on all ranks whole.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS

@@ -59,6 +59,30 @@ static void do_work(const ranks_case *c, pg_solver *s, double *u, double *f, dou
     }
 }
 
+/* A copy of an array on the rank's GPU; and, to a place that is not NULL, back. */
+static void *to_device(int rank, const void *from, size_t bytes)
+{
+    void *there = NULL;
+#if PGI_GPU
+    if (cudaSetDevice(rank) != cudaSuccess || cudaMalloc(&there, bytes) != cudaSuccess ||
+        cudaMemcpy(there, from, bytes, cudaMemcpyHostToDevice) != cudaSuccess)
+        abort();
+#else
+    (void)rank, (void)from, (void)bytes, abort();
+#endif
+    return there;
+}
+
+static void from_device(void *there, void *to, size_t bytes)
+{
+#if PGI_GPU
+    if (to && cudaMemcpy(to, there, bytes, cudaMemcpyDeviceToHost) != cudaSuccess) abort();
+    cudaFree(there);
+#else
+    (void)there, (void)to, (void)bytes, abort();
+#endif
+}
+
 /* Slopes of u along all axes, of one rank: at faces in the first three arrays, at unknowns in the others. */
 static void take_slopes(pg_solver *s, const pg_desc *d, const double *u, double *slope[6])
 {
@@ -72,8 +96,8 @@ static void take_slopes(pg_solver *s, const pg_desc *d, const double *u, double 
 }
 
 /* The same of a rank, whose part must have their bits. */
-static void compare_slopes(pg_solver *s, const pg_desc *d, const double *u, double *const whole[6], const int lo[3],
-                           const int hi[3])
+static void compare_slopes(pg_solver *s, const pg_desc *d, int rank, const double *u, double *const whole[6],
+                           const int lo[3], const int hi[3])
 {
     const int batch = d->batch ? d->batch : 1;
     for (int q = 0; q < 2 * d->dim; q++) {
@@ -82,8 +106,11 @@ static void compare_slopes(pg_solver *s, const pg_desc *d, const double *u, doub
         for (int e = 0; e < 3; e++) n[e] = d->n[e] + (e == a && at < 3), own[e] = hi[e] - lo[e] + (e == a && at < 3);
         int64_t stride[3] = {own[0], (int64_t)own[0] * own[1], (int64_t)own[0] * own[1] * own[2]};
         if (at >= 3) memcpy(stride, d->stride_f, sizeof stride);
-        double *const out = (double *)allocate((size_t)(stride[2] * batch) * sizeof(double));
-        RANK_OK(pg_gradient(s, u, a, out, at < 3 ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+        const size_t bytes = (size_t)(stride[2] * batch) * sizeof(double);
+        double *const out = (double *)allocate(bytes), *there = out;
+        if (d->memory == PG_MEM_DEVICE) there = (double *)to_device(rank, out, bytes);
+        RANK_OK(pg_gradient(s, u, a, there, at < 3 ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+        if (there != out) from_device(there, out, bytes);
         for (int p = 0; p < batch; p++)
             for (int k = 0; k < own[2]; k++)
                 for (int j = 0; j < own[1]; j++) {
@@ -284,30 +311,6 @@ static pg_solver *create_with_media(pg_desc *d, int changes, const int lo[3], co
     return s;
 }
 
-/* A copy of an array on the rank's GPU; and, to a place that is not NULL, back. */
-static void *to_device(int rank, const void *from, size_t bytes)
-{
-    void *there = NULL;
-#if PGI_GPU
-    if (cudaSetDevice(rank) != cudaSuccess || cudaMalloc(&there, bytes) != cudaSuccess ||
-        cudaMemcpy(there, from, bytes, cudaMemcpyHostToDevice) != cudaSuccess)
-        abort();
-#else
-    (void)rank, (void)from, (void)bytes, abort();
-#endif
-    return there;
-}
-
-static void from_device(void *there, void *to, size_t bytes)
-{
-#if PGI_GPU
-    if (to && cudaMemcpy(to, there, bytes, cudaMemcpyDeviceToHost) != cudaSuccess) abort();
-    cudaFree(there);
-#else
-    (void)there, (void)to, (void)bytes, abort();
-#endif
-}
-
 /* What one rank of several does. Its part of the result goes to `result`, an array of the whole box. */
 static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int rank, int ranks, double *result,
                     pg_report *report, double measures[6])
@@ -350,7 +353,7 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
-    if (w->slope[0] && !c->gpus) compare_slopes(s, &d, u, w->slope, lo, hi);
+    if (w->slope[0]) compare_slopes(s, &d, rank, u, w->slope, lo, hi);
     pg_destroy(s);
     if (c->on_device) {
         from_device(u, own, elements * sizeof(double));

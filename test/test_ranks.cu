@@ -248,12 +248,7 @@ static void compare_every_box_on_gpus(const suite *of, int by_nccl)
     int number = 0;
     if (devices < 2) skip();
     every_box(of, [&](ranks_case *c, int turn, int e) {
-        const unsigned cycles = PG_VCYCLE | PG_WCYCLE | PG_FMG;
         c->gpus = 1, c->on_device = number % 4 > 0;
-        c->desc.batch = 0;
-        c->desc.flags &= ~(unsigned)PG_SMOOTH_LINES;
-        if (c->desc.flags & cycles && !(c->desc.flags & (PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV)))
-            c->desc.flags |= PG_SMOOTH_RBGS;
         if (c->work == CYCLE || c->work == SOLVE) c->tolerance = fmax(c->tolerance, 1e-13);
         if ((5 * turn + e) % some == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn, by_nccl);
     });
@@ -289,7 +284,7 @@ static void nccl_is_refused_by_name_on_gpus(void **)
             d.comm = comm;
             d.backend = q == 0 ? PG_CPU : PG_CUDA;
             d.device = PG_DEVICE(q == 1 ? 1 - rank : rank);
-            if (q == 2) d.batch = 2;
+            if (q == 2) d.flags = PG_DIRECT;
             pg_solver *s = NULL;
             status[rank][q] = pg_create(&d, &s);
             snprintf(text[rank][q], sizeof text[rank][q], "%s", pg_last_error(NULL));
@@ -307,47 +302,72 @@ static void nccl_is_refused_by_name_on_gpus(void **)
 #endif
 #endif
 
-// The suites are of f64; grids of f32 have other sizes in bytes.
+// The suites are of f64; grids of f32 have other sizes in bytes. Two iterations of a method by ranks, each of which has
+// its packed part, against those of one; tolerance 0: the same bits. bad: a problem of a batch that has no finite f.
+static void compare_floats(const ranks_case *c, int ranks, double tolerance, int bad = -1)
+{
+    const int axis = ranks_axis(&c->desc), *const n = c->desc.n, batch = c->desc.batch ? c->desc.batch : 1;
+    const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], plane = points / (size_t)n[axis],
+                 all = points * (size_t)batch;
+    float *const whole = (float *)allocate(3 * all * sizeof(float)), *const f = whole + all, *const parts = f + all;
+    rng r = {points + c->desc.flags};
+    memset(whole, 0, 3 * all * sizeof(float));
+    for (size_t p = 0; p < all; p++) f[p] = (float)rng_uniform(&r, -1, 1);
+    if (bad >= 0) f[points * (size_t)bad + points / 3] = NAN;
+    pg_desc d = c->desc;
+    d.flags |= PG_F32;
+    pg_solver *s = create(&d);
+    pg_report report, of_rank[MOST_RANKS];
+    OK(pg_solve(s, whole, f, &c->stop), s);
+    OK(pg_get_report(s, &report), s);
+    pg_destroy(s);
+    world w;
+    world_create(&w, ranks, c->gpus ? 300 : 20);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc own = d;
+        int lo[3], hi[3];
+        pg_solver *of = NULL;
+        own.comm = comm;
+        if (c->gpus) own.device = PG_DEVICE(rank), own.time_limit = 300;
+        choose_part(c, &own, rank, ranks);
+        RANK_OK(pg_query_part(&own, lo, hi), NULL);
+        own.stride_u[2] = own.stride_f[2] = (int64_t)points;    // a rank's planes of the whole arrays
+        const size_t at = plane * (size_t)lo[axis];
+        const size_t bytes = plane * (size_t)(hi[axis] - lo[axis]) * sizeof(float);    // without a batch
+        float *u = parts + at, *rhs = f + at;
+        if (c->on_device) {
+            own.memory = PG_MEM_DEVICE;
+            u = (float *)to_device(rank, u, bytes), rhs = (float *)to_device(rank, rhs, bytes);
+        }
+        RANK_OK(pg_create(&own, &of), NULL);
+        RANK_OK(pg_solve(of, u, rhs, &c->stop), of);
+        RANK_OK(pg_get_report(of, &of_rank[rank]), of);
+        pg_destroy(of);
+        if (c->on_device) from_device(u, parts + at, bytes), from_device(rhs, NULL, 0);
+    });
+    for (int q = 0; q < ranks; q++) {
+        assert_int_equal(of_rank[q].outcome, report.outcome);
+        assert_int_equal(of_rank[q].problem, bad >= 0 ? bad : of_rank[0].problem);
+    }
+    double largest = 0;
+    for (size_t p = 0; p < all; p++) largest = fmax(largest, fabs((double)whole[p]));
+    for (size_t p = 0; p < all; p++)
+        if (!(fabs((double)parts[p] - (double)whole[p]) <= tolerance * largest))
+            fail_msg("%d ranks, %s: value %d is %.9g instead of %.9g", ranks, describe(&d), (int)p, (double)parts[p],
+                     (double)whole[p]);
+    free(whole);
+}
+
 static void compare_in_f32(int ranks, pg_backend backend, int on_device = 0)
 {
-    enum { NX = 11, NY = 12, NZ = 37 };
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_DIRECT};
     for (int m = 0; m < 4; m++) {
-        static float whole[NX * NY * NZ], f[NX * NY * NZ], parts[NX * NY * NZ];
-        rng r = {(uint64_t)m + 1};
-        for (float &x : f) x = (float)rng_uniform(&r, -1, 1);
         ranks_case c;
-        set_case(&c, 3, NX, NY, NZ, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
-        c.desc.backend = backend, c.desc.flags = methods[m] | PG_F32;
+        set_case(&c, 3, 11, 12, 37, m % 2 ? "PP" : "DN", "DD", m % 2 ? PG_CELL : PG_NODE);
+        c.gpus = backend == PG_CUDA, c.on_device = on_device;
+        c.desc.backend = backend, c.desc.flags = methods[m];
         c.stop.max_iter = 2;
-        pg_solver *s = create(&c.desc);
-        memset(whole, 0, sizeof whole);
-        OK(pg_solve(s, whole, f, &c.stop), s);
-        pg_destroy(s);
-        world w;
-        world_create(&w, ranks, backend == PG_CPU ? 20 : 300);
-        memset(parts, 0, sizeof parts);
-        as_threads(&w, [&](int rank, pg_comm comm) {
-            pg_desc d = c.desc;
-            if (backend == PG_CUDA) d.device = PG_DEVICE(rank), d.time_limit = 300;
-            int lo[3], hi[3];
-            pg_solver *own = NULL;
-            d.comm = comm;
-            RANK_OK(pg_query_part(&d, lo, hi), NULL);
-            const size_t bytes = (size_t)(hi[2] - lo[2]) * NX * NY * sizeof(float);
-            float *const u_here = parts + NX * NY * lo[2], *const f_here = f + NX * NY * lo[2];
-            float *u = u_here, *rhs = f_here;
-            if (on_device) {
-                d.memory = PG_MEM_DEVICE;
-                u = (float *)to_device(rank, u_here, bytes), rhs = (float *)to_device(rank, f_here, bytes);
-            }
-            RANK_OK(pg_create(&d, &own), NULL);
-            RANK_OK(pg_solve(own, u, rhs, &c.stop), own);
-            pg_destroy(own);
-            if (on_device) from_device(u, u_here, bytes), from_device(rhs, NULL, 0);
-        });
-        if (m < 3 && backend == PG_CPU) assert_memory_equal(parts, whole, sizeof whole);
-        for (int p = 0; p < NX * NY * NZ; p++) assert_true(fabs(parts[p] - whole[p]) < 1e-5);
+        compare_floats(&c, ranks, m < 3 && backend == PG_CPU ? 0 : 1e-5);
     }
 }
 static void f32_cycles_have_the_bits_of_one_rank(void **) { compare_in_f32(3, PG_CPU); }
@@ -476,6 +496,183 @@ static void direct_boxes_agree_with_one_gpu_on_gpus(void **)
                 compare_direct_box<double>(c, ranks);
         }
         number++;
+    }
+}
+
+// An array on the GPU that is current, and back.
+static void *to_gpu(const void *host, size_t bytes)
+{
+    void *p = NULL;
+    if (cudaMalloc(&p, bytes) != cudaSuccess || cudaMemcpy(p, host, bytes, cudaMemcpyHostToDevice) != cudaSuccess) abort();
+    return p;
+}
+static void from_gpu(void *host, void *p, size_t bytes)
+{
+    if (cudaMemcpy(host, p, bytes, cudaMemcpyDeviceToHost) != cudaSuccess || cudaFree(p) != cudaSuccess) abort();
+}
+
+// Slopes of a rank's part [lo, hi) of packed arrays on its GPU, or of all: at faces, then at unknowns, along each axis.
+template <class T>
+static void slopes_on_gpu(pg_solver *s, const pg_desc *d, const T *u, const int lo[3], const int hi[3], T *slope[6])
+{
+    const int axis = ranks_axis(d), batch = d->batch ? d->batch : 1;
+    int64_t plane = 1, own = 1;
+    for (int a = 0; a < 3; a++) plane *= a == axis ? 1 : d->n[a], own *= hi[a] - lo[a];
+    T *const packed = (T *)allocate((size_t)(own * batch) * sizeof(T));
+    for (int q = 0; q < batch; q++)
+        memcpy(packed + q * own, u + plane * (lo[axis] + (int64_t)q * d->n[axis]), (size_t)own * sizeof(T));
+    void *const on_gpu = to_gpu(packed, (size_t)(own * batch) * sizeof(T));
+    for (int q = 0; q < 6; q++) {
+        const int a = q % 3, at_faces = q < 3;
+        if (a >= d->dim) continue;
+        const size_t length = (size_t)(hi[a] - lo[a]),
+                     bytes = (size_t)(own * batch) / length * (length + at_faces) * sizeof(T);
+        slope[q] = (T *)allocate(bytes);
+        void *const out = to_gpu(slope[q], bytes);
+        RANK_OK(pg_gradient(s, on_gpu, a, out, at_faces ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+        if (cudaStreamSynchronize(NULL) != cudaSuccess) abort();
+        from_gpu(slope[q], out, bytes);
+    }
+    from_gpu(packed, on_gpu, (size_t)(own * batch) * sizeof(T));
+    free(packed);
+}
+
+// The planes of slopes that ranks have are those of one GPU, bit for bit.
+template <class T> static void compare_slopes_on_gpus(const ranks_case *c, int ranks)
+{
+    const pg_desc *const of = &c->desc;
+    const int axis = ranks_axis(of), batch = of->batch ? of->batch : 1, none[3] = {0, 0, 0};
+    const size_t points = (size_t)of->n[0] * (size_t)of->n[1] * (size_t)of->n[2] * (size_t)batch;
+    T *const u = (T *)allocate(points * sizeof(T)), *whole[6] = {};
+    rng r = {points};
+    for (size_t p = 0; p < points; p++) u[p] = (T)rng_uniform(&r, -1, 1);
+    pg_solver *s = create(of);
+    slopes_on_gpu(s, of, u, none, of->n, whole);
+    pg_destroy(s);
+    world w;
+    world_create(&w, ranks, 300);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = *of;
+        pg_solver *part = NULL;
+        T *own[6] = {};
+        int lo[3], hi[3];
+        d.comm = comm, d.device = PG_DEVICE(rank), d.time_limit = 300;
+        choose_part(c, &d, rank, ranks);
+        if (cudaSetDevice(rank) != cudaSuccess) abort();
+        RANK_OK(pg_query_part(&d, lo, hi), NULL);
+        RANK_OK(pg_create(&d, &part), NULL);
+        slopes_on_gpu(part, &d, u, lo, hi, own);
+        pg_destroy(part);
+        for (int q = 0; q < 6; q++) {
+            if (!own[q]) continue;
+            const int a = q % 3, more = q < 3;
+            size_t plane = 1;
+            for (int e = 0; e < 3; e++) plane *= e == axis ? 1 : (size_t)(d.n[e] + (more && e == a));
+            const size_t extra = more && a == axis, all = plane * ((size_t)d.n[axis] + extra),
+                         planes = (size_t)(hi[axis] - lo[axis]) + extra;
+            for (int p = 0; p < batch; p++)
+                if (memcmp(own[q] + (size_t)p * plane * planes, whole[q] + (size_t)p * all + plane * (size_t)lo[axis],
+                           plane * planes * sizeof(T)))
+                    fprintf(stderr, "%s: slopes %d of problem %d differ\n", describe(&d), q, p), abort();
+            free(own[q]);
+        }
+    });
+    for (int q = 0; q < 6; q++) free(whole[q]);
+    free(u);
+}
+
+static void slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int turn = 0; turn < 12; turn++) {
+        ranks_case c;
+        set_case(&c, 2 + turn % 2, 13, 9, 21, ranks_ends[turn % 6], ranks_ends[(turn + 2) % 6],
+                 turn / 2 % 2 ? PG_CELL : PG_NODE);
+        c.gpus = 1, c.uneven = turn % 4;
+        c.desc.backend = PG_CUDA, c.desc.memory = PG_MEM_DEVICE;
+        c.desc.flags = PG_RBGS | (turn % 3 ? PG_F32 : 0);
+        c.desc.batch = 1 + turn / 3 % 2;
+        for (pg_face &face : c.desc.face)
+            if (face.kind != PG_PERIODIC) face.value = 0.5;
+        const auto same = turn % 3 ? compare_slopes_on_gpus<float> : compare_slopes_on_gpus<double>;
+        same(&c, 2 + turn % (devices - 1));
+    }
+}
+
+// Problems take turns in the copies of u and f with ghosts; one that has no solution leaves u as it is.
+static void batches_in_f32_agree_with_one_gpu_on_gpus(void **)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_CG, PG_VCYCLE | PG_SMOOTH_LINES, PG_JACOBI};
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int m = 0; m < 12; m++) {
+        ranks_case c;
+        set_case(&c, 2 + m % 2, 11, 12, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], m / 2 % 2 ? PG_CELL : PG_NODE);
+        c.gpus = 1, c.uneven = m % 4;
+        c.desc.backend = PG_CUDA, c.desc.flags = methods[m % 6], c.desc.batch = 3;
+        c.desc.alpha = 1;
+        c.stop.rtol = m < 6 ? PG_NONE : 1e-30, c.stop.max_iter = 2;
+        compare_floats(&c, 2 + m % (devices - 1), 1e-4, m < 6 ? -1 : m % 3);
+    }
+}
+
+// Spacings along one axis alone that vary so much that cycles relax its lines.
+static double of_lines[3][1200];
+static void stretch_one_axis(ranks_case *c, int a)
+{
+    const int n = c->desc.n[a];
+    for (int q = 1; q < n + 3; q++)
+        of_lines[a][q] = of_lines[a][q - 1] + (1 + 0.9 * sin(6.0 * q / n)) * (1 + 0.05 * (q % 3)) / 16;
+    c->desc.coord[a] = of_lines[a];
+    c->desc.h[a] = 0;
+}
+
+// Relaxation of lines across the parts, asked for or not, and along the ranks' axis, of which all then have all levels.
+static void compare_lines(int dim, int along, int e, int turn, int ranks)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_WCYCLE, PG_VCYCLE | PG_SYMMETRIC, PG_CG, PG_VCYCLE | PG_MIXED};
+    ranks_case c;
+    set_case(&c, dim, 17 + turn % 6, 14 + turn % 5, dim == 2 ? 50 : 25 + turn % 4, ranks_ends[e],
+             ranks_ends[(e + turn) % RANKS_ENDS], turn / 2 % 2 ? PG_CELL : PG_NODE);
+    stretch_one_axis(&c, along);
+    c.gpus = 1;
+    c.desc.alpha = turn % 2;
+    c.desc.flags = methods[turn % 6] | (turn % 3 ? PG_SMOOTH_LINES : 0);
+    c.uneven = turn % 4, c.windows = turn % 2, c.arrays = turn % 3 == 1;
+    c.work = SOLVE, c.tolerance = 1e-11;
+    if (c.desc.flags & (PG_CG | PG_MIXED)) c.stop.rtol = 1e-10, c.tolerance = 1e-7;
+    c.stop.max_iter = c.stop.rtol == PG_NONE ? 2 : 100;
+    compare(&c, ranks, (uint64_t)turn);
+    c.stop.max_iter = 2, c.stop.rtol = PG_NONE;
+    for (pg_face &face : c.desc.face) face.array = NULL;
+    if (!(c.desc.flags & PG_MIXED)) compare_floats(&c, ranks, 1e-4);
+}
+
+static void lines_agree_with_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    int turn = 0;
+    if (devices < 2) skip();
+    for (int dim = 2; dim <= 3; dim++)
+        for (int along = 0; along < dim; along++)
+            for (int e = 0; e < RANKS_ENDS; e++, turn++)
+                if (!small_run() || (dim == 3 && along == 1) || (e + along) % 3 == 0) compare_lines(dim, along, e, turn, 2 + turn % (devices - 1));
+}
+
+// Lines that are too long for the registers of a block, and pairs of columns for all of a slab.
+static void long_lines_agree_with_one_gpu_on_gpus(void **)
+{
+    const int devices = devices_of_ranks();
+    if (devices < 2) skip();
+    for (int along = 0; along < 2; along++) {
+        ranks_case c;
+        set_case(&c, 3, along ? 9 : 1100, along ? 1100 : 6, 17, along ? "PP" : "DN", "DD", along ? PG_CELL : PG_NODE);
+        stretch_one_axis(&c, along);
+        c.gpus = 1, c.uneven = along;
+        c.desc.flags = PG_VCYCLE | PG_SMOOTH_LINES;
+        c.work = CYCLE, c.count = 1, c.tolerance = 1e-11;
+        compare(&c, devices < 3 ? devices : 3, 5);
     }
 }
 #endif
@@ -734,16 +931,13 @@ static void what_is_not_possible_is_refused_by_name(void **)
 
 #if PGI_GPU
 // What GPUs cannot do yet; the last one is that three ranks have one of them.
-static double steep[65];    // coordinates, see main
 static const refusal refusals_of_gpus[] = {
     {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->coord[0] = far_apart, d->h[0] = 0; },
      PG_ERROR_UNSUPPORTED, "PG_DIRECT spreads"},
     {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->alpha = -1; }, PG_ERROR_UNSUPPORTED, "alpha >= 0"},
-    {[](pg_desc *d) { d->flags = PG_VCYCLE | PG_SMOOTH_LINES; }, PG_ERROR_UNSUPPORTED, "PG_SMOOTH_LINES do not"},
-    {[](pg_desc *d) { d->batch = 2; }, PG_ERROR_UNSUPPORTED, "batches do not"},
     {[](pg_desc *d) { d->mask = bad_mask; }, PG_ERROR_UNSUPPORTED, "masks and coefficient fields do not"},
-    {[](pg_desc *d) { d->n[0] = 64, d->flags = PG_VCYCLE, d->coord[0] = steep, d->h[0] = 0; }, PG_ERROR_UNSUPPORTED,
-     "relaxation of lines"},
+    {[](pg_desc *d) { make_large(d), d->flags = PG_VCYCLE, d->coord[2] = far_apart, d->h[2] = 0; },
+     PG_ERROR_UNSUPPORTED, "lines along the axis of the ranks"},
     {[](pg_desc *d) { d->device = PG_DEVICE(0); }, PG_ERROR_UNSUPPORTED, "ranks 0 and 1 are on one GPU"},
 };
 // Packed arrays are used in place, whose pairs of values kernels read at once. The handle can be used afterwards.
@@ -799,7 +993,7 @@ static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[2 * SUITES + 24] = {};
+    CMUnitTest tests[2 * SUITES + 30] = {};
     size_t count = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
@@ -817,8 +1011,7 @@ int main(void)
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
 #if PGI_GPU
-    for (int q = 1; q < 65; q++) steep[q] = steep[q - 1] + pow(1.2, q);
-    static const int by_gpus[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11};    // all but batches and obstacles
+    static const int by_gpus[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};    // all but obstacles
     enum { BY_GPUS = sizeof by_gpus / sizeof *by_gpus };
     static char names[BY_GPUS][80];
     for (int q = 0; q < BY_GPUS; q++) {
@@ -828,6 +1021,10 @@ int main(void)
     }
     tests[count++] = cmocka_unit_test(f32_cycles_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(direct_boxes_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(batches_in_f32_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(lines_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
     tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PG_USE_NCCL
