@@ -165,7 +165,11 @@ enum { pgi_no_cuda = 0 };
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
 #ifndef PGI_SHARED_POINTS
-#define PGI_SHARED_POINTS 40000    // a level of so many points is on all ranks, which work on it alike
+#define PGI_SHARED_POINTS 40000         // a level of so many points is on all ranks, which work on it alike
+#define PGI_SHARED_POINTS_GPU 400000    // and of so many on GPUs, where what counts is the number of kernels
+#endif
+#ifndef PGI_SHARED_POINTS_GPU
+#define PGI_SHARED_POINTS_GPU PGI_SHARED_POINTS
 #endif
 #ifndef PGI_SHARED_MOST
 #define PGI_SHARED_MOST 3000000    // and of more it is not
@@ -11883,6 +11887,12 @@ static int pgi_can_spread_direct(const pg_desc *d, pgi_line *const line[3])
     return d->alpha >= 0 && pgi_can_transform(line[0]) && pgi_can_transform(line[1]);
 }
 
+// Whether a level of so many points is small enough to be on all ranks.
+static int pgi_is_shared(double points, int cuda)
+{
+    return points <= (cuda ? PGI_SHARED_POINTS_GPU : PGI_SHARED_POINTS);
+}
+
 // Whether the ranks have parts of the finest level.
 static int pgi_is_split(const pg_solver *s) { return s->parts && s->parts[0].split; }
 
@@ -11892,7 +11902,7 @@ static int pgi_can_split(const pg_solver *s, const pgi_hierarchy *h, int l, cons
     double points = 1;
     for (int a = 0; a < 3; a++) points *= h->line[l][a]->n;
     const int exact = s->multigrid && l == h->levels - 1;
-    if (points <= PGI_SHARED_POINTS || exact || h->along == 2 || s->masked) return 0;
+    if (pgi_is_shared(points, s->cuda) || exact || h->along == 2 || s->masked) return 0;
     if (s->has_direct && !pgi_can_spread_direct(&s->work, (h->near ? h->near : h)->line[0])) return 0;
     for (int r = 0; r < s->comm->ranks; r++)
         if (bound[r + 1] - bound[r] < ghosts) return 0;
@@ -24678,7 +24688,7 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
     int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     const double points = (double)d->n[0] * d->n[1] * d->n[2];
-    const int spreads = pgi_can_spread_direct(&work, h->line[0]) || points <= PGI_SHARED_POINTS;
+    const int spreads = pgi_can_spread_direct(&work, h->line[0]) || pgi_is_shared(points, d->backend == PG_CUDA);
     if (direct && s->comm && !spreads && d->alpha >= 0) {
         snprintf(s->chosen, sizeof s->chosen, "PG_FMG: PG_DIRECT does not spread over %d ranks here", s->comm->ranks);
         direct = 0;
