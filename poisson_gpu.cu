@@ -9898,7 +9898,10 @@ static void pgi_repeat(pg_solver *s, int gate, int again, void (*body)(pg_solver
 static void pgi_cuda_read_state(pg_solver *s, const pgi_state *from)
 {
     PGI_CUDA(s, cudaMemcpyAsync(&s->host, from, sizeof s->host, cudaMemcpyDeviceToHost, s->stream));
-    PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+    if (!s->comm)
+        PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+    else if (s->failed == PG_OK)
+        pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->stream));
 }
 
 static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
@@ -10987,13 +10990,17 @@ static pg_status pgi_nccl_gather_here(pgi_comm *c, const void *own, size_t bytes
     return pgi_nccl_wait(c, n->stream, "what the hosts gather");
 }
 
-// The hosts may ask while another device is the current one.
+// The hosts may ask while another device is the current one, and while the caller's stream, not this one, is being
+// captured.
 static pg_status pgi_nccl_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
 {
     int before = 0;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     PGI_COMM_CUDA(c, cudaGetDevice(&before));
     PGI_COMM_CUDA(c, cudaSetDevice(((const pgi_nccl_state *)c->state)->device));
+    PGI_COMM_CUDA(c, cudaThreadExchangeStreamCaptureMode(&mode));
     const pg_status status = pgi_nccl_gather_here(c, own, bytes, all);
+    cudaThreadExchangeStreamCaptureMode(&mode);
     cudaSetDevice(before);
     return status;
 }
@@ -24415,15 +24422,17 @@ static void pgi_restore_current(const pg_solver *s, int previous)
 #endif
 }
 
-#if PGI_GPU
 static int pgi_capturing(const pg_solver *s)
 {
+#if PGI_GPU
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (s->cuda && cudaStreamIsCapturing((cudaStream_t)s->desc.stream, &status) != cudaSuccess) cudaGetLastError();
     return status != cudaStreamCaptureStatusNone;
-}
-
+#else
+    (void)s;
+    return 0;
 #endif
+}
 
 static void *pgi_allocate(pg_solver *s)
 {
@@ -25360,6 +25369,23 @@ static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
     pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
 }
 
+// Calls of ranks in a caller's capture: one that cannot be is refused before they meet, for all to hear.
+static pg_status pgi_check_captured_ranks(pg_solver *s)
+{
+    if (!pgi_capturing(s)) return PG_OK;
+#if PGI_GPU
+    if (!PGI_CONDITIONAL || s->without_graphs)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "calls of several ranks cannot be captured where %s; make them outside of the capture",
+                          s->without_graphs ? "NCCL carries all between them"
+                                            : "poisson_gpu.cu was compiled before CUDA 12.4 or with PG_NO_CONDITIONAL");
+#endif
+    if (s->desc.memory == PG_MEM_HOST)
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
+    return PG_OK;
+}
+
 // Every call that ranks make together begins here: they tell each other that it is the same call, with the same
 // numbers, and whether one refuses it, which then all do. status: of this rank's own checks. stop: of a solve, or NULL.
 static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *stop, pg_status status)
@@ -25367,7 +25393,13 @@ static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *
     if (!s->comm) return status;
     pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
     if (!a) return pgi_refuse(s->error, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    if (status == PG_OK) status = pgi_check_captured_ranks(s);
+    if (status == PG_OK && s->cuda) {    // what has become of the calls before
+        pgi_judge_transport(s, s->comm->ops->check(s->comm));
+        status = s->failed;
+    }
     a->own.call = call;
+    pgi_say(a, pgi_capturing(s), "whether it is being captured");
     pgi_say(a, number, "the argument of %s", pgi_call_name[call]);
     pgi_say(a, s->desc.alpha, "alpha");
     pgi_say(a, s->desc.omega, "omega");
@@ -25424,10 +25456,7 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
         s->stream = (cudaStream_t)s->desc.stream;
         s->recording = pgi_capturing(s);
         s->depth = 0;
-        if (s->recording && s->comm)
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "calls of several ranks cannot be captured in this version; make them outside");
-        if (s->recording && s->staged)
+        if (s->recording && s->staged && !s->comm)
             return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                               "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
         if (s->staged && !s->comm) {
@@ -25443,7 +25472,8 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
     }
 #endif
     (void)u, (void)f;
-    s->reads_u = read_u, s->reads_f = read_f;
+    s->reads_u = read_u || s->recording;    // what is captured takes u back also where a solve leaves it as it is
+    s->reads_f = read_f;
     if (s->comm) pgi_stage_faces(s);
     return s->failed;
 }
@@ -25553,7 +25583,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
 static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from)
 {
 #if PGI_GPU
-    if (s->cuda && (s->staged || s->comm) && s->failed == PG_OK) {
+    if (s->cuda && (s->staged || s->without_graphs) && s->failed == PG_OK && !s->recording) {
         if (result && s->staged && !s->comm) pgi_stage(s, result, stride, from, 0);
         if (s->comm)
             pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->stream));
@@ -25687,6 +25717,21 @@ static pg_status pgi_check_solve(pg_solver *s, const void *u, const void *f, con
 // Whether the problem that has been solved has a u to take back: not where f or u was not finite.
 static int pgi_has_result(const pgi_state *st) { return st->valid || st->iterations; }
 
+// Takes u of a problem back from its copy, if there is one.
+static void pgi_take_result(pg_solver *s, void *u, int problem)
+{
+#if PGI_GPU
+    if (s->cuda && (s->monitor || s->staged) && !s->recording) {
+        pgi_cuda_read_state(s, s->state);
+        if (s->staged && !s->comm && s->failed == PG_OK && pgi_has_result(&s->host))
+            pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, problem), s->desc.stride_u,
+                              pgi_staged_at(s, s->stage_u, problem), 0);
+    }
+#endif
+    if (s->recording || pgi_has_result(s->cuda ? &s->host : s->state))
+        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, problem);
+}
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
@@ -25714,21 +25759,8 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
         s->monitored = 0;
         pgi_enter_problem(s, u, f, &stop, q);
         pgi_run_program(s, q == 0 && !at_once);
-#if PGI_GPU
-        if (s->cuda && (s->monitor || s->staged) && !at_once) {
-            pgi_cuda_read_state(s, s->state);
-            if (s->comm && s->failed == PG_OK) pgi_judge_transport(s, s->comm->ops->check(s->comm));
-            const int returns = s->staged && s->failed == PG_OK && pgi_has_result(&s->host);
-            if (returns && s->comm)
-                pgi_copy_part(s, u, s->desc.stride_u, s->stage_u, q, 0);
-            else if (returns)
-                pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, q), s->desc.stride_u,
-                                  pgi_staged_at(s, s->stage_u, q), 0);
-        }
-#endif
+        if (!at_once) pgi_take_result(s, u, q);
         if (s->failed) break;
-        if (!s->cuda && s->staged && !at_once && pgi_has_result(s->state))
-            pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
         if (s->monitor && (s->cuda ? &s->host : s->state)->outcome == PG_CANCELLED) break;
     }
     return pgi_leave_call(s, at_once ? u : NULL, s->desc.stride_u, s->stage_u);

@@ -323,12 +323,16 @@ int main(void)
    GPUs       of one host as ranks (PG_CUDA and another device on each: desc.device) write into each other's memory, whatever
               brings the ranks together. With -DPG_USE_NCCL (-lnccl) that may be an ncclComm_t of one's own (PG_COMM_NCCL; device
               is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
-              drives solves, and waits at each check. pg_apply and pg_residual have the bits of one GPU; so have red-black sweeps
-              where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: masks and coefficient
-              fields, captured calls, and GPUs that do not reach each other without NCCL. The workspace must be memory of
-              cudaMalloc, and begin where that does. Threads
-              that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL and processes on the
-              CPU harness only.
+              drives solves, and waits at each check. pg_apply, pg_residual and pg_gradient have the bits of one GPU; so have red-black
+              sweeps where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: masks
+              and coefficient fields, and GPUs that do not reach each other without NCCL. Where arrays are used in place (see
+              Cost) calls return at once, as on one GPU, and what fails in one is said by the next one, or by pg_get_report. The
+              workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
+              CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL, processes, relaxation of
+              lines, batches, pg_gradient and captured calls on the CPU harness only.
+   Captured   calls of ranks, with device arrays, are captured by all of them: threads begin with
+              cudaStreamCaptureModeThreadLocal. Instantiate and upload the graphs of all ranks before one launches its own, and
+              launch them alike. Refused by name where NCCL carries everything, and with PG_NO_CONDITIONAL.
    Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
               ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
               on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and

@@ -617,6 +617,280 @@ static void batches_in_f32_agree_with_one_gpu_on_gpus(void **)
     }
 }
 
+#define ON_GPU(call)                                                                                                  \
+    do {                                                                                                              \
+        const cudaError_t error_ = (call);                                                                            \
+        if (error_ != cudaSuccess) fprintf(stderr, "%s: %s\n", #call, cudaGetErrorName(error_)), abort();             \
+    } while (0)
+
+// A solve and then pieces of one rank, of its planes of packed arrays of T: plainly, or captured and replayed with another
+// f. Results: u of the solve, then of a cycle or sweeps, then what A makes of it.
+template <class T> struct replay {
+    const pg_desc *desc;
+    const pg_stop *stop;
+    int captures, uneven, rank, ranks;
+    T *u, *f[2], *result[2][3];    // of the whole box; results of both f
+    pg_report report[2];
+};
+
+template <class T> static void copy_planes(const replay<T> *r, T *whole, T *part, const int lo[3], const int hi[3], int outward)
+{
+    const int axis = ranks_axis(r->desc), batch = r->desc->batch ? r->desc->batch : 1;
+    size_t plane = 1;
+    for (int a = 0; a < 3; a++) plane *= a == axis ? 1 : (size_t)r->desc->n[a];
+    const size_t own = plane * (size_t)(hi[axis] - lo[axis]), all = plane * (size_t)r->desc->n[axis];
+    for (size_t q = 0; q < (size_t)batch; q++) {
+        T *const a = whole + q * all + plane * (size_t)lo[axis], *const b = part + q * own;
+        memcpy(outward ? a : b, outward ? b : a, own * sizeof(T));
+    }
+}
+
+template <class T> static void calls_of_replay(replay<T> *r, pg_solver *s, T *const array[4])
+{
+    T *const u = array[0], *const f = array[1], *const again = array[2], *const v = array[3];
+    RANK_OK(pg_solve(s, u, f, r->stop), s);
+    if (r->desc->flags & (PG_VCYCLE | PG_FMG))
+        RANK_OK(pg_cycle(s, again, f, 1), s);
+    else if (!(r->desc->flags & PG_CG))
+        RANK_OK(pg_smooth(s, again, f, 3), s);
+    RANK_OK(pg_apply(s, again, v), s);
+}
+
+// meet(): of all ranks, between what each does alone.
+template <class T, class Meet> static void run_replay(replay<T> *r, pg_comm comm, Meet meet)
+{
+    pg_desc d = *r->desc;
+    ranks_case c;
+    int lo[3] = {0, 0, 0}, hi[3] = {d.n[0], d.n[1], d.n[2]};
+    const int batch = d.batch ? d.batch : 1;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    ON_GPU(cudaSetDevice(r->rank));
+    cudaStream_t stream;
+    ON_GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    d.backend = PG_CUDA, d.memory = PG_MEM_DEVICE, d.device = PG_DEVICE(r->rank), d.stream = stream;
+    d.comm = comm, d.time_limit = comm.kind ? 300 : 0;
+    c.uneven = r->uneven;
+    if (comm.kind) choose_part(&c, &d, r->rank, r->ranks);
+    if (comm.kind) RANK_OK(pg_query_part(&d, lo, hi), NULL);
+    const size_t points = (size_t)(hi[0] - lo[0]) * (size_t)(hi[1] - lo[1]) * (size_t)(hi[2] - lo[2]) * (size_t)batch;
+    T *const host = (T *)allocate(points * sizeof(T)), *array[4];
+    for (int q = 0; q < 4; q++) array[q] = (T *)to_gpu(host, points * sizeof(T));
+    pg_solver *s = NULL;
+    RANK_OK(pg_create(&d, &s), NULL);
+    if (r->captures) {
+        ON_GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        calls_of_replay(r, s, array);
+        ON_GPU(cudaStreamEndCapture(stream, &graph));
+        ON_GPU(cudaGraphInstantiate(&exec, graph, 0));
+        ON_GPU(cudaGraphUpload(exec, stream));
+        ON_GPU(cudaStreamSynchronize(stream));
+        meet();
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        for (int q = 0; q < 3; q++) {
+            copy_planes(r, q == 1 ? r->f[turn] : r->u, host, lo, hi, 0);
+            ON_GPU(cudaMemcpy(array[q], host, points * sizeof(T), cudaMemcpyHostToDevice));
+        }
+        ON_GPU(cudaDeviceSynchronize());    // such a copy may still be under way
+        if (r->captures)
+            ON_GPU(cudaGraphLaunch(exec, stream));
+        else
+            calls_of_replay(r, s, array);
+        RANK_OK(pg_get_report(s, &r->report[turn]), s);
+        for (int q = 0; q < 3; q++) {
+            ON_GPU(cudaMemcpy(host, array[q == 0 ? 0 : q + 1], points * sizeof(T), cudaMemcpyDeviceToHost));
+            copy_planes(r, r->result[turn][q], host, lo, hi, 1);
+        }
+    }
+    meet();    // graphs and arrays go when no rank is at work
+    if (exec) ON_GPU(cudaGraphExecDestroy(exec));
+    if (graph) ON_GPU(cudaGraphDestroy(graph));
+    pg_destroy(s);
+    for (int q = 0; q < 4; q++) cudaFree(array[q]);
+    ON_GPU(cudaStreamDestroy(stream));
+    free(host);
+}
+
+// What is captured and replayed has the bits of what is not.
+template <class T> static void compare_replays(const ranks_case *c, int ranks, int bad, int by_nccl = 0)
+{
+    const pg_desc *const d = &c->desc;
+    const int batch = d->batch ? d->batch : 1;
+    const size_t points = (size_t)d->n[0] * (size_t)d->n[1] * (size_t)d->n[2] * (size_t)batch;
+    T *const memory = (T *)allocate(15 * points * sizeof(T));
+    replay<T> way[2];
+    rng r = {points + d->flags};
+    for (size_t p = 0; p < 3 * points; p++) memory[p] = (T)rng_uniform(&r, -1, 1);
+    if (bad) memory[2 * points + points / 2] = NAN;
+    for (int q = 0; q < 2; q++) {
+        way[q] = {d, &c->stop, q, c->uneven, 0, ranks, memory, {memory + points, memory + 2 * points}, {}, {}};
+        for (int e = 0; e < 6; e++) way[q].result[e / 3][e % 3] = memory + (size_t)(3 + 6 * q + e) * points;
+        world w;
+        world_create(&w, ranks, 300);
+        pthread_barrier_t all;
+        pthread_barrier_init(&all, NULL, (unsigned)ranks);
+        const auto part = [&](int rank, pg_comm comm) {
+            replay<T> own = way[q];
+            own.rank = rank;
+            run_replay(&own, comm, [&] { pthread_barrier_wait(&all); });
+            if (rank == 0) memcpy(way[q].report, own.report, sizeof own.report);
+        };
+        if (by_nccl)
+            as_threads_with_nccl(&w, part);
+        else
+            as_threads(&w, part);
+        pthread_barrier_destroy(&all);
+    }
+    for (int turn = 0; turn < 2; turn++) {
+        const pg_report *const a = &way[0].report[turn], *const b = &way[1].report[turn];
+        assert_int_equal(a->outcome, b->outcome);
+        assert_int_equal(a->iterations, b->iterations);
+        assert_memory_equal(a->history, b->history, sizeof a->history);
+        for (int e = 0; e < 3; e++)
+            if (memcmp(way[0].result[turn][e], way[1].result[turn][e], points * sizeof(T)))
+                fail_msg("%d ranks, %s: result %d of f %d is another one when it is captured", ranks, describe(d), e, turn);
+    }
+    assert_int_equal(way[0].report[1].outcome == PG_NOT_A_NUMBER, bad);
+    free(memory);
+}
+
+#if defined PG_NO_CONDITIONAL || (defined PGI_CONDITIONAL && !PGI_CONDITIONAL)
+enum { GRAPHS_LOOP = 0 };
+#else
+enum { GRAPHS_LOOP = 1 };
+#endif
+static int can_capture()
+{
+    int runtime = 0, driver = 0;
+    cudaRuntimeGetVersion(&runtime), cudaDriverGetVersion(&driver);
+    return GRAPHS_LOOP && runtime >= 12040 && driver >= 12040;
+}
+
+static void captured_calls_have_the_same_bits_on_gpus(void **)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_CG, PG_VCYCLE | PG_SMOOTH_LINES, PG_VCYCLE | PG_MIXED};
+    const int devices = devices_of_ranks();
+    if (devices < 2 || !can_capture()) skip();
+    for (int m = 0; m < 12; m++) {
+        ranks_case c;
+        set_case(&c, 2 + m % 2, 12, 11, m % 2 ? 27 : 60, ranks_ends[m % 6], ranks_ends[(m + 3) % 6],
+                 m / 2 % 2 ? PG_CELL : PG_NODE);
+        c.desc.flags = methods[m % 6], c.desc.alpha = m % 3;
+        c.desc.batch = m % 4 == 1 ? 2 : 1, c.uneven = m % 3;
+        c.stop.rtol = m == 7 ? PG_NONE : 1e-5, c.stop.max_iter = m == 7 ? 1 : 40;
+        c.stop.guess = m % 5 ? PG_GUESS_ZERO : PG_GUESS_U;
+        const int single = m > 5 && !(c.desc.flags & PG_MIXED), bad = m != 7 && m % 3 == 1 && c.desc.batch == 1;
+        if (single) c.desc.flags |= PG_F32, c.stop.rtol = m == 7 ? PG_NONE : 1e-3;
+        (single ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), bad, 0);
+    }
+}
+
+#ifdef PG_USE_NCCL
+// With peers, which NCCL brings together and which ask each other through it, a capture goes on; where it carries all, none
+// is possible.
+static void captured_calls_after_nccl_brought_ranks_together_on_gpus(void **)
+{
+    if (devices_of_ranks() < 2 || !can_capture()) skip();
+    ranks_case c = a_case(3, PG_VCYCLE);
+    c.desc.alpha = 1;
+    compare_replays<double>(&c, 2, 0, 1);
+#ifndef PG_TEST_LIBRARY
+    may_join = 0;
+    world w;
+    world_create(&w, 2, 60);
+    pg_status status[2];
+    char text[2][512];
+    as_threads_with_nccl(&w, [&](int rank, pg_comm comm) {
+        cudaStream_t stream;
+        cudaGraph_t graph = NULL;
+        static const double zeros[12 * 11 * 40] = {};
+        ON_GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        pg_desc d = c.desc;
+        d.backend = PG_CUDA, d.device = PG_DEVICE(rank), d.stream = stream, d.comm = comm, d.memory = PG_MEM_DEVICE;
+        pg_solver *s = NULL;
+        RANK_OK(pg_create(&d, &s), NULL);
+        double *const u = (double *)to_gpu(zeros, sizeof zeros), *const f = (double *)to_gpu(zeros, sizeof zeros);
+        ON_GPU(cudaDeviceSynchronize());
+        ON_GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        status[rank] = pg_solve(s, u, f, NULL);
+        snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(s));
+        ON_GPU(cudaStreamEndCapture(stream, &graph));
+        ON_GPU(cudaGraphDestroy(graph));
+        RANK_OK(pg_solve(s, u, f, NULL), s);
+        pg_destroy(s);
+        cudaFree(u), cudaFree(f);
+        ON_GPU(cudaStreamDestroy(stream));
+    });
+    may_join = 1;
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(status[r], PG_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(text[r], "cannot be captured where NCCL carries all"));
+    }
+#endif
+}
+#endif
+
+// Ranks that do not capture alike, host arrays, monitors and sums: all are told, and nothing has happened.
+static void captures_that_cannot_be_are_refused_by_all_on_gpus(void **)
+{
+    if (devices_of_ranks() < 2 || (GRAPHS_LOOP && !can_capture())) skip();
+    world w;
+    world_create(&w, 2, 60);
+    enum { ONE_ALONE, WITH_MONITOR, OF_HOST_ARRAYS, A_SUM, AFTER, KINDS };
+    pg_status status[2][KINDS];
+    char text[2][KINDS][512];
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        static const float zeros[12 * 11 * 40] = {};
+        cudaStream_t stream;
+        cudaGraph_t graph = NULL;
+        ON_GPU(cudaSetDevice(rank));
+        ON_GPU(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        pg_desc d = a_case(3, PG_VCYCLE).desc;
+        d.backend = PG_CUDA, d.device = PG_DEVICE(rank), d.stream = stream, d.comm = comm, d.time_limit = 60;
+        d.flags |= PG_F32;
+        pg_solver *s[2] = {};
+        for (int q = 0; q < 2; q++) {
+            d.memory = q ? PG_MEM_HOST : PG_MEM_DEVICE;
+            RANK_OK(pg_create(&d, &s[q]), NULL);
+        }
+        float *const u = (float *)to_gpu(zeros, sizeof zeros), *const f = (float *)to_gpu(zeros, sizeof zeros);
+        float *const host = (float *)allocate(2 * sizeof zeros);
+        pg_stop watched = {};
+        watched.monitor = [](void *, const pg_report *) { return 0; };
+        double sum;
+        const auto keep = [&](int kind, pg_status result, pg_solver *of) {
+            status[rank][kind] = result;
+            snprintf(text[rank][kind], sizeof text[rank][kind], "%s", pg_last_error(of));
+        };
+        ON_GPU(cudaDeviceSynchronize());
+        if (rank == 1) ON_GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        keep(ONE_ALONE, pg_solve(s[0], u, f, NULL), s[0]);
+        if (rank == 0) ON_GPU(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        keep(WITH_MONITOR, pg_solve(s[0], u, f, &watched), s[0]);
+        keep(OF_HOST_ARRAYS, pg_solve(s[1], host, host + 12 * 11 * 40, NULL), s[1]);
+        keep(A_SUM, pg_sum(s[0], u, &sum), s[0]);
+        ON_GPU(cudaStreamEndCapture(stream, &graph));
+        keep(AFTER, pg_solve(s[0], u, f, NULL), s[0]);
+        ON_GPU(cudaGraphDestroy(graph));
+        for (pg_solver *q : s) pg_destroy(q);
+        cudaFree(u), cudaFree(f), free(host);
+        ON_GPU(cudaStreamDestroy(stream));
+    });
+    for (int r = 0; r < 2; r++) {
+        if (!GRAPHS_LOOP) assert_non_null(strstr(text[r][WITH_MONITOR], "with PG_NO_CONDITIONAL; make them outside"));
+        assert_int_equal(status[r][AFTER], PG_OK);
+        if (!GRAPHS_LOOP) continue;
+        assert_int_equal(status[r][ONE_ALONE], PG_ERROR_COMM);
+        assert_non_null(strstr(text[r][ONE_ALONE], "whether it is being captured is 0 on rank 0 and 1 on rank 1"));
+        assert_int_equal(status[r][WITH_MONITOR], PG_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(text[r][WITH_MONITOR], "monitor"));
+        assert_int_equal(status[r][OF_HOST_ARRAYS], PG_ERROR_UNSUPPORTED);
+        assert_non_null(strstr(text[r][OF_HOST_ARRAYS], "host arrays cannot be copied"));
+        assert_int_equal(status[r][A_SUM], PG_ERROR_UNSUPPORTED);
+    }
+}
+
 // Spacings along one axis alone that vary so much that cycles relax its lines.
 static double of_lines[3][1200];
 static void stretch_one_axis(ranks_case *c, int a)
@@ -1023,6 +1297,8 @@ int main(void)
     tests[count++] = cmocka_unit_test(direct_boxes_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(batches_in_f32_agree_with_one_gpu_on_gpus);
+    tests[count++] = cmocka_unit_test(captured_calls_have_the_same_bits_on_gpus);
+    tests[count++] = cmocka_unit_test(captures_that_cannot_be_are_refused_by_all_on_gpus);
     tests[count++] = cmocka_unit_test(lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
@@ -1037,6 +1313,7 @@ int main(void)
                           (void *)&suites[with_nccl[q]]};
     }
     tests[count++] = cmocka_unit_test(nccl_is_refused_by_name_on_gpus);
+    tests[count++] = cmocka_unit_test(captured_calls_after_nccl_brought_ranks_together_on_gpus);
 #endif
 #endif
     return _cmocka_run_group_tests("tests", tests, count, NULL, NULL);

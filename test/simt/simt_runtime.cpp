@@ -196,6 +196,7 @@ struct capture {
     cudaStreamCaptureMode mode;
     bool owns_graph, broken;
     std::vector<CUstream_st *> streams;
+    std::thread::id thread;    // that began it
 };
 
 struct CUstream_st {
@@ -334,10 +335,18 @@ static cudaError_t break_captures(bool (*forbidden)(const capture *, const CUstr
         if (forbidden(c, s)) found = c->broken = true;
     return found ? result(e) : cudaSuccess;
 }
+static thread_local cudaStreamCaptureMode mode_of_thread = cudaStreamCaptureModeGlobal;
 static cudaError_t unsafe_call()
 {
-    return break_captures([](const capture *c, const CUstream_st *) { return c->mode == cudaStreamCaptureModeGlobal; },
-                          NULL, cudaErrorStreamCaptureUnsupported);
+    if (mode_of_thread == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+    return break_captures(
+        [](const capture *c, const CUstream_st *) {
+            const bool own = c->thread == std::this_thread::get_id(),
+                       others = mode_of_thread == cudaStreamCaptureModeGlobal;
+            return (c->mode == cudaStreamCaptureModeGlobal && (own || others)) ||
+                   (c->mode == cudaStreamCaptureModeThreadLocal && own);
+        },
+        NULL, cudaErrorStreamCaptureUnsupported);
 }
 static cudaError_t default_stream_call(const CUstream_st *s)
 {
@@ -379,9 +388,15 @@ static cudaError_t begin_capture(cudaStream_t stream, CUgraph_st *graph, const c
     CUstream_st *s = stream_of(stream);
     if (s->is_default) return result(cudaErrorStreamCaptureUnsupported);
     if (s->capture) return result(cudaErrorInvalidValue);
-    s->capture = new capture{graph, s, mode, false, false, {s}};
+    s->capture = new capture{graph, s, mode, false, false, {s}, std::this_thread::get_id()};
     s->tips.assign(after, after + count);
     captures.push_back(s->capture);
+    return cudaSuccess;
+}
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    std::swap(*mode, mode_of_thread);
     return cudaSuccess;
 }
 
