@@ -1101,7 +1101,7 @@ static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[2 * SUITES + 30] = {};
+    CMUnitTest tests[2 * SUITES + 40] = {};
     size_t count = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
@@ -1133,9 +1133,10 @@ int main(void)
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
 #ifdef PG_USE_NCCL
-    static const int with_nccl[] = {2, 7, 8};    // cycles, solves, Krylov methods
-    static char more_names[3][80];
-    for (int q = 0; q < 3; q++) {
+    static const int with_nccl[] = {1, 2, 4, 7, 8, 10};    // slopes, cycles, smoothers, solves, Krylov methods, batches
+    enum { WITH_NCCL = sizeof with_nccl / sizeof *with_nccl };
+    static char more_names[WITH_NCCL][80];
+    for (int q = 0; q < WITH_NCCL; q++) {
         snprintf(more_names[q], sizeof more_names[q], "%s_by_nccl_on_gpus", suites[with_nccl[q]].name);
         tests[count++] = {more_names[q], every_box_by_nccl_agrees_with_one_gpu, NULL, NULL,
                           (void *)&suites[with_nccl[q]]};
