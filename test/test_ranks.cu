@@ -391,18 +391,21 @@ static void slopes_on_gpu(pg_solver *s, const pg_desc *d, const T *u, const int 
     T *const packed = (T *)allocate((size_t)(own * batch) * sizeof(T));
     for (int q = 0; q < batch; q++)
         memcpy(packed + q * own, u + plane * (lo[axis] + (int64_t)q * d->n[axis]), (size_t)own * sizeof(T));
-    void *const on_gpu = to_gpu(packed, (size_t)(own * batch) * sizeof(T));
-    for (int q = 0; q < 6; q++) {
+    void *const on_gpu = to_gpu(packed, (size_t)(own * batch) * sizeof(T)), *out[6];
+    size_t bytes[6];
+    for (int q = 0; q < 6; q++) {    // an allocation may wait for GPUs that wait for this one: so all come first
         const int a = q % 3, at_faces = q < 3;
         if (a >= d->dim) continue;
-        const size_t length = (size_t)(hi[a] - lo[a]),
-                     bytes = (size_t)(own * batch) / length * (length + at_faces) * sizeof(T);
-        slope[q] = (T *)allocate(bytes);
-        void *const out = to_gpu(slope[q], bytes);
-        RANK_OK(pg_gradient(s, on_gpu, a, out, at_faces ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
-        if (cudaStreamSynchronize(NULL) != cudaSuccess) abort();
-        from_gpu(slope[q], out, bytes);
+        const size_t length = (size_t)(hi[a] - lo[a]);
+        bytes[q] = (size_t)(own * batch) / length * (length + at_faces) * sizeof(T);
+        slope[q] = (T *)allocate(bytes[q]);
+        out[q] = to_gpu(slope[q], bytes[q]);
     }
+    for (int q = 0; q < 6; q++)
+        if (slope[q]) RANK_OK(pg_gradient(s, on_gpu, q % 3, out[q], q < 3 ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+    if (cudaStreamSynchronize(NULL) != cudaSuccess) abort();
+    for (int q = 0; q < 6; q++)
+        if (slope[q]) from_gpu(slope[q], out[q], bytes[q]);
     from_gpu(packed, on_gpu, (size_t)(own * batch) * sizeof(T));
     free(packed);
 }
