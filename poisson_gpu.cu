@@ -24899,7 +24899,11 @@ static int pgi_works_in_place(const pg_solver *s)
     const pg_desc *const w = &s->work;
     if (!s->cuda || !s->comm || s->desc.memory == PG_MEM_HOST || !s->parts[0].split || s->by_lines) return 0;
     const int64_t row = w->n[0], plane = row * w->n[1];
-    const auto packed = [&](const int64_t *stride) { return (w->n[1] == 1 || stride[0] == row) && stride[1] == plane; };
+    const int64_t element = (int64_t)pgi_element(w->flags);
+    const auto packed = [&](const int64_t *stride) {    // all problems of a batch are aligned alike
+        return (w->n[1] == 1 || stride[0] == row) && stride[1] == plane &&
+               (w->batch == 1 || stride[2] * element % PGI_ALIGN_RANK == 0);
+    };
     return packed(w->stride_u) && packed(w->stride_f);
 }
 

@@ -521,18 +521,21 @@ static void slopes_on_gpu(pg_solver *s, const pg_desc *d, const T *u, const int 
     T *const packed = (T *)allocate((size_t)(own * batch) * sizeof(T));
     for (int q = 0; q < batch; q++)
         memcpy(packed + q * own, u + plane * (lo[axis] + (int64_t)q * d->n[axis]), (size_t)own * sizeof(T));
-    void *const on_gpu = to_gpu(packed, (size_t)(own * batch) * sizeof(T));
-    for (int q = 0; q < 6; q++) {
+    void *const on_gpu = to_gpu(packed, (size_t)(own * batch) * sizeof(T)), *out[6];
+    size_t bytes[6];
+    for (int q = 0; q < 6; q++) {    // an allocation may wait for GPUs that wait for this one: so all come first
         const int a = q % 3, at_faces = q < 3;
         if (a >= d->dim) continue;
-        const size_t length = (size_t)(hi[a] - lo[a]),
-                     bytes = (size_t)(own * batch) / length * (length + at_faces) * sizeof(T);
-        slope[q] = (T *)allocate(bytes);
-        void *const out = to_gpu(slope[q], bytes);
-        RANK_OK(pg_gradient(s, on_gpu, a, out, at_faces ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
-        if (cudaStreamSynchronize(NULL) != cudaSuccess) abort();
-        from_gpu(slope[q], out, bytes);
+        const size_t length = (size_t)(hi[a] - lo[a]);
+        bytes[q] = (size_t)(own * batch) / length * (length + at_faces) * sizeof(T);
+        slope[q] = (T *)allocate(bytes[q]);
+        out[q] = to_gpu(slope[q], bytes[q]);
     }
+    for (int q = 0; q < 6; q++)
+        if (slope[q]) RANK_OK(pg_gradient(s, on_gpu, q % 3, out[q], q < 3 ? PG_AT_FACES : PG_AT_UNKNOWNS), s);
+    if (cudaStreamSynchronize(NULL) != cudaSuccess) abort();
+    for (int q = 0; q < 6; q++)
+        if (slope[q]) from_gpu(slope[q], out[q], bytes[q]);
     from_gpu(packed, on_gpu, (size_t)(own * batch) * sizeof(T));
     free(packed);
 }
@@ -1267,7 +1270,7 @@ static void what_gpus_cannot_do_is_refused_by_name_on_gpus(void **)
 int main(void)
 {
     for (int q = 1; q < 402; q++) far_apart[q] = far_apart[q - 1] + 1 + q % 7 * (q / 100.0);
-    CMUnitTest tests[2 * SUITES + 30] = {};
+    CMUnitTest tests[2 * SUITES + 40] = {};
     size_t count = 0;
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);    // see SEVERAL RANKS in the header
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
@@ -1304,7 +1307,7 @@ int main(void)
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
     tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PG_USE_NCCL
-    static const int with_nccl[] = {2, 7, 8, 11};    // cycles, solves, Krylov methods, direct solves
+    static const int with_nccl[] = {1, 2, 4, 7, 8, 10, 11};    // all but sweeps, full multigrid, stretched boxes, advection
     enum { WITH_NCCL = sizeof with_nccl / sizeof *with_nccl };
     static char more_names[WITH_NCCL][80];
     for (int q = 0; q < WITH_NCCL; q++) {

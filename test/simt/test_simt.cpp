@@ -244,6 +244,47 @@ static void two_streams()
 }
 static void events_order_streams_and_graphs(void **) { in_every_order(two_streams); }
 
+// A call that may not be made during a capture: by no thread, by none but others, or by one that has said so.
+static void calls_during_captures_depend_on_modes_and_threads(void **)
+{
+    struct attempt {
+        cudaStreamCaptureMode mode, of_caller;
+        bool other, allowed;
+    };
+    static const attempt attempts[] = {{cudaStreamCaptureModeGlobal, cudaStreamCaptureModeGlobal, false, false},
+                                       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeGlobal, true, false},
+                                       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed, false, true},
+                                       {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal, false, false},
+                                       {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal, true, true},
+                                       {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed, false, true},
+                                       {cudaStreamCaptureModeRelaxed, cudaStreamCaptureModeGlobal, false, true}};
+    for (const attempt &of : attempts) {
+        cudaStream_t stream;
+        cudaGraph_t graph;
+        void *p = NULL;
+        CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        CUDA(cudaStreamBeginCapture(stream, of.mode));
+        cudaError_t e = cudaSuccess;
+        const auto call = [&] {
+            cudaStreamCaptureMode mode = of.of_caller;
+            cudaThreadExchangeStreamCaptureMode(&mode);
+            e = cudaMalloc(&p, 8);
+            cudaThreadExchangeStreamCaptureMode(&mode);
+            cudaGetLastError();
+        };
+        if (of.other)
+            std::thread(call).join();
+        else
+            call();
+        assert_int_equal(e, of.allowed ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
+        assert_int_equal(cudaStreamEndCapture(stream, &graph), of.allowed ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+        if (graph) CUDA(cudaGraphDestroy(graph));
+        if (p) CUDA(cudaFree(p));
+        CUDA(cudaStreamDestroy(stream));
+        cudaGetLastError();
+    }
+}
+
 static void wrong_calls_are_refused(void **)
 {
     double *x = device_doubles(4), host[4];
@@ -453,6 +494,7 @@ int main(void)
         cmocka_unit_test(asynchronous_copies_arrive_and_fill_with_zero),
         cmocka_unit_test(blocks_and_devices_wait_for_each_other),
         cmocka_unit_test(events_order_streams_and_graphs),
+        cmocka_unit_test(calls_during_captures_depend_on_modes_and_threads),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(threads_that_do_not_come_are_missed),
         cmocka_unit_test(writes_beyond_an_allocation_are_found),
