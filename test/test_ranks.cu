@@ -273,6 +273,7 @@ static void every_box_by_nccl_agrees_with_one_gpu(void **state)
 // What NCCL cannot be asked for.
 static void nccl_is_refused_by_name_on_gpus(void **)
 {
+    static const unsigned char fluid[12 * 11 * 40] = {PG_FLUID};
     if (devices_of_ranks() < 2) skip();
     world w;
     world_create(&w, 2, 60);
@@ -284,7 +285,7 @@ static void nccl_is_refused_by_name_on_gpus(void **)
             d.comm = comm;
             d.backend = q == 0 ? PG_CPU : PG_CUDA;
             d.device = PG_DEVICE(q == 1 ? 1 - rank : rank);
-            if (q == 2) d.flags = PG_DIRECT;
+            if (q == 2) d.mask = fluid;
             pg_solver *s = NULL;
             status[rank][q] = pg_create(&d, &s);
             snprintf(text[rank][q], sizeof text[rank][q], "%s", pg_last_error(NULL));
