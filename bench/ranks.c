@@ -56,19 +56,19 @@ typedef struct problem {
     unsigned flags;
     int dim, side;                /* points along an axis, in halves of options.size */
     double rtol;                  /* of a solve; PG_NONE: without a tolerance */
-    int iterations;               /* without a tolerance; 0: pg_cycle */
+    int iterations;               /* without a tolerance: so many of a solve or, rtol 0, of pg_cycle */
 } problem;
 
 static const problem problems[] = {
-    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 0},
-    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 0},
+    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 10},
+    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 10},
     {WEAK, "FMG pass", PG_FMG | PG_F64, 3, 2, PG_NONE, 1},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 1, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 4, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 4, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 2, 32, 0, 0},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 1, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 4, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 4, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 2, 32, 0, 10},
     {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 1, PG_NONE, 1},
     {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 2, PG_NONE, 1},
     {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 4, PG_NONE, 1},
@@ -428,7 +428,8 @@ static int create(rank *r)
 
 static pg_status run(rank *r)
 {
-    return r->row->p->rtol == 0 ? pg_cycle(r->solver, r->u, r->f, 1) : pg_solve(r->solver, r->u, r->f, &r->stop);
+    return r->row->p->rtol == 0 ? pg_cycle(r->solver, r->u, r->f, r->row->p->iterations)
+                              : pg_solve(r->solver, r->u, r->f, &r->stop);
 }
 
 /* Seconds of some runs, from a time at which all ranks begin until the last one has done them; negative: failed. */
