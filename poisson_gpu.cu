@@ -855,6 +855,7 @@ struct pgi_comm {
     int pending;             // a wait was given up: MPI may still read and write the memory of what it waited for
     pgi_message *message;    // room for one to each rank
     pgi_plan *plans;         // what has been exchanged on GPUs
+    const unsigned *given_up;    // peers: on the device; not 0: the memory of others may be gone
     char error[512];
 };
 
@@ -884,6 +885,12 @@ struct pgi_transport_ops {
     pg_status (*check)(pgi_comm *);    // the same where the host has waited already
     void (*abort)(pgi_comm *);         // others, which wait or will, shall fail
     void (*close)(pgi_comm *);         // after the graphs that hold its operations are gone; waits for all, see gather
+};
+
+// Planes beside the edges of a rank's part that the last kernel has stored into the neighbours' ghosts
+struct pgi_shown {
+    const void *base, *level;
+    int depth;
 };
 
 // Ghosts of a level that are filled, of what lasts from one half of a cycle to the other
@@ -923,6 +930,7 @@ struct pg_solver {
     int without_graphs;      // CUDA: the host drives solves, for NCCL does not go into the bodies of loops
     void *mailbox;           // CUDA: where other ranks reach this one
     pgi_known known[PGI_MAX_LEVELS][2];    // CUDA: see pgi_exchange_once
+    pgi_shown shown;                       // CUDA: see pgi_show_edges
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
 
@@ -3300,19 +3308,21 @@ static pg_status pgi_make_plan(pgi_comm *c, pgi_plan key, const pgi_message *mes
     return c->ops->plan(c, p->message, key.count);
 }
 
-// base, level, size: see pgi_plan.
+// The messages as they are planned, or NULL. base, level, size: see pgi_plan.
+static const pgi_message *pgi_planned_messages(pg_solver *s, const void *base, const void *level, int64_t size,
+                                               const pgi_message *message, int count)
+{
+    pgi_plan *plan = pgi_known_plan(s->comm, base, level, size);
+    const pgi_plan key = {base, level, size, count, NULL, NULL};
+    if (!plan) pgi_judge_transport(s, pgi_make_plan(s->comm, key, message, &plan));
+    return s->failed == PG_OK ? plan->message : NULL;
+}
+
 static void pgi_send(pg_solver *s, const void *base, const void *level, int64_t size, const pgi_message *message,
                      int count)
 {
-    pgi_comm *const c = s->comm;
-    if (s->cuda) {
-        pgi_plan *plan = pgi_known_plan(c, base, level, size);
-        const pgi_plan key = {base, level, size, count, NULL, NULL};
-        if (!plan) pgi_judge_transport(s, pgi_make_plan(c, key, message, &plan));
-        if (s->failed != PG_OK) return;
-        message = plan->message;
-    }
-    pgi_judge_transport(s, c->ops->exchange(c, message, count, pgi_stream_of(s)));
+    if (s->cuda) message = pgi_planned_messages(s, base, level, size, message, count);
+    if (message) pgi_judge_transport(s, s->comm->ops->exchange(s->comm, message, count, pgi_stream_of(s)));
 }
 
 static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_bytes, void *receive,
@@ -3325,30 +3335,47 @@ static void pgi_address(pgi_message *m, int peer, const void *send, size_t send_
     m->receive_bytes = receive_bytes;
 }
 
-// Fills the ghosts of a grid up to a depth with the neighbours' planes. In a ring of two either rank is both neighbours
-// of the other one: what one sends down first the other one receives from above first.
-static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth, size_t element)
+// So many planes beside each edge of the part, which are ghosts of the neighbours, and theirs. In a ring of two either
+// rank is both neighbours of the other one: what one sends down first the other one receives from above first. Returns
+// the number of messages; above: which of them.
+static int pgi_edge_messages(const pg_solver *s, const pgi_level *l, const pgi_grid &g, int depth, size_t element,
+                             pgi_message message[2], int above[2])
 {
     const pgi_planes &p = l->part;
-    if (!p.split || depth == 0 || s->failed != PG_OK) return;
-    pgi_comm *const c = s->comm;
+    const pgi_comm *const c = s->comm;
     const int64_t plane = g.sk * (int64_t)element;
     const pgi_given at = pgi_given_of(s, g);
     const int changes = g.indirect && s->in_place;    // from call to call
-    pgi_message message[2] = {};
     int count = 0;
+    memset(message, 0, 2 * sizeof *message);
     for (int q = 0; q < 2; q++) {
-        const int above = q != c->rank % 2, next = c->rank + (above ? 1 : -1);
+        const int up = q != c->rank % 2, next = c->rank + (up ? 1 : -1);
         if ((next < 0 || next == c->ranks) && !p.period) continue;
-        const size_t bytes = (size_t)(depth * plane), from = (size_t)((above ? p.hi - depth : p.lo) * plane);
-        pgi_message *const m = &message[count++];
+        const size_t bytes = (size_t)(depth * plane), from = (size_t)((up ? p.hi - depth : p.lo) * plane);
+        pgi_message *const m = &message[count];
+        above[count++] = up;
         pgi_address(m, (next + c->ranks) % c->ranks, changes ? (const void *)from : (const char *)at.own + from, bytes,
-                    (char *)(above ? at.above : at.below) + (above ? p.hi : p.lo - depth) * plane, bytes);
+                    (char *)(up ? at.above : at.below) + (up ? p.hi : p.lo - depth) * plane, bytes);
         if (!changes) continue;
         m->through = (const void *const *)g.base;    // of a pgi_given the first member
         m->through_here = &s->given[g.base != s->outer.u.base].own;
     }
-    pgi_send(s, g.base, l, depth, message, count);
+    return count;
+}
+
+// Fills the ghosts of a grid up to a depth with the neighbours' planes. Those that a pass has stored there only have to
+// be waited for.
+static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth, size_t element)
+{
+    enum { NO_PLANES = -1 };
+    if (!l->part.split || depth == 0 || s->failed != PG_OK) return;
+    const int shown = s->shown.base == g.base && s->shown.level == l && depth <= s->shown.depth;
+    pgi_message message[2];
+    int above[2];
+    const int count = pgi_edge_messages(s, l, g, depth, element, message, above);
+    for (int q = 0; q < count && shown; q++)
+        message[q].send_bytes = message[q].receive_bytes = 0, message[q].ordered = 1;
+    pgi_send(s, g.base, l, shown ? (int)NO_PLANES : depth, message, count);
 }
 
 // See pgi_exchange_once: f and u of a level may be new for what comes now.
@@ -4165,6 +4192,7 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
     do {                                                                                                               \
         if ((s)->failed == PG_OK) {                                                                                    \
             const cudaError_t pgi_error_ = (call);                                                                     \
+            (s)->shown.base = NULL;                                                                                    \
             if (pgi_error_ != cudaSuccess) pgi_cuda_failed(s, pgi_error_, #call, __LINE__);                            \
         }                                                                                                              \
     } while (0)
@@ -5548,6 +5576,9 @@ template <class T> struct pgi_pass {
     int z_there[2], parted;     // planes that a rank's grids have; parted: it has a part of them
     int e_there[2];             // the same of e
     pgi_planes e_part;
+    const unsigned *given_up;    // see pgi_comm
+    void *shown_to[2];          // the memory of the neighbours in which planes before edge[0], and from edge[1] on, are
+    int edge[2];                // ghosts, as element (0,0,0) would be found there; NULL: nothing is stored there
     int slots[2];               // coarse points of a plane that a block interpolates from
     const unsigned *quads;      // of a masked level
     double *partials;           // for the norm of the residual
@@ -6647,26 +6678,37 @@ template <class P, int NORM> struct pgi_pass_march {
                 tile.a.b, z, left, [&](int e) { return tile.x_at[e & 1]; }, [&](int e) { return tile.y_index(e / 2); });
         restriction.add_plane(part, p == HALVES - 1, SECOND);
     }
-    // Plane z, which has its last values
-    template <int SECOND> __device__ void store(int z, unsigned out)
+    // The plane that has its last values, to where the thread's first ones belong
+    template <int SECOND> __device__ void put(char *plane, unsigned out) const
     {
         constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND, PARITY = (COLOUR + HALVES - 1) & 1;
         const int here = AT + HALVES;
-        if (z < tile.k0 || z >= tile.k1) return;
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             T2 v;
             v.x = ring[here][r][0], v.y = ring[here][r][1];
-            if (stream.bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(out_plane + (int64_t)r * out_pitch) = v;
+            if (stream.bit(out, PARITY, PGI_BOTH, r)) *(T2 *)(plane + (int64_t)r * out_pitch) = v;
         }
         if (out >> 3 * ROWS * PARITY & pgi_singles(ROWS))
 #pragma unroll
             for (int r = 0; r < ROWS; r++) {
-                T *const to = (T *)(out_plane + (int64_t)r * out_pitch);
+                T *const to = (T *)(plane + (int64_t)r * out_pitch);
                 if (stream.bit(out, PARITY, PGI_LOWER, r)) to[0] = ring[here][r][0];
                 if (stream.bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
             }
-        out_plane += tile.a.out.sk * (int64_t)sizeof(T);
+    }
+    // It is plane z. Those that neighbours have as ghosts come in careful steps.
+    template <int SECOND, int CAREFUL> __device__ void store(int z, unsigned out)
+    {
+        const pgi_pass<T> &a = tile.a;
+        if (z < tile.k0 || z >= tile.k1) return;
+        put<SECOND>(out_plane, out);
+        out_plane += a.out.sk * (int64_t)sizeof(T);
+        if (!CAREFUL || !P::PARTED) return;
+#pragma unroll 1
+        for (int e = 0; e < 2; e++)
+            if (a.shown_to[e] && (e ? z >= a.edge[1] : z < a.edge[0]) && !*(const volatile unsigned *)a.given_up)
+                put<SECOND>((char *)((T *)a.shown_to[e] + (z * a.out.sk + tile.y * a.out.sj + tile.x)), out);
     }
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     template <int SECOND, int CAREFUL> __device__ void step(int t)
@@ -6698,7 +6740,7 @@ template <class P, int NORM> struct pgi_pass_march {
                        ((int)(out >> PGI_SENDERS & 3) * (int)STAGES +
                         (RESTRICTS && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
                            (int)(32 * sizeof(T)));
-        store<SECOND>(t - (HALVES - 1), out);
+        store<SECOND, CAREFUL>(t - (HALVES - 1), out);
         coming = coming + PLANE < AHEAD * PLANE ? coming + PLANE : 0;
         queue = queue + PLANE < QUEUE * PLANE ? queue + PLANE : 0;
     }
@@ -9143,15 +9185,15 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
 static int pgi_is_given(const pg_solver *s, const pgi_grid &g) { return g.indirect && g.base == s->outer.f.base; }
 
 // pgi_exchange for what does not change from the first half of a cycle on a level to the second: the right-hand side,
-// and u once it is smoothed.
-static void pgi_exchange_once(pg_solver *s, const pgi_level *l, pgi_lasting what, pgi_grid g, int depth, size_t element)
+// and u once it is smoothed. Returns whether it is exchanged now.
+static int pgi_exchange_once(pg_solver *s, const pgi_level *l, pgi_lasting what, pgi_grid g, int depth, size_t element)
 {
-    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_given(s, g))) return;
-    if (l == &s->outer) return pgi_exchange(s, l, g, depth, element);
-    pgi_known *const known = &s->known[l - s->level][what];
-    if (known->base == g.base && depth <= known->depth) return;
-    known->base = g.base, known->depth = depth;
+    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_given(s, g))) return 0;
+    pgi_known *const known = l == &s->outer ? NULL : &s->known[l - s->level][what];
+    if (known && known->base == g.base && depth <= known->depth) return 0;
+    if (known) known->base = g.base, known->depth = depth;
     pgi_exchange(s, l, g, depth, element);
+    return 1;
 }
 
 static void pgi_gather_coarse(pg_solver *s, const pgi_level *fine, const pgi_level *coarse, pgi_grid f, size_t element)
@@ -9273,7 +9315,7 @@ static int pgi_pass_plane(const pgi_pass_kind &kind, size_t element)
 
 // The steps of a pass of which all planes are inside, and in memory: of arrays whose ghosts may lie elsewhere, those of
 // the rank. The second of two steps fetches beyond.
-template <class T> static void pgi_find_inside(pgi_pass<T> *a, int stages, int ahead)
+template <class T> static void pgi_find_inside(pgi_pass<T> *a, int halves, int stages, int ahead)
 {
     const pgi_axis<T> &az = a->b.axis[2];
     a->inside[0] = stages + 1;
@@ -9282,6 +9324,8 @@ template <class T> static void pgi_find_inside(pgi_pass<T> *a, int stages, int a
     const int *const there = a->u.indirect || a->rhs.f.indirect ? a->z_own : a->z_there;
     if (a->inside[0] <= there[0]) a->inside[0] = there[0] + 1;
     if (a->inside[1] > there[1] - 3 - ahead) a->inside[1] = there[1] - 3 - ahead;
+    if (a->shown_to[0] && a->inside[0] < a->edge[0] + halves - 1) a->inside[0] = a->edge[0] + halves - 1;
+    if (a->shown_to[1] && a->inside[1] > a->edge[1] + halves - 3) a->inside[1] = a->edge[1] + halves - 3;
 }
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
@@ -9290,7 +9334,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     const int halves = 2 * kind.sweeps, stages = halves + kind.restricts, halo = halves + (kind.restricts ? 2 : 0);
     const int flat = kind.flat, team = flat ? 32 : 32 * kind.warps;
     const int n[3] = {a->b.axis[0].n, a->b.axis[1].n, a->z_most};
-    pgi_find_inside(a, stages, kind.ahead);
+    pgi_find_inside(a, halves, stages, kind.ahead);
     const auto skewed = [](const pgi_grid &g) {
         return (g.sj & 1) || (g.sk & 1) || (!g.indirect && (size_t)g.base % (2 * sizeof(T)));
     };
@@ -9415,6 +9459,30 @@ static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi
     return a;
 }
 
+// Planes of u that a restriction of the residual needs of the neighbours, and the pass after the correction.
+static int pgi_ghosts_of_residual(const pgi_planes &p) { return p.passes && p.restriction < 1 ? 2 : p.restriction + 1; }
+
+// Has the pass store what the next operation needs of it into the neighbours' ghosts, so that nothing has to be sent.
+// met: ranks have exchanged something for this pass, so nobody reads these ghosts any more. Returns how many planes, 0:
+// none, as without peers, or where pairs that are aligned here are not so there.
+template <class T> static int pgi_show_edges(pg_solver *s, const pgi_level *l, pgi_pass<T> *a, int head, int met)
+{
+    const pgi_planes &p = l->part;
+    const int wanted = head == PGI_CORRECTED || !s->multigrid ? 4 : pgi_ghosts_of_residual(p),
+              depth = wanted < p.ghosts ? wanted : p.ghosts;
+    const int64_t plane = a->out.sk * (int64_t)sizeof(T);
+    if (!p.split || !s->comm->given_up || !met || plane % 16 || s->failed != PG_OK) return 0;
+    pgi_message message[2];
+    int above[2];
+    const int count = pgi_edge_messages(s, l, a->out, depth, sizeof(T), message, above);
+    const pgi_message *const planned = pgi_planned_messages(s, a->out.base, l, depth, message, count);
+    for (int q = 0; planned && q < count; q++)
+        a->shown_to[above[q]] = (char *)planned[q].remote - (above[q] ? p.hi - depth : p.lo) * plane;
+    a->edge[0] = p.lo + depth, a->edge[1] = p.hi - depth;
+    a->given_up = s->comm->given_up;
+    return planned && count ? depth : 0;
+}
+
 // One pass: sweeps from u. Returns 0 where there is no such pass.
 template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs, pgi_omega omega,
                                             int reversed, int sweeps, int head, const pgi_level *coarse, pgi_grid e,
@@ -9445,11 +9513,17 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     if (!pgi_passes(l, a.b)) return 0;
     if (head == PGI_FROM_U) pgi_exchange(s, l, u, 2 * sweeps, sizeof(T));
     if (head == PGI_CORRECTED) pgi_exchange_once(s, l, PGI_LASTING_U, u, 2 * sweeps, sizeof(T));
-    pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, 2 * sweeps - 1, sizeof(T));
+    const int met = pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, 2 * sweeps - 1, sizeof(T)) || head == PGI_FROM_U ||
+                    (head == PGI_CORRECTED && coarse->part.split);
     if (head == PGI_CORRECTED) pgi_exchange(s, coarse, e, pgi_corrected_pass_ghosts(coarse->part), sizeof(T));
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
-    if (!restricts) return alone && alone(s, &a);
+    if (!restricts) {
+        const int shown = alone ? pgi_show_edges(s, l, &a, head, met) : 0;
+        if (!alone || !alone(s, &a)) return 0;
+        if (shown) s->shown = {a.out.base, l, shown};
+        return 1;
+    }
     a.coarse_f = coarse->f;
     for (int d = 0; d < 3; d++) {
         a.coarse[d] = coarse->n[d];
@@ -9658,8 +9732,7 @@ template <class T> static void pgi_cuda_restrict_residual(pg_solver *s, const pg
     taps = taps && !part.period;    // whose windows are not at hand there
     if (tiles || taps) {
         // Also for the sweep that follows the correction: see pgi_cuda_pass
-        const int depth = part.passes && part.restriction < 1 ? 2 : part.restriction + 1;
-        pgi_exchange_once(s, l, PGI_LASTING_U, u, depth, sizeof(T));
+        pgi_exchange_once(s, l, PGI_LASTING_U, u, pgi_ghosts_of_residual(part), sizeof(T));
         pgi_exchange_once(s, l, PGI_LASTING_F, rhs.f, part.restriction, sizeof(T));
     }
     const auto summing = flat ? pgi_launch_restriction<T, 1, 1> : pgi_launch_restriction<T, 0, 1>,
@@ -9935,9 +10008,11 @@ static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_so
 // not run.
 static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
-    memset(s->known, 0, sizeof s->known);
-    pgi_drive_loop(s, gate, again, body);
-    memset(s->known, 0, sizeof s->known);
+    for (int end = 0; end < 2; end++) {
+        memset(s->known, 0, sizeof s->known);
+        s->shown.base = NULL;
+        if (end == 0) pgi_drive_loop(s, gate, again, body);
+    }
 }
 
 #endif
@@ -10900,6 +10975,7 @@ static pg_status pgi_peers_prepare(pgi_comm *c, pgi_peers_state *s, const pgi_pe
         return status;
     }
     s->below = *c;
+    c->given_up = &box->abort;
     c->ops = &pgi_peers_ops;
     c->state = s;
     return PG_OK;

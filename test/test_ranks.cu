@@ -589,6 +589,10 @@ static void slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus(void **)
 {
     const int devices = devices_of_ranks();
     if (devices < 2) skip();
+#ifdef PGI_SIMT
+    const simt_delay before = simt.delay;
+    simt.delay = SIMT_EARLY;    // else streams stand still, while ranks wait for each other before the next call
+#endif
     for (int turn = 0; turn < 12; turn++) {
         ranks_case c;
         set_case(&c, 2 + turn % 2, 13, 9, 21, ranks_ends[turn % 6], ranks_ends[(turn + 2) % 6],
@@ -602,6 +606,9 @@ static void slopes_in_gpu_memory_have_the_bits_of_one_gpu_on_gpus(void **)
         const auto same = turn % 3 ? compare_slopes_on_gpus<float> : compare_slopes_on_gpus<double>;
         same(&c, 2 + turn % (devices - 1));
     }
+#ifdef PGI_SIMT
+    simt.delay = before;
+#endif
 }
 
 // Problems take turns in the copies of u and f with ghosts; one that has no solution leaves u as it is.
