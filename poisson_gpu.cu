@@ -24872,7 +24872,7 @@ static void pgi_gather_on_host(pg_solver *s, char *base, int64_t unit, const int
         longest = bytes > longest ? bytes : longest;
     }
     const int64_t room = longest < most_at_once ? longest : most_at_once;
-    char *const own = (char *)calloc((size_t)(c->ranks + 1), (size_t)room), *const all = own + room;
+    char *const own = (char *)calloc((size_t)(c->ranks + 1), (size_t)room);    // and behind it all
     if (!own) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
     for (int64_t at = 0; at < longest && s->failed == PG_OK; at += room) {
         const auto length = [&](int r) {
@@ -24880,9 +24880,9 @@ static void pgi_gather_on_host(pg_solver *s, char *base, int64_t unit, const int
             return (size_t)(left < 0 ? 0 : left < room ? left : room);
         };
         memcpy(own, base + bound[c->rank] * unit + (length(c->rank) ? at : 0), length(c->rank));
-        pgi_judge_transport(s, c->ops->gather(c, own, (size_t)room, all));
+        pgi_judge_transport(s, c->ops->gather(c, own, (size_t)room, own + room));
         for (int r = 0; r < c->ranks && s->failed == PG_OK; r++)
-            if (length(r)) memcpy(base + bound[r] * unit + at, all + r * room, length(r));
+            if (length(r)) memcpy(base + bound[r] * unit + at, own + (r + 1) * room, length(r));
     }
     free(own);
 }

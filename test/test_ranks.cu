@@ -670,13 +670,14 @@ static void obstacles_in_f32_have_the_bits_of_one_gpu_on_gpus(void **)
     } while (0)
 
 // A solve and then pieces of one rank, of its planes of packed arrays of T: plainly, or captured and replayed with another
-// f. Results: u of the solve, then of a cycle or sweeps, then what A makes of it.
+// f, and another mask. Results: u of the solve, then of a cycle or sweeps, then what A makes of it.
 template <class T> struct replay {
     const pg_desc *desc;
     const pg_stop *stop;
     int captures, uneven, rank, ranks;
     T *u, *f[2], *result[2][3];    // of the whole box; results of both f
     pg_report report[2];
+    const unsigned char *mask[2];    // for each f, or NULL
 };
 
 template <class T> static void copy_planes(const replay<T> *r, T *whole, T *part, const int lo[3], const int hi[3], int outward)
@@ -722,6 +723,11 @@ template <class T, class Meet> static void run_replay(replay<T> *r, pg_comm comm
     const size_t points = (size_t)(hi[0] - lo[0]) * (size_t)(hi[1] - lo[1]) * (size_t)(hi[2] - lo[2]) * (size_t)batch;
     T *const host = (T *)allocate(points * sizeof(T)), *array[4];
     for (int q = 0; q < 4; q++) array[q] = (T *)to_gpu(host, points * sizeof(T));
+    const size_t before = (size_t)lo[ranks_axis(&d)] * (points / (size_t)batch) / (size_t)(hi[ranks_axis(&d)] - lo[ranks_axis(&d)]);
+    unsigned char *mask[2] = {};
+    for (int q = 0; q < 2 && r->mask[q]; q++)
+        mask[q] = (unsigned char *)to_gpu(r->mask[q] + before, points / (size_t)batch);
+    d.mask = mask[0];
     pg_solver *s = NULL;
     RANK_OK(pg_create(&d, &s), NULL);
     if (r->captures) {
@@ -739,6 +745,7 @@ template <class T, class Meet> static void run_replay(replay<T> *r, pg_comm comm
             ON_GPU(cudaMemcpy(array[q], host, points * sizeof(T), cudaMemcpyHostToDevice));
         }
         ON_GPU(cudaDeviceSynchronize());    // such a copy may still be under way
+        if (mask[turn]) RANK_OK(pg_set_mask(s, mask[turn]), s);
         if (r->captures)
             ON_GPU(cudaGraphLaunch(exec, stream));
         else
@@ -754,12 +761,14 @@ template <class T, class Meet> static void run_replay(replay<T> *r, pg_comm comm
     if (graph) ON_GPU(cudaGraphDestroy(graph));
     pg_destroy(s);
     for (int q = 0; q < 4; q++) cudaFree(array[q]);
+    for (unsigned char *q : mask) cudaFree(q);
     ON_GPU(cudaStreamDestroy(stream));
     free(host);
 }
 
 // What is captured and replayed has the bits of what is not.
-template <class T> static void compare_replays(const ranks_case *c, int ranks, int bad, int by_nccl = 0)
+template <class T> static void compare_replays(const ranks_case *c, int ranks, int bad, int by_nccl = 0,
+                                               const unsigned char *mask = NULL, const unsigned char *next = NULL)
 {
     const pg_desc *const d = &c->desc;
     const int batch = d->batch ? d->batch : 1;
@@ -770,7 +779,7 @@ template <class T> static void compare_replays(const ranks_case *c, int ranks, i
     for (size_t p = 0; p < 3 * points; p++) memory[p] = (T)rng_uniform(&r, -1, 1);
     if (bad) memory[2 * points + points / 2] = NAN;
     for (int q = 0; q < 2; q++) {
-        way[q] = {d, &c->stop, q, c->uneven, 0, ranks, memory, {memory + points, memory + 2 * points}, {}, {}};
+        way[q] = {d, &c->stop, q, c->uneven, 0, ranks, memory, {memory + points, memory + 2 * points}, {}, {}, {mask, next}};
         for (int e = 0; e < 6; e++) way[q].result[e / 3][e % 3] = memory + (size_t)(3 + 6 * q + e) * points;
         world w;
         world_create(&w, ranks, 300);
@@ -828,7 +837,26 @@ static void captured_calls_have_the_same_bits_on_gpus(void **)
         c.stop.guess = m % 5 ? PG_GUESS_ZERO : PG_GUESS_U;
         const int single = m > 5 && !(c.desc.flags & PG_MIXED), bad = m != 7 && m % 3 == 1 && c.desc.batch == 1;
         if (single) c.desc.flags |= PG_F32, c.stop.rtol = m == 7 ? PG_NONE : 1e-3;
-        (single ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), bad, 0);
+        (single ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), bad, 0, NULL, NULL);
+    }
+}
+
+// A replay takes the newest mask.
+static void captured_calls_among_obstacles_have_the_same_bits_on_gpus(void **)
+{
+    static const unsigned methods[] = {PG_VCYCLE, PG_CG | PG_PRECOND_CYCLE, PG_RBGS};
+    const int devices = devices_of_ranks();
+    if (devices < 2 || !can_capture()) skip();
+    for (int m = 0; m < 6; m++) {
+        ranks_case c;
+        set_case(&c, 2 + m % 2, 13, 11, m % 2 ? 27 : 60, ranks_ends[m], ranks_ends[5 - m], PG_CELL);
+        const float_media first = float_media_create(&c, 2), second = float_media_create(&c, 5);
+        c.desc.mask = NULL, c.desc.beta_cell = NULL;
+        c.desc.flags = methods[m % 3], c.uneven = m % 4;
+        c.stop.rtol = 1e-3, c.stop.max_iter = 40;
+        if (m % 2) c.desc.flags |= PG_F32;
+        (m % 2 ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), 0, 0, first.mask, second.mask);
+        free(first.mask), free(first.beta), free(second.mask), free(second.beta);
     }
 }
 
@@ -1186,6 +1214,51 @@ static void parts_cover_the_box(void **)
         }
 }
 
+// Whether coarse levels are robust follows from the masks of all ranks, which hosts gather a megabyte at a time: here from
+// planes behind the first of the last rank. The workspace tells what has been chosen.
+static void compare_choice_of_robust(pg_backend backend, int on_device)
+{
+    enum { N = 128, PLANES = 180, RANKS = 2, OPEN, CUT, NOT_ROBUST, ROBUST, KINDS };
+    const size_t plane = N * N;
+    unsigned char *const open = (unsigned char *)allocate(2 * plane * PLANES), *const cut = open + plane * PLANES;
+    memset(open, PG_FLUID, 2 * plane * PLANES);
+    for (size_t p = 170 * plane; p < plane * PLANES; p++)    // columns that meet at edges alone
+        cut[p] = (p % N + p / N % N) % 2 ? PG_SOLID : PG_FLUID;
+    size_t bytes[RANKS][KINDS] = {};
+    world w;
+    world_create(&w, RANKS, 60);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        for (int q = OPEN; q < KINDS; q++) {
+            pg_desc d = a_case(3, PG_FMG).desc;
+            int lo[3], hi[3];
+            d.n[0] = d.n[1] = N, d.n[2] = PLANES;
+            d.comm = comm, d.backend = backend, d.time_limit = 300;
+            if (backend == PG_CUDA) d.device = PG_DEVICE(rank);
+            RANK_OK(pg_query_part(&d, lo, hi), NULL);
+            const unsigned char *const part = (q == CUT ? cut : open) + plane * (size_t)lo[2];
+            d.robust = q == ROBUST ? 1 : q == NOT_ROBUST ? PG_NONE : 0;
+            d.memory = on_device ? PG_MEM_DEVICE : PG_MEM_HOST;
+            d.mask = on_device ? (unsigned char *)to_device(rank, part, plane * (size_t)(hi[2] - lo[2])) : part;
+            RANK_OK(pg_workspace_bytes(&d, &bytes[rank][q]), NULL);
+            if (on_device) from_device((void *)d.mask, NULL, 0);
+        }
+    });
+    for (int r = 0; r < RANKS; r++) {
+        assert_int_equal(bytes[r][OPEN], bytes[r][NOT_ROBUST]);
+        assert_int_equal(bytes[r][CUT], bytes[r][ROBUST]);
+        assert_true(bytes[r][CUT] != bytes[r][OPEN]);
+    }
+    free(open);
+}
+static void robust_levels_are_chosen_by_all_ranks(void **) { compare_choice_of_robust(PG_CPU, 0); }
+#if PGI_GPU
+static void robust_levels_are_chosen_by_all_ranks_on_gpus(void **)
+{
+    if (devices_of_ranks() < 2) skip();
+    for (int on_device = 0; on_device < 2; on_device++) compare_choice_of_robust(PG_CUDA, on_device);
+}
+#endif
+
 // What does not go with several ranks is refused by its name, on all of them.
 struct refusal {
     void (*change)(pg_desc *);
@@ -1381,6 +1454,7 @@ int main(void)
         cmocka_unit_test(a_missing_rank_is_waited_for_no_longer_than_the_limit),
         cmocka_unit_test(one_rank_that_cancels_cancels_all),
         cmocka_unit_test(parts_cover_the_box),
+        cmocka_unit_test(robust_levels_are_chosen_by_all_ranks),
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
@@ -1396,10 +1470,12 @@ int main(void)
     tests[count++] = cmocka_unit_test(batches_in_f32_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(obstacles_in_f32_have_the_bits_of_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(captured_calls_have_the_same_bits_on_gpus);
+    tests[count++] = cmocka_unit_test(captured_calls_among_obstacles_have_the_same_bits_on_gpus);
     tests[count++] = cmocka_unit_test(captures_that_cannot_be_are_refused_by_all_on_gpus);
     tests[count++] = cmocka_unit_test(lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
+    tests[count++] = cmocka_unit_test(robust_levels_are_chosen_by_all_ranks_on_gpus);
     tests[count++] = cmocka_unit_test(masks_that_are_wrong_are_refused_by_all_on_gpus);
     tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PG_USE_NCCL
