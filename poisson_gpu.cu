@@ -165,8 +165,8 @@ enum { pgi_no_cuda = 0 };
 #define PGI_PASS_POINTS 1000000    // levels with fewer take plain kernels, whose code is soon fetched
 #endif
 #ifndef PGI_SHARED_POINTS
-#define PGI_SHARED_POINTS 40000         // a level of so many points is on all ranks, which work on it alike
-#define PGI_SHARED_POINTS_GPU 400000    // and of so many on GPUs, where what counts is the number of kernels
+#define PGI_SHARED_POINTS 40000          // a level of so many points is on all ranks, which work on it alike
+#define PGI_SHARED_POINTS_GPU 1000000    // and of so many on GPUs, where what counts is the number of kernels
 #endif
 #ifndef PGI_SHARED_POINTS_GPU
 #define PGI_SHARED_POINTS_GPU PGI_SHARED_POINTS
@@ -10226,7 +10226,7 @@ static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512]) { return
 enum {
     PGI_PEERS = 16,            // ranks of a host whose kernels write into each other's memory: at most
     PGI_MESSAGES = 32,         // of one exchange: at most
-    PGI_PEER_BLOCKS = 64,      // of a message: at most
+    PGI_PEER_BLOCKS = 128,     // of a message: at most
     PGI_PEER_THREADS = 512,    // of a block
     PGI_PEER_SHARE = 32768,    // bytes of a message from which one more block pays
     PGI_PEER_SUMS = 16,        // numbers that are summed at once: at most
@@ -25590,6 +25590,18 @@ static void pgi_refresh_stale(pg_solver *s)
     s->obstacles.stale = s->recording;    // a graph does it when it is launched, and leaves levels of its alpha
 }
 
+#if PGI_GPU
+// Ghosts of the caller's f that kernels read: those of a pass of two sweeps, and of the restriction of a residual.
+static int pgi_ghosts_of_f(const pg_solver *s)
+{
+    const pgi_planes &p = s->outer.part;
+    if (s->krylov || s->mixed || s->is_direct) return 0;    // these take f point by point
+    if (s->by_lines) return p.ghosts;
+    const int swept = p.passes ? 3 : 0;
+    return s->multigrid && p.restriction > swept ? p.restriction : swept;
+}
+#endif
+
 // Where u and f of a problem are.
 static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const void *f, int problem)
 {
@@ -25651,7 +25663,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
         s->host.stop = c.stop;
         PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
         if (s->comm && s->reads_f)
-            pgi_exchange(s, &s->outer, s->outer.f, s->outer.part.ghosts, pgi_element(s->desc.flags));
+            pgi_exchange(s, &s->outer, s->outer.f, pgi_ghosts_of_f(s), pgi_element(s->desc.flags));
         pgi_refresh_stale(s);
         return;
     }

@@ -341,7 +341,7 @@ int main(void)
    Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
               for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
               After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
-   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points (4e5 on GPUs) is on all ranks,
+   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points (1e6 on GPUs) is on all ranks,
               which work on it alike without messages. Two grids of the part more than one rank needs (whatever the batch), for
               copies of u and f with ghosts; on GPUs not where both are device arrays that are packed: these are used in place,
               and must begin at multiples of 16 bytes. PG_DIRECT 20 doubles a line along the last axis; faces with arrays

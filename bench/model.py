@@ -11,7 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 NETWORK_GB, NETWORK_MS = 42, 0.018     # of each GPU, and of an exchange: assumed
-SHARED = int(re.search(r'define PGI_SHARED_POINTS (\d+)', (HERE.parent / 'poisson_gpu.cu').read_text('utf-8')).group(1))
+SHARED = int(re.search(r'define PGI_SHARED_POINTS_GPU (\d+)', (HERE.parent / 'poisson_gpu.cu').read_text('utf-8')).group(1))
 NODE = 2, 2, 2                         # GPUs of a node
 V, FMG = 'V(2,1) cycle', 'FMG pass'
 
@@ -22,10 +22,10 @@ def read(path):
 
 def newest(folder):
     found = [result for path in (HERE / 'results' / folder).glob('*.json')
-             if (result := read(path)).get('backend', 'cuda') == 'cuda']
+             if (result := read(path)).get('backend', 'cuda') == 'cuda' and result.get('transport') != 'NCCL']
     if not found:
         raise SystemExit(f'no results of GPUs in {HERE / "results" / folder}')
-    return max(found, key=lambda result: (result['date'], result['ranks']))
+    return max(found, key=lambda result: (result['date'], result['ranks'], result['device']))
 
 
 def line(known):

@@ -5,8 +5,8 @@
                 [--out FILE.json|FOLDER]
 
    Ranks are threads of this program, rank r with GPU r, or on the CPU back end with OpenMP threads of its own; compiled
-   with -DPG_USE_MPI and begun by mpirun they are processes. Compiled with -DPG_BENCH_CUDA arrays are on the devices;
-   without it there is the CPU back end alone. */
+   with -DPG_USE_MPI and begun by mpirun they are processes; with -DPG_USE_NCCL GPUs are brought together by NCCL. Compiled
+   with -DPG_BENCH_CUDA arrays are on the devices; without it there is the CPU back end alone. */
 
 #define _POSIX_C_SOURCE 200809L   /* clock_gettime, mkdir, setenv */
 #include <pthread.h>
@@ -17,8 +17,14 @@
 #ifdef PG_BENCH_CUDA
 #include <cuda_runtime_api.h>
 #endif
-#ifdef PG_USE_MPI
+#if defined(PG_USE_MPI)
 #include <mpi.h>
+#define TRANSPORT "MPI"
+#elif defined(PG_USE_NCCL)
+#include <nccl.h>
+#define TRANSPORT "NCCL"
+#else
+#define TRANSPORT "threads"
 #endif
 #ifdef _OPENMP
 #include <omp.h>
@@ -56,19 +62,19 @@ typedef struct problem {
     unsigned flags;
     int dim, side;                /* points along an axis, in halves of options.size */
     double rtol;                  /* of a solve; PG_NONE: without a tolerance */
-    int iterations;               /* without a tolerance; 0: pg_cycle */
+    int iterations;               /* without a tolerance: so many of a solve or, rtol 0, of pg_cycle */
 } problem;
 
 static const problem problems[] = {
-    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 0},
-    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 0},
+    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 10},
+    {WEAK, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 10},
     {WEAK, "FMG pass", PG_FMG | PG_F64, 3, 2, PG_NONE, 1},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 1, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 4, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 4, 0, 0},
-    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 2, 32, 0, 0},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 1, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 2, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 3, 4, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 2, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F32, 3, 4, 0, 10},
+    {STRONG, "V(2,1) cycle", PG_VCYCLE | PG_F64, 2, 32, 0, 10},
     {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 1, PG_NONE, 1},
     {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 2, PG_NONE, 1},
     {STRONG, "FMG pass", PG_FMG | PG_F64, 3, 4, PG_NONE, 1},
@@ -137,6 +143,10 @@ typedef struct rank {
     pthread_t thread;
     struct thread_rank place, meeting;    /* where the library's calls meet, and where this program's do */
     pg_transport transport;
+#ifdef PG_USE_NCCL
+    ncclUniqueId id;
+    ncclComm_t nccl;
+#endif
 #endif
 #ifdef PG_BENCH_CUDA
     cudaStream_t stream;
@@ -194,9 +204,15 @@ static void gather(rank *r, const void *own, size_t bytes, void *all) { thread_g
 
 static void introduce(rank *r)
 {
+#ifdef PG_USE_NCCL
+    if (ncclCommInitRank(&r->nccl, r->row->ranks, r->id, r->number) != ncclSuccess) r->nccl = NULL;
+    r->desc.comm.kind = PG_COMM_NCCL;             /* which refuses NULL */
+    r->desc.comm.handle = r->nccl;
+#else
     r->transport = thread_transport(&r->place);
     r->desc.comm.kind = PG_COMM_OWN;
     r->desc.comm.handle = &r->transport;
+#endif
 }
 
 static void let_go(rank *r) { thread_give_up(&r->place); }
@@ -206,8 +222,15 @@ static void run_ranks(row *w)
     struct thread_ranks library = THREAD_RANKS(w->ranks), bench = THREAD_RANKS(w->ranks);
     rank ranks[MOST_RANKS];
     memset(ranks, 0, sizeof ranks);
+#ifdef PG_USE_NCCL
+    ncclUniqueId id;
+    if (ncclGetUniqueId(&id) != ncclSuccess) fail("ncclGetUniqueId", "no communicator");
+#endif
     for (int q = 0; q < w->ranks; q++) {
         rank *r = &ranks[q];
+#ifdef PG_USE_NCCL
+        r->id = id;
+#endif
         r->number = r->place.number = r->meeting.number = q;
         r->row = w;
         r->place.all = &library;
@@ -318,6 +341,9 @@ static int wait_for(rank *r)
 static void close_rank(rank *r)
 {
     pg_destroy(r->solver);
+#if defined(PG_USE_NCCL) && !defined(PG_USE_MPI)
+    if (r->nccl) ncclCommDestroy(r->nccl);
+#endif
     array_free(r->u);
     array_free(r->f);
 #ifdef PG_BENCH_CUDA
@@ -428,7 +454,8 @@ static int create(rank *r)
 
 static pg_status run(rank *r)
 {
-    return r->row->p->rtol == 0 ? pg_cycle(r->solver, r->u, r->f, 1) : pg_solve(r->solver, r->u, r->f, &r->stop);
+    return r->row->p->rtol == 0 ? pg_cycle(r->solver, r->u, r->f, r->row->p->iterations)
+                              : pg_solve(r->solver, r->u, r->f, &r->stop);
 }
 
 /* Seconds of some runs, from a time at which all ranks begin until the last one has done them; negative: failed. */
@@ -587,13 +614,14 @@ static void write_json(void)
     char path[512], date[16], suffix[16];
     const int most = options.count[options.counts - 1];
     today(date);
-    snprintf(suffix, sizeof suffix, "-x%d", most);
+    snprintf(suffix, sizeof suffix, "%s-x%d", strcmp(TRANSPORT, "threads") ? "-" TRANSPORT : "", most);
     result_path(options.out, here.name, suffix, date, path, sizeof path);
     FILE *out = fopen(path, "w");
     if (!out) fail("cannot write", path);
     fprintf(out, "{\n  ");
     json_string(out, "device", here.name);
-    fprintf(out, ",\n  \"backend\": \"%s\",\n  \"ranks\": %d,\n", here.cuda ? "cuda" : "cpu", most);
+    fprintf(out, ",\n  \"backend\": \"%s\",\n  \"ranks\": %d,\n  \"transport\": \"%s\",\n",
+            here.cuda ? "cuda" : "cpu", most, TRANSPORT);
     if (!here.cuda) fprintf(out, "  \"threads_a_rank\": %d,\n", here.threads);
     fprintf(out, "  \"date\": \"%s\",\n  ", date);
     json_string(out, "version", pg_version());

@@ -15,8 +15,7 @@
 
        mpirun -n 4 cavity -b cpu
 
-   or as with one, but by nvcc -ccbin mpicxx with -DPG_USE_MPI -DPG_USE_PEERS: with -b cuda --solver fmg rank r takes
-   GPU r of its host. What does not go there yet, SEVERAL RANKS in poisson_gpu.h tells.
+   or as with one, but by nvcc -ccbin mpicxx with -DPG_USE_MPI: with -b cuda rank r takes GPU r of its host.
 
        cavity [-n CELLS] [--re RE] [-p f64|f32] [-b auto|cuda|cpu] [--rtol R] [-o PATH]
               [--solver direct|fmg|v|cg|pipecg|bicgstab|pipebicgstab] [--precond cycle|none|diagonal|ainv|ainv2]
