@@ -11477,6 +11477,28 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
     pgi_say(a, pgi_hash(d->solid_flux, (size_t)d->solid_fluxes * sizeof *d->solid_flux), "the hash of solid_flux");
 }
 
+// ---- the arrays of a caller ----
+
+// Copies rows of a plane, on the GPU from or to host or device memory.
+static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *from, int64_t from_row, size_t bytes,
+                          int rows)
+{
+#if PGI_GPU
+    const int packed = rows == 1 || (to_row == (int64_t)bytes && from_row == (int64_t)bytes);
+    if (s->cuda && packed) {
+        PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes * (size_t)rows, cudaMemcpyDefault, s->stream));
+        return;
+    }
+    if (s->cuda) {
+        PGI_CUDA(s, cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, bytes, (size_t)rows,
+                                      cudaMemcpyDefault, s->stream));
+        return;
+    }
+#endif
+    (void)s;
+    for (int j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
+}
+
 // -------------------------------------------------------------------------------------------------------------------
 // >>levels  The hierarchy of lines, the tables of its levels, and the parts of them that ranks have.
 // -------------------------------------------------------------------------------------------------------------------
@@ -21404,40 +21426,80 @@ struct pgi_copy_mask {
         to[i + n[0] * (j + (int64_t)n[1] * k)] = from[i + j * stride[0] + k * stride[1]];
     }
 };
-// Of several ranks each has a part of the mask, and all get the whole one.
-static void pgi_gather_mask(pg_solver *s, const unsigned char *mask, char *to)
+
+// ---- the media of several ranks, of which each has a part and all get the whole. Array 8 is the mask ----
+
+// The bytes of a plane.
+static int64_t pgi_media_plane(const pg_solver *s, int q)
 {
-    const int *const bound = s->bounds, rank = s->comm->rank;
-    const pg_desc *const w = &s->work;
-    const int64_t row = w->n[0], plane = row * w->n[1];
-    for (int k = bound[rank]; k < bound[rank + 1]; k++)
-        for (int j = 0; j < w->n[1]; j++)
-            memcpy(to + k * plane + j * row, mask + j * w->stride_mask[0] + (k - bound[rank]) * w->stride_mask[1],
-                   (size_t)row);
-    pgi_gather_pieces(s, to, plane, bound);
+    pg_desc work = s->work;
+    if (q == 8) return (int64_t)work.n[0] * work.n[1];
+    return (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + (q == 2 || q == 5));
 }
 
-// The same of a field. Planes of faces across the last axis are one more than cells: both ranks have the one between
-// them, and the upper one's counts.
-static void pgi_gather_field(pg_solver *s, int q, char *to)
+// Where the ranks' planes begin. Planes of faces across the last axis are one more than cells: both ranks have the one
+// between them, and the upper one's counts.
+static const int *pgi_media_bounds(const pg_solver *s, int q)
 {
-    const int ranks = s->comm->ranks, rank = s->comm->rank, more = q == 2 || q == 5;
+    const int ranks = s->comm->ranks;
     int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
-    pg_desc work = s->work;
-    const int64_t bytes = (int64_t)pgi_media_bytes(&work, q) / (work.n[2] + more);
     memcpy(bound, s->bounds, (size_t)(ranks + 1) * sizeof *bound);
-    bound[ranks] += more;
-    memcpy(to + bound[rank] * bytes, *pgi_media_field(&work, q), (size_t)((bound[rank + 1] - bound[rank]) * bytes));
-    pgi_gather_pieces(s, to, bytes, bound);
+    bound[ranks] += q == 2 || q == 5;
+    return bound;
+}
+
+// Copies this rank's planes, packed. Of a mask the planes of one row are rows; so are, where the stride allows it, all
+// rows of planes.
+static void pgi_copy_media_part(pg_solver *s, int q, const void *array, char *to)
+{
+    const int *const n = s->work.n, rank = s->comm->rank, last = rank == s->comm->ranks - 1;
+    const int64_t *const stride = s->work.stride_mask, plane = pgi_media_plane(s, q);
+    const char *const from = (const char *)array;
+    const int planes = s->bounds[rank + 1] - s->bounds[rank], flat = n[1] == 1,
+              at_once = flat || stride[1] == n[1] * stride[0];
+    if (q < 8) {
+        pgi_copy_rows(s, to, 0, from, 0, (size_t)((planes + (last && (q == 2 || q == 5))) * plane), 1);
+        return;
+    }
+    for (int k = 0; k < (at_once ? 1 : planes); k++)
+        pgi_copy_rows(s, to + k * plane, n[0], from + k * stride[1], stride[flat], (size_t)n[0],
+                      flat      ? planes
+                      : at_once ? planes * n[1]
+                                : n[1]);
+}
+
+// GPUs send words of 4 bytes, so that each rank's bytes of a mask begin with a word of their own meanwhile. The
+// pockets, which have room for them, are found anew afterwards.
+static void pgi_gather_mask(pg_solver *s, const unsigned char *mask)
+{
+    enum { WORD = 4 };
+    const pgi_obstacles *const o = &s->obstacles;
+    const int ranks = s->comm->ranks, *const first = s->bounds;
+    const int64_t plane = pgi_media_plane(s, 8);
+    int *const bound = s->bounds + PGI_MAX_LEVELS * (ranks + 1);
+    char *const held = (char *)o->pocket;
+    bound[0] = 0;
+    for (int r = 0; r < ranks; r++)
+        bound[r + 1] = bound[r] + (int)(((first[r + 1] - first[r]) * plane + WORD - 1) / WORD);
+    pgi_copy_media_part(s, 8, mask, held + (int64_t)WORD * bound[s->comm->rank]);
+    pgi_gather_pieces(s, held, WORD, bound);
+    for (int r = 0; r < ranks; r++)
+        pgi_copy_rows(s, o->copy[8] + first[r] * plane, 0, held + (int64_t)WORD * bound[r], 0,
+                      (size_t)((first[r + 1] - first[r]) * plane), 1);
 }
 
 static void pgi_stage_media_of_ranks(pg_solver *s, const unsigned char *mask, int coefficients)
 {
-    const pgi_obstacles *const o = &s->obstacles;
     pg_desc work = s->work;
-    if (mask) pgi_gather_mask(s, mask, o->copy[8]);
-    for (int q = 0; q < 8 && coefficients; q++)
-        if (*pgi_media_field(&work, q)) pgi_gather_field(s, q, o->copy[q]);
+    if (mask) pgi_gather_mask(s, mask);
+    for (int q = 0; q < 8 && coefficients; q++) {
+        const void *const array = *pgi_media_field(&work, q);
+        char *const to = s->obstacles.copy[q];
+        if (!array) continue;
+        const int *const bound = pgi_media_bounds(s, q);
+        pgi_copy_media_part(s, q, array, to + bound[s->comm->rank] * pgi_media_plane(s, q));
+        pgi_gather_pieces(s, to, pgi_media_plane(s, q), bound);
+    }
 }
 
 // Copies the mask, which is the caller's to change afterwards, and what is in host memory to the device. Then it waits.
@@ -21610,7 +21672,10 @@ static int64_t pgi_read_number(pg_solver *s, const int64_t *from)
 #if PGI_GPU
     if (s->cuda) {
         PGI_CUDA(s, cudaMemcpyAsync(&value, from, sizeof value, cudaMemcpyDeviceToHost, (cudaStream_t)s->desc.stream));
-        PGI_CUDA(s, cudaStreamSynchronize((cudaStream_t)s->desc.stream));
+        if (s->comm)
+            pgi_judge_transport(s, s->comm->ops->wait(s->comm, s->desc.stream));
+        else
+            PGI_CUDA(s, cudaStreamSynchronize((cudaStream_t)s->desc.stream));
         return value;
     }
 #endif
@@ -21804,6 +21869,7 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
     const int origin[3] = {0, 0, 0};
+    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, fluid, origin, text));
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
@@ -24320,24 +24386,19 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
     return PG_OK;
 }
 
-// What several ranks cannot do yet.
-static pg_status pgi_check_ranks(const pg_desc *d, int ranks, int device, char text[512])
+// What NCCL goes with.
+static pg_status pgi_check_nccl(const pg_desc *d, int device, char text[512])
 {
-    int rank, of_communicator = 0;
-    if (d->comm.kind == PG_COMM_NCCL && d->backend != PG_CUDA)
+    int rank, ranks, of_communicator = 0;
+    if (d->comm.kind != PG_COMM_NCCL) return PG_OK;
+    if (d->backend != PG_CUDA)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
-    if (d->comm.kind == PG_COMM_NCCL) PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
-    if (d->comm.kind == PG_COMM_NCCL && of_communicator != device)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
-                          of_communicator, of_communicator);
-    if (ranks == 1 || d->backend != PG_CUDA) return PG_OK;
-    if (!pgi_is_masked(d)) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "masks and coefficient fields do not go with %d ranks on the CUDA back end in this version; use "
-                      "PG_CPU, or one rank",
-                      ranks);
+    PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
+    if (of_communicator == device) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                      "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
+                      of_communicator, of_communicator);
 }
 
 // Copies the caller's descriptor, resolves every default and checks every field. rank, ranks: this one's number, and
@@ -24374,7 +24435,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
-    PGI_TRY(pgi_check_ranks(d, ranks, *device, text));
+    PGI_TRY(pgi_check_nccl(d, *device, text));
     for (int q = 0; q < 6; q++) {
         if (d->face[q].kind == PG_PERIODIC) d->face[q].array = NULL, d->face[q].value = 0;
         PGI_TRY(pgi_check_face_array(d, q, d->face[q].array, text));
@@ -24875,21 +24936,61 @@ static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char te
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
-// Mask and openness of all ranks, in memory that is to be freed.
+// The same as pgi_gather_pieces in host memory, whatever the back end, before there is a workspace. In rounds, as a
+// gather takes as much of each rank as of the one that has most.
+static void pgi_gather_on_host(pg_solver *s, char *base, int64_t unit, const int *bound)
+{
+    const int64_t most_at_once = 1 << 20;
+    pgi_comm *const c = s->comm;
+    int64_t longest = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        const int64_t bytes = (bound[r + 1] - bound[r]) * unit;
+        longest = bytes > longest ? bytes : longest;
+    }
+    const int64_t room = longest < most_at_once ? longest : most_at_once;
+    char *const own = (char *)calloc((size_t)(c->ranks + 1), (size_t)room);    // and behind it all
+    if (!own) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
+    for (int64_t at = 0; at < longest && s->failed == PG_OK; at += room) {
+        const auto length = [&](int r) {
+            const int64_t left = (bound[r + 1] - bound[r]) * unit - at;
+            return (size_t)(left < 0 ? 0 : left < room ? left : room);
+        };
+        memcpy(own, base + bound[c->rank] * unit + (length(c->rank) ? at : 0), length(c->rank));
+        pgi_judge_transport(s, c->ops->gather(c, own, (size_t)room, own + room));
+        for (int r = 0; r < c->ranks && s->failed == PG_OK; r++)
+            if (length(r)) memcpy(base + bound[r] * unit + at, own + (r + 1) * room, length(r));
+    }
+    free(own);
+}
+
+// Mask and openness of all ranks, in host memory that is to be freed.
 static void pgi_gather_apart(pg_solver *s, pgi_count_apart *body, char *held[4])
 {
     pg_desc work = s->work;
-    const int64_t cells = (int64_t)work.n[0] * work.n[1] * work.n[2];
-    for (int a = 0; a < 4; a++) {
-        if (a < 3 ? !work.openness[a] : !work.mask) continue;
-        held[a] = (char *)malloc(a < 3 ? pgi_media_bytes(&work, 3 + a) : (size_t)cells);
+    const int previous = pgi_make_current(s);
+#if PGI_GPU
+    if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
+#endif
+    for (int a = 0; a < 4 && s->failed == PG_OK; a++) {
+        const int q = a < 3 ? 3 + a : 8;
+        const void *const array = a < 3 ? work.openness[a] : work.mask;
+        if (!array) continue;
+        const int *const bound = pgi_media_bounds(s, q);
+        const int64_t plane = pgi_media_plane(s, q);
+        held[a] = (char *)malloc((size_t)(bound[s->comm->ranks] * plane));
         if (!held[a]) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
-        if (s->failed != PG_OK) return;
+        if (s->failed != PG_OK) break;
+        pgi_copy_media_part(s, q, array, held[a] + bound[s->comm->rank] * plane);
+#if PGI_GPU
+        if (s->cuda) PGI_CUDA(s, cudaStreamSynchronize(s->stream));
+#endif
+        pgi_gather_on_host(s, held[a], plane, bound);
         if (a < 3)
-            pgi_gather_field(s, 3 + a, held[a]), body->openness[a] = held[a];
+            body->openness[a] = held[a];
         else
-            pgi_gather_mask(s, work.mask, held[a]), body->mask = (unsigned char *)held[a];
+            body->mask = (unsigned char *)held[a];
     }
+    pgi_restore_current(s, previous);
     body->stride[0] = work.n[0], body->stride[1] = (int64_t)work.n[0] * work.n[1];
 }
 
@@ -25112,7 +25213,8 @@ static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
 // The same in the middle, before what all of them do together. Where one has failed nobody asks again.
 static pg_status pgi_confirm_so_far(pg_solver *s, char text[512])
 {
-    const pg_status status = pgi_confirm(s, PG_OK, text);
+    if (s->failed) snprintf(text, 512, "%s", s->error);
+    const pg_status status = pgi_confirm(s, s->failed, text);
     if (status != PG_OK) s->agreed = 0;
     return status;
 }
@@ -25171,16 +25273,11 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     if (s->masked) pgi_choose_units(s);
     pgi_upload(s, mirror, table_bytes);
     free(mirror);
-    if (s->masked && s->failed == PG_OK) {
-        if (s->comm) PGI_TRY(pgi_confirm_so_far(s, text));
-        PGI_TRY(pgi_begin_masked(s, text));
-    }
+    if (s->comm && (s->cuda || s->masked)) PGI_TRY(pgi_confirm_so_far(s, text));
 #if PGI_GPU
-    if (s->cuda && s->comm) {
-        PGI_TRY(pgi_confirm_so_far(s, text));
-        PGI_TRY(pgi_join_gpus(s, text));
-    }
+    if (s->cuda && s->comm) PGI_TRY(pgi_join_gpus(s, text));
 #endif
+    if (s->masked && s->failed == PG_OK) PGI_TRY(pgi_begin_masked(s, text));
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK && !s->without_graphs) pgi_record_graphs(s);
 #endif
@@ -25342,26 +25439,6 @@ static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 }
 
 // ---- ranks: copies of their parts, and what they tell each other at the begin of a call ----
-
-// Copies rows of a plane, on the GPU from or to host or device memory.
-static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *from, int64_t from_row, size_t bytes,
-                          int rows)
-{
-#if PGI_GPU
-    const int packed = rows == 1 || (to_row == (int64_t)bytes && from_row == (int64_t)bytes);
-    if (s->cuda && packed) {
-        PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes * (size_t)rows, cudaMemcpyDefault, s->stream));
-        return;
-    }
-    if (s->cuda) {
-        PGI_CUDA(s, cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, bytes, (size_t)rows,
-                                      cudaMemcpyDefault, s->stream));
-        return;
-    }
-#endif
-    (void)s;
-    for (int j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
-}
 
 // Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back. Planes of one row
 // are rows; so are, on the GPU, all rows of planes that follow each other like rows.
@@ -25912,6 +25989,7 @@ static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
 // is any. mask: NULL where it stays as it is
 static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays, int *fluid)
 {
+    *fluid = 1;    // of what is in device memory nobody knows yet
     if (s->desc.memory != PG_MEM_HOST) return PG_OK;
     int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
     pgi_check_media check = pgi_media_of(s);

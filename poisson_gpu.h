@@ -229,7 +229,7 @@ int main(void)
               Of a periodic axis the last face is the first one, and face 0 is read. desc.alpha_cell, packed: added to
               alpha, >= 0 (linearised Poisson-Boltzmann). beta is 1e-30 to 1e30, alpha_cell at most 1e30, in all cells, also
               those that are not fluid. Arrays of u's precision and memory kind, kept by the caller: every solve reads them,
-              or with host arrays on a GPU the copies that pg_create and pg_set_coefficients make.
+              or with host arrays on a GPU, or several ranks, the copies that pg_create and pg_set_coefficients make.
    Singular   problems are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin
               face nor alpha holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the
               largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
@@ -324,12 +324,13 @@ int main(void)
               brings the ranks together. With -DPG_USE_NCCL (-lnccl) that may be an ncclComm_t of one's own (PG_COMM_NCCL; device
               is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
               drives solves, and waits at each check. pg_apply, pg_residual and pg_gradient have the bits of one GPU; so have red-black
-              sweeps where every rank has 4 planes or more. All else agrees with it to round-off. Refused by name: masks
-              and coefficient fields, and GPUs that do not reach each other without NCCL. Where arrays are used in place (see
+              sweeps where every rank has 4 planes or more, and all methods with masks and coefficient fields, of which all
+              GPUs have everything and do the same work. All else agrees with it to round-off. Refused by name: GPUs that do
+              not reach each other without NCCL. Where arrays are used in place (see
               Cost) calls return at once, as on one GPU, and what fails in one is said by the next one, or by pg_get_report. The
               workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
               CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL, processes, relaxation of
-              lines, batches, pg_gradient and captured calls on the CPU harness only.
+              lines, batches, pg_gradient, masks and coefficient fields, and captured calls on the CPU harness only.
    Captured   calls of ranks, with device arrays, are captured by all of them: threads begin with
               cudaStreamCaptureModeThreadLocal. Instantiate and upload the graphs of all ranks before one launches its own, and
               launch them alike. Refused by name where NCCL carries everything, and with PG_NO_CONDITIONAL.

@@ -173,21 +173,61 @@ static void random_media(ranks_case *c, whole_box *w, rng *r)
     if (d->air_values) d->air_value = w->air;
 }
 
-/* A rank's part of media: planes from lo on, of faces across the axis of the ranks one more. */
-static void part_of_media(pg_desc *d, const whole_box *w, const int lo[3], const int hi[3], double *part[7])
+/* A rank's part of media, in host memory: the fields of whole_box, then the mask. */
+struct part_of_media {
+    void *array[8];
+    size_t bytes[8];
+    int64_t stride_mask[2];
+};
+
+/* Planes from lo on, of faces across the axis of the ranks one more. The mask may be a window, beside which it has no
+   valid bytes. */
+static void part_of_media_create(part_of_media *m, const pg_desc *d, const whole_box *w, const int lo[3], const int hi[3],
+                                 int pad)
 {
     const int axis = ranks_axis(d);
-    const int64_t cells = media_points(d, 3) / d->n[axis];
-    if (w->mask) d->mask = w->mask + lo[axis] * cells;
+    memset(m, 0, sizeof *m);
+    m->stride_mask[0] = d->n[0] + pad;
+    m->stride_mask[1] = m->stride_mask[0] * (hi[1] - lo[1] + pad);
     for (int q = 0; q < 7; q++) {
         const int a = q % 4, more = a == axis;
         if (!w->media[q]) continue;
         const int64_t plane = media_points(d, a) / (d->n[axis] + more);
-        const size_t bytes = (size_t)(plane * (hi[axis] - lo[axis] + more)) * sizeof(double);
-        part[q] = (double *)allocate(bytes);
-        memcpy(part[q], w->media[q] + lo[axis] * plane, bytes);
-        *(q < 3 ? &d->beta_face[a] : q == 3 ? &d->alpha_cell : &d->openness[a]) = part[q];
+        m->bytes[q] = (size_t)(plane * (hi[axis] - lo[axis] + more)) * sizeof(double);
+        m->array[q] = allocate(m->bytes[q]);
+        memcpy(m->array[q], w->media[q] + lo[axis] * plane, m->bytes[q]);
     }
+    if (!w->mask) return;
+    m->bytes[7] = (size_t)(m->stride_mask[1] * (hi[2] - lo[2]));
+    m->array[7] = allocate(m->bytes[7]);
+    memset(m->array[7], 7, m->bytes[7]);
+    for (int k = lo[2]; k < hi[2]; k++)
+        for (int j = lo[1]; j < hi[1]; j++)
+            memcpy((char *)m->array[7] + (j - lo[1]) * m->stride_mask[0] + (k - lo[2]) * m->stride_mask[1],
+                   w->mask + d->n[0] * (j + (int64_t)d->n[1] * k), (size_t)d->n[0]);
+}
+
+/* Puts a rank's media into its descriptor: where they are, or copies on its GPU, which are in `held` then. */
+static void give_media(pg_desc *d, const part_of_media *m, int rank, int on_device, void *held[8])
+{
+    for (int q = 0; q < 8; q++) {
+        const int a = q % 4;
+        held[q] = NULL;
+        if (!m->array[q]) continue;
+        if (on_device) held[q] = to_device(rank, m->array[q], m->bytes[q]);
+        const void *const array = on_device ? held[q] : m->array[q];
+        if (q == 7)
+            d->mask = (const unsigned char *)array;
+        else
+            *(q < 3 ? &d->beta_face[a] : q == 3 ? &d->alpha_cell : &d->openness[a]) = array;
+    }
+    memcpy(d->stride_mask, m->stride_mask, sizeof d->stride_mask);
+}
+
+static void take_media(void *held[8])
+{
+    for (int q = 0; q < 8; q++)
+        if (held[q]) from_device(held[q], NULL, 0);
 }
 
 /* Random u, f and boundary data, and one rank's result. */
@@ -281,33 +321,34 @@ static void choose_part(const ranks_case *c, pg_desc *d, int rank, int ranks)
 }
 
 /* With changes: creates the solver with other coefficients, an empty mask and other values, which then change. */
-static pg_solver *create_with_media(pg_desc *d, int changes, const int lo[3], const int hi[3], double *media[7])
+static pg_solver *create_with_media(pg_desc *d, const ranks_case *c, int rank, part_of_media *m, void *held[8])
 {
     pg_solver *s = NULL;
     pg_desc before = *d;
     pg_cell_value air[8];
-    const int axis = ranks_axis(d);
-    const size_t cells = (size_t)(media_points(d, 3) / d->n[axis] * (hi[axis] - lo[axis]));
-    unsigned char *const empty = (unsigned char *)allocate(cells);
-    if (!changes) {
+    void *const mask = m->array[7], *first[8];
+    if (!c->changes) {
+        give_media(d, m, rank, c->on_device, held);
         RANK_OK(pg_create(d, &s), NULL);
-        free(empty);
         return s;
     }
-    memset(empty, 0, cells);
-    if (d->mask) before.mask = empty;
-    if (d->mask && d->air_values) before.mask = d->mask;    /* whose sides pg_create checks */
+    if (mask && !d->air_values) m->array[7] = allocate(m->bytes[7]);    /* else pg_create checks the sides of values */
+    if (m->array[7] != mask) memset(m->array[7], PG_FLUID, m->bytes[7]);
     for (int q = 0; q < d->air_values; q++) air[q] = d->air_value[q], air[q].value = 5;
     before.air_value = air;
     for (int q = 0; q < 7; q++)
-        if (media[q]) media[q][0] *= 0.5;
+        if (m->array[q]) *(double *)m->array[q] *= 0.5;
+    give_media(&before, m, rank, c->on_device, first);
     RANK_OK(pg_create(&before, &s), NULL);
+    if (m->array[7] != mask) free(m->array[7]);
+    m->array[7] = mask;
     for (int q = 0; q < 7; q++)
-        if (media[q]) media[q][0] *= 2;
+        if (m->array[q]) *(double *)m->array[q] *= 2;
+    give_media(d, m, rank, c->on_device, held);
     if (d->mask) RANK_OK(pg_set_mask(s, d->mask), s);
-    RANK_OK(pg_set_coefficients(s, NULL), s);
+    RANK_OK(pg_set_coefficients(s, c->on_device ? d : NULL), s);
     RANK_OK(pg_set_cell_values(s, d->air_value, d->air_values, NULL, 0), s);
-    free(empty);
+    take_media(first);
     return s;
 }
 
@@ -347,9 +388,10 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
         double **const arrays[3] = {&u, &f, &out};
         for (int q = 0; q < 3; q++) *arrays[q] = (double *)to_device(rank, *arrays[q], elements * sizeof(double));
     }
-    double *media[7] = {NULL};
-    part_of_media(&d, w, lo, hi, media);
-    pg_solver *s = create_with_media(&d, c->changes, lo, hi, media);
+    part_of_media media;
+    void *held[8];
+    part_of_media_create(&media, &d, w, lo, hi, pad);
+    pg_solver *s = create_with_media(&d, c, rank, &media, held);
     measure(s, u, f, measures, &measures[4], &measures[5]);
     do_work(c, s, u, f, out);
     if (c->work == SOLVE) RANK_OK(pg_get_report(s, report), s);
@@ -363,7 +405,8 @@ static void do_part(const ranks_case *c, const whole_box *w, pg_comm comm, int r
         for (int q = 0; q < 6; q++)
             if (d.face[q].array) from_device((void *)d.face[q].array, NULL, 0);
     }
-    for (int q = 0; q < 7; q++) free(media[q]);
+    take_media(held);
+    for (int q = 0; q < 8; q++) free(media.array[q]);
     copy_part(&d, result, c->work == APPLY || c->work == RESIDUAL ? out : u, stride, lo, hi, 1);
     int64_t inside = 0, touched = 0;
     for (size_t p = 0; p < elements; p++) touched += u[p] != 7;
