@@ -17,6 +17,9 @@ static int may_join = 1;    // 0: NCCL carries all, as where GPUs do not reach e
 #endif
 
 #include "ranks.h"
+#ifdef PGI_SIMT
+#include "simt.h"
+#endif
 
 #include <pthread.h>
 #include <time.h>
