@@ -55,11 +55,11 @@ int main(void)
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
-       masks and coefficient fields on nodes; free-space boundaries; several GPUs (several ranks on the CPU: see
-       SEVERAL RANKS); alpha < 0 but with PG_DIRECT; cycles
-       where the spacing or metric of two or three axes varies much, each along itself, and one axis has more than 1024
-       points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes tens of iterations; up to 1024
-       such problems are solved exactly, see below). At any time: irregular meshes, complex numbers.
+       masks and coefficient fields on nodes; free-space boundaries; parts along two axes (see SEVERAL RANKS); alpha < 0
+       but with PG_DIRECT; cycles where the spacing or metric of two or three axes varies much, each along itself, and
+       one axis has more than 1024 points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes
+       tens of iterations; up to 1024 such problems are solved exactly, see below). At any time: irregular meshes,
+       complex numbers.
 
    ===================================================================================================================
    CONVENTIONS
@@ -326,11 +326,10 @@ int main(void)
               drives solves, and waits at each check. pg_apply, pg_residual and pg_gradient have the bits of one GPU; so have red-black
               sweeps where every rank has 4 planes or more, and all methods with masks and coefficient fields, of which all
               GPUs have everything and do the same work. All else agrees with it to round-off. Refused by name: GPUs that do
-              not reach each other without NCCL. Where arrays are used in place (see
-              Cost) calls return at once, as on one GPU, and what fails in one is said by the next one, or by pg_get_report. The
-              workspace must be memory of cudaMalloc, and begin where that does. Threads that are ranks need
-              CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host, threads as ranks, without NCCL; NCCL, processes, relaxation of
-              lines, batches, pg_gradient, masks and coefficient fields, and captured calls on the CPU harness only.
+              not reach each other without NCCL. Where arrays are used in place (see Cost) calls return at once, as on one
+              GPU, and what fails in one is said by the next one, or by pg_get_report. The workspace must be memory of
+              cudaMalloc, and begin where that does. Threads that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs
+              of one host: ranks that are threads, and processes of MPI; brought together by either or by NCCL.
    Captured   calls of ranks, with device arrays, are captured by all of them: threads begin with
               cudaStreamCaptureModeThreadLocal. Instantiate and upload the graphs of all ranks before one launches its own, and
               launch them alike. Refused by name where NCCL carries everything, and with PG_NO_CONDITIONAL.
