@@ -6697,18 +6697,22 @@ template <class P, int NORM> struct pgi_pass_march {
                 if (stream.bit(out, PARITY, PGI_UPPER, r)) to[1] = ring[here][r][1];
             }
     }
-    // It is plane z. Those that neighbours have as ghosts come in careful steps.
-    template <int SECOND, int CAREFUL> __device__ void store(int z, unsigned out)
+    // Plane z, to the neighbours that have it as a ghost
+    template <int SECOND> __device__ void show(int z, unsigned out) const
     {
         const pgi_pass<T> &a = tile.a;
-        if (z < tile.k0 || z >= tile.k1) return;
-        put<SECOND>(out_plane, out);
-        out_plane += a.out.sk * (int64_t)sizeof(T);
-        if (!CAREFUL || !P::PARTED) return;
 #pragma unroll 1
         for (int e = 0; e < 2; e++)
             if (a.shown_to[e] && (e ? z >= a.edge[1] : z < a.edge[0]) && !*(const volatile unsigned *)a.given_up)
                 put<SECOND>((char *)((T *)a.shown_to[e] + (z * a.out.sk + tile.y * a.out.sj + tile.x)), out);
+    }
+    // Plane z, which has its last values. Those that neighbours have come in careful steps.
+    template <int SECOND, int CAREFUL> __device__ void store(int z, unsigned out)
+    {
+        if (z < tile.k0 || z >= tile.k1) return;
+        put<SECOND>(out_plane, out);
+        if constexpr (CAREFUL && P::PARTED) show<SECOND>(z, out);
+        out_plane += tile.a.out.sk * (int64_t)sizeof(T);
     }
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
     template <int SECOND, int CAREFUL> __device__ void step(int t)
