@@ -888,7 +888,7 @@ struct pgi_transport_ops {
 };
 
 // Planes beside the edges of a rank's part that the last kernel has stored into the neighbours' ghosts
-struct pgi_shown {
+struct pgi_pushed {
     const void *base, *level;
     int depth;
 };
@@ -930,7 +930,7 @@ struct pg_solver {
     int without_graphs;      // CUDA: the host drives solves, for NCCL does not go into the bodies of loops
     void *mailbox;           // CUDA: where other ranks reach this one
     pgi_known known[PGI_MAX_LEVELS][2];    // CUDA: see pgi_exchange_once
-    pgi_shown shown;                       // CUDA: see pgi_show_edges
+    pgi_pushed pushed;                     // CUDA: see pgi_push_edges
     unsigned face_arrays;    // bit q: face q of the axes of work has an array on the ranks that touch it
     double end_value[2];     // g of the ranks that touch the ends of the last axis
 
@@ -1092,7 +1092,7 @@ template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
     return g.indirect ? (T *)((const pgi_given *)g.base)->own : (T *)g.base;
 }
 
-// An array all of whose planes lie in one.
+// An array whose ghosts, if it has any, lie beside its planes.
 static inline pgi_given pgi_in_one(void *base)
 {
     const pgi_given g = {base, base, base, 0, INT_MAX};
@@ -3369,13 +3369,13 @@ static void pgi_exchange(pg_solver *s, const pgi_level *l, pgi_grid g, int depth
 {
     enum { NO_PLANES = -1 };
     if (!l->part.split || depth == 0 || s->failed != PG_OK) return;
-    const int shown = s->shown.base == g.base && s->shown.level == l && depth <= s->shown.depth;
+    const int pushed = s->pushed.base == g.base && s->pushed.level == l && depth <= s->pushed.depth;
     pgi_message message[2];
     int above[2];
     const int count = pgi_edge_messages(s, l, g, depth, element, message, above);
-    for (int q = 0; q < count && shown; q++)
+    for (int q = 0; q < count && pushed; q++)
         message[q].send_bytes = message[q].receive_bytes = 0, message[q].ordered = 1;
-    pgi_send(s, g.base, l, shown ? (int)NO_PLANES : depth, message, count);
+    pgi_send(s, g.base, l, pushed ? (int)NO_PLANES : depth, message, count);
 }
 
 // See pgi_exchange_once: f and u of a level may be new for what comes now.
@@ -4192,7 +4192,7 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
     do {                                                                                                               \
         if ((s)->failed == PG_OK) {                                                                                    \
             const cudaError_t pgi_error_ = (call);                                                                     \
-            (s)->shown.base = NULL;                                                                                    \
+            (s)->pushed.base = NULL;                                                                                   \
             if (pgi_error_ != cudaSuccess) pgi_cuda_failed(s, pgi_error_, #call, __LINE__);                            \
         }                                                                                                              \
     } while (0)
@@ -5576,8 +5576,8 @@ template <class T> struct pgi_pass {
     int z_there[2], parted;     // planes that a rank's grids have; parted: it has a part of them
     int e_there[2];             // the same of e
     pgi_planes e_part;
-    const unsigned *given_up;    // see pgi_comm
-    void *shown_to[2];          // the memory of the neighbours in which planes before edge[0], and from edge[1] on, are
+    const unsigned *given_up;   // see pgi_comm
+    void *pushed_to[2];         // the memory of the neighbours in which planes before edge[0], and from edge[1] on, are
     int edge[2];                // ghosts, as element (0,0,0) would be found there; NULL: nothing is stored there
     int slots[2];               // coarse points of a plane that a block interpolates from
     const unsigned *quads;      // of a masked level
@@ -6698,20 +6698,20 @@ template <class P, int NORM> struct pgi_pass_march {
             }
     }
     // Plane z, to the neighbours that have it as a ghost
-    template <int SECOND> __device__ void show(int z, unsigned out) const
+    template <int SECOND> __device__ void push(int z, unsigned out) const
     {
         const pgi_pass<T> &a = tile.a;
 #pragma unroll 1
         for (int e = 0; e < 2; e++)
-            if (a.shown_to[e] && (e ? z >= a.edge[1] : z < a.edge[0]) && !*(const volatile unsigned *)a.given_up)
-                put<SECOND>((char *)((T *)a.shown_to[e] + (z * a.out.sk + tile.y * a.out.sj + tile.x)), out);
+            if (a.pushed_to[e] && (e ? z >= a.edge[1] : z < a.edge[0]) && !*(const volatile unsigned *)a.given_up)
+                put<SECOND>((char *)((T *)a.pushed_to[e] + (z * a.out.sk + tile.y * a.out.sj + tile.x)), out);
     }
     // Plane z, which has its last values. Those that neighbours have come in careful steps.
     template <int SECOND, int CAREFUL> __device__ void store(int z, unsigned out)
     {
         if (z < tile.k0 || z >= tile.k1) return;
         put<SECOND>(out_plane, out);
-        if constexpr (CAREFUL && P::PARTED) show<SECOND>(z, out);
+        if constexpr (CAREFUL && P::PARTED) push<SECOND>(z, out);
         out_plane += tile.a.out.sk * (int64_t)sizeof(T);
     }
     // Step t. SECOND: of two. CAREFUL: some plane is outside, or its row is not that of the inside.
@@ -9328,8 +9328,8 @@ template <class T> static void pgi_find_inside(pgi_pass<T> *a, int halves, int s
     const int *const there = a->u.indirect || a->rhs.f.indirect ? a->z_own : a->z_there;
     if (a->inside[0] <= there[0]) a->inside[0] = there[0] + 1;
     if (a->inside[1] > there[1] - 3 - ahead) a->inside[1] = there[1] - 3 - ahead;
-    if (a->shown_to[0] && a->inside[0] < a->edge[0] + halves - 1) a->inside[0] = a->edge[0] + halves - 1;
-    if (a->shown_to[1] && a->inside[1] > a->edge[1] + halves - 3) a->inside[1] = a->edge[1] + halves - 3;
+    if (a->pushed_to[0] && a->inside[0] < a->edge[0] + halves - 1) a->inside[0] = a->edge[0] + halves - 1;
+    if (a->pushed_to[1] && a->inside[1] > a->edge[1] + halves - 3) a->inside[1] = a->edge[1] + halves - 3;
 }
 
 // Chooses tiles and lays out shared memory. Returns the blocks, 0: not enough shared memory.
@@ -9466,10 +9466,10 @@ static pgi_pass<T> pgi_pass_of(const pgi_level *l, pgi_grid u, pgi_grid out, pgi
 // Planes of u that a restriction of the residual needs of the neighbours, and the pass after the correction.
 static int pgi_ghosts_of_residual(const pgi_planes &p) { return p.passes && p.restriction < 1 ? 2 : p.restriction + 1; }
 
-// Has the pass store what the next operation needs of it into the neighbours' ghosts, so that nothing has to be sent.
+// Has the pass push what the next operation needs of it into the neighbours' ghosts, so that nothing has to be sent.
 // met: ranks have exchanged something for this pass, so nobody reads these ghosts any more. Returns how many planes, 0:
 // none, as without peers, or where pairs that are aligned here are not so there.
-template <class T> static int pgi_show_edges(pg_solver *s, const pgi_level *l, pgi_pass<T> *a, int head, int met)
+template <class T> static int pgi_push_edges(pg_solver *s, const pgi_level *l, pgi_pass<T> *a, int head, int met)
 {
     const pgi_planes &p = l->part;
     const int wanted = head == PGI_CORRECTED || !s->multigrid ? 4 : pgi_ghosts_of_residual(p),
@@ -9481,7 +9481,7 @@ template <class T> static int pgi_show_edges(pg_solver *s, const pgi_level *l, p
     const int count = pgi_edge_messages(s, l, a->out, depth, sizeof(T), message, above);
     const pgi_message *const planned = pgi_planned_messages(s, a->out.base, l, depth, message, count);
     for (int q = 0; planned && q < count; q++)
-        a->shown_to[above[q]] = (char *)planned[q].remote - (above[q] ? p.hi - depth : p.lo) * plane;
+        a->pushed_to[above[q]] = (char *)planned[q].remote - (above[q] ? p.hi - depth : p.lo) * plane;
     a->edge[0] = p.lo + depth, a->edge[1] = p.hi - depth;
     a->given_up = s->comm->given_up;
     return planned && count ? depth : 0;
@@ -9523,9 +9523,9 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     const int flat = l->n[1] == 1;
     const launch alone = plain[sweeps - 1][head][flat];
     if (!restricts) {
-        const int shown = alone ? pgi_show_edges(s, l, &a, head, met) : 0;
+        const int pushed = alone ? pgi_push_edges(s, l, &a, head, met) : 0;
         if (!alone || !alone(s, &a)) return 0;
-        if (shown) s->shown = {a.out.base, l, shown};
+        if (pushed) s->pushed = {a.out.base, l, pushed};
         return 1;
     }
     a.coarse_f = coarse->f;
@@ -10014,7 +10014,7 @@ static void pgi_cuda_loop(pg_solver *s, int gate, int again, void (*body)(pg_sol
 {
     for (int end = 0; end < 2; end++) {
         memset(s->known, 0, sizeof s->known);
-        s->shown.base = NULL;
+        s->pushed.base = NULL;
         if (end == 0) pgi_drive_loop(s, gate, again, body);
     }
 }
