@@ -194,6 +194,7 @@ enum {
     PGI_CHUNKS = 256,           // fixed pieces of a CPU reduction, so that the sum does not depend on the threads
     PGI_REDUCE_BLOCKS = 528,    // and of a GPU reduction
     PGI_BLOCK = 256,            // threads of a block
+    PGI_BRICK_BITS = 3,         // bricks of so many cells along an axis, as a power of two, are skipped without fluid
     PGI_MARCH = 64,             // planes that a sweep marches through at most
     PGI_PLANES = 32,            // and a transfer, which keeps their weights in shared memory
     PGI_SERIAL = 32768,         // points below which OpenMP costs more than it gives
@@ -737,6 +738,26 @@ struct pgi_factors {
     unsigned inner;
 };
 
+// Where there is fluid: a bit for each brick of the box, those along z in words of 32. Without words it may be anywhere.
+// What kernels skip because of it is 0 in all grids that they work on, see pgi_refresh.
+struct pgi_bricks {
+    unsigned *words;
+    int n[3];        // of the words
+    int shift[3];    // a brick has 2^shift points along an axis: other ones of grids of cells, of pairs, of coarse cells
+    // Whether there is any in the bricks of the points from k0 to before k1 of a column
+    PGI_HD int any(int i, int j, int k0, int k1) const
+    {
+        if (!words) return 1;
+        const int first = k0 >> shift[2], last = (k1 - 1) >> shift[2];
+        const unsigned *const column = words + (i >> shift[0]) + n[0] * (j >> shift[1]);
+        unsigned found = 0;
+        for (int w = first >> 5; w <= last >> 5; w++)
+            found |= column[(int64_t)n[0] * n[1] * w] & ~0u << (w == first >> 5 ? first & 31 : 0) &
+                     ~0u >> (w == last >> 5 ? 31 - (last & 31) : 0);
+        return found != 0;
+    }
+};
+
 // A coarse level as a dense grid: conductances between cells and their upper neighbours, and what holds them.
 struct pgi_lattice {
     int n[3], periodic, seams;
@@ -774,6 +795,7 @@ struct pgi_obstacles {
     int by_cells;                              // PG_COARSEN_CELLS; of its coarse levels:
     unsigned char *mask_of[PGI_MAX_LEVELS];    // what the cells are, see pg_cell_kind, but of the finest level
     unsigned char *kind_of[PGI_MAX_LEVELS];    // see pgi_cells, that of the finest level too
+    pgi_bricks bricks;                         // of cells of the finest level
     unsigned *quads;
     int *others, *others_number;    // coarse cells that quads which are not plain have to do with
     pgi_grid given;                 // the caller's f; that of the levels is made from it
@@ -5581,6 +5603,7 @@ template <class T> struct pgi_pass {
     int edge[2];                // ghosts, as element (0,0,0) would be found there; NULL: nothing is stored there
     int slots[2];               // coarse points of a plane that a block interpolates from
     const unsigned *quads;      // of a masked level
+    pgi_bricks bricks;          // the same
     double *partials;           // for the norm of the residual
     pgi_state *state;           // and where it goes
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
@@ -5588,6 +5611,33 @@ template <class T> struct pgi_pass {
     // Offsets in shared memory, and the bytes of it that a team has
     int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
+
+// Of planes k0 to k1 - 1, which are 256 at most, those between which a tile has fluid: from an even one on; *k0 is *k1
+// where it has none. For all threads of a block, which have `range` in shared memory to themselves until they return.
+static __device__ inline void pgi_trim(const pgi_bricks &b, const int (&x)[2], const int (&y)[2], int *k0, int *k1,
+                                       int *range)
+{
+    const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y), threads = (int)(blockDim.x * blockDim.y);
+    const int I = x[0] >> b.shift[0], J = y[0] >> b.shift[1], columns = (((x[1] - 1) >> b.shift[0]) - I + 1),
+              rows = ((y[1] - 1) >> b.shift[1]) - J + 1, first = *k0 >> b.shift[2], end = ((*k1 - 1) >> b.shift[2]) + 1;
+    if (!b.words) return;
+    if (thread == 0) range[0] = end, range[1] = first;
+    __syncthreads();
+    for (int q = thread; q < columns * rows; q += threads) {
+        const unsigned *const column = b.words + (I + q % columns) + b.n[0] * (J + q / columns);
+        for (int K = first / 32; K <= (end - 1) / 32; K++) {
+            const unsigned word = column[(int64_t)b.n[0] * b.n[1] * K];
+            if (!word) continue;
+            atomicMin(&range[0], 32 * K + __ffs((int)word) - 1);
+            atomicMax(&range[1], 32 * K + 32 - __clz((int)word));
+        }
+    }
+    __syncthreads();
+    const int from = range[0] << b.shift[2], to = range[1] << b.shift[2];
+    __syncthreads();
+    if (from > *k0) *k0 = from < *k1 ? from : *k1;
+    if (to < *k1) *k1 = to > *k0 ? to : *k0;
+}
 
 // A copy to shared memory that the thread waits for later. ONCE: past L1, which is worth its place only where tiles are
 // wide against their halo.
@@ -5912,7 +5962,8 @@ template <class P> struct pgi_pass_tile {
     int x_at[2];                           // indices of the thread's columns, -1: none
 
     // idle: a warp without a tile, which owns nothing
-    __device__ pgi_pass_tile(const pgi_pass<T> &pass, int own_warp, int own_rank, int64_t tile, bool idle)
+    // shared: of the block
+    __device__ pgi_pass_tile(const pgi_pass<T> &pass, int own_warp, int own_rank, int64_t tile, bool idle, char *shared)
         : a(pass), lane((int)threadIdx.x), warp(own_warp), thread(32 * own_warp + (int)threadIdx.x), rank(own_rank)
     {
         const pgi_axis<T> &ax = a.b.axis[0], &ay = a.b.axis[1];
@@ -5927,6 +5978,7 @@ template <class P> struct pgi_pass_tile {
         const int z_end = P::PARTED ? a.z_own[1] : a.b.axis[2].n;
         k0 = (P::PARTED ? a.z_own[0] : 0) + rest / a.tiles[1] * a.own[2];
         k1 = k0 + a.own[2] < z_end ? k0 + a.own[2] : z_end;
+        if (P::MASKED) pgi_trim(a.bricks, x_own, y_own, &k0, &k1, (int *)shared);
         x_tile = x_low - P::HALO, y_tile = P::FLAT ? 0 : y_low - P::HALO + rank * P::ROWS * P::WARPS;
         x = x_tile + 2 * lane, y = y_tile + warp * P::ROWS;
         // The colour that is relaxed first follows from the plane that the steps begin with.
@@ -6794,7 +6846,9 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     // A warp without a tile; where the block adds up a norm it marches along, and owns nothing.
     const bool idle = FLAT && number >= (int64_t)a.tiles[0] * a.tiles[1] * a.tiles[2];
     if (idle && !NORM) return;
-    const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle);
+    const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle,
+                                shared);
+    if (MASKED && tile.k0 >= tile.k1) return;    // so do the other blocks of the cluster
 
     pgi_pass_operator<P> op(tile, shared);
     pgi_pass_stream<P> stream(tile, shared);
@@ -9545,6 +9599,7 @@ template <class T> static int pgi_cuda_masked_pass(pg_solver *s, const pgi_level
 {
     pgi_pass<T> a = pgi_pass_of<T>(l, u, out, rhs, omega, reversed);
     a.quads = s->obstacles.quads;
+    a.bricks = s->obstacles.bricks;
     if (!a.quads || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(l, a.b)) return 0;
     if (head == PGI_FROM_ZERO) return sweeps == 2 && pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0, 0, 1>(s, &a);
     return sweeps == 2 ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0, 0, 1>(s, &a)
@@ -17398,12 +17453,13 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
 }
 
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, const pgi_state *state, pgi_shape h)
+    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, const pgi_state *state, pgi_shape h,
+                      pgi_bricks bricks)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= nx || t.j >= ny) return;
+    if (t.i >= nx || t.j >= ny || !bricks.any(t.i, t.j, t.k0, t.k1)) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
@@ -17411,7 +17467,7 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
 // body(i, j, k, seen, unit, sums).
 template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
-                          double *result, pgi_shape h, int again)
+                          double *result, pgi_shape h, pgi_bricks bricks, int again)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
@@ -17420,7 +17476,7 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     if (!pgi_begin_sums(state, again, &unit)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
-        if (t.i >= nx || t.j >= ny) continue;
+        if (t.i >= nx || t.j >= ny || !bricks.any(t.i, t.j, t.k0, t.k1)) continue;
         typename BODY::seen next = body.look(t.i, t.j, t.k0);
         for (int k = t.k0; k < t.k1; k++) {
             const typename BODY::seen own = next;
@@ -17450,34 +17506,60 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
-// Calls body(i, j, k) for the points of planes k0 to k1.
-template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body)
+static pgi_bricks pgi_all_bricks()
+{
+    const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
+    return all;
+}
+
+// f(i) for the points of a row whose bricks have fluid.
+template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
+{
+    const int step = bricks.words ? 1 << bricks.shift[0] : n;
+    for (int begin = 0; begin < n; begin += step) {
+        if (!bricks.any(begin, j, k, k + 1)) continue;
+        for (int i = begin, end = begin + step < n ? begin + step : n; i < end; i++) f(i);
+    }
+}
+
+// Calls body(i, j, k) for the points of planes k0 to k1 but for those in bricks without fluid.
+template <class BODY>
+static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
+                           const pgi_bricks &bricks = pgi_all_bricks())
 {
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_from(s, n, k0, k1);
         PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
-                         (const pgi_state *)s->state, h);
+                         (const pgi_state *)s->state, h, bricks);
         return;
     }
 #endif
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
-    for (int64_t row = 0; row < rows; row++)
-        for (int i = 0; i < n[0]; i++) body(i, (int)(row % n[1]), k0 + (int)(row / n[1]));
+    for (int64_t row = 0; row < rows; row++) {
+        const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
+        pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k); });
+    }
     (void)s;
 }
 
-// Calls body(i, j, k) for all points of a box.
+// Calls body(i, j, k) for all points of a box, and for those in bricks with fluid.
 template <class BODY> static void pgi_for_points(pg_solver *s, const int n[3], const BODY &body)
 {
     pgi_for_planes(s, n, 0, n[2], body);
 }
+template <class BODY>
+static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks, const BODY &body)
+{
+    pgi_for_planes(s, n, 0, n[2], body, bricks);
+}
 
-// Calls body(i, j, k, body.look(i, j, k), unit, sums) for all points, and adds up the sums in a fixed order:
-// result[FIRST] and those after.
+// Calls body(i, j, k, body.look(i, j, k), unit, sums) for the points in bricks with fluid, and adds up the sums in a
+// fixed order: result[FIRST] and those after.
 template <int MORE, int FIRST, class BODY>
-static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, double *result, int again)
+static void pgi_sum_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks, const BODY &body, double *result,
+                          int again)
 {
 #if PGI_GPU
     if (s->cuda) {
@@ -17485,7 +17567,7 @@ static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, doubl
         const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = 3 * (int64_t)s->multiprocessors;
         PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
                          (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], s->partials, s->state, result, h,
-                         again);
+                         bricks, again);
         return;
     }
 #endif
@@ -17498,16 +17580,32 @@ static void pgi_sum_points(pg_solver *s, const int n[3], const BODY &body, doubl
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[COUNT] = {0};
-        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++)
-            for (int i = 0; i < n[0]; i++) {
-                const int j = (int)(row % n[1]), k = (int)(row / n[1]);
-                body(i, j, k, body.look(i, j, k), unit, sums);
-            }
+        for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
+            const int j = (int)(row % n[1]), k = (int)(row / n[1]);
+            pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k, body.look(i, j, k), unit, sums); });
+        }
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
     }
     double sums[COUNT] = {0};
     for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<MORE>(sums, s->partials + COUNT * chunk);
     memcpy(result + FIRST, sums + FIRST, sizeof sums - FIRST * sizeof *sums);
+}
+
+// The bricks of a level: of the finest one's cells, of its cells in pairs along x, and of 2^d cells each.
+static pgi_bricks pgi_bricks_of(const pg_solver *s, const pgi_level *l)
+{
+    return l == &s->level[0] || l == &s->outer ? s->obstacles.bricks : pgi_all_bricks();
+}
+static pgi_bricks pgi_bricks_of_pairs(pgi_bricks bricks)
+{
+    bricks.shift[0]--;
+    return bricks;
+}
+static pgi_bricks pgi_coarse_bricks(const pg_solver *s)
+{
+    pgi_bricks bricks = s->obstacles.bricks;
+    for (int a = 0; a < 3; a++) bricks.shift[a]--;
+    return bricks;
 }
 
 // Atomic operations whose result does not depend on the order: on integers.
@@ -17538,6 +17636,14 @@ static PGI_HD inline int pgi_atomic_next(int *p)    // returns what was there be
     return atomicAdd(p, 1);
 #else
     return __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+#endif
+}
+static PGI_HD inline void pgi_atomic_or(unsigned *p, unsigned v)
+{
+#ifdef __CUDA_ARCH__
+    atomicOr(p, v);
+#else
+    __atomic_fetch_or(p, v, __ATOMIC_RELAXED);
 #endif
 }
 static PGI_HD inline void pgi_atomic_add(int64_t *p, int64_t v)
@@ -18176,6 +18282,7 @@ static void pgi_cell_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     pgi_cell_relax<T> body = {pgi_operator_of<T>(s, l), u, rhs.f, u, 0, 1, 0, 0};
     const int seam[3] = {body.a.b.axis[0].seam, body.a.b.axis[1].seam, body.a.b.axis[2].seam};
     const int seams = seam[0] || seam[1] || seam[2], half[3] = {(l->n[0] + 1) / 2, l->n[1], l->n[2]};
+    const pgi_bricks all = pgi_bricks_of(s, l);
     if (seams) body.colours = 2;
     for (int step = 0; step < 8; step++) {
         body.seams = reversed ? 7 - step : step;
@@ -18183,7 +18290,7 @@ static void pgi_cell_red_black(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
         for (int pass = 0; pass < 2; pass++) {
             body.parity = reversed ? 1 - pass : pass;
             body.omega = (T)(pass ? omega.second : omega.first);
-            pgi_for_points(s, seams ? l->n : half, body);
+            pgi_for_fluid(s, seams ? l->n : half, seams ? all : pgi_bricks_of_pairs(all), body);
         }
     }
 }
@@ -18257,7 +18364,7 @@ template <class T> struct pgi_sum_norm {
     template <class CELLS> void operator()(const CELLS &cells) const
     {
         const pgi_cell_norm<T, CELLS> body = {cells, u, f, magnitude};
-        pgi_sum_points<0, 0>(s, l->n, body, magnitude ? s->state->magnitude : s->state->sums, again);
+        pgi_sum_fluid<0, 0>(s, l->n, pgi_bricks_of(s, l), body, magnitude ? s->state->magnitude : s->state->sums, again);
     }
 };
 
@@ -18283,7 +18390,7 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 {
     if (with_norm) pgi_cell_reduce<double>(s, l, PGI_RESIDUAL, PGI_SELF, u, pgi_no_grid(), rhs, 0);
     const pgi_cell_residual<double, float> body = {pgi_operator_of<double>(s, l), u, rhs.f, r32, 1};
-    pgi_for_points(s, l->n, body);
+    pgi_for_fluid(s, l->n, pgi_bricks_of(s, l), body);
 }
 #endif
 
@@ -18341,7 +18448,7 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
     {
         typedef RECURRENCE<T> point;
         const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g};
-        pgi_sum_points<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, body, s->state->sums, 0);
+        pgi_sum_fluid<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
     }
 };
 
@@ -18642,6 +18749,38 @@ struct pgi_pack_quads {
             word |= (i < n[0] && j < n[1] ? kind[i + n[0] * (j + n[1] * (int64_t)k)] : (unsigned)PGI_PLAIN) << 8 * q;
         }
         quads[I + (n[0] + 1) / 2 * (J + (n[1] + 1) / 2 * (int64_t)k)] = word;
+    }
+};
+
+// Finds the bricks that have fluid: a row of them of a plane at a time. All is 0 before.
+struct pgi_find_bricks {
+    int n[3];
+    const unsigned char *kind;
+    pgi_bricks to;
+    PGI_HD void operator()(int I, int J, int k) const
+    {
+        const int side[2] = {1 << to.shift[0], 1 << to.shift[1]};
+        unsigned live = 0;
+        for (int j = J * side[1]; j < (J + 1) * side[1] && j < n[1]; j++)
+            for (int i = I * side[0]; i < (I + 1) * side[0] && i < n[0]; i++)
+                live |= kind[i + n[0] * (j + n[1] * (int64_t)k)];
+        const int K = k >> to.shift[2];
+        if (live & PGI_LIVE) pgi_atomic_or(to.words + I + to.n[0] * (J + (int64_t)to.n[1] * (K / 32)), 1u << K % 32);
+    }
+};
+struct pgi_clear_words {
+    unsigned *words;
+    int64_t size;
+    PGI_HD int64_t count() const { return size; }
+    PGI_HD void operator()(int64_t w) const { words[w] = 0; }
+};
+// 0 where nothing else will be written
+template <class T> struct pgi_clear_bricks {
+    pgi_bricks bricks;
+    pgi_grid to;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        if (!bricks.any(i, j, k, k + 1)) pgi_data<T>(to)[i + j * to.sj + k * to.sk] = 0;
     }
 };
 
@@ -18988,7 +19127,7 @@ template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, i
     const pgi_begin_means begin = {s->state, o->pockets, o->overflow};
     if (compatible) pgi_for_each(s, 1, begin);    // else the report stays that of the last solve
     const pgi_gather_rhs<T> gather = {pgi_operator_of<T>(s, l), o->faces, o->given, l->f};
-    pgi_for_points(s, l->n, gather);
+    pgi_for_fluid(s, l->n, o->bricks, gather);
     if (o->values_capacity) {
         const pgi_add_values<T> add = {gather.a, o->kind, o->values, o->values_capacity, s->work.beta, l->f};
         pgi_for_each(s, o->values_capacity, add);
@@ -20607,6 +20746,7 @@ template <class T> struct pgi_restrict_others {
 template <class T> struct pgi_restriction_job {
     pgi_finest<T> fine;
     pgi_quad_grid blocks;
+    pgi_bricks bricks;    // of coarse cells
     pgi_grid u, f;
     float *to;
     double scale;
@@ -20798,9 +20938,16 @@ template <class T> static __global__ void __launch_bounds__(32 * PGI_RESTRICTION
     __shared__ typename march_of::plane_of_rows rows[3];
     __shared__ typename march_of::plane_of_shares shares[2];
     const int tiles = a.tiles[0] * a.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
-    const int planes = pgi_half(a.fine.n[2]), K = slab * a.planes, end = K + a.planes < planes ? K + a.planes : planes;
+    const int planes = pgi_half(a.fine.n[2]), tile_x = tile % a.tiles[0], tile_y = tile / a.tiles[0];
+    const int width = pgi_half(a.fine.n[0]), height = pgi_half(a.fine.n[1]);
+    const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, x0 = own[0] * tile_x, y0 = own[1] * tile_y;
+    const int x[2] = {x0, x0 + own[0] < width ? x0 + own[0] : width},
+              y[2] = {y0, y0 + own[1] < height ? y0 + own[1] : height};
+    int K = slab * a.planes, end = K + a.planes < planes ? K + a.planes : planes;
+    pgi_trim(a.bricks, x, y, &K, &end, (int *)&shares);
+    if (K >= end) return;
     march_of march = {a, rows, shares};
-    march.begin(tile % a.tiles[0], tile / a.tiles[0], 2 * K - 1);
+    march.begin(tile_x, tile_y, 2 * K - 1);
     march.run(K, end);
 }
 
@@ -21185,12 +21332,16 @@ struct pgi_visit {
     {
         const pgi_lattice &level = s->obstacles.lattice;
         const int colours = pgi_colours_of(level.seams), pairs = !level.seams,
-                  half[3] = {pairs ? (level.n[0] + 1) / 2 : level.n[0], level.n[1], level.n[2]};
+                  half[3] = {(level.n[0] + 1) / 2, level.n[1], level.n[2]};
+        const pgi_bricks bricks = pgi_coarse_bricks(s);
         for (int sweep = 0; sweep < sweeps; sweep++)
             for (int c = 0; c < colours; c++) {
                 const int from_zero = !reversed && sweep == 0 && c == 0;
                 const pgi_lattice_relax relax = {level, reversed ? colours - 1 - c : c, pairs && !from_zero, from_zero};
-                pgi_for_points(s, from_zero ? level.n : half, relax);
+                if (from_zero || !pairs)
+                    pgi_for_fluid(s, level.n, bricks, relax);
+                else
+                    pgi_for_fluid(s, half, pgi_bricks_of_pairs(bricks), relax);
             }
     }
     // Defect and restriction to level q + 1
@@ -21200,7 +21351,7 @@ struct pgi_visit {
             const pgi_lattice_defect defect = {s->obstacles.lattice};
             const pgi_list &next = s->obstacles.list[1];
             const pgi_restrict_lattice restriction = {s->obstacles.lattice, next, repeats ? next.g : next.f};
-            pgi_for_points(s, s->obstacles.lattice.n, defect);
+            pgi_for_fluid(s, s->obstacles.lattice.n, pgi_coarse_bricks(s), defect);
             pgi_for_each(s, next.capacity, restriction);
             return;
         }
@@ -21215,7 +21366,7 @@ struct pgi_visit {
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
             const pgi_prolong_lattice prolongation = {s->obstacles.lattice, repeats ? next.e : next.from(sweeps)};
-            pgi_for_points(s, s->obstacles.lattice.n, prolongation);
+            pgi_for_fluid(s, s->obstacles.lattice.n, pgi_coarse_bricks(s), prolongation);
             return;
         }
         pgi_node_task t = task(PGI_NODES_PROLONG, q);
@@ -21309,7 +21460,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     pgi_restriction_job<T> a;
     memset(&a, 0, sizeof a);
     if (!pgi_blocks_of(s, job.fine.a, &a.blocks)) return 0;
-    a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f;
+    a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
     a.scale = job.weight * s->obstacles.values_of_cells[0].measure, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
@@ -21336,7 +21487,7 @@ template <class T> static int pgi_correct_blocks(pg_solver *s, const pgi_prolong
     pgi_prolong_blocks<T> plain = {from, {NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
     if (!pgi_blocks_of(s, from.fine.a, &plain.blocks)) return 0;
     const pgi_prolong_others<T> others = {from, plain.blocks};
-    pgi_for_points(s, plain.blocks.coarse, plain);
+    pgi_for_fluid(s, plain.blocks.coarse, pgi_coarse_bricks(s), plain);
     pgi_for_each(s, plain.blocks.at(0, 0, plain.blocks.coarse[2]), others);
     return 1;
 }
@@ -21361,14 +21512,15 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     float *const f = o->robust ? (thrice ? o->list[0].g : o->list[0].f) : thrice ? o->lattice.g : o->lattice.f;
     const pgi_restrict_finest<T> restriction = {fine, r, o->robust ? o->list[0] : none, f, 1 / o->mean_weight, scaled};
     if (o->robust || !pgi_restrict_in_pass<T>(s, l, restriction, smooth, rhs)) {
-        s->ops->residual(s, l, smooth, rhs, r);
+        const pgi_cell_residual<T, T> residual = {fine.a, smooth, rhs.f, r, 0};
+        pgi_for_fluid(s, l->n, o->bricks, residual);
         const pgi_restrict_weighted<T> weighted = {restriction, o->transfers};
         if (o->robust)
             pgi_for_each(s, pgi_most_nodes(o, 0), restriction);
         else if (o->transfers)
-            pgi_for_points(s, o->lattice.n, weighted);
+            pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), weighted);
         else
-            pgi_for_points(s, o->lattice.n, restriction);
+            pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), restriction);
     }
     const pgi_visit visit = {s, NULL, 0};
     visit.solve(0);
@@ -21378,9 +21530,9 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     const pgi_prolong_finest<T> correction = {fine, smooth, e, 1 / o->largest_diagonal, scaled};
     const pgi_prolong_weighted<T> weighted = {correction, o->transfers};
     if (o->transfers)
-        pgi_for_points(s, l->n, weighted);
+        pgi_for_fluid(s, l->n, o->bricks, weighted);
     else if (o->robust || !pgi_correct_blocks<T>(s, correction))
-        pgi_for_points(s, l->n, correction);
+        pgi_for_fluid(s, l->n, o->bricks, correction);
     const pgi_grid result = pgi_sweep_finest<T>(s, fine, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
 }
@@ -21571,6 +21723,14 @@ template <class T> static void pgi_read_media(pg_solver *s)
     const pgi_classify<T> classify = {
         pgi_operator_of<T>(s, l), check.mask, {check.stride[0], check.stride[1]}, o->kind};
     pgi_for_points(s, l->n, classify);
+    if (o->bricks.words) {
+        const pgi_bricks &b = o->bricks;
+        const pgi_clear_words clear = {b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]};
+        const pgi_find_bricks find = {{l->n[0], l->n[1], l->n[2]}, o->kind, b};
+        const int places[3] = {b.n[0], b.n[1], l->n[2]};
+        pgi_for_each(s, clear.size, clear);
+        pgi_for_points(s, places, find);
+    }
     if (classify.a.is_masked) {
         const pgi_mark_plain<T> mark = {classify.a, o->kind};
         const int quads[3] = {(l->n[0] + 1) / 2, (l->n[1] + 1) / 2, l->n[2]};
@@ -21606,6 +21766,40 @@ template <class T> static void pgi_coarsen_cells(pg_solver *s)
     }
 }
 
+static void pgi_clear_grid(pg_solver *s, pgi_grid g, int single)
+{
+    const pgi_bricks &bricks = s->obstacles.bricks;
+    if (!bricks.words || !g.base) return;
+#if PGI_F32
+    const pgi_clear_bricks<float> narrow = {bricks, g};
+    if (single) pgi_for_points(s, s->outer.n, narrow);
+    if (single) return;
+#endif
+    (void)single;
+    const pgi_clear_bricks<double> wide = {bricks, g};
+    pgi_for_points(s, s->outer.n, wide);
+}
+// The grids of the workspace in bricks without fluid, where operations neither read nor write
+static void pgi_clear_vectors(pg_solver *s)
+{
+    const int single = s->desc.flags & PG_F32 ? 1 : 0;
+    pgi_clear_grid(s, s->outer.f, single);
+    const int y_is_u = s->desc.flags & PG_PRECOND_NONE ? 1 : 0;    // see pgi_layout_krylov
+    for (int q = 0; q < PGI_KRYLOV_ALL && s->krylov; q++)
+        if (q != PGI_Y || !y_is_u) pgi_clear_grid(s, s->vector[q], single);
+    if (s->mixed) pgi_clear_grid(s, s->level[0].f, 1);
+}
+static void pgi_clear_lattice(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    if (o->robust) return;
+    float *const grid[] = {o->lattice.u, o->lattice.f, o->lattice.r, o->lattice.e, o->lattice.g};
+    for (float *const g : grid) {
+        const pgi_clear_words clear = {(unsigned *)g, pgi_most_nodes(o, 0)};
+        if (g) pgi_for_each(s, clear.size, clear);
+    }
+}
+
 // media: mask or coefficients are new; else alpha is
 static void pgi_refresh(pg_solver *s, int media)
 {
@@ -21617,14 +21811,17 @@ static void pgi_refresh(pg_solver *s, int media)
 #endif
     if (media && !single) pgi_read_media<double>(s);
     if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s);
-    if (!s->multigrid || s->obstacles.by_cells) return;
+    if (s->multigrid && !s->obstacles.by_cells) {
 #if PGI_F32
-    if (single) pgi_make_levels<float>(s);
+        if (single) pgi_make_levels<float>(s);
 #endif
-    if (!single) pgi_make_levels<double>(s);
-    // Passes leave what is outside of the fluid as it is, and levels are made in t.
-    s->ops->fill_zero(s, &s->level[0], s->level[0].t);
-    if (s->krylov || s->mixed) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
+        if (!single) pgi_make_levels<double>(s);
+        // Passes leave what is outside of the fluid as it is, and levels are made in t.
+        s->ops->fill_zero(s, &s->level[0], s->level[0].t);
+        if (s->krylov || s->mixed) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
+        pgi_clear_lattice(s);
+    }
+    pgi_clear_vectors(s);
 }
 
 // The right-hand side of the problem under way, from the caller's f.
@@ -22049,6 +22246,19 @@ static void pgi_layout_scan(pg_solver *s, pgi_arena *arena)
     o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(longest) * sizeof(int));
 }
 
+static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
+{
+    pgi_bricks *const b = &s->obstacles.bricks;
+    *b = pgi_all_bricks();
+    if (!s->work.mask) return;
+    for (int a = 0; a < 3; a++) {
+        b->shift[a] = PGI_BRICK_BITS;
+        b->n[a] = (s->outer.n[a] + (1 << PGI_BRICK_BITS) - 1) >> PGI_BRICK_BITS;
+    }
+    b->n[2] = (b->n[2] + 31) / 32;
+    b->words = (unsigned *)pgi_take_block(arena, (size_t)b->n[0] * (size_t)b->n[1] * (size_t)b->n[2] * sizeof(unsigned));
+}
+
 // For kernels that sweep a masked level, and those that restrict from it to a grid
 static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
 {
@@ -22117,6 +22327,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
         o->mask_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
         o->kind_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
     }
+    pgi_layout_bricks(s, arena);
     pgi_layout_quads(s, arena);
     o->bad = (int64_t *)pgi_take_block(arena, 4 * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
