@@ -17529,7 +17529,8 @@ static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const B
 {
 #if PGI_GPU
     if (s->cuda) {
-        const pgi_shape h = pgi_shape_from(s, n, k0, k1);
+        // Bricks are skipped one by one; and where most are, short marches keep the others' threads many.
+        const pgi_shape h = pgi_shape_from(s, n, k0, k1, bricks.words ? 8 : PGI_MARCH);
         PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
                          (const pgi_state *)s->state, h, bricks);
         return;
@@ -20610,23 +20611,20 @@ struct pgi_quad_grid {
         const unsigned quad = quads[at(I, J, k)];
         return quad & PGI_ALL_LIVE && !is_plain(quad, J, k);
     }
-    // f(I, J, k, q) for each such quad in a coarse cell, with q = -1, and for each in a coarse cell beside it, with q
-    // the face of the quad that leads to it
-    template <class F> PGI_HD void near_others(const int coarse_cell[3], const F &f) const
+    // The quads that a coarse cell has to do with: of each of its planes its own one and those in the four coarse cells
+    // beside it, then those below and above. f(I, J, k, q) for number `near` of them where it is such a quad: q is the
+    // face of the quad that leads to the coarse cell, or -1.
+    enum { NEAR = 12 };
+    template <class F> PGI_HD void near_other(const int coarse_cell[3], int near, const F &f) const
     {
-        const int I = coarse_cell[0], J = coarse_cell[1], K = coarse_cell[2];
-        for (int k = 2 * K; k < 2 * K + 2 && k < n[2]; k++) {
-            if (is_other(I, J, k)) f(I, J, k, -1);
-            for (int q = 0; q < 4; q++) {
-                const int along = step(q / 2, coarse_cell[q / 2], q & 1), i = q < 2 ? I + along : I,
-                          j = q < 2 ? J : J + along;
-                if (along && is_other(i, j, k)) f(i, j, k, q ^ 1);
-            }
-        }
-        for (int up = 0; up < 2; up++) {
-            const int along = step(2, K, up), k = 2 * (K + along) + 1 - up;
-            if (along && k < n[2] && is_other(I, J, k)) f(I, J, k, 5 - up);
-        }
+        const int own = near == 0 || near == 5, q = near < 10 ? near % 5 - 1 : near - 6;
+        const int x = own || q > 1 ? 0 : step(0, coarse_cell[0], q & 1),
+                  y = own || q / 2 != 1 ? 0 : step(1, coarse_cell[1], q & 1),
+                  z = q < 4 ? 0 : step(2, coarse_cell[2], q & 1);
+        if (!own && !(x | y | z)) return;
+        const int I = coarse_cell[0] + x, J = coarse_cell[1] + y,
+                  k = 2 * (coarse_cell[2] + z) + (near < 10 ? near / 5 : 1 - (q & 1));
+        if (k < n[2] && is_other(I, J, k)) f(I, J, k, own ? -1 : q ^ 1);
     }
 };
 
@@ -20639,7 +20637,8 @@ struct pgi_find_others {
         const int at[3] = {I, J, K};
         const int64_t cell = blocks.at(I, J, K);
         int found = 2 * I + 1 >= blocks.n[0];    // one column is not corrected as two are
-        blocks.near_others(at, [&](int, int, int, int) { found = 1; });
+        for (int near = 0; near < pgi_quad_grid::NEAR; near++)
+            blocks.near_other(at, near, [&](int, int, int, int) { found = 1; });
         if (!lists)
             place[cell] = found;
         else if (found)
@@ -20715,7 +20714,7 @@ template <class T> struct pgi_restrict_others {
         const pgi_cell_value<T> own = cells.value(cells.look(p, u.sj, u.sk, i, j, k), p, u.sj, u.sk, i, j, k);
         return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au);
     }
-    enum { LANES = 4 };    // one for each cell of a quad
+    enum { CELLS = 4, TEAMS = 4, LANES = CELLS * TEAMS };    // a lane for each cell of a quad, and so many quads at once
     // A cell of a quad: to its own coarse cell where q < 0, else across face q
     PGI_HD double share(int e, int I, int J, int k, int q) const
     {
@@ -20734,7 +20733,8 @@ template <class T> struct pgi_restrict_others {
         double sum = 0;
         const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
         pgi_place_of(blocks.coarse, coarse, at);
-        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += share(lane, I, J, k, q); });
+        for (int near = lane / CELLS; near < pgi_quad_grid::NEAR; near += TEAMS)
+            blocks.near_other(at, near, [&](int I, int J, int k, int q) { sum += share(lane % CELLS, I, J, k, q); });
         sum = pgi_total_of_lanes(sum, (int)LANES);
         if (lane == 0) to[coarse] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
     }
@@ -21041,25 +21041,28 @@ template <class F> static PGI_HD inline void pgi_across(const pgi_lattice &l, co
         if (to / 2 != at[a] / 2 && (!wraps || l.periodic >> a & 1)) f(cell + (to - at[a]) * stride[a], a);
     }
 }
-struct pgi_restrict_lattice {
+// LANES of a warp share the cells of a node.
+template <int LANES> struct pgi_restrict_lattice {
     pgi_lattice l;
     pgi_list to;
     float *f;
-    PGI_HD int64_t count() const { return to.meta[PGI_NODES_OF]; }
-    PGI_HD void operator()(int64_t J) const
+    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * LANES; }
+    PGI_HD void operator()(int64_t p) const
     {
+        const int64_t J = p / LANES;
         int coarse[3];
         float sum = 0;
         pgi_place_of(to.n, to.cell[J], coarse);
         PGI_UNROLLED
-        for (int q = 0; q < 8; q++) {
+        for (int q = (int)(p % LANES); q < 8; q += LANES) {
             const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
             const int cell = at[0] + l.n[0] * (at[1] + l.n[1] * at[2]);
             if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2] || l.aggregate[cell] != (int)J) continue;
             sum += l.weights[cell].own * l.r[cell];
             pgi_across(l, at, cell, [&](int other, int a) { sum += l.weights[other].slide[a] * l.r[other]; });
         }
-        f[J] = sum;
+        sum = pgi_total_of_lanes(sum, LANES);
+        if (p % LANES == 0) f[J] = sum;
     }
 };
 struct pgi_prolong_lattice {
@@ -21350,9 +21353,14 @@ struct pgi_visit {
         if (is_lattice(q)) {
             const pgi_lattice_defect defect = {s->obstacles.lattice};
             const pgi_list &next = s->obstacles.list[1];
-            const pgi_restrict_lattice restriction = {s->obstacles.lattice, next, repeats ? next.g : next.f};
+            float *const to = repeats ? next.g : next.f;
+            const pgi_restrict_lattice<8> shared = {s->obstacles.lattice, next, to};
+            const pgi_restrict_lattice<1> restriction = {s->obstacles.lattice, next, to};
             pgi_for_fluid(s, s->obstacles.lattice.n, pgi_coarse_bricks(s), defect);
-            pgi_for_each(s, next.capacity, restriction);
+            if (s->cuda)
+                pgi_for_each(s, 8 * (int64_t)next.capacity, shared);
+            else
+                pgi_for_each(s, next.capacity, restriction);
             return;
         }
         pgi_node_task t = task(PGI_NODES_RESTRICT, q);
@@ -21784,9 +21792,8 @@ static void pgi_clear_vectors(pg_solver *s)
 {
     const int single = s->desc.flags & PG_F32 ? 1 : 0;
     pgi_clear_grid(s, s->outer.f, single);
-    const int y_is_u = s->desc.flags & PG_PRECOND_NONE ? 1 : 0;    // see pgi_layout_krylov
     for (int q = 0; q < PGI_KRYLOV_ALL && s->krylov; q++)
-        if (q != PGI_Y || !y_is_u) pgi_clear_grid(s, s->vector[q], single);
+        if (!s->vector[q].indirect) pgi_clear_grid(s, s->vector[q], single);    // not the caller's u
     if (s->mixed) pgi_clear_grid(s, s->level[0].f, 1);
 }
 static void pgi_clear_lattice(pg_solver *s)
