@@ -738,12 +738,12 @@ struct pgi_factors {
     unsigned inner;
 };
 
-// Where there is fluid: a bit for each brick of the box, those along z in words of 32. Without words it may be anywhere.
-// What kernels skip because of it is 0 in all grids that they work on, see pgi_refresh.
+// Where there is fluid: a bit for each brick of the box, those along z in words of 32. Without words it may be
+// anywhere. What kernels skip because of it is 0 in all grids that they work on, see pgi_refresh.
 struct pgi_bricks {
     unsigned *words;
     int n[3];        // of the words
-    int shift[3];    // a brick has 2^shift points along an axis: other ones of grids of cells, of pairs, of coarse cells
+    int shift[3];    // a brick has 2^shift points along an axis: cells, pairs of cells or coarse cells
     // Whether there is any in the bricks of the points from k0 to before k1 of a column
     PGI_HD int any(int i, int j, int k0, int k1) const
     {
@@ -5612,8 +5612,8 @@ template <class T> struct pgi_pass {
     int barriers, edges, rows, weights, planes, coarse_rows, coarse_planes, regular, corrections, bytes;
 };
 
-// Of planes k0 to k1 - 1, which are 256 at most, those between which a tile has fluid: from an even one on; *k0 is *k1
-// where it has none. For all threads of a block, which have `range` in shared memory to themselves until they return.
+// Of planes k0 to k1 - 1 those between which a tile has fluid, from an even one on where k0 is even; *k0 is *k1 where
+// it has none. For all threads of a block, which have `range` in shared memory to themselves until they return.
 static __device__ inline void pgi_trim(const pgi_bricks &b, const int (&x)[2], const int (&y)[2], int *k0, int *k1,
                                        int *range)
 {
@@ -5987,6 +5987,16 @@ template <class P> struct pgi_pass_tile {
         x_at[0] = pgi_wrap(x, nx, ax.periodic), x_at[1] = pgi_wrap(x + 1, nx, ax.periodic);
     }
     __device__ int y_index(int r) const { return P::FLAT ? 0 : pgi_wrap(y + r, a.b.axis[1].n, a.b.axis[1].periodic); }
+    // Of the thread's columns, two in each row, those that are the tile's own
+    __device__ unsigned own_columns() const
+    {
+        unsigned mine = 0;
+        for (int e = 0; e < 2 * P::ROWS; e++) {
+            const int i = x + (e & 1), j = y + e / 2;
+            if (i >= x_own[0] && i < x_own[1] && j >= y_own[0] && j < y_own[1]) mine |= 1u << e;
+        }
+        return mine;
+    }
     // Whether plane z is in memory, and where. Beyond the ghosts of a rank nothing reaches its planes.
     __device__ bool finds_plane(int z, int *at) const
     {
@@ -6875,11 +6885,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
         correction.interpolate(1, correction.lines + P::ROWS * P::TEAM);
     }
     exchange.find(tile);
-    unsigned mine = 0;
-    for (int e = 0; NORM && e < 2 * P::ROWS; e++) {
-        const int i = tile.x + (e & 1), j = tile.y + e / 2;
-        if (i >= tile.x_own[0] && i < tile.x_own[1] && j >= tile.y_own[0] && j < tile.y_own[1]) mine |= 1u << e;
-    }
+    const unsigned mine = NORM ? tile.own_columns() : 0;
     const unsigned restricted = pgi_pass_restriction<P>::rows_of(tile);
     pgi_pass_restriction<P> restriction(tile, restricted);
     pgi_norm_sum<T, P::ROWS> norm(
@@ -17523,9 +17529,8 @@ template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, in
 }
 
 // Calls body(i, j, k) for the points of planes k0 to k1 but for those in bricks without fluid.
-template <class BODY>
-static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
-                           const pgi_bricks &bricks = pgi_all_bricks())
+template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
+                                                 const pgi_bricks &bricks = pgi_all_bricks())
 {
 #if PGI_GPU
     if (s->cuda) {
@@ -17558,9 +17563,9 @@ static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks
 
 // Calls body(i, j, k, body.look(i, j, k), unit, sums) for the points in bricks with fluid, and adds up the sums in a
 // fixed order: result[FIRST] and those after.
-template <int MORE, int FIRST, class BODY>
-static void pgi_sum_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks, const BODY &body, double *result,
-                          int again)
+template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3],
+                                                                     const pgi_bricks &bricks, const BODY &body,
+                                                                     double *result, int again)
 {
 #if PGI_GPU
     if (s->cuda) {
@@ -18365,7 +18370,8 @@ template <class T> struct pgi_sum_norm {
     template <class CELLS> void operator()(const CELLS &cells) const
     {
         const pgi_cell_norm<T, CELLS> body = {cells, u, f, magnitude};
-        pgi_sum_fluid<0, 0>(s, l->n, pgi_bricks_of(s, l), body, magnitude ? s->state->magnitude : s->state->sums, again);
+        pgi_sum_fluid<0, 0>(s, l->n, pgi_bricks_of(s, l), body, magnitude ? s->state->magnitude : s->state->sums,
+                            again);
     }
 };
 
@@ -18775,7 +18781,7 @@ struct pgi_clear_words {
     PGI_HD int64_t count() const { return size; }
     PGI_HD void operator()(int64_t w) const { words[w] = 0; }
 };
-// 0 where nothing else will be written
+// Puts 0 where no operation writes.
 template <class T> struct pgi_clear_bricks {
     pgi_bricks bricks;
     pgi_grid to;
@@ -20611,20 +20617,23 @@ struct pgi_quad_grid {
         const unsigned quad = quads[at(I, J, k)];
         return quad & PGI_ALL_LIVE && !is_plain(quad, J, k);
     }
-    // The quads that a coarse cell has to do with: of each of its planes its own one and those in the four coarse cells
-    // beside it, then those below and above. f(I, J, k, q) for number `near` of them where it is such a quad: q is the
-    // face of the quad that leads to the coarse cell, or -1.
-    enum { NEAR = 12 };
-    template <class F> PGI_HD void near_other(const int coarse_cell[3], int near, const F &f) const
+    // f(I, J, k, q) for each such quad in a coarse cell, with q = -1, and for each in a coarse cell beside it, with q
+    // the face of the quad that leads to it
+    template <class F> PGI_HD void near_others(const int coarse_cell[3], const F &f) const
     {
-        const int own = near == 0 || near == 5, q = near < 10 ? near % 5 - 1 : near - 6;
-        const int x = own || q > 1 ? 0 : step(0, coarse_cell[0], q & 1),
-                  y = own || q / 2 != 1 ? 0 : step(1, coarse_cell[1], q & 1),
-                  z = q < 4 ? 0 : step(2, coarse_cell[2], q & 1);
-        if (!own && !(x | y | z)) return;
-        const int I = coarse_cell[0] + x, J = coarse_cell[1] + y,
-                  k = 2 * (coarse_cell[2] + z) + (near < 10 ? near / 5 : 1 - (q & 1));
-        if (k < n[2] && is_other(I, J, k)) f(I, J, k, own ? -1 : q ^ 1);
+        const int I = coarse_cell[0], J = coarse_cell[1], K = coarse_cell[2];
+        for (int k = 2 * K; k < 2 * K + 2 && k < n[2]; k++) {
+            if (is_other(I, J, k)) f(I, J, k, -1);
+            for (int q = 0; q < 4; q++) {
+                const int along = step(q / 2, coarse_cell[q / 2], q & 1), i = q < 2 ? I + along : I,
+                          j = q < 2 ? J : J + along;
+                if (along && is_other(i, j, k)) f(i, j, k, q ^ 1);
+            }
+        }
+        for (int up = 0; up < 2; up++) {
+            const int along = step(2, K, up), k = 2 * (K + along) + 1 - up;
+            if (along && k < n[2] && is_other(I, J, k)) f(I, J, k, 5 - up);
+        }
     }
 };
 
@@ -20637,8 +20646,7 @@ struct pgi_find_others {
         const int at[3] = {I, J, K};
         const int64_t cell = blocks.at(I, J, K);
         int found = 2 * I + 1 >= blocks.n[0];    // one column is not corrected as two are
-        for (int near = 0; near < pgi_quad_grid::NEAR; near++)
-            blocks.near_other(at, near, [&](int, int, int, int) { found = 1; });
+        blocks.near_others(at, [&](int, int, int, int) { found = 1; });
         if (!lists)
             place[cell] = found;
         else if (found)
@@ -20714,7 +20722,7 @@ template <class T> struct pgi_restrict_others {
         const pgi_cell_value<T> own = cells.value(cells.look(p, u.sj, u.sk, i, j, k), p, u.sj, u.sk, i, j, k);
         return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au);
     }
-    enum { CELLS = 4, TEAMS = 4, LANES = CELLS * TEAMS };    // a lane for each cell of a quad, and so many quads at once
+    enum { LANES = 4 };    // one for each cell of a quad
     // A cell of a quad: to its own coarse cell where q < 0, else across face q
     PGI_HD double share(int e, int I, int J, int k, int q) const
     {
@@ -20733,8 +20741,7 @@ template <class T> struct pgi_restrict_others {
         double sum = 0;
         const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
         pgi_place_of(blocks.coarse, coarse, at);
-        for (int near = lane / CELLS; near < pgi_quad_grid::NEAR; near += TEAMS)
-            blocks.near_other(at, near, [&](int I, int J, int k, int q) { sum += share(lane % CELLS, I, J, k, q); });
+        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += share(lane, I, J, k, q); });
         sum = pgi_total_of_lanes(sum, (int)LANES);
         if (lane == 0) to[coarse] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
     }
@@ -22263,7 +22270,8 @@ static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
         b->n[a] = (s->outer.n[a] + (1 << PGI_BRICK_BITS) - 1) >> PGI_BRICK_BITS;
     }
     b->n[2] = (b->n[2] + 31) / 32;
-    b->words = (unsigned *)pgi_take_block(arena, (size_t)b->n[0] * (size_t)b->n[1] * (size_t)b->n[2] * sizeof(unsigned));
+    b->words =
+        (unsigned *)pgi_take_block(arena, (size_t)b->n[0] * (size_t)b->n[1] * (size_t)b->n[2] * sizeof(unsigned));
 }
 
 // For kernels that sweep a masked level, and those that restrict from it to a grid
