@@ -17541,13 +17541,16 @@ template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], i
         return;
     }
 #endif
+    // The fluid may all be in a few planes, so that threads take turns.
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
+    const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
+    const int64_t turn = bricks.words ? 32 : rows / threads + 1;
+    PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
     for (int64_t row = 0; row < rows; row++) {
         const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
         pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k); });
     }
-    (void)s;
+    (void)turn;
 }
 
 // Calls body(i, j, k) for all points of a box, and for those in bricks with fluid.
