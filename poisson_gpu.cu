@@ -744,6 +744,9 @@ struct pgi_bricks {
     unsigned *words;
     int n[3];        // of the words
     int shift[3];    // a brick has 2^shift points along an axis: cells, pairs of cells or coarse cells
+    // That a thread marches through. Where most bricks are skipped, short marches keep the threads of the others many.
+    enum { PLANES = 8 };
+    int step(int n) const { return words ? 1 << shift[0] : n; }    // from brick to brick along a row of n points
     // Whether there is any in the bricks of the points from k0 to before k1 of a column
     PGI_HD int any(int i, int j, int k0, int k1) const
     {
@@ -17458,14 +17461,14 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS
     }
 }
 
-template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
+template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, const pgi_state *state, pgi_shape h,
-                      pgi_bricks bricks)
+                      WHERE where)
 {
     PGI_UNLESS_DONE(state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= nx || t.j >= ny || !bricks.any(t.i, t.j, t.k0, t.k1)) return;
+    if (t.i >= nx || t.j >= ny || !where.any(t.i, t.j, t.k0, t.k1)) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
@@ -17512,43 +17515,48 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     for (int64_t i = 0; i < count; i++) body(i);
 }
 
+// In the place of bricks: all points
+struct pgi_everywhere {
+    enum { PLANES = PGI_MARCH };
+    int step(int n) const { return n; }
+    PGI_HD int any(int, int, int, int) const { return 1; }
+};
 static pgi_bricks pgi_all_bricks()
 {
     const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
     return all;
 }
 
-// f(i) for the points of a row whose bricks have fluid.
-template <class F> static void pgi_along_row(const pgi_bricks &bricks, int n, int j, int k, const F &f)
+// f(i) for the points of a row: all, or those in bricks with fluid.
+template <class WHERE, class F> static void pgi_along_row(const WHERE &where, int n, int j, int k, const F &f)
 {
-    const int step = bricks.words ? 1 << bricks.shift[0] : n;
+    const int step = where.step(n);
     for (int begin = 0; begin < n; begin += step) {
-        if (!bricks.any(begin, j, k, k + 1)) continue;
+        if (!where.any(begin, j, k, k + 1)) continue;
         for (int i = begin, end = begin + step < n ? begin + step : n; i < end; i++) f(i);
     }
 }
 
-// Calls body(i, j, k) for the points of planes k0 to k1 but for those in bricks without fluid.
-template <class BODY> static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body,
-                                                 const pgi_bricks &bricks = pgi_all_bricks())
+// Calls body(i, j, k) for the points of planes k0 to k1: all, or those in bricks with fluid.
+template <class BODY, class WHERE = pgi_everywhere>
+static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const BODY &body, const WHERE &where = WHERE())
 {
 #if PGI_GPU
     if (s->cuda) {
-        // Bricks are skipped one by one; and where most are, short marches keep the others' threads many.
-        const pgi_shape h = pgi_shape_from(s, n, k0, k1, bricks.words ? 8 : PGI_MARCH);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, pgi_points_kernel<BODY>, body, n[0], n[1],
-                         (const pgi_state *)s->state, h, bricks);
+        const pgi_shape h = pgi_shape_from(s, n, k0, k1, WHERE::PLANES);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_points_kernel<BODY, WHERE>), body, n[0], n[1],
+                         (const pgi_state *)s->state, h, where);
         return;
     }
 #endif
     // The fluid may all be in a few planes, so that threads take turns.
     const int64_t rows = (int64_t)n[1] * (k1 - k0);
     const int threads = pgi_cpu_threads(&s->level[0], rows * n[0]);
-    const int64_t turn = bricks.words ? 32 : rows / threads + 1;
+    const int64_t turn = where.step(n[0]) < n[0] ? 32 : rows / threads + 1;
     PGI_OMP(omp parallel for schedule(static, turn) num_threads(threads))
     for (int64_t row = 0; row < rows; row++) {
         const int j = (int)(row % n[1]), k = k0 + (int)(row / n[1]);
-        pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k); });
+        pgi_along_row(where, n[0], j, k, [&](int i) { body(i, j, k); });
     }
     (void)turn;
 }
