@@ -1,6 +1,10 @@
 ! poisson_gpu from Fortran: the constants, structs and functions of poisson_gpu.h, for any compiler of Fortran 2008.
 !
-!     gfortran -c poisson_gpu.f90      then  use poisson_gpu, and link as the header says, with gfortran and -lstdc++
+! With  use poisson_gpu  in a program, on the CPU, or by the header's line for nvcc instead of the second one:
+!
+!     gfortran -c poisson_gpu.f90 -o poisson_gpu_f90.o
+!     c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu
+!     gfortran -fopenmp program.f90 poisson_gpu_f90.o poisson_gpu.o -o program -lstdc++
 !
 ! u and f are arrays u(nx, ny, nz), x first, as the library has them; pass c_loc of the first element. Structs begin
 ! with zeros, which are the defaults. Strides count elements: of a window of a(mx, my, mz) they are mx and mx * my.

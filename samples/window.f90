@@ -1,5 +1,11 @@
 ! A Fortran program that solves on a window of a larger array: fields with ghost layers, as flow codes have them.
 !
+! From the project's folder:
+!
+!     gfortran -c samples/poisson_gpu.f90 -o poisson_gpu_f90.o
+!     c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu
+!     gfortran -fopenmp samples/window.f90 poisson_gpu_f90.o poisson_gpu.o -o window -lstdc++
+!
 !     window                 u of -laplacian(u) = f on the unit square, one ghost layer around, and two around f
 !
 ! The exact solution of the discrete problem is known; exit status 0: it was found, and the ghosts are as they were.
