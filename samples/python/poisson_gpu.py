@@ -15,15 +15,20 @@ Axes     x is the last axis of an array, the one without gaps, y the one before,
 Arrays   u and f are float64, or float32 with dtype='float32'. Windows of larger arrays are taken as they are, where
          their last axis has no gaps; other inputs are copied. An array on a GPU is solved for there, on its framework's
          current stream, without waiting: solver.report waits. Others are solved for on a GPU, if there is one, or on
-         the CPU. The solver keeps a handle for every layout and device that it meets.
+         the CPU. The solver keeps a handle, with its memory, for each of the 16 layouts that it met last; a graph that
+         captured a solve needs its handle.
 Faces    bc: a kind for all faces, or a dict by axis ('x') or face ('x_low', 'x_high'): 'dirichlet', 'neumann',
          'periodic', (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or an array over the face, lower
          axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, where u is (host or GPU), and kept by reference.
-Errors   ValueError, MemoryError or RuntimeError in the library's own words.
+Errors   ValueError, MemoryError or RuntimeError in the library's own words. A solve that runs and fails is none: its
+         report says so, and what it did not write is NaN in a new u.
+Threads  that share a Solver take turns; solver.report is of the last solve of any. A process that is forked from one
+         whose solves had threads is refused: start it by the method 'spawn' of multiprocessing.
 
 The library   is POISSON_GPU_LIBRARY, or libpoisson_gpu.so beside this file; or it is made once, in a cache folder, by
          nvcc (where it and a GPU are found) or c++, from the two files in POISSON_GPU_SOURCES, beside this file, in the
-         current folder, or two folders up from this file. Its structs are compared with those below at import.
+         current folder, or two folders up from this file. CXX names another compiler, with options if need be. Its
+         structs are compared with those below at import.
 """
 import collections.abc
 import contextlib
@@ -112,12 +117,13 @@ STRUCTS = (pg_face, pg_cell_value, pg_allocator, pg_rank_message, pg_transport, 
 
 
 def _sources():
-    here = os.path.dirname(os.path.abspath(__file__))
-    folders = (os.environ.get('POISSON_GPU_SOURCES'), here, os.getcwd(), os.path.dirname(os.path.dirname(here)))
-    for folder in filter(None, folders):
+    here, named = os.path.dirname(os.path.abspath(__file__)), os.environ.get('POISSON_GPU_SOURCES')
+    for folder in [named] if named else [here, os.getcwd(), os.path.dirname(os.path.dirname(here))]:
         files = [os.path.join(folder, name) for name in ('poisson_gpu.cu', 'poisson_gpu.h')]
         if all(map(os.path.isfile, files)):
             return files
+    if named:
+        raise ImportError('POISSON_GPU_SOURCES is %s, where poisson_gpu.cu and poisson_gpu.h are not both' % named)
     raise ImportError('poisson_gpu.cu and poisson_gpu.h were not found: put them beside %s, or name a library in '
                       'POISSON_GPU_LIBRARY' % os.path.basename(__file__))
 
@@ -128,9 +134,12 @@ def _compiler():
     smi = shutil.which('nvidia-smi')
     if nvcc and smi and subprocess.run([smi, '-L'], capture_output=True).stdout.strip():
         return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared'], ['-lcufft']
-    for name in filter(None, (os.environ.get('CXX'), 'c++', 'g++', 'clang++')):
-        if shutil.which(name):
-            return [name, '-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
+    named = shlex.split(os.environ.get('CXX', ''))
+    for words in [named] if named else [['c++'], ['g++'], ['clang++']]:
+        if shutil.which(words[0]):
+            return words + ['-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
+    if named:
+        raise ImportError('CXX is %s, but there is no %s' % (os.environ['CXX'], named[0]))
     raise ImportError('no compiler (nvcc or c++) was found to make the library; name one in CXX, or name a library in '
                       'POISSON_GPU_LIBRARY')
 
@@ -147,7 +156,14 @@ def _build():
     target = os.path.join(folder, digest.hexdigest()[:16] + '.so')
     if os.path.isfile(target):
         return target
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise ImportError('the library cannot be put into %s; name another folder in XDG_CACHE_HOME, or a library in '
+                          'POISSON_GPU_LIBRARY' % folder)
     part = '%s.%d' % (target, os.getpid())
     command += [files[0], '-o', part] + libraries
     print('poisson_gpu: once, some minutes with nvcc, else about one:', ' '.join(command), file=sys.stderr, flush=True)
@@ -176,10 +192,12 @@ def _check_abi(library, path):
             place = getattr(struct, field[0])
             ours['%s.%s' % (struct.__name__, field[0])] = (place.offset, place.size)
     names = [name for name in theirs if name.split('.')[0] in {struct.__name__ for struct in STRUCTS}]
-    for name in sorted(set(ours) | set(names), key=lambda name: ('.' not in name, name)):
-        if ours.get(name) != theirs.get(name):
-            raise ImportError('%s differs between poisson_gpu.py (offset and size %s) and %s (%s): take both from the '
-                              'same version' % (name, ours.get(name), path, theirs.get(name)))
+    differing = [name for name in (*ours, *names) if ours.get(name) != theirs.get(name)]
+    if differing:    # the first one that one of both lacks, which moves others, or else the first field
+        name = min(differing, key=lambda name: ('.' not in name, name in ours and name in theirs))
+        mine, other = ('%s of %d bytes at %d' % ((name,) + place[::-1]) if place else 'no ' + name
+                       for place in (ours.get(name), theirs.get(name)))
+        raise ImportError('poisson_gpu.py has %s, but %s has %s: take both from the same version' % (mine, path, other))
 
 
 def _load():
@@ -384,6 +402,14 @@ def _describe(x):
     return (_describers.get(type(x)) or _describer(x))(x)
 
 
+def _described(name, x):
+    """The same; what is no array is refused by name."""
+    try:
+        return _describe(x)
+    except ValueError as error:
+        raise ValueError('%s: %s' % (name, error)) from None
+
+
 def _contiguous(x):
     """A copy without gaps, of the same framework."""
     found = _describers.get(type(x)) or _describer(x)
@@ -550,7 +576,8 @@ def _locked(method):
     return call
 
 
-_threads_ran = _forked = False    # OpenMP's, in this process; this process has none of those that ran before it was forked
+_threads_ran = False    # those of OpenMP, in this process
+_forked = False         # from a process where they had
 
 
 def _after_fork():
@@ -591,9 +618,13 @@ class Solver:
     shape        of u and f, (nx,), (ny, nx) or (nz, ny, nx); with batch=b arrays have an axis of b before them
     bc           see Faces above
     centring     'node' (default) or 'cell';  h, coord, weight, conductance: of each axis
-    beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell; mask of bytes
+    mask         an array of FLUID, SOLID or AIR (uint8), or of bool, where True is a solid
+    beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell
     air_value, solid_flux   lists of ((k, j, i), face, value)
     others       alpha, beta, velocity, omega, robust, nu_pre, nu_post, fmg_cycles, coarsest, inner_cycles: of pg_desc
+
+    Tables and masks are copied (but not a mask on a GPU that is neither CuPy's nor PyTorch's); coefficients are kept by
+    reference: tell set_coefficients of every change. After close, or the end of with, a solver can solve no more.
     """
 
     def __init__(self, shape, bc='dirichlet', *, dtype='float64', centring='node', h=None, coord=None, weight=None,
@@ -616,7 +647,7 @@ class Solver:
         except TypeError:
             self.dtype = str(dtype).rpartition('.')[2]    # of PyTorch
         if self.dtype not in ('float64', 'float32'):
-            raise ValueError('dtype is %s; it must be float64 or float32' % self.dtype)
+            raise ValueError('dtype is %s; it must be float64 or float32, as astype makes them' % self.dtype)
         desc = self._desc = pg_desc()
         desc.dim, desc.batch = self.dim, self.batch
         desc.n[:] = self.shape[::-1] + (1,) * (3 - self.dim)
@@ -639,7 +670,7 @@ class Solver:
         desc.solid_flux, desc.solid_fluxes = self._cell_values('solid_flux', solid_flux)
         for name, value in fields.items():
             if name not in _FIELDS:
-                raise ValueError('%s is no option of a Solver%s' % (name, '; its solve takes it' * (name in _STOPS)))
+                raise ValueError('%s is no option of a Solver%s' % (name, '; Solver.solve takes it' * (name in _STOPS)))
             setattr(desc, name, _FIELDS[name](name, value))
         needed = c_size_t()
         trial = pg_desc.from_buffer_copy(desc)
@@ -705,7 +736,7 @@ class Solver:
 
     def _check_field(self, name, array, shape, dtype):
         """An array that the library reads at each solve: exactly so, without gaps. Returns its address and device."""
-        address, own, _ = _describe(array)
+        address, own, _ = _described(name, array)
         if own.shape != shape or own.dtype != dtype:
             raise ValueError('%s is %s of %s; it must be %s of %s' % (name, own.shape, own.dtype, shape, dtype))
         if own.strides is None or any(s != p and n > 1 for s, p, n in zip(own.strides, _packed(shape), shape)):
@@ -750,7 +781,7 @@ class Solver:
     def _set_media(self, mask, fields):
         desc = self._desc
         if mask is not None:
-            own = _describe(mask)[1]
+            own = _described('mask', mask)[1]
             if own.shape != self.shape or own.dtype not in ('uint8', 'bool', 'int8'):
                 raise ValueError('mask is %s of %s; it must be %s of uint8 or bool' %
                                  (own.shape, own.dtype, self.shape))
@@ -772,7 +803,8 @@ class Solver:
                 self._keep[name, axis] = (array, device)
 
     def _cell_values(self, name, values):
-        values = list(values or ())
+        if not isinstance(values, collections.abc.Sequence):
+            raise ValueError('%s is %r; it must be a list of (cell, face, value)' % (name, values))
         faces = {'%s_%s' % (a, side): 2 * axis + end for axis, a in enumerate(self._axes)
                  for end, side in enumerate(('low', 'high'))}
         table = self._keep[name, 'list'] = (pg_cell_value * len(values))()
@@ -854,9 +886,9 @@ class Solver:
     def _drop_handles(self):
         """Makes room for one more: those used longest ago go, but for the one that the report is of."""
         self._places.clear()
-        for places, handle in list(self._handles.items())[:1 - _HANDLES]:
-            if handle is not self._last:
-                self._handles.pop(places).close()
+        old = [places for places, handle in self._handles.items() if handle is not self._last]
+        for places in old[:max(0, len(self._handles) + 1 - _HANDLES)]:
+            self._handles.pop(places).close()
 
     # -- calls --
 
@@ -1226,7 +1258,8 @@ def torch_solve(f, solver=None, bc=None, *, batch=False, stop=None, check=True, 
     stop    a dict with options of Solver.solve
     check   warns (RuntimeWarning) where a solve did not converge, for which it waits; False: it does not look
 
-    Face arrays, masks and coefficients get no gradient. torch.func.grad takes it, and vmap, one problem after the other.
+    Face arrays, masks and coefficients get no gradient. torch.func.grad takes it, and so does torch.func.vmap, which
+    solves one problem after the other.
     """
     import torch
     if not isinstance(f, torch.Tensor):
