@@ -8,6 +8,7 @@ import ctypes
 import gc
 import os
 import re
+import struct
 import subprocess
 import sys
 import threading
@@ -265,6 +266,7 @@ def masked_box(**options):
     (lambda s: pg.Solver((5, 4), batch=2.5), 'batch is 2.5'),
     (lambda s: pg.Solver((0, 4)), r'\(0, 4\)'),
     (lambda s: pg.Solver((5, -4)), r'\(5, -4\)'),
+    (lambda s: pg.Solver((5, 4), batch=-1), 'batch is -1'),
     (lambda s: pg.Solver('ab'), 'ab'),
     (lambda s: pg.solve(np.zeros((0, 4))), r'\(0, 4\)'),
     (lambda s: pg.solve(np.zeros((0, 5, 4)), batch=True), 'no batch'),
@@ -718,6 +720,24 @@ def test_samples_meet_their_answers(name, needs, arguments, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     with open(script, encoding='utf-8') as file:
         assert len(file.readlines()) < 80
+    picture = tmp_path / (name + '.png')
+    if picture.exists():
+        width, height = struct.unpack('>II', picture.read_bytes()[16:24])
+        assert width >= 512 and height >= 250
+
+
+@pytest.mark.parametrize('name, arguments, says', [
+    ('learn', '-n 16 --steps 1', 'the misfit must fall'), ('learn', '-n 1', '-n must be'),
+    ('turbulence', '--time 0', '--time more than 0'), ('turbulence', '-n 0', '-n must be'),
+    ('turbulence', '-n 1', '-n must be')])
+def test_samples_that_fail_say_why(name, arguments, says, tmp_path):
+    if name == 'learn':
+        pytest.importorskip('torch')
+    script = os.path.join(ROOT, 'samples', 'python', name + '.py')
+    environment = dict(os.environ, POISSON_GPU_LIBRARY=os.path.abspath(pg._library._name))
+    done = subprocess.run([sys.executable, script] + arguments.split(), cwd=tmp_path, env=environment, text=True,
+                          capture_output=True)
+    assert done.returncode and says in done.stderr and 'Traceback' not in done.stderr
 
 
 # ---- The library ----

@@ -637,9 +637,10 @@ class Solver:
         self.dim = len(self.shape)
         if not 1 <= self.dim <= 3:
             raise ValueError('shape is %r; it must have 1 to 3 axes, batch=... for more problems' % (shape,))
-        if min(self.shape) < 1 or self.batch < 0:
-            raise ValueError('shape is %r and batch %r; there must be one unknown or more along each axis' %
-                             (shape, batch))
+        if min(self.shape) < 1:
+            raise ValueError('shape is %r; it must have one unknown or more along each axis' % (self.shape,))
+        if self.batch < 0:
+            raise ValueError('batch is %d; it must be a number of problems, or 0 for arrays of one' % self.batch)
         self._axes = ('x', 'y', 'z')[:self.dim]
         self.full_shape = ((self.batch,) if self.batch else ()) + self.shape
         try:
