@@ -242,6 +242,7 @@ def masked_box(**options):
     (lambda s: s.solve(np.zeros((5, 4)), max_iter=10**10), '10000000000'),
     (lambda s: s.solve(np.zeros((5, 4)), rtol=np.zeros(2)), 'rtol is array'),
     (lambda s: s.solve(np.zeros((5, 4)), norm=['l2']), 'norm is'),
+    (lambda s: s.cycle(np.zeros((5, 4)), np.zeros((5, 4)), 'two'), "cycles is 'two'"),
     (lambda s: s.gradient(np.zeros((5, 4)), ''), "axis is ''"),
     (lambda s: s.set_mask(np.zeros((5, 4), 'uint8')), 'without a mask'),
     (lambda s: s.set_coefficients(gamma=3), 'gamma is none of the coefficients'),
@@ -323,6 +324,16 @@ def test_faces_by_name_with_arrays():
         assert relative(solver.solve(np.zeros((n, n))), 2 * x + y) < 1e-12
         solver.set_faces({name: ('dirichlet', 4.0) for name in ('x', 'y')})
         assert np.abs(solver.solve(np.zeros((n, n))) - 4).max() < 1e-12
+
+
+def test_arrays_over_the_end_of_a_line_are_kept_by_reference():
+    g = np.array(2.0)
+    with pg.Solver(9, bc={'x_low': ('dirichlet', g), 'x_high': ('dirichlet', np.float64(2))}) as solver:
+        assert np.abs(solver.solve(np.zeros(9)) - 2).max() < 1e-12
+        g[()] = 4
+        assert np.abs(solver.solve(np.zeros(9)) - np.linspace(3.8, 2.2, 9)).max() < 1e-12
+    with pg.Solver((9, 9), bc=('dirichlet', np.array(2.0))) as solver:
+        assert np.abs(solver.solve(np.zeros((9, 9))) - 2).max() < 1e-12
 
 
 def test_masks_and_coefficients():
@@ -683,6 +694,8 @@ def test_what_torch_cannot_differentiate_is_refused():
         u.sum().backward()
     with pytest.raises(ValueError, match='bc, alpha: .* options of a new Solver'):
         pg.torch_solve(f, solver, bc='neumann', alpha=3.0)
+    with pytest.raises(ValueError, match=r'float\(rtol\)'):    # it would be remembered as it is now
+        solver.solve(f, rtol=torch.tensor(1e-3))
     with pytest.raises(ValueError, match='ndarray'):
         pg.torch_solve(np.ones((5, 4)))
     with pytest.raises(ValueError, match='resolve_neg'):

@@ -5,7 +5,7 @@
 A step (1/dt + A/2) u' = (1/dt - A/2) u + f is a solve with alpha = 2/dt, started from nothing but the last u: the
 residual of (u, 2 f), taken with that alpha, is 2 f - A u - (2/dt) u. Jumps would ring for long, so the first two steps
 are four of half the length by Euler's implicit scheme (R. Rannacher 1984). On a GPU arrays stay there, with CuPy.
-It checks the scheme with a mode, whose decay is known, and that the plate comes to rest; exit status 1: not so.
+It checks the scheme with a mode, whose decay is known, and that the plate comes to rest.
 """
 import argparse
 

@@ -520,10 +520,12 @@ def _report_of(c):
 
 
 def _real(name, value):
-    """A number, also one of NumPy's."""
-    if isinstance(value, (numbers.Real, numpy.bool_)) or (isinstance(value, numpy.ndarray) and value.shape == () and
-                                                          value.dtype.kind in 'biuf'):
-        return float(value)
+    """A number, also one of NumPy's or an array without axes."""
+    try:
+        if isinstance(value, numbers.Real) or getattr(value, 'shape', None) == ():
+            return float(value)
+    except (TypeError, ValueError):
+        pass
     raise ValueError('%s is %r; it must be a number' % (name, value))
 
 
@@ -556,6 +558,8 @@ def _stop(**options):
     for name, value in options.items():
         if name not in _STOPS:
             raise ValueError('%s is no option of solve; there are %s, monitor' % (name, ', '.join(_STOPS)))
+        if hasattr(value, 'shape') and not isinstance(value, (numpy.generic, numpy.ndarray)):    # it may change
+            raise ValueError('%s is an array; give float(%s)' % (name, name))
         setattr(stop, name, _STOPS[name](name, value))
     return stop
 
@@ -697,9 +701,7 @@ class Solver:
             return []
         if isinstance(values, dict):
             return [(self.axis_of(axis), value) for axis, value in values.items()]
-        if numpy.ndim(values) == 0 if isinstance(values, numpy.ndarray) else not hasattr(values, '__len__'):
-            return [(axis, values) for axis in range(self.dim)]
-        if isinstance(values, str):
+        if isinstance(values, str) or not hasattr(values, '__len__') or getattr(values, 'shape', None) == ():
             return [(axis, values) for axis in range(self.dim)]
         if len(values) != self.dim:
             raise ValueError('%s has %d values; there are %d axes' % (name, len(values), self.dim))
@@ -770,12 +772,12 @@ class Solver:
         g = rest[0] if rest else 0.0
         self._keep.pop(('bc', name), None)
         face.value, face.array = 0.0, None
-        if numpy.isscalar(g) or getattr(g, 'shape', None) == () or g is None:
-            face.value = _real('g of ' + name, g)
-            return
         place = self.dim - 1 - 'xyz'.index(name[0])
         shape = self.shape[:place] + self.shape[place + 1:]
         shape = self.full_shape[:1] + shape if self.batch else shape
+        if numpy.isscalar(g) or g is None or getattr(g, 'shape', None) == () != shape:
+            face.value = _real('g of ' + name, g)
+            return
         face.array, device = self._check_field('g of face ' + name, g, shape, self.dtype)
         self._keep['bc', name] = (g, device)
 
@@ -963,18 +965,18 @@ class Solver:
         u = _new(self.full_shape, f, self.dtype)
         _, place_f, stream, f = self._array('f', f)
         pointer = self._handle_for(self._array('u', u, True)[1], place_f, stream).pointer
-        desc, masked = self._desc, bool(self._desc.mask)
+        desc, has_values = self._desc, self._desc.air_values or self._desc.solid_fluxes
         none = (pg_face * 6).from_buffer_copy(desc.face)
         for face in none:
             face.value, face.array = 0.0, None
         try:
             _check(_library.pg_set_faces(pointer, none), pointer)
-            if masked:
+            if has_values:
                 _check(_library.pg_set_cell_values(pointer, None, 0, None, 0), pointer)
             return self.solve(f, u, **dict(stop, guess='zero'))
         finally:
             _check(_library.pg_set_faces(pointer, desc.face), pointer)
-            if masked:
+            if has_values:
                 _check(_library.pg_set_cell_values(pointer, desc.air_value, desc.air_values, desc.solid_flux,
                                                    desc.solid_fluxes), pointer)
 
@@ -1015,11 +1017,11 @@ class Solver:
 
     @_locked
     def smooth(self, u, f, sweeps=1):
-        self._piece('smooth', u, f, sweeps)
+        self._piece('smooth', u, f, _whole('sweeps', sweeps))
 
     @_locked
     def cycle(self, u, f, cycles=1):
-        self._piece('cycle', u, f, cycles)
+        self._piece('cycle', u, f, _whole('cycles', cycles))
 
     @_locked
     def gradient(self, u, axis, where='faces', out=None):
