@@ -1254,7 +1254,7 @@ _NO_GRADIENT = 'with a velocity A is not self-adjoint, and there is no gradient;
 
 
 def torch_solve(f, solver=None, bc=None, *, batch=False, stop=None, check=True, **options):
-    """u of A u = f as PyTorch's autograd knows it: gradients, of any order, with respect to f are solves too.
+    """u of A u = f as PyTorch's autograd knows it (2.0 or later): gradients with respect to f, of any order, are solves.
 
     solver  a Solver, which must not be closed, nor get another alpha, mask or coefficients, before the gradients were
             taken; else one is made of bc and the other options, as solve does
