@@ -1254,7 +1254,7 @@ _NO_GRADIENT = 'with a velocity A is not self-adjoint, and there is no gradient;
 
 
 def torch_solve(f, solver=None, bc=None, *, batch=False, stop=None, check=True, **options):
-    """u of A u = f as PyTorch's autograd knows it (2.0 or later): gradients with respect to f, of any order, are solves.
+    """u of A u = f as the autograd of PyTorch (2.0 or later) knows it: gradients by f, of any order, are solves too.
 
     solver  a Solver, which must not be closed, nor get another alpha, mask or coefficients, before the gradients were
             taken; else one is made of bc and the other options, as solve does
