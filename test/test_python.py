@@ -8,10 +8,12 @@ import ctypes
 import gc
 import os
 import re
+import struct
 import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -212,6 +214,10 @@ def test_batches():
         assert relative(u[q], pg.solve(f[q])[0]) < 1e-12
 
 
+def masked_box(**options):
+    return pg.Solver((5, 4), centring='cell', mask=np.zeros((5, 4), 'uint8'), **options)
+
+
 @pytest.mark.parametrize('call, says', [
     (lambda s: s.solve(np.zeros((4, 5))), r'shape \(4, 5\)'),
     (lambda s: s.solve(np.zeros((5, 4), 'float32')), 'float32'),
@@ -231,12 +237,73 @@ def test_batches():
     (lambda s: pg.Solver((5, 4), dtype='int32'), 'int32'),
     (lambda s: pg.Solver((5, 4), dimension=2), 'dimension'),
     (lambda s: pg.Solver((5, 4), centring='cell', mask=np.zeros((5, 4))), 'mask'),
+    (lambda s: s.solve(np.zeros((5, 4)), guess='u'), 'there is no u'),
+    (lambda s: s.solve(np.ma.zeros((5, 4))), 'filled'),
+    (lambda s: s.solve(np.zeros((5, 4)), max_iter=10**10), '10000000000'),
+    (lambda s: s.solve(np.zeros((5, 4)), rtol=np.zeros(2)), 'rtol is array'),
+    (lambda s: s.solve(np.zeros((5, 4)), norm=['l2']), 'norm is'),
+    (lambda s: s.cycle(np.zeros((5, 4)), np.zeros((5, 4)), 'two'), "cycles is 'two'"),
+    (lambda s: s.gradient(np.zeros((5, 4)), ''), "axis is ''"),
+    (lambda s: s.set_mask(np.zeros((5, 4), 'uint8')), 'without a mask'),
+    (lambda s: s.set_coefficients(gamma=3), 'gamma is none of the coefficients'),
+    (lambda s: s.set_coefficients(h={'x': np.zeros((5, 4))}), 'h is none of the coefficients'),
+    (lambda s: s.set_coefficients(alpha_cell=np.zeros((5, 4))), 'without alpha_cell'),
+    (lambda s: s.set_alpha('a'), "alpha is 'a'"),
+    (lambda s: pg.Solver((5, 4)).set_alpha('a'), "alpha is 'a'"),
+    (lambda s: pg.Solver((5, 4)).set_faces({'x': 'neumann'}), 'kind of face x_low would change from dirichlet'),
+    (lambda s: pg.Solver((5, 4), bc={'xy': 'periodic'}), "'xy'"),
+    (lambda s: pg.Solver((5, 4), centring={'xy': 'cell'}), "'xy'"),
+    (lambda s: pg.Solver((5, 4), bc={0: 'neumann'}), 'bc names 0'),
+    (lambda s: pg.Solver((5, 4), bc=None), 'x_low is None'),
+    (lambda s: pg.Solver((5, 4), bc={'x_low': 3.0}), 'x_low is 3.0'),
+    (lambda s: pg.Solver((5, 4), bc=('dirichlet', None)), 'g of x_low is None'),
+    (lambda s: pg.Solver((5, 4), alpha=None), 'alpha is None'),
+    (lambda s: pg.Solver((5, 4), method=3), 'method is 3'),
+    (lambda s: pg.Solver((5, 4), rtol=1e-3), 'Solver.solve takes it'),
+    (lambda s: pg.Solver((5, 4), method='CG|FMG'), r'flags F64 \| FMG \| CG .*\(FMG \| CG\)'),
+    (lambda s: pg.Solver((5, 4), h={'y': -1}), 'h of y is -1'),
+    (lambda s: pg.Solver((5, 4), beta_cell=3, centring='cell'), 'beta_cell: int is no array'),
+    (lambda s: pg.Solver((5.5, 4)), '5.5'),
+    (lambda s: pg.Solver((5, 4), batch=2.5), 'batch is 2.5'),
+    (lambda s: pg.Solver((0, 4)), r'\(0, 4\)'),
+    (lambda s: pg.Solver((5, -4)), r'\(5, -4\)'),
+    (lambda s: pg.Solver((5, 4), batch=-1), 'batch is -1'),
+    (lambda s: pg.Solver('ab'), 'ab'),
+    (lambda s: pg.solve(np.zeros((0, 4))), r'\(0, 4\)'),
+    (lambda s: pg.solve(np.zeros((0, 5, 4)), batch=True), 'no batch'),
+    (lambda s: pg.solve(np.zeros((5, 4), '>f8' if sys.byteorder == 'little' else '<f8')), 'byte-swapped'),
+    (lambda s: s.dot(np.zeros((5, 4)), 3), 'no array'),
+    (lambda s: masked_box(air_value=[((60, 4), 'y_high', 2.0)]), r'air_value\[0\] has the cell \(60, 4\)'),
+    (lambda s: masked_box(air_value=[(3, 1)]), r'air_value\[0\] is \(3, 1\)'),
+    (lambda s: masked_box(air_value=5), 'air_value is 5'),
+    (lambda s: masked_box(solid_flux=[((3, 1), 'z_low', 2.0)]), 'z_low'),
 ])
 def test_what_does_not_fit_is_a_value_error(call, says):
     with pg.Solver((5, 4)) as solver:
         solver.solve(np.zeros((5, 4)))
         with pytest.raises(ValueError, match=says):
             call(solver)
+
+
+def test_numbers_of_numpy_are_numbers():
+    f = random((5, 4))
+    with pg.Solver((np.int64(5), 4), h=np.float32(0.25), alpha=np.array(2.0), bc=['neumann', np.float64(1)]) as solver:
+        u = solver.solve(f, max_iter=20.0, rtol=np.array(1e-9))
+        assert np.array_equal(solver.gradient(u, np.int64(0)), solver.gradient(u, 'y'))
+    assert np.array_equal(u, pg.solve(f, h=0.25, alpha=2, bc=('neumann', 1.0), max_iter=20, rtol=1e-9)[0])
+    assert pg.Solver(np.int64(9)).shape == (9,)
+
+
+@pytest.mark.parametrize('options, needed', [
+    (dict(), 12), (dict(bc={'x_low': 'neumann'}), 11), (dict(bc='neumann'), 10), (dict(bc='periodic'), 11),
+    (dict(centring='cell'), 11), (dict(centring='cell', bc='neumann', alpha=1), 11)])
+def test_coordinates_have_as_many_values_as_the_axis_needs(options, needed):
+    for count in range(9, 15):
+        if count == needed:
+            assert pg.Solver((8, 10), coord={'x': np.linspace(0, 1, count)}, **options).weights('x').shape == (10,)
+        else:
+            with pytest.raises(ValueError, match=r'\(%d,\); 10 .* need %d values' % (count, needed)):
+                pg.Solver((8, 10), coord={'x': np.linspace(0, 1, count)}, **options)
 
 
 # ---- Faces, masks, coefficients ----
@@ -257,6 +324,16 @@ def test_faces_by_name_with_arrays():
         assert relative(solver.solve(np.zeros((n, n))), 2 * x + y) < 1e-12
         solver.set_faces({name: ('dirichlet', 4.0) for name in ('x', 'y')})
         assert np.abs(solver.solve(np.zeros((n, n))) - 4).max() < 1e-12
+
+
+def test_arrays_over_the_end_of_a_line_are_kept_by_reference():
+    g = np.array(2.0)
+    with pg.Solver(9, bc={'x_low': ('dirichlet', g), 'x_high': ('dirichlet', np.float64(2))}) as solver:
+        assert np.abs(solver.solve(np.zeros(9)) - 2).max() < 1e-12
+        g[()] = 4
+        assert np.abs(solver.solve(np.zeros(9)) - np.linspace(3.8, 2.2, 9)).max() < 1e-12
+    with pg.Solver((9, 9), bc=('dirichlet', np.array(2.0))) as solver:
+        assert np.abs(solver.solve(np.zeros((9, 9))) - 2).max() < 1e-12
 
 
 def test_masks_and_coefficients():
@@ -281,6 +358,21 @@ def test_masks_and_coefficients():
         assert solver.solve(np.zeros((n, n)))[9, 3] > 0
 
 
+def test_what_is_copied_may_change_and_all_layouts_have_one_problem():
+    f, mask, table = random((8, 8)), np.zeros((8, 8), 'uint8', order='F'), np.linspace(0, 1, 9)**1.2
+    window = np.zeros((8, 12))[:, :8]
+    window[...] = f
+    mask[4, 4] = pg.SOLID
+    with pg.Solver((8, 8), centring='cell', mask=mask, coord={'x': table}) as solver:
+        first = solver.solve(f)
+        mask[2, 2], table[1:8] = pg.SOLID, np.linspace(0, 1, 9)[1:8]
+        assert np.array_equal(solver.solve(window), first) and first[2, 2] != 0
+        solver.set_mask(mask)
+        assert all(solver.solve(x)[2, 2] == 0 for x in (f, window))
+    with pg.Solver((8, 8), centring='cell', mask=np.eye(8, dtype=bool)) as solver:
+        assert (solver.solve(f).diagonal() == 0).all()    # True is a solid
+
+
 def test_pieces():
     f, g = random((9, 8)), random((9, 8), 2)
     with pg.Solver((9, 8), bc={'x': 'neumann', 'y': 'dirichlet'}, centring={'x': 'cell', 'y': 'node'}, method='VCYCLE',
@@ -296,7 +388,100 @@ def test_pieces():
         assert relative(solver.residual(u, f) + 2 * u + 1, np.ones((9, 8))) < 1e-9
 
 
+def test_pieces_give_arrays_of_the_framework_of_their_input():
+    to, back = framework('jax')
+    f = random((9, 8))
+    x = to(f)
+    with pg.Solver((9, 8)) as solver:
+        for call in (solver.solve, solver.apply, lambda a: solver.residual(a, a), lambda a: solver.gradient(a, 'x')):
+            assert type(call(x)) is type(x) and np.array_equal(back(call(x)), call(f))
+
+
 # ---- Calls ----
+
+@pytest.mark.parametrize('name', FRAMEWORKS)
+@pytest.mark.parametrize('method', ('FMG', 'CG', 'DIRECT'))
+def test_what_a_solve_does_not_write_is_nan(name, method):
+    to, back = framework(name)
+    f = random((2, 9, 8))
+    f[1, 2, 3] = np.nan
+    u, report = pg.solve(to(f), batch=True, method=method)
+    assert report.outcome == 'not a number' and np.isnan(back(u)[1]).all()
+    u, report = pg.solve(to(f[1]), method=method)
+    assert report.outcome == 'not a number' and np.isnan(back(u)).all()
+
+
+def test_threads_take_turns():
+    f, wrong = [random((24, 20), seed) for seed in range(4)], []
+    with pg.Solver((24, 20), method='VCYCLE') as solver:
+        expected = [solver.solve(x) for x in f]
+
+        def work(q):
+            for _ in range(60):
+                if not np.array_equal(solver.solve(f[q]), expected[q]):
+                    wrong.append(q)
+        threads = [threading.Thread(target=work, args=(q,)) for q in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='this system forks no processes')
+@pytest.mark.parametrize('n, says', [(48, 'RuntimeError'), (4, 'solved')])
+def test_a_forked_process_is_refused_where_it_would_hang(n, says):
+    done = subprocess.run([sys.executable, '-c', '''
+import os, sys
+sys.path.insert(0, %r)
+import numpy, poisson_gpu
+poisson_gpu.solve(numpy.ones((%d,) * 3), backend='cpu')
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+else:
+    try:
+        poisson_gpu.solve(numpy.ones((48,) * 3), backend='cpu')
+        print('solved', flush=True)
+    except RuntimeError as error:
+        print('RuntimeError', error, flush=True)
+    os._exit(0)
+''' % (os.path.dirname(pg.__file__), n)], capture_output=True, text=True, timeout=60, env=dict(
+        os.environ, OMP_NUM_THREADS='2', POISSON_GPU_LIBRARY=os.path.abspath(pg._library._name)))
+    assert done.stdout.startswith(says) and (says == 'solved' or 'spawn' in done.stdout), done.stderr
+
+
+def test_a_closed_solver_is_refused():
+    with pg.Solver((5, 4)) as solver:
+        solver.solve(np.zeros((5, 4)))
+    for call in (lambda: solver.solve(np.zeros((5, 4))), lambda: solver.sum(np.zeros((5, 4))),
+                 lambda: solver.set_alpha(1.0)):
+        with pytest.raises(ValueError, match='closed'):
+            call()
+    with pytest.raises(RuntimeError, match='closed'):
+        solver.report
+
+
+def test_only_the_handles_used_last_are_kept():
+    f = random((5, 4))
+    with pg.Solver((5, 4)) as solver:
+        expected, first = solver.solve(f), solver._last
+        for width in range(5, 60):
+            window = np.zeros((5, width))[:, :4]
+            window[...] = f
+            solver.sum(window)
+            assert len(solver._handles) <= pg._HANDLES
+            assert solver.report.converged and solver._last is first    # the report's is kept
+        for width in (5, 59, 5):
+            window = np.zeros((5, width))[:, :4]
+            window[...] = f
+            assert np.array_equal(solver.solve(window), expected) and len(solver._handles) <= pg._HANDLES
+        used = solver._last
+        for width in range(20, 40):
+            solver.solve(f, np.zeros((5, width))[:, :4])
+            solver.solve(window)
+        assert solver._last is used    # again and again, so it stays
+
 
 def test_reports_and_monitors():
     seen = []
@@ -467,11 +652,70 @@ def test_gradients_of_torch(options):
     assert np.allclose(call(f).detach().numpy(), solver.solve(f.detach().numpy(), rtol=1e-13))
 
 
+@pytest.mark.parametrize('values', [dict(air_value=[((3, 1), 'y_high', 2.0)]),
+                                    dict(solid_flux=[((1, 1), 'y_low', 1.5)]), dict()])
+def test_gradients_of_torch_among_obstacles(values):
+    torch = pytest.importorskip('torch')
+    f, mask = torch.tensor(random((6, 5)), requires_grad=True), np.zeros((6, 5), 'uint8')
+    mask[4, :], mask[0, 1] = pg.AIR, pg.SOLID
+    solver = pg.Solver((6, 5), bc='neumann', centring='cell', mask=mask, **values)
+    before = solver.solve(f)
+
+    def call(x):
+        return pg.torch_solve(x, solver, stop={'rtol': 1e-12})
+    assert torch.autograd.gradcheck(call, (f,)) and torch.autograd.gradgradcheck(call, (f,))
+    assert np.array_equal(solver.solve(f), before)
+
+
+def test_torch_func():
+    torch = pytest.importorskip('torch')
+    if not hasattr(torch, 'func'):
+        pytest.skip('this PyTorch has no torch.func')
+    f, solver = torch.tensor(random((3, 5, 6))), pg.Solver((5, 6))
+
+    def loss(x):
+        return pg.torch_solve(x, solver).square().sum()
+    x = f[0].clone().requires_grad_()
+    loss(x).backward()
+    assert torch.equal(torch.func.grad(loss)(f[0]), x.grad)
+    assert torch.equal(torch.func.vmap(torch.func.grad(loss))(f)[0], x.grad)
+    assert torch.equal(torch.func.vmap(lambda x: pg.torch_solve(x, solver), 1)(f.movedim(0, 1))[2], solver.solve(f[2]))
+
+
 def test_what_torch_cannot_differentiate_is_refused():
     torch = pytest.importorskip('torch')
     f = torch.ones((5, 4), dtype=torch.float64, requires_grad=True)
     with pytest.raises(ValueError, match='self-adjoint'):
         pg.torch_solve(f, velocity={'x': 1.0}, method='BICGSTAB')
+    solver = pg.Solver((5, 4), alpha=1.0)
+    u = pg.torch_solve(f, solver)
+    solver.set_alpha(500.0)
+    with pytest.raises(ValueError, match='were set after torch_solve'):
+        u.sum().backward()
+    with pytest.raises(ValueError, match='bc, alpha: .* options of a new Solver'):
+        pg.torch_solve(f, solver, bc='neumann', alpha=3.0)
+    with pytest.raises(ValueError, match=r'float\(rtol\)'):    # it would be remembered as it is now
+        solver.solve(f, rtol=torch.tensor(1e-3))
+    with pytest.raises(ValueError, match='ndarray'):
+        pg.torch_solve(np.ones((5, 4)))
+    with pytest.raises(ValueError, match='resolve_neg'):
+        pg.torch_solve(torch._neg_view(f.detach()), solver)
+    with pytest.raises(ValueError, match=r'\(0, 4\)'):
+        pg.torch_solve(torch.ones((0, 4)))
+
+
+def test_a_solve_of_torch_that_fails_is_warned_of():
+    torch = pytest.importorskip('torch')
+    f = torch.full((5, 4), float('nan'), dtype=torch.float64, requires_grad=True)
+    with pytest.warns(RuntimeWarning, match='not a number'):
+        u = pg.torch_solve(f)
+    assert u.isnan().all()
+    with pytest.warns(RuntimeWarning, match='a gradient: not a number'):
+        u.sum().backward(torch.tensor(float('nan')))
+    assert f.grad.isnan().all()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        assert pg.torch_solve(f, check=False).isnan().all()
 
 
 # ---- The samples ----
@@ -489,6 +733,24 @@ def test_samples_meet_their_answers(name, needs, arguments, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     with open(script, encoding='utf-8') as file:
         assert len(file.readlines()) < 80
+    picture = tmp_path / (name + '.png')
+    if picture.exists():
+        width, height = struct.unpack('>II', picture.read_bytes()[16:24])
+        assert width >= 512 and height >= 250
+
+
+@pytest.mark.parametrize('name, arguments, says', [
+    ('learn', '-n 16 --steps 1', 'the misfit must fall'), ('learn', '-n 1', '-n must be'),
+    ('turbulence', '--time 0', '--time more than 0'), ('turbulence', '-n 0', '-n must be'),
+    ('turbulence', '-n 1', '-n must be')])
+def test_samples_that_fail_say_why(name, arguments, says, tmp_path):
+    if name == 'learn':
+        pytest.importorskip('torch')
+    script = os.path.join(ROOT, 'samples', 'python', name + '.py')
+    environment = dict(os.environ, POISSON_GPU_LIBRARY=os.path.abspath(pg._library._name))
+    done = subprocess.run([sys.executable, script] + arguments.split(), cwd=tmp_path, env=environment, text=True,
+                          capture_output=True)
+    assert done.returncode and says in done.stderr and 'Traceback' not in done.stderr
 
 
 # ---- The library ----
@@ -529,6 +791,34 @@ def test_a_stale_copy_is_refused_by_name(monkeypatch):
         pg._check_abi(pg._library, 'the library')
 
 
+def test_a_stale_library_is_refused_by_the_first_field_that_it_lacks(monkeypatch):
+    fields = list(pg.pg_stop._fields_)
+    fields.insert(3, ('tolerance', ctypes.c_double))
+    newer = pg._struct('pg_stop', *fields)
+    monkeypatch.setattr(pg, 'STRUCTS', tuple(newer if s is pg.pg_stop else s for s in pg.STRUCTS))
+    with pytest.raises(ImportError, match=r'pg_stop\.tolerance of 8 bytes at 24, but the library has no'):
+        pg._check_abi(pg._library, 'the library')
+    wider = pg._struct('pg_report', *[(n, ctypes.c_double if n in ('problem', 'backend') else t)
+                                      for n, t in pg.pg_report._fields_])
+    monkeypatch.undo()
+    monkeypatch.setattr(pg, 'STRUCTS', tuple(wider if s is pg.pg_report else s for s in pg.STRUCTS))
+    with pytest.raises(ImportError, match=r'has pg_report\.backend'):    # the first one in the header
+        pg._check_abi(pg._library, 'the library')
+
+
+@pytest.mark.parametrize('variables, says', [
+    ({'POISSON_GPU_SOURCES': '/nowhere'}, 'POISSON_GPU_SOURCES is /nowhere'),
+    ({'CXX': 'no-such-compiler -O2'}, 'there is no no-such-compiler'),
+    ({'CXX': 'env true', 'XDG_CACHE_HOME': __file__}, 'POISSON_GPU_LIBRARY')])
+def test_what_cannot_be_made_is_an_import_error(variables, says, monkeypatch):
+    which = pg.shutil.which
+    monkeypatch.setattr(pg.shutil, 'which', lambda name: None if 'nvcc' in name else which(name))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ImportError, match=says):
+        pg._build()
+
+
 def test_no_sources_and_no_library_is_an_import_error(tmp_path):
     (tmp_path / 'poisson_gpu.py').write_text(open(pg.__file__, encoding='utf-8').read(), encoding='utf-8')
     environment = {k: v for k, v in os.environ.items() if not k.startswith('POISSON_GPU') and k != 'PYTHONPATH'}
@@ -542,10 +832,10 @@ def test_the_library_is_made_once(tmp_path, monkeypatch, capfd):
     tool.write_text('#!/bin/sh\nfor last; do :; done\ncp "$REAL_LIBRARY" "$last"\n')
     tool.chmod(0o755)
     monkeypatch.setenv('REAL_LIBRARY', pg._library._name)
-    monkeypatch.setenv('CXX', str(tool))
+    monkeypatch.setenv('CXX', 'env %s' % tool)    # as ccache has one
     monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
     monkeypatch.setenv('POISSON_GPU_SOURCES', ROOT)
-    monkeypatch.setattr(pg.shutil, 'which', lambda name: name if name == str(tool) else None)
+    monkeypatch.setattr(pg.shutil, 'which', lambda name: name if name == 'env' else None)
     first = pg._build()
     assert str(tool) in capfd.readouterr().err and os.path.isfile(first)
     assert pg._build() == first and not capfd.readouterr().err

@@ -53,7 +53,8 @@ def main():
     from PIL import Image
     Image.fromarray(np.hstack((pasted, result))).save(name)
     print(name)
-    return not (after < 2.5 and after < before / 3)
+    if not (after < 2.5 and after < before / 3):
+        return 'wrong: the blended seam must be below 2.5, and below a third of the pasted one'
 
 
 if __name__ == '__main__':

@@ -15,25 +15,36 @@ Axes     x is the last axis of an array, the one without gaps, y the one before,
 Arrays   u and f are float64, or float32 with dtype='float32'. Windows of larger arrays are taken as they are, where
          their last axis has no gaps; other inputs are copied. An array on a GPU is solved for there, on its framework's
          current stream, without waiting: solver.report waits. Others are solved for on a GPU, if there is one, or on
-         the CPU. The solver keeps a handle for every layout and device that it meets.
+         the CPU. The solver keeps a handle, with its memory, for each of the 16 layouts that it met last; a graph that
+         captured a solve needs its handle.
 Faces    bc: a kind for all faces, or a dict by axis ('x') or face ('x_low', 'x_high'): 'dirichlet', 'neumann',
          'periodic', (kind, g), or ('robin', a, b, g): a u + b du/dn = g. g is a number or an array over the face, lower
          axes last: (nz, ny) for x, (nz, nx) for y, (ny, nx) for z, where u is (host or GPU), and kept by reference.
-Errors   ValueError, MemoryError or RuntimeError in the library's own words.
+Errors   ValueError, MemoryError or RuntimeError in the library's own words. A solve that runs and fails is none: its
+         report says so, and what it did not write is NaN in a new u.
+Threads  that share a Solver take turns; solver.report is of the last solve of any. A process that is forked from one
+         whose solves had threads is refused: start it by the method 'spawn' of multiprocessing.
 
 The library   is POISSON_GPU_LIBRARY, or libpoisson_gpu.so beside this file; or it is made once, in a cache folder, by
          nvcc (where it and a GPU are found) or c++, from the two files in POISSON_GPU_SOURCES, beside this file, in the
-         current folder, or two folders up from this file. Its structs are compared with those below at import.
+         current folder, or two folders up from this file. CXX names another compiler, with options if need be. Its
+         structs are compared with those below at import.
 """
+import collections.abc
 import contextlib
 import ctypes
 import dataclasses
 import functools
 import hashlib
+import numbers
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import threading
+import warnings
 from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_void_p
 
 import numpy
@@ -106,12 +117,13 @@ STRUCTS = (pg_face, pg_cell_value, pg_allocator, pg_rank_message, pg_transport, 
 
 
 def _sources():
-    here = os.path.dirname(os.path.abspath(__file__))
-    folders = (os.environ.get('POISSON_GPU_SOURCES'), here, os.getcwd(), os.path.dirname(os.path.dirname(here)))
-    for folder in filter(None, folders):
+    here, named = os.path.dirname(os.path.abspath(__file__)), os.environ.get('POISSON_GPU_SOURCES')
+    for folder in [named] if named else [here, os.getcwd(), os.path.dirname(os.path.dirname(here))]:
         files = [os.path.join(folder, name) for name in ('poisson_gpu.cu', 'poisson_gpu.h')]
         if all(map(os.path.isfile, files)):
             return files
+    if named:
+        raise ImportError('POISSON_GPU_SOURCES is %s, where poisson_gpu.cu and poisson_gpu.h are not both' % named)
     raise ImportError('poisson_gpu.cu and poisson_gpu.h were not found: put them beside %s, or name a library in '
                       'POISSON_GPU_LIBRARY' % os.path.basename(__file__))
 
@@ -122,9 +134,12 @@ def _compiler():
     smi = shutil.which('nvidia-smi')
     if nvcc and smi and subprocess.run([smi, '-L'], capture_output=True).stdout.strip():
         return [nvcc, '-O3', '-std=c++17', '-arch=native', '-Xcompiler', '-fopenmp,-fPIC', '-shared'], ['-lcufft']
-    for name in filter(None, (os.environ.get('CXX'), 'c++', 'g++', 'clang++')):
-        if shutil.which(name):
-            return [name, '-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
+    named = shlex.split(os.environ.get('CXX', ''))
+    for words in [named] if named else [['c++'], ['g++'], ['clang++']]:
+        if shutil.which(words[0]):
+            return words + ['-x', 'c++', '-std=c++17', '-O3', '-fopenmp', '-fPIC', '-shared'], []
+    if named:
+        raise ImportError('CXX is %s, but there is no %s' % (os.environ['CXX'], named[0]))
     raise ImportError('no compiler (nvcc or c++) was found to make the library; name one in CXX, or name a library in '
                       'POISSON_GPU_LIBRARY')
 
@@ -141,7 +156,14 @@ def _build():
     target = os.path.join(folder, digest.hexdigest()[:16] + '.so')
     if os.path.isfile(target):
         return target
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise ImportError('the library cannot be put into %s; name another folder in XDG_CACHE_HOME, or a library in '
+                          'POISSON_GPU_LIBRARY' % folder)
     part = '%s.%d' % (target, os.getpid())
     command += [files[0], '-o', part] + libraries
     print('poisson_gpu: once, some minutes with nvcc, else about one:', ' '.join(command), file=sys.stderr, flush=True)
@@ -170,10 +192,12 @@ def _check_abi(library, path):
             place = getattr(struct, field[0])
             ours['%s.%s' % (struct.__name__, field[0])] = (place.offset, place.size)
     names = [name for name in theirs if name.split('.')[0] in {struct.__name__ for struct in STRUCTS}]
-    for name in sorted(set(ours) | set(names), key=lambda name: ('.' not in name, name)):
-        if ours.get(name) != theirs.get(name):
-            raise ImportError('%s differs between poisson_gpu.py (offset and size %s) and %s (%s): take both from the '
-                              'same version' % (name, ours.get(name), path, theirs.get(name)))
+    differing = [name for name in (*ours, *names) if ours.get(name) != theirs.get(name)]
+    if differing:    # the first one that one of both lacks, which moves others, or else the first field
+        name = min(differing, key=lambda name: ('.' not in name, name in ours and name in theirs))
+        mine, other = ('%s of %d bytes at %d' % ((name,) + place[::-1]) if place else 'no ' + name
+                       for place in (ours.get(name), theirs.get(name)))
+        raise ImportError('poisson_gpu.py has %s, but %s has %s: take both from the same version' % (mine, path, other))
 
 
 def _load():
@@ -193,6 +217,7 @@ def _load():
             'set_coefficients': (handle, POINTER(pg_desc)), 'set_stream': (handle, c_void_p),
             'smooth': (handle, array, array, c_int), 'cycle': (handle, array, array, c_int),
             'apply': (handle, array, array),
+            'set_cell_values': (handle, POINTER(pg_cell_value), c_int, POINTER(pg_cell_value), c_int),
             'gradient': (handle, array, c_int, array, c_int), 'residual': (handle, array, array, array),
             'norm': (handle, array, c_int, number), 'sum': (handle, array, number),
             'dot': (handle, array, array, number)}.items():
@@ -208,9 +233,18 @@ _pg_solve = _library.pg_solve
 version = _library.pg_version().decode()
 
 
+def _in_python_terms(text):
+    """An error text of the library with the names that this file has."""
+    if text.startswith('flags'):
+        text = re.sub(r'0x[0-9a-f]+', lambda bits: ' | '.join(
+            name for name, bit in FLAGS.items() if bit & int(bits[0], 16)) or bits[0], text)
+    return re.sub(r'\b(n|centring|h|coord|weight|conductance|velocity|beta_face|openness)\[([012])\]',
+                  lambda found: '%s of %s' % (found[1], 'xyz'[int(found[2])]), text)
+
+
 def _check(status, handle):
     if status != OK:
-        text = _library.pg_last_error(handle).decode()
+        text = _in_python_terms(_library.pg_last_error(handle).decode())
         kind = {ERROR_ARGUMENT: ValueError, ERROR_UNSUPPORTED: ValueError, ERROR_MEMORY: MemoryError}
         raise kind.get(status, RuntimeError)(text)
 
@@ -279,6 +313,8 @@ def _of_torch(x):
         stream = raw(index) if raw else torch.cuda.current_stream(index).cuda_stream
     elif not x.is_cpu:
         raise ValueError('a tensor on %s is neither in host memory nor on a CUDA device' % x.device)
+    if x.is_neg():
+        raise ValueError('a tensor that is a negated view has other values in memory; call resolve_neg() on it first')
     return x.data_ptr(), _plain_layout(x.shape, x.stride(), x.dtype, index, True), stream
 
 
@@ -337,6 +373,8 @@ def _describer(x):
     """The function that describes arrays of this type."""
     kind = type(x)
     root = kind.__module__.split('.')[0]
+    if isinstance(x, numpy.ma.MaskedArray):
+        raise ValueError('a masked array of NumPy would lose its mask; call filled(value) on it first')
     if isinstance(x, numpy.ndarray):
         found = _of_numpy
     elif any(base.__module__ == 'torch' for base in kind.__mro__):
@@ -364,6 +402,14 @@ def _describe(x):
     return (_describers.get(type(x)) or _describer(x))(x)
 
 
+def _described(name, x):
+    """The same; what is no array is refused by name."""
+    try:
+        return _describe(x)
+    except ValueError as error:
+        raise ValueError('%s: %s' % (name, error)) from None
+
+
 def _contiguous(x):
     """A copy without gaps, of the same framework."""
     found = _describers.get(type(x)) or _describer(x)
@@ -377,30 +423,49 @@ def _contiguous(x):
     raise ValueError('strides do not fit (the last axis must have no gaps); make a contiguous copy first')
 
 
-def _empty(shape, like, dtype):
-    """A new array like another one: of the same framework, on the same device. JAX gets its own in _returned."""
+def _copied(x):
+    """The same in memory of its own. Of GPU arrays only those of CuPy and PyTorch are copied."""
+    found = _describers.get(type(x)) or _describer(x)
+    if found is _of_torch:
+        return x.detach().clone(memory_format=sys.modules['torch'].contiguous_format)
+    if found is _of_cupy:
+        return x.copy()
+    if _describe(x)[1].device != _HOST:
+        return x
+    return numpy.array(numpy.from_dlpack(x) if found is _of_dlpack else x, order='C')
+
+
+def _new(shape, like, dtype):
+    """A new array like another one: of the same framework, on the same device. JAX gets its own in _returned.
+
+    It is full of NaN, for a solve that ends early may leave u, or the u of some problems of a batch, untouched.
+    """
     found = _describers.get(type(like)) or _describer(like)
     if found is _of_torch:
-        return like.new_empty(shape)
+        return like.new_full(shape, numpy.nan)
     if found is _of_cupy:
         import cupy
         with like.device:
-            return cupy.empty(shape, dtype)
+            return cupy.full(shape, numpy.nan, dtype)
     device = _HOST if found in (_of_numpy, _of_buffer) else _describe(like)[1].device
-    return numpy.empty(shape, dtype) if device == _HOST else _empty_on(device, shape, dtype)
+    return numpy.full(shape, numpy.nan, dtype) if device == _HOST else _new_on(device, shape, dtype)
 
 
-def _empty_on(device, shape, dtype):
-    """GPU memory from CuPy or PyTorch, for those who have arrays of neither."""
+def _new_on(device, shape, dtype):
+    """GPU memory from CuPy or PyTorch, for those who have arrays of neither, ready for every stream."""
     try:
         import cupy
         with cupy.cuda.Device(device):
-            return cupy.empty(shape, dtype)
+            new = cupy.full(shape, numpy.nan, dtype)
+            cupy.cuda.get_current_stream().synchronize()
+            return new
     except Exception:    # not installed, or of no use here
         pass
     try:
         import torch
-        return torch.empty(shape, dtype=getattr(torch, dtype), device='cuda:%d' % device)
+        new = torch.full(shape, numpy.nan, dtype=getattr(torch, dtype), device='cuda:%d' % device)
+        torch.cuda.current_stream(device).synchronize()
+        return new
     except Exception:
         raise ValueError('a new array on the GPU takes CuPy or PyTorch; install one, or give the result memory of your '
                          'own (u=..., out=...)') from None
@@ -453,13 +518,37 @@ def _report_of(c):
 
 # ---- The solver ----
 
-_STOPS = ('rtol', 'atol', 'relative_to_first', 'min_iter', 'max_iter', 'check', 'norm', 'guess')
+
+def _real(name, value):
+    """A number, also one of NumPy's or an array without axes."""
+    try:
+        if isinstance(value, numbers.Real) or getattr(value, 'shape', None) == ():
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError('%s is %r; it must be a number' % (name, value))
+
+
+def _whole(name, value):
+    """A number without a fraction that C's int holds."""
+    number = _real(name, value)
+    if not (abs(number) < 2**31 and number == int(number)):
+        raise ValueError('%s is %r; it must be a whole number below 2^31' % (name, value))
+    return int(number)
 
 
 def _choice(name, value, choices):
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError('%s is %r; it must be one of %s' % (name, value, ', '.join(choices)))
     return choices[value]
+
+
+_FIELDS = {'alpha': _real, 'beta': _real, 'omega': _real, 'robust': _whole, 'nu_pre': _whole, 'nu_post': _whole,
+           'fmg_cycles': _whole, 'coarsest': _whole, 'inner_cycles': _whole}
+_STOPS = {'rtol': lambda name, value: NONE if value is None else _real(name, value), 'atol': _real,
+          'relative_to_first': _whole, 'min_iter': _whole, 'max_iter': _whole, 'check': _whole,
+          'norm': lambda name, value: _choice(name, value, NORMS),
+          'guess': lambda name, value: _choice(name, value, {'default': 0, 'zero': 1, 'u': 2})}
 
 
 @functools.lru_cache(maxsize=256)
@@ -469,20 +558,48 @@ def _stop(**options):
     for name, value in options.items():
         if name not in _STOPS:
             raise ValueError('%s is no option of solve; there are %s, monitor' % (name, ', '.join(_STOPS)))
-        if name == 'norm':
-            value = _choice(name, value, NORMS)
-        if name == 'guess':
-            value = _choice(name, value, {'default': 0, 'zero': 1, 'u': 2})
-        if name == 'rtol' and value is None:
-            value = NONE
-        setattr(stop, name, value)
+        if hasattr(value, 'shape') and not isinstance(value, (numpy.generic, numpy.ndarray)):    # it may change
+            raise ValueError('%s is an array; give float(%s)' % (name, name))
+        setattr(stop, name, _STOPS[name](name, value))
     return stop
+
+
+_COEFFICIENTS = ('beta_face', 'beta_cell', 'openness', 'alpha_cell')
+_HANDLES = 16    # that a Solver keeps
+
+
+def _locked(method):
+    """Threads that share a Solver take turns."""
+    @functools.wraps(method)
+    def call(self, *arguments, **options):
+        if _forked:
+            raise RuntimeError("this process was forked from one that had used OpenMP's threads, without which a solve "
+                               "would wait for ever; start it by the method 'spawn' of multiprocessing")
+        with self._lock:
+            return method(self, *arguments, **options)
+    return call
+
+
+_threads_ran = False    # those of OpenMP, in this process
+_forked = False         # from a process where they had
+
+
+def _after_fork():
+    global _forked
+    _forked = _threads_ran
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Handle:
     """A pg_solver for one layout of u and f on one device."""
 
     def __init__(self, desc, device, strides_u, strides_f, stream):
+        global _threads_ran
+        points = desc.n[0] * desc.n[1] * desc.n[2] * max(desc.batch, 1)
+        _threads_ran = _threads_ran or points > 32768 or any((desc.mask, *desc.coord, *desc.weight))
         self.desc = pg_desc.from_buffer_copy(desc)
         self.stream = stream
         self.desc.stride_u[:], self.desc.stride_f[:] = strides_u, strides_f
@@ -505,23 +622,37 @@ class Solver:
     shape        of u and f, (nx,), (ny, nx) or (nz, ny, nx); with batch=b arrays have an axis of b before them
     bc           see Faces above
     centring     'node' (default) or 'cell';  h, coord, weight, conductance: of each axis
-    beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell; mask of bytes
+    mask         an array of FLUID, SOLID or AIR (uint8), or of bool, where True is a solid
+    beta_face, openness   dicts by axis of arrays with one more element along it; beta_cell, alpha_cell
     air_value, solid_flux   lists of ((k, j, i), face, value)
     others       alpha, beta, velocity, omega, robust, nu_pre, nu_post, fmg_cycles, coarsest, inner_cycles: of pg_desc
+
+    Tables and masks are copied (but not a mask on a GPU that is neither CuPy's nor PyTorch's); coefficients are kept by
+    reference: tell set_coefficients of every change. After close, or the end of with, a solver can solve no more.
     """
 
     def __init__(self, shape, bc='dirichlet', *, dtype='float64', centring='node', h=None, coord=None, weight=None,
                  conductance=None, method=None, batch=0, backend='auto', mask=None, beta_face=None, openness=None,
                  beta_cell=None, alpha_cell=None, air_value=(), solid_flux=(), velocity=None, **fields):
-        self._handles, self._places, self._last, self._keep = {}, {}, None, {}
-        self.shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-        self.dim, self.batch = len(self.shape), int(batch)
+        self._handles, self._places, self._last, self._used, self._keep = {}, {}, None, None, {}
+        self._lock, self._changes, self._closed = threading.RLock(), 0, False
+        sizes = shape if isinstance(shape, collections.abc.Iterable) and not isinstance(shape, str) else (shape,)
+        self.shape, self.batch = tuple(_whole('a size in shape', n) for n in sizes), _whole('batch', batch)
+        self.dim = len(self.shape)
         if not 1 <= self.dim <= 3:
             raise ValueError('shape is %r; it must have 1 to 3 axes, batch=... for more problems' % (shape,))
+        if min(self.shape) < 1:
+            raise ValueError('shape is %r; it must have one unknown or more along each axis' % (self.shape,))
+        if self.batch < 0:
+            raise ValueError('batch is %d; it must be a number of problems, or 0 for arrays of one' % self.batch)
+        self._axes = ('x', 'y', 'z')[:self.dim]
         self.full_shape = ((self.batch,) if self.batch else ()) + self.shape
-        self.dtype = numpy.dtype(dtype).name
+        try:
+            self.dtype = numpy.dtype(dtype).name
+        except TypeError:
+            self.dtype = str(dtype).rpartition('.')[2]    # of PyTorch
         if self.dtype not in ('float64', 'float32'):
-            raise ValueError('dtype is %s; it must be float64 or float32' % self.dtype)
+            raise ValueError('dtype is %s; it must be float64 or float32, as astype makes them' % self.dtype)
         desc = self._desc = pg_desc()
         desc.dim, desc.batch = self.dim, self.batch
         desc.n[:] = self.shape[::-1] + (1,) * (3 - self.dim)
@@ -531,24 +662,21 @@ class Solver:
             desc.centring[axis] = _choice('centring', value, {'node': 0, 'cell': 1})
         for name, values in (('h', h), ('velocity', velocity)):
             for axis, value in self._by_axis(name, values):
-                getattr(desc, name)[axis] = value
+                getattr(desc, name)[axis] = _real('%s of %s' % (name, 'xyz'[axis]), value)
+        self._set_bc(desc.face, bc)
         for name, values in (('coord', coord), ('weight', weight), ('conductance', conductance)):
             for axis, value in self._by_axis(name, values):
                 if value is not None:
-                    table = self._keep[name, axis] = numpy.ascontiguousarray(value, 'float64')
-                    self._check_table(name, axis, table)
+                    table = self._keep[name, axis] = self._table(name, axis, value)
                     getattr(desc, name)[axis] = table.ctypes.data
-        self._set_bc(desc.face, bc)
         self._set_media(mask, {'beta_face': beta_face, 'openness': openness, 'beta_cell': beta_cell,
                                'alpha_cell': alpha_cell})
         desc.air_value, desc.air_values = self._cell_values('air_value', air_value)
         desc.solid_flux, desc.solid_fluxes = self._cell_values('solid_flux', solid_flux)
-        known = {name for name, _ in pg_desc._fields_} & {
-            'alpha', 'beta', 'omega', 'robust', 'nu_pre', 'nu_post', 'fmg_cycles', 'coarsest', 'inner_cycles'}
         for name, value in fields.items():
-            if name not in known:
-                raise ValueError('%s is no option of a Solver' % name)
-            setattr(desc, name, value)
+            if name not in _FIELDS:
+                raise ValueError('%s is no option of a Solver%s' % (name, '; Solver.solve takes it' * (name in _STOPS)))
+            setattr(desc, name, _FIELDS[name](name, value))
         needed = c_size_t()
         trial = pg_desc.from_buffer_copy(desc)
         if any(device != _HOST for device in self._devices()):
@@ -560,12 +688,12 @@ class Solver:
 
     def axis_of(self, axis):
         """The library's number of an axis, 0 for x, given by name or as a place in the shape."""
-        if isinstance(axis, str) and axis in 'xyz'[:self.dim]:
-            return 'xyz'.index(axis)
-        if isinstance(axis, int) and -self.dim <= axis < self.dim:
-            return self.dim - 1 - axis % self.dim
+        if axis in self._axes:
+            return self._axes.index(axis)
+        if isinstance(axis, (int, numpy.integer)) and -self.dim <= axis < self.dim:
+            return self.dim - 1 - int(axis) % self.dim
         raise ValueError('axis is %r; it must be one of %s, or -%d to %d' %
-                         (axis, ', '.join('xyz'[:self.dim]), self.dim, self.dim - 1))
+                         (axis, ', '.join(self._axes), self.dim, self.dim - 1))
 
     def _by_axis(self, name, values):
         """Pairs of the library's axis and what it has."""
@@ -573,7 +701,7 @@ class Solver:
             return []
         if isinstance(values, dict):
             return [(self.axis_of(axis), value) for axis, value in values.items()]
-        if isinstance(values, (str, int, float)):
+        if isinstance(values, str) or not hasattr(values, '__len__') or getattr(values, 'shape', None) == ():
             return [(axis, values) for axis in range(self.dim)]
         if len(values) != self.dim:
             raise ValueError('%s has %d values; there are %d axes' % (name, len(values), self.dim))
@@ -581,20 +709,37 @@ class Solver:
 
     def _flags(self, method):
         flags = FLAGS['F64' if self.dtype == 'float64' else 'F32']
+        if not isinstance(method, (str, type(None))):
+            raise ValueError("method is %r; it must be names of the header's flags, as 'CG | PRECOND_AINV'" % (method,))
         for name in filter(None, (method or '').upper().replace('PG_', '').replace('|', ' ').split()):
             flags |= _choice('method', name, FLAGS)
         return flags & ~FLAGS['F64'] if flags & FLAGS['MIXED'] else flags
 
-    def _check_table(self, name, axis, table):
-        n = self._desc.n[axis]
-        kinds = {'coord': (n, n + 1, n + 2), 'weight': (n,), 'conductance': (n + 1,)}[name]
-        if table.ndim != 1 or table.size not in kinds:
-            raise ValueError('%s of %s has the shape %s; it must have %s values' % (name, 'xyz'[axis], table.shape,
-                                                                                  ' or '.join(map(str, kinds))))
+    def _intervals(self, axis):
+        """How many intervals an axis has from one side of the box to the other."""
+        ends = [self._desc.face[2 * axis + end].kind for end in (0, 1)]
+        if self._desc.centring[axis] or KINDS['periodic'] in ends:
+            return self._desc.n[axis]
+        return self._desc.n[axis] - 1 + ends.count(KINDS['dirichlet'])
+
+    def _table(self, name, axis, values):
+        """A copy of what an axis has, of the right length."""
+        n, kinds = self._desc.n[axis], list(KINDS)
+        try:
+            table = numpy.array(values, 'float64', order='C')
+        except (TypeError, ValueError):
+            raise ValueError('%s of %s is %r; it must be a list of numbers' % (name, 'xyz'[axis], values)) from None
+        needed = {'coord': self._intervals(axis) + 1, 'weight': n, 'conductance': n + 1}[name]
+        if table.shape != (needed,):
+            low, high = (kinds[self._desc.face[2 * axis + end].kind] for end in (0, 1))
+            raise ValueError('%s of %s has the shape %s; %d %s between ends that are %s and %s need %d values' %
+                             (name, 'xyz'[axis], table.shape, n, ('nodes', 'cells')[self._desc.centring[axis]], low,
+                              high, needed))
+        return table
 
     def _check_field(self, name, array, shape, dtype):
         """An array that the library reads at each solve: exactly so, without gaps. Returns its address and device."""
-        address, own, _ = _describe(array)
+        address, own, _ = _described(name, array)
         if own.shape != shape or own.dtype != dtype:
             raise ValueError('%s is %s of %s; it must be %s of %s' % (name, own.shape, own.dtype, shape, dtype))
         if own.strides is None or any(s != p and n > 1 for s, p, n in zip(own.strides, _packed(shape), shape)):
@@ -606,46 +751,46 @@ class Solver:
         return {kept[1] for kept in self._keep.values() if isinstance(kept, tuple)}
 
     def _set_bc(self, faces, bc):
-        given = bc if isinstance(bc, dict) else {'xyz'[axis]: bc for axis in range(self.dim)}
-        for name, what in given.items():
-            axis, _, side = name.partition('_')
-            if axis not in 'xyz'[:self.dim] or not axis or side not in ('', 'low', 'high'):
-                raise ValueError('bc names %r; faces are %s, or x for both' % (name, ', '.join(
-                    '%s_%s' % (a, s) for a in 'xyz'[:self.dim] for s in ('low', 'high'))))
-            for end in (0, 1):
-                if side in ('', ('low', 'high')[end]):
-                    self._set_face(faces[2 * 'xyz'.index(axis) + end], '%s_%s' % (axis, ('low', 'high')[end]), what)
+        given = bc if isinstance(bc, dict) else dict.fromkeys(self._axes, bc)
+        of_axis = {axis: (axis + '_low', axis + '_high') for axis in self._axes}
+        names = [name for pair in of_axis.values() for name in pair]
+        for key, what in given.items():
+            if key not in of_axis and key not in names:
+                raise ValueError('bc names %r; faces are %s, or x for both' % (key, ', '.join(names)))
+            for name in of_axis.get(key, (key,)):
+                self._set_face(faces[names.index(name)], name, what)
 
     def _set_face(self, face, name, what):
-        kind, *rest = (what,) if isinstance(what, str) else what
-        face.kind = _choice('bc of ' + name, kind, KINDS)
-        if len(rest) not in ((2, 3) if kind == 'robin' else (0,) if kind == 'periodic' else (0, 1)):
+        kind, *rest = what if isinstance(what, (tuple, list)) and len(what) else (what,)
+        if not isinstance(kind, str) or kind in KINDS and len(rest) not in (
+                (2, 3) if kind == 'robin' else (0,) if kind == 'periodic' else (0, 1)):
             raise ValueError("bc of %s is %r; it must be a kind, (kind, g), or ('robin', a, b, g)" % (name, what))
+        face.kind = _choice('bc of ' + name, kind, KINDS)
         if kind == 'robin':
-            face.a, face.b = rest[:2]
+            face.a, face.b = (_real('a factor of bc of ' + name, factor) for factor in rest[:2])
             rest = rest[2:]
         g = rest[0] if rest else 0.0
         self._keep.pop(('bc', name), None)
         face.value, face.array = 0.0, None
-        if isinstance(g, (int, float)) or numpy.isscalar(g):
-            face.value = g
-            return
         place = self.dim - 1 - 'xyz'.index(name[0])
         shape = self.shape[:place] + self.shape[place + 1:]
         shape = self.full_shape[:1] + shape if self.batch else shape
-        face.array, device = self._check_field('g of face ' + name, g, shape,
-                                               self.dtype)
+        if numpy.isscalar(g) or g is None or getattr(g, 'shape', None) == () != shape:
+            face.value = _real('g of ' + name, g)
+            return
+        face.array, device = self._check_field('g of face ' + name, g, shape, self.dtype)
         self._keep['bc', name] = (g, device)
 
     def _set_media(self, mask, fields):
         desc = self._desc
         if mask is not None:
-            desc.mask, own, _ = _describe(mask)
-            if own.shape != self.shape or own.dtype not in ('uint8', 'bool', 'int8') or own.strides[-1] != 1:
-                raise ValueError('mask is %s of %s; it must be %s of uint8, its last axis without gaps' %
+            own = _described('mask', mask)[1]
+            if own.shape != self.shape or own.dtype not in ('uint8', 'bool', 'int8'):
+                raise ValueError('mask is %s of %s; it must be %s of uint8 or bool' %
                                  (own.shape, own.dtype, self.shape))
-            desc.stride_mask[:] = (own.strides[-2::-1] + (0, 0))[:2]
-            self._keep['mask', 0] = (mask, own.device)
+            mask = _copied(mask)
+            desc.mask, device = self._check_field('mask', mask, self.shape, own.dtype)
+            self._keep['mask', 0] = (mask, device)
         for name, given in fields.items():
             if given is None:
                 continue
@@ -661,15 +806,25 @@ class Solver:
                 self._keep[name, axis] = (array, device)
 
     def _cell_values(self, name, values):
-        if not len(values):
-            return None, 0
+        if not isinstance(values, collections.abc.Sequence):
+            raise ValueError('%s is %r; it must be a list of (cell, face, value)' % (name, values))
+        faces = {'%s_%s' % (a, side): 2 * axis + end for axis, a in enumerate(self._axes)
+                 for end, side in enumerate(('low', 'high'))}
         table = self._keep[name, 'list'] = (pg_cell_value * len(values))()
-        for entry, (cell, face, value) in zip(table, values):
-            entry.cell[:] = tuple(cell)[::-1] + (0,) * (3 - self.dim)
-            names = ['%s_%s' % (a, s) for a in 'xyz' for s in ('low', 'high')]
-            entry.face = _choice('face of ' + name, face, {n: q for q, n in enumerate(names)})
-            entry.value = value
-        return table, len(values)
+        for q, (entry, given) in enumerate(zip(table, values)):
+            own = '%s[%d]' % (name, q)
+            try:
+                (*cell,), face, value = given
+            except (TypeError, ValueError):
+                raise ValueError("%s is %r; it must be (cell, face, value), as ((3, 1), 'y_high', 2.0)" %
+                                 (own, given)) from None
+            cell = tuple(_whole('a place in the cell of ' + own, place) for place in cell)
+            if len(cell) != self.dim or not all(0 <= place < n for place, n in zip(cell, self.shape)):
+                raise ValueError('%s has the cell %s, outside the shape %s' % (own, cell, self.shape))
+            entry.cell[:] = cell[::-1] + (0,) * (3 - self.dim)
+            entry.face = _choice('the face of ' + own, face, faces)
+            entry.value = _real('the value of ' + own, value)
+        return (table, len(values)) if values else (None, 0)
 
     # -- handles --
 
@@ -713,6 +868,8 @@ class Solver:
         """The handle of two places, on the arrays' stream."""
         handle = self._handles.get((place_u, place_f))
         if handle is None:
+            if self._closed:
+                raise ValueError('the solver is closed; make a new one')
             (device, strides_u), (device_f, strides_f) = place_u, place_f
             where, where_f = ('in host memory' if d == _HOST else 'on CUDA device %d' % d for d in (device, device_f))
             if device != device_f:
@@ -720,41 +877,61 @@ class Solver:
             if self._devices() - {device}:
                 raise ValueError('u and f are %s, but face arrays, masks or coefficients are not; move one of them' %
                                  where)
+            self._drop_handles()
             handle = self._handles[place_u, place_f] = _Handle(self._desc, device, strides_u, strides_f, stream)
         elif handle.stream != stream:
             _check(_library.pg_set_stream(handle.pointer, stream), handle.pointer)
             handle.stream = stream
+        if handle is not self._used:
+            self._used = self._handles[place_u, place_f] = self._handles.pop((place_u, place_f))    # now the last one
         return handle
+
+    def _drop_handles(self):
+        """Makes room for one more: those used longest ago go, but for the one that the report is of."""
+        self._places.clear()
+        old = [places for places, handle in self._handles.items() if handle is not self._last]
+        for places in old[:max(0, len(self._handles) + 1 - _HANDLES)]:
+            self._handles.pop(places).close()
 
     # -- calls --
 
+    @_locked
     def solve(self, f, u=None, *, monitor=None, **stop):
         """Solves A u = f; returns u, a new array if none is given.
 
         stop     rtol (None: no tolerance), atol, max_iter, min_iter, check, relative_to_first, norm ('l2', 'l2_plain',
                  'max', 'l1') and guess ('zero', 'u') of pg_stop. A u that is given is the guess of methods
-                 that take one
+                 that take one. What a solve that fails does not write (report.message) is as before in a u that is
+                 given, and NaN in a new one
         monitor  called with a Report at every check; it may return CANCEL
         """
         address_f, place_f, stream, f = self._array('f', f)
         new = u is None
         if new:
-            u = _empty(self.full_shape, f, self.dtype)
-            stop.setdefault('guess', 'zero')
+            if stop.get('guess', 'zero') not in ('zero', 'default'):
+                raise ValueError('guess is %r, but there is no u; give u=..., or leave guess out' % (stop['guess'],))
+            u, stop['guess'] = _new(self.full_shape, f, self.dtype), 'zero'
         address_u, place_u, _, _ = self._array('u', u, True)
+        try:
+            options = _stop(**stop) if stop else None
+        except TypeError:    # what has no hash, as arrays
+            options = _stop.__wrapped__(**stop)
         handle = self._last = self._handle_for(place_u, place_f, stream)
-        options = _stop(**stop) if stop else None
         if monitor is not None:
             self._solve_watched(handle, address_u, address_f, options, monitor)
         else:
             status = _pg_solve(handle.pointer, address_u, address_f, options and byref(options))
             if status:
                 _check(status, handle.pointer)
-        if new and type(u) is not type(f):
-            if place_u[0] != _HOST:
-                self.report    # frameworks that share no stream with ours
-            return _returned(u, f)
-        return u
+        return self._result(u, f, handle) if new else u
+
+    def _result(self, new, like, handle):
+        """A new array in the framework of the input; those that share no stream with ours get it when it is done."""
+        if type(new) is type(like):
+            return new
+        if handle.desc.memory:
+            _check(_library.pg_get_report(handle.pointer, byref(pg_report())), handle.pointer)
+        return _returned(new, like)
 
     def _solve_watched(self, handle, u, f, stop, monitor):
         raised = []
@@ -773,31 +950,62 @@ class Solver:
         _check(status, handle.pointer)
 
     @property
+    @_locked
     def report(self):
         """Waits for the last solve and reports on it."""
         if self._last is None:
-            raise RuntimeError('there was no solve to report on')
+            raise RuntimeError('the solver is closed' if self._closed else 'there was no solve to report on')
         report = pg_report()
         _check(_library.pg_get_report(self._last.pointer, byref(report)), self._last.pointer)
         return _report_of(report)
+
+    @_locked
+    def _solve_homogeneous(self, f, **stop):
+        """The same with boundary values and values of cells 0, which are put back."""
+        u = _new(self.full_shape, f, self.dtype)
+        _, place_f, stream, f = self._array('f', f)
+        pointer = self._handle_for(self._array('u', u, True)[1], place_f, stream).pointer
+        desc, has_values = self._desc, self._desc.air_values or self._desc.solid_fluxes
+        none = (pg_face * 6).from_buffer_copy(desc.face)
+        for face in none:
+            face.value, face.array = 0.0, None
+        try:
+            _check(_library.pg_set_faces(pointer, none), pointer)
+            if has_values:
+                _check(_library.pg_set_cell_values(pointer, None, 0, None, 0), pointer)
+            return self.solve(f, u, **dict(stop, guess='zero'))
+        finally:
+            _check(_library.pg_set_faces(pointer, desc.face), pointer)
+            if has_values:
+                _check(_library.pg_set_cell_values(pointer, desc.air_value, desc.air_values, desc.solid_flux,
+                                                   desc.solid_fluxes), pointer)
 
     def _piece(self, call, u, f, *more):
         address_u, place_u, _, u = self._array('u', u, call in ('smooth', 'cycle'))
         address_f, place_f, stream, f = self._array('f', f, call not in ('smooth', 'cycle'))
         handle = self._handle_for(place_u, place_f, stream)
         _check(getattr(_library, 'pg_' + call)(handle.pointer, address_u, address_f, *more), handle.pointer)
+        return handle
 
+    @_locked
     def apply(self, u, out=None):
         """A u, boundary values taken as 0."""
-        out = _empty(self.full_shape, u, self.dtype) if out is None else out
-        self._piece('apply', u, out)
-        return out
+        if out is not None:
+            self._piece('apply', u, out)
+            return out
+        out = _new(self.full_shape, u, self.dtype)
+        return self._result(out, u, self._piece('apply', u, out))
 
+    @_locked
     def residual(self, u, f, out=None):
         """f + boundary terms - A u."""
-        out = _empty(self.full_shape, u, self.dtype) if out is None else out
+        new = out is None
+        out = _new(self.full_shape, u, self.dtype) if new else out
         address_u, place_u, _, u = self._array('u', u)
         address_f, place_f, stream, f = self._array('f', f)
+        if address_u == address_f:
+            f = _copied(f)
+            address_f, place_f, stream, f = self._array('f', f)
         address_r, place_r, _, _ = self._array('out', out, True)
         if place_r != place_f:
             address_f, place_f, stream, f = self._array('f', _contiguous(f))
@@ -805,14 +1013,17 @@ class Solver:
                 raise ValueError('out has the place and strides %s, f %s; make them equal' % (place_r, place_f))
         handle = self._handle_for(place_u, place_f, stream)
         _check(_library.pg_residual(handle.pointer, address_u, address_f, address_r), handle.pointer)
-        return out
+        return self._result(out, u, handle) if new else out
 
+    @_locked
     def smooth(self, u, f, sweeps=1):
-        self._piece('smooth', u, f, sweeps)
+        self._piece('smooth', u, f, _whole('sweeps', sweeps))
 
+    @_locked
     def cycle(self, u, f, cycles=1):
-        self._piece('cycle', u, f, cycles)
+        self._piece('cycle', u, f, _whole('cycles', cycles))
 
+    @_locked
     def gradient(self, u, axis, where='faces', out=None):
         """du/dx, du/dy or du/dz with the boundary data: at 'faces', one value more along the axis, or at 'unknowns'."""
         number = self.axis_of(axis)
@@ -820,7 +1031,8 @@ class Solver:
         address_u, place_u, stream, u = self._array('u', u)
         along = len(self.full_shape) - 1 - number
         shape = tuple(n + (at == 0 and q == along) for q, n in enumerate(self.full_shape))
-        out = _empty(shape, u, self.dtype) if out is None else out
+        new = out is None
+        out = _new(shape, u, self.dtype) if new else out
         address, own, _ = _describe(out)
         if own.shape != shape or own.dtype != self.dtype or not own.writable:
             raise ValueError('out is %s of %s; it must be %s of %s, and writable' %
@@ -830,7 +1042,7 @@ class Solver:
             raise ValueError('out has the strides %s; it must have no gaps' % (own.strides,))
         handle = self._handle_for(place_u, (own.device, strides), stream)
         _check(_library.pg_gradient(handle.pointer, address_u, number, address, at), handle.pointer)
-        return out
+        return self._result(out, u, handle) if new else out
 
     def _number(self, call, x, *more):
         address, place, stream, x = self._array('x', x)
@@ -839,24 +1051,32 @@ class Solver:
         _check(getattr(_library, 'pg_' + call)(handle.pointer, address, *more, byref(result)), handle.pointer)
         return result.value
 
+    @_locked
     def norm(self, x, kind='l2'):
         return self._number('norm', x, _choice('kind', kind, NORMS))
 
+    @_locked
     def sum(self, x):
         """The integral, sum w x."""
         return self._number('sum', x)
 
+    @_locked
     def dot(self, x, y):
         """The inner product sum w x y, in which A is self-adjoint."""
         _, place_x, _, x = self._array('x', x)
         address_y, place_y, _, y = self._array('y', y)
         if place_x != place_y:
-            return self.dot(_contiguous(x), _contiguous(y))
+            (_, place_x, _, x), (address_y, place_y, _, y) = (
+                self._array(name, _contiguous(z)) for name, z in (('x', x), ('y', y)))
+        if place_x != place_y:
+            raise ValueError('x and y are not on one device; move one of them')
         return self._number('dot', x, address_y)
 
     @contextlib.contextmanager
     def _all_or_nothing(self):
         """What is refused leaves the problem, and the arrays that it refers to, as they were."""
+        if self._closed:
+            raise ValueError('the solver is closed; make a new one')
         keep, desc = dict(self._keep), pg_desc.from_buffer_copy(self._desc)
         try:
             yield
@@ -864,47 +1084,71 @@ class Solver:
             self._keep, self._desc = keep, desc
             raise
 
+    def _each_handle(self):
+        """The handles, after a look at where new arrays are."""
+        for (device, _), _ in self._handles:
+            if self._devices() - {device}:
+                raise ValueError('u and f were %s, but the new array is not; move it' %
+                                 ('in host memory' if device == _HOST else 'on CUDA device %d' % device))
+        return [handle.pointer for handle in self._handles.values()]
+
+    @_locked
     def set_faces(self, bc):
         """New boundary values, of the same kinds; what is not named keeps its own."""
         with self._all_or_nothing():
+            before = pg_desc.from_buffer_copy(self._desc).face
             self._set_bc(self._desc.face, bc)
-            self._give_faces(self._desc.face)
+            for q, (old, new) in enumerate(zip(before, self._desc.face)):
+                if (old.kind, old.a, old.b) != (new.kind, new.a, new.b):
+                    kinds = list(KINDS)
+                    raise ValueError('the kind of face %s_%s would change from %s to %s, or its a and b; make a new '
+                                     'Solver' % ('xyz'[q // 2], ('low', 'high')[q % 2], kinds[old.kind],
+                                                 kinds[new.kind]))
+            for pointer in self._each_handle():
+                _check(_library.pg_set_faces(pointer, self._desc.face), pointer)
 
-    def _give_faces(self, faces):
-        for handle in self._handles.values():
-            _check(_library.pg_set_faces(handle.pointer, faces), handle.pointer)
-
+    @_locked
     def set_alpha(self, alpha):
-        for handle in self._handles.values():
-            _check(_library.pg_set_alpha(handle.pointer, alpha), handle.pointer)
-        self._desc.alpha = alpha
-
-    def set_mask(self, mask):
-        """A new mask, with the strides of the one before."""
         with self._all_or_nothing():
-            before = tuple(self._desc.stride_mask)
-            self._set_media(mask, {})
-            if tuple(self._desc.stride_mask) != before:
-                raise ValueError('mask has other strides than the one before; make a contiguous copy of each')
-            for handle in self._handles.values():
-                _check(_library.pg_set_mask(handle.pointer, self._desc.mask), handle.pointer)
+            self._desc.alpha = _real('alpha', alpha)
+            for pointer in self._each_handle():
+                _check(_library.pg_set_alpha(pointer, self._desc.alpha), pointer)
+            self._changes += 1
 
+    @_locked
+    def set_mask(self, mask):
+        """A new mask, which is copied."""
+        with self._all_or_nothing():
+            if not self._desc.mask:
+                raise ValueError('the solver was made without a mask; make it with one, of zeros say')
+            self._set_media(mask, {})
+            for pointer in self._each_handle():
+                _check(_library.pg_set_mask(pointer, self._desc.mask), pointer)
+            self._changes += 1
+
+    @_locked
     def set_coefficients(self, **fields):
         """beta_face, beta_cell, openness, alpha_cell have changed: in place, or by new arrays."""
         with self._all_or_nothing():
+            made_with = {name for name, _ in self._keep}
+            for name in fields:
+                if name not in _COEFFICIENTS:
+                    raise ValueError('%s is none of the coefficients, which are %s' % (name, ', '.join(_COEFFICIENTS)))
+                if name not in made_with:
+                    raise ValueError('the solver was made without %s; make it with one' % name)
             self._set_media(None, fields)
             given = byref(self._desc) if fields else None
-            for handle in self._handles.values():
-                _check(_library.pg_set_coefficients(handle.pointer, given), handle.pointer)
+            for pointer in self._each_handle():
+                _check(_library.pg_set_coefficients(pointer, given), pointer)
+            self._changes += 1
 
     def weights(self, axis):
         """The control lengths of an axis times its metric: w of norms and inner products is their product."""
         number = self.axis_of(axis)
-        desc, n = self._desc, self._desc.n[number]
+        desc = self._desc
         low, high = (desc.face[2 * number + end].kind for end in (0, 1))
         cell, periodic = desc.centring[number] == 1, low == KINDS['periodic']
-        known = 0 if cell or periodic else (low == 0) + (high == 0)
-        intervals = n if cell or periodic else n - 1 + known
+        intervals = self._intervals(number)
         edges = self._keep.get(('coord', number))
         if edges is None:
             edges = numpy.arange(intervals + 1) * (desc.h[number] or 1 / max(intervals, 1))
@@ -922,9 +1166,11 @@ class Solver:
         return widths * self._keep.get(('weight', number), 1.0)
 
     def close(self):
-        for handle in self._handles.values():
-            handle.close()
-        self._handles, self._last = {}, None
+        """Gives the memory back; the solver is of no use then."""
+        with self._lock:
+            for handle in self._handles.values():
+                handle.close()
+            self._handles, self._last, self._used, self._closed = {}, None, None, True
 
     def __enter__(self):
         return self
@@ -937,6 +1183,12 @@ class Solver:
             self.close()
 
 
+def _problems(shape):
+    if not shape or not shape[0]:
+        raise ValueError('f has the shape %s, which is no batch of problems' % (shape,))
+    return shape[0]
+
+
 def solve(f, bc='dirichlet', *, u=None, batch=False, monitor=None, **options):
     """Solves once: u, report = solve(f, bc=..., alpha=..., rtol=...), with the options of Solver and of Solver.solve.
 
@@ -946,7 +1198,7 @@ def solve(f, bc='dirichlet', *, u=None, batch=False, monitor=None, **options):
     layout = _describe(f)[1]
     shape = layout.shape
     if batch:
-        options['batch'], shape = shape[0], shape[1:]
+        options['batch'], shape = _problems(shape), shape[1:]
     with Solver(shape, bc, dtype=options.pop('dtype', layout.dtype), **options) as solver:
         u = solver.solve(f, u, monitor=monitor, **stop)
         return u, solver.report
@@ -961,51 +1213,72 @@ def _torch_function():
 
     class Solve(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, f, solver, homogeneous, stop):
-            ctx.solver, ctx.stop = solver, stop
-            if not homogeneous:
-                return solver.solve(f.detach(), **stop)
-            own = (pg_face * 6).from_buffer_copy(solver._desc.face)
-            none = (pg_face * 6).from_buffer_copy(own)
-            for face in none:
-                face.value, face.array = 0.0, None
-            solver._give_faces(none)
-            solver._desc.face = none
-            try:
-                return solver.solve(f.detach(), **stop)
-            finally:
-                solver._give_faces(own)
-                solver._desc.face = own
+        def forward(f, solver, homogeneous, check, stop):
+            with solver._lock:
+                u = (solver._solve_homogeneous if homogeneous else solver.solve)(f.detach(), **stop)
+                report = solver.report if check else None
+            if report and report.outcome not in ('converged', 'completed'):
+                warnings.warn('torch_solve%s: %s' % (', a gradient' if homogeneous else '', report.message),
+                              RuntimeWarning, stacklevel=2)
+            return u
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            _, ctx.solver, _, ctx.check, ctx.stop = inputs
+            ctx.changes = ctx.solver._changes
 
         @staticmethod
         def backward(ctx, grad):
             """A is self-adjoint in the inner product of the weights w: its inverse transposed is w A^-1 (1/w)."""
             solver = ctx.solver
+            if any(solver._desc.velocity):
+                raise ValueError(_NO_GRADIENT)
+            if solver._changes != ctx.changes:
+                raise ValueError('alpha, the mask or coefficients were set after torch_solve and before its gradient; '
+                                 'take a Solver for each')
             weight = torch.ones((), dtype=grad.dtype, device=grad.device)
             for place in range(solver.dim):
                 w = torch.as_tensor(solver.weights(place), dtype=grad.dtype, device=grad.device)
                 weight = weight * w.reshape((-1,) + (1,) * (solver.dim - 1 - place))
-            return weight * Solve.apply(grad / weight, solver, True, ctx.stop), None, None, None
+            return weight * Solve.apply(grad / weight, solver, True, ctx.check, ctx.stop), None, None, None, None
+
+        @staticmethod
+        def vmap(info, in_dims, f, *more):
+            return torch.stack([Solve.apply(one, *more) for one in f.unbind(in_dims[0])]), 0
 
     return Solve
 
 
 _functions = {}
+_NO_GRADIENT = 'with a velocity A is not self-adjoint, and there is no gradient; leave it out, or detach f'
 
 
-def torch_solve(f, solver=None, bc='dirichlet', *, batch=False, stop=None, **options):
-    """u of A u = f as PyTorch's autograd knows it: gradients, of any order, with respect to f are solves too.
+def torch_solve(f, solver=None, bc=None, *, batch=False, stop=None, check=True, **options):
+    """u of A u = f as the autograd of PyTorch (2.0 or later) knows it: gradients by f, of any order, are solves too.
 
-    solver  a Solver, which must not be closed before the gradients were taken; else one is made of the options
+    solver  a Solver, which must not be closed, nor get another alpha, mask or coefficients, before the gradients were
+            taken; else one is made of bc and the other options, as solve does
     stop    a dict with options of Solver.solve
+    check   warns (RuntimeWarning) where a solve did not converge, for which it waits; False: it does not look
+
+    Face arrays, masks and coefficients get no gradient. torch.func.grad takes it, and so does torch.func.vmap, which
+    solves one problem after the other.
     """
+    import torch
+    if not isinstance(f, torch.Tensor):
+        raise ValueError('f is of type %s; torch_solve takes a tensor of PyTorch, solve other arrays' %
+                         type(f).__name__)
     if solver is None:
         shape = tuple(f.shape)
         if batch:
-            options['batch'], shape = shape[0], shape[1:]
-        solver = Solver(shape, bc, dtype=str(f.dtype)[6:], **options)
+            options['batch'], shape = _problems(shape), shape[1:]
+        dtype = options.pop('dtype', str(f.dtype).rpartition('.')[2])
+        solver = Solver(shape, 'dirichlet' if bc is None else bc, dtype=dtype, **options)
+    elif bc is not None or batch or options:
+        names = ['bc'] * (bc is not None) + ['batch'] * bool(batch) + list(options)
+        raise ValueError('%s: these are options of a new Solver; leave them out beside a solver' % ', '.join(names))
     if f.requires_grad and any(solver._desc.velocity):
-        raise ValueError('with a velocity A is not self-adjoint, and there is no gradient; leave it out, or detach f')
+        raise ValueError(_NO_GRADIENT)
     if 'torch' not in _functions:
         _functions['torch'] = _torch_function()
-    return _functions['torch'].apply(f, solver, False, dict(stop or {}))
+    return _functions['torch'].apply(f, solver, False, check, dict(stop or {}))
