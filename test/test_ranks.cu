@@ -33,7 +33,7 @@ struct letter {
 
 struct world {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    pthread_cond_t changed[MOST_RANKS];    // what each rank waits for: nobody else is woken
     int ranks, arrived, generation, aborted;
     double time_limit;
     const void *own[MOST_RANKS];
@@ -49,7 +49,7 @@ struct member {
 };
 
 // Waits for a condition; 0: it holds.
-template <class Condition> static int wait_until(world *w, Condition holds)
+template <class Condition> static int wait_until(world *w, int rank, Condition holds)
 {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -57,8 +57,13 @@ template <class Condition> static int wait_until(world *w, Condition holds)
     end.tv_sec += (time_t)limit;
     end.tv_nsec = (long)((limit - (double)(time_t)limit) * 1e9);
     while (!holds() && !w->aborted)
-        if (pthread_cond_timedwait(&w->changed, &w->mutex, &end)) return 11;
+        if (pthread_cond_timedwait(&w->changed[rank], &w->mutex, &end)) return 11;
     return w->aborted ? 12 : 0;
+}
+
+static void wake_all(world *w)
+{
+    for (int r = 0; r < w->ranks; r++) pthread_cond_signal(&w->changed[r]);
 }
 
 static int dies_now(member *m)
@@ -77,8 +82,8 @@ static int gather_of_threads(void *user, const void *own, size_t bytes, void *al
     for (int phase = 0; phase < 2 && !status; phase++) {    // all have shown theirs; all have read
         const int generation = w->generation;
         if (phase == 0) w->own[m->rank] = own;
-        if (++w->arrived == w->ranks) w->arrived = 0, w->generation++, pthread_cond_broadcast(&w->changed);
-        status = wait_until(w, [&] { return w->generation != generation; });
+        if (++w->arrived == w->ranks) w->arrived = 0, w->generation++, wake_all(w);
+        status = wait_until(w, m->rank, [&] { return w->generation != generation; });
         if (phase == 0 && !status)
             for (int r = 0; r < w->ranks; r++) memcpy((char *)all + (size_t)r * bytes, w->own[r], bytes);
     }
@@ -97,20 +102,20 @@ static int exchange_of_threads(void *user, const pg_rank_message *message, int c
     for (int q = 0; q < count; q++) {
         const int to = message[q].peer;
         w->box[me][to][w->sent[me][to]++ % 2] = {message[q].send, message[q].send_bytes};
+        pthread_cond_signal(&w->changed[to]);
     }
-    pthread_cond_broadcast(&w->changed);
     for (int q = 0; q < count && !status; q++) {
         const int from = message[q].peer;
-        status = wait_until(w, [&] { return w->sent[from][me] > w->taken[from][me]; });
+        status = wait_until(w, me, [&] { return w->sent[from][me] > w->taken[from][me]; });
         if (status) break;
         const letter *const l = &w->box[from][me][w->taken[from][me]++ % 2];
         if (l->bytes != message[q].receive_bytes) status = 14;
         if (!status) memcpy(message[q].receive, l->data, l->bytes);
+        pthread_cond_signal(&w->changed[from]);
     }
-    pthread_cond_broadcast(&w->changed);
     for (int q = 0; q < count && !status; q++) {
         const int to = message[q].peer;
-        status = wait_until(w, [&] { return w->taken[me][to] == w->sent[me][to]; });
+        status = wait_until(w, me, [&] { return w->taken[me][to] == w->sent[me][to]; });
     }
     pthread_mutex_unlock(&w->mutex);
     return status;
@@ -121,7 +126,7 @@ static void abort_threads(void *user)
     world *const w = ((member *)user)->w;
     pthread_mutex_lock(&w->mutex);
     w->aborted = 1;
-    pthread_cond_broadcast(&w->changed);
+    wake_all(w);
     pthread_mutex_unlock(&w->mutex);
 }
 
@@ -129,7 +134,7 @@ static void world_create(world *w, int ranks, double time_limit)
 {
     memset(w, 0, sizeof *w);
     pthread_mutex_init(&w->mutex, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    for (pthread_cond_t &changed : w->changed) pthread_cond_init(&changed, NULL);
     w->ranks = ranks;
     w->time_limit = time_limit;
 }
