@@ -565,7 +565,7 @@ static void set_krylov_methods_agree_with_one_rank(ranks_case *c, int turn)
     c->desc.flags = methods[turn % 4] | preconditioners[turn % 5];
     if (turn % 20 < 3 && turn % 5 == 0 && turn % 4 < 3) c->desc.flags |= PG_MIXED;
     c->work = SOLVE;
-    c->stop.rtol = 1e-10;
+    c->stop.rtol = small_run() && turn % 4 < 2 ? 1e-5 : 1e-10;    /* iterates of CG agree */
     c->tolerance = 1e-7;
 }
 
@@ -576,7 +576,7 @@ static void set_advection_agrees_with_one_rank(ranks_case *c, int turn)
     for (int a = 0; a < c->desc.dim; a++) c->desc.velocity[a] = a == turn % 2 ? 3 : -2;
     c->desc.alpha = 2;
     c->work = SOLVE;
-    c->stop.rtol = 1e-10;
+    c->stop.rtol = small_run() && turn % 3 == 0 ? 1e-5 : 1e-10;    /* iterates of sweeps agree */
     c->tolerance = 1e-7;
 }
 

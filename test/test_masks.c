@@ -802,7 +802,7 @@ static void iterations(void **state)
         for (int mixed = 0; mixed < full_or_small(2, 1); mixed++) {
             const int most = iteration_bounds[q].most * full_or_small(1, 2) + 2 * mixed;
             const unsigned flags = mixed ? PG_MIXED : 0;
-            count_iterations(iteration_bounds[q].name, full_or_small(33, 13), 3, most, flags, backend);
+            count_iterations(iteration_bounds[q].name, full_or_small(33, 11), 3, most, flags, backend);
             if (!iteration_bounds[q].in_2d) continue;
             count_iterations(iteration_bounds[q].name, full_or_small(65, 33), 2, most + 4, flags, backend);
         }
@@ -925,7 +925,7 @@ static void same_bits(void **state)
     static const char *const names[] = {"obstacle", "pockets"};
     for (int q = 0; q < 2; q++) {
         scene s;
-        assert_true(scene_create(&s, names[q], 24, 3));
+        assert_true(scene_create(&s, names[q], full_or_small(24, 14), 3));
         const size_t bytes = scene_cells(&s) * sizeof(double);
         double *f = random_rhs(&s), *u[2] = {allocate(bytes), allocate(bytes)};
         pg_desc desc = {.backend = backend};
@@ -1092,13 +1092,14 @@ static void bricks_without_fluid(void **state)
     const pg_backend backend = backend_or_skip(state);
     for (size_t run = 0; run < 2 * sizeof methods / sizeof *methods; run++) {
         const unsigned flags = methods[run / 2];
-        const int flat = run % 2 == 1, n[3] = {full_or_small(67, 35), flat ? 53 : full_or_small(37, 19), flat ? 1 : 43};
+        const int flat = run % 2 == 1, n[3] = {full_or_small(67, flat ? 35 : 21), flat ? 53 : full_or_small(37, 19),
+                                               flat ? 1 : full_or_small(43, 27)};
         const size_t cells = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], word = flags & PG_F32 ? 4 : 8;
         unsigned char *mask = allocate(2 * cells);
         void *u[2] = {allocate(cells * word), allocate(cells * word)}, *f = allocate(cells * word);
         pg_desc desc = {.n = {n[0], n[1], n[2]}, .dim = flat ? 2 : 3, .backend = backend, .flags = flags};
         for (int a = 0; a < desc.dim; a++) desc.centring[a] = PG_CELL, set_ends(&desc, a, a == 1 ? "NN" : "ND");
-        const pg_stop stop = {.guess = run % 4 < 2 ? PG_GUESS_ZERO : PG_GUESS_U, .max_iter = 4};
+        const pg_stop stop = {.guess = run % 4 < 2 ? PG_GUESS_ZERO : PG_GUESS_U, .max_iter = full_or_small(4, 2)};
         pg_solver *solver[2];
         rng r = {run};
         memset(mask, PG_FLUID, 2 * cells);
@@ -1537,12 +1538,12 @@ static void large_cycles_are_those_of_the_cpu(void **state)
         double alpha;
         int empty;
     } cases[] = {{{"DN", "ND", "NN"}, {131, 61, 37}, {131, 37, 11}, 0, 0, 0},
-                 {{"PP", "DN", "PP"}, {132, 61, 38}, {132, 29, 34}, 0, 0, 0},
+                 {{"PP", "DN", "PP"}, {132, 61, 38}, {132, 29, 18}, 0, 0, 0},
                  {{"NN", "PP", "DD"}, {131, 64, 37}, {67, 34, 13}, 0, 3, 0},
                  {{"NN", "NN", "NN"}, {127, 61, 37}, {67, 37, 11}, 0, 0, 0},
                  {{"DN", "ND", "DD"}, {131, 61, 37}, {131, 37, 11}, 1, 0, 0},
-                 {{"DN", "PP", "DN"}, {131, 62, 77}, {131, 38, 41}, 0, 0, 1},
-                 {{"NN", "ND", "DD"}, {131, 62, 77}, {67, 37, 41}, 1, 0, 1}};
+                 {{"DN", "PP", "DN"}, {131, 62, 77}, {131, 22, 25}, 0, 0, 1},
+                 {{"NN", "ND", "DD"}, {131, 62, 77}, {67, 21, 25}, 1, 0, 1}};
     backend_or_skip(state);
     enum { CASES = sizeof cases / sizeof *cases };
     for (int run = 0; run < 2 * CASES + full_or_small(CASES, 2); run++) {

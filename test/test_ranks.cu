@@ -33,7 +33,7 @@ struct letter {
 
 struct world {
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    pthread_cond_t changed[MOST_RANKS];    // what each rank waits for: nobody else is woken
     int ranks, arrived, generation, aborted;
     double time_limit;
     const void *own[MOST_RANKS];
@@ -49,7 +49,7 @@ struct member {
 };
 
 // Waits for a condition; 0: it holds.
-template <class Condition> static int wait_until(world *w, Condition holds)
+template <class Condition> static int wait_until(world *w, int rank, Condition holds)
 {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
@@ -57,8 +57,13 @@ template <class Condition> static int wait_until(world *w, Condition holds)
     end.tv_sec += (time_t)limit;
     end.tv_nsec = (long)((limit - (double)(time_t)limit) * 1e9);
     while (!holds() && !w->aborted)
-        if (pthread_cond_timedwait(&w->changed, &w->mutex, &end)) return 11;
+        if (pthread_cond_timedwait(&w->changed[rank], &w->mutex, &end)) return 11;
     return w->aborted ? 12 : 0;
+}
+
+static void wake_all(world *w)
+{
+    for (int r = 0; r < w->ranks; r++) pthread_cond_signal(&w->changed[r]);
 }
 
 static int dies_now(member *m)
@@ -77,8 +82,8 @@ static int gather_of_threads(void *user, const void *own, size_t bytes, void *al
     for (int phase = 0; phase < 2 && !status; phase++) {    // all have shown theirs; all have read
         const int generation = w->generation;
         if (phase == 0) w->own[m->rank] = own;
-        if (++w->arrived == w->ranks) w->arrived = 0, w->generation++, pthread_cond_broadcast(&w->changed);
-        status = wait_until(w, [&] { return w->generation != generation; });
+        if (++w->arrived == w->ranks) w->arrived = 0, w->generation++, wake_all(w);
+        status = wait_until(w, m->rank, [&] { return w->generation != generation; });
         if (phase == 0 && !status)
             for (int r = 0; r < w->ranks; r++) memcpy((char *)all + (size_t)r * bytes, w->own[r], bytes);
     }
@@ -97,20 +102,20 @@ static int exchange_of_threads(void *user, const pg_rank_message *message, int c
     for (int q = 0; q < count; q++) {
         const int to = message[q].peer;
         w->box[me][to][w->sent[me][to]++ % 2] = {message[q].send, message[q].send_bytes};
+        pthread_cond_signal(&w->changed[to]);
     }
-    pthread_cond_broadcast(&w->changed);
     for (int q = 0; q < count && !status; q++) {
         const int from = message[q].peer;
-        status = wait_until(w, [&] { return w->sent[from][me] > w->taken[from][me]; });
+        status = wait_until(w, me, [&] { return w->sent[from][me] > w->taken[from][me]; });
         if (status) break;
         const letter *const l = &w->box[from][me][w->taken[from][me]++ % 2];
         if (l->bytes != message[q].receive_bytes) status = 14;
         if (!status) memcpy(message[q].receive, l->data, l->bytes);
+        pthread_cond_signal(&w->changed[from]);
     }
-    pthread_cond_broadcast(&w->changed);
     for (int q = 0; q < count && !status; q++) {
         const int to = message[q].peer;
-        status = wait_until(w, [&] { return w->taken[me][to] == w->sent[me][to]; });
+        status = wait_until(w, me, [&] { return w->taken[me][to] == w->sent[me][to]; });
     }
     pthread_mutex_unlock(&w->mutex);
     return status;
@@ -121,7 +126,7 @@ static void abort_threads(void *user)
     world *const w = ((member *)user)->w;
     pthread_mutex_lock(&w->mutex);
     w->aborted = 1;
-    pthread_cond_broadcast(&w->changed);
+    wake_all(w);
     pthread_mutex_unlock(&w->mutex);
 }
 
@@ -129,7 +134,7 @@ static void world_create(world *w, int ranks, double time_limit)
 {
     memset(w, 0, sizeof *w);
     pthread_mutex_init(&w->mutex, NULL);
-    pthread_cond_init(&w->changed, NULL);
+    for (pthread_cond_t &changed : w->changed) pthread_cond_init(&changed, NULL);
     w->ranks = ranks;
     w->time_limit = time_limit;
 }
@@ -245,15 +250,25 @@ static int devices_of_ranks()
     return devices < 4 ? devices : 4;
 }
 
+// Nodes and cells in 2D and in 3D, even and uneven parts, periodic axes of the ranks and others, and all values of turn
+// modulo 2, 3 and 4, with which methods take turns; fewer with NCCL. Sweeps take cells and
+// even parts: on the harness those of nodes differ from one GPU's in the last bit.
+static int is_of_small_run(const ranks_case *c, int turn, int e, int by_nccl)
+{
+    if (c->work == SWEEP) return (5 * turn + e) % 8 == 0;
+    return turn == 21 || turn == 40 || (!by_nccl && (turn == 23 || turn == 42));
+}
+
 static void compare_every_box_on_gpus(const suite *of, int by_nccl)
 {
-    const int devices = devices_of_ranks(), some = by_nccl ? 16 : 8;
+    const int devices = devices_of_ranks();
     int number = 0;
     if (devices < 2) skip();
     every_box(of, [&](ranks_case *c, int turn, int e) {
         c->gpus = 1, c->on_device = number % 4 > 0;
         if ((c->work == CYCLE || c->work == SOLVE) && !c->media) c->tolerance = fmax(c->tolerance, 1e-13);
-        if ((5 * turn + e) % some == 0 || !small_run()) compare(c, 2 + number++ % (devices - 1), (uint64_t)turn, by_nccl);
+        if (!small_run() || is_of_small_run(c, turn, e, by_nccl))
+            compare(c, 2 + number++ % (devices - 1), (uint64_t)turn, by_nccl);
     });
 }
 static void every_box_on_gpus_agrees_with_one_gpu(void **state)
@@ -385,7 +400,8 @@ static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
     const int devices = devices_of_ranks();
     if (devices < 2) skip();
     for (int ranks = 2; ranks <= devices; ranks++)
-        for (int on_device = 0; on_device < 2; on_device++) compare_in_f32(ranks, PG_CUDA, on_device);
+        for (int on_device = 0; on_device < 2; on_device++)
+            if (!small_run() || on_device == ranks % 2) compare_in_f32(ranks, PG_CUDA, on_device);
 }
 #endif
 
@@ -660,7 +676,7 @@ static void obstacles_in_f32_have_the_bits_of_one_gpu_on_gpus(void **)
     static const unsigned methods[] = {PG_FMG, PG_VCYCLE, PG_RBGS, PG_CG | PG_PRECOND_AINV, PG_CG | PG_PRECOND_DIRECT};
     const int devices = devices_of_ranks();
     if (devices < 2) skip();
-    for (int m = 0; m < 12; m++) {
+    for (int m = 0; m < full_or_small(12, 6); m++) {    // 6: all methods, ends, parts and media
         ranks_case c;
         set_case(&c, 2 + m % 2, 11, 13, 37, ranks_ends[m % 6], ranks_ends[(m + 2) % 6], PG_CELL);
         const float_media media = float_media_create(&c, (uint64_t)m);
@@ -843,7 +859,7 @@ static void captured_calls_have_the_same_bits_on_gpus(void **)
                  m / 2 % 2 ? PG_CELL : PG_NODE);
         c.desc.flags = methods[m % 6], c.desc.alpha = m % 3;
         c.desc.batch = m % 4 == 1 ? 2 : 1, c.uneven = m % 3;
-        c.stop.rtol = m == 7 ? PG_NONE : 1e-5, c.stop.max_iter = m == 7 ? 1 : 40;
+        c.stop.rtol = m == 7 ? PG_NONE : 1e-5, c.stop.max_iter = m == 7 ? 1 : full_or_small(40, 10);
         c.stop.guess = m % 5 ? PG_GUESS_ZERO : PG_GUESS_U;
         const int single = m > 5 && !(c.desc.flags & PG_MIXED), bad = m != 7 && m % 3 == 1 && c.desc.batch == 1;
         if (single) c.desc.flags |= PG_F32, c.stop.rtol = m == 7 ? PG_NONE : 1e-3;
@@ -863,7 +879,7 @@ static void captured_calls_among_obstacles_have_the_same_bits_on_gpus(void **)
         const float_media first = float_media_create(&c, 2), second = float_media_create(&c, 5);
         c.desc.mask = NULL, c.desc.beta_cell = NULL;
         c.desc.flags = methods[m % 3], c.uneven = m % 4;
-        c.stop.rtol = 1e-3, c.stop.max_iter = 40;
+        c.stop.rtol = 1e-3, c.stop.max_iter = full_or_small(40, 10);
         if (m % 2) c.desc.flags |= PG_F32;
         (m % 2 ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), 0, 0, first.mask, second.mask);
         free(first.mask), free(first.beta), free(second.mask), free(second.beta);
@@ -999,7 +1015,7 @@ static void compare_lines(int dim, int along, int e, int turn, int ranks)
     c.desc.flags = methods[turn % 6] | (turn % 3 ? PG_SMOOTH_LINES : 0);
     c.uneven = turn % 4, c.windows = turn % 2, c.arrays = turn % 3 == 1;
     c.work = SOLVE, c.tolerance = 1e-11;
-    if (c.desc.flags & (PG_CG | PG_MIXED)) c.stop.rtol = 1e-10, c.tolerance = 1e-7;
+    if (c.desc.flags & (PG_CG | PG_MIXED)) c.stop.rtol = small_run() ? 1e-6 : 1e-10, c.tolerance = 1e-7;
     c.stop.max_iter = c.stop.rtol == PG_NONE ? 2 : 100;
     compare(&c, ranks, (uint64_t)turn);
     c.stop.max_iter = 2, c.stop.rtol = PG_NONE;

@@ -339,11 +339,11 @@ enum simt_warp_operation {
     SIMT_SHUFFLE_XOR,
     SIMT_BALLOT
 };
-int simt_block_barrier(simt_site, simt_vote, int predicate);
-uint64_t simt_warp(simt_site, simt_warp_operation, unsigned mask, uint64_t value, int operand, int width);
+int simt_block_barrier(const simt_site &, simt_vote, int predicate);
+uint64_t simt_warp(const simt_site &, simt_warp_operation, unsigned mask, uint64_t value, int operand, int width);
 unsigned simt_lane_bit();
-void simt_cluster_arrive(simt_site);
-void simt_cluster_wait(simt_site);
+void simt_cluster_arrive(const simt_site &);
+void simt_cluster_wait(const simt_site &);
 unsigned simt_cluster_rank();
 unsigned simt_cluster_blocks();
 void *simt_cluster_map(const void *, unsigned rank);
@@ -363,7 +363,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, SIMT_WHERE) { simt_warp(SIMT
 inline unsigned __activemask() { return simt_lane_bit(); }    // as if all lanes had diverged, which they may
 
 template <class T>
-T simt_shuffle(simt_site site, simt_warp_operation operation, unsigned mask, T value, int operand, int width)
+T simt_shuffle(const simt_site &site, simt_warp_operation operation, unsigned mask, T value, int operand, int width)
 {
     static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
     uint64_t bits = 0;

@@ -1,6 +1,7 @@
 // Runs kernels: a fibre for each thread of the blocks that are alive, which are those of one cluster. See README.md.
 #include "simt.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -192,12 +193,12 @@ static fiber *fiber_new()
     // Stacks begin at different places of a page: at the same one they would fight for the same lines of the cache.
     static size_t made;
     const size_t shift = made++ * 13 * 64 % PAGE;
-    char *memory = (char *)mmap(NULL, 2 * PAGE + STACK, PROT_READ | PROT_WRITE,
+    char *memory = (char *)mmap(NULL, PAGE + STACK, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) simt_wrong("no memory for the stack of a thread");
-    mprotect(memory + PAGE, PAGE, PROT_NONE);
-    fiber *f = new (memory) fiber();
-    f->stack = memory + 2 * PAGE;
+    mprotect(memory, PAGE, PROT_NONE);
+    fiber *f = new fiber();    // not beside the stack: at the same place of a page they would fight for those lines too
+    f->stack = memory + PAGE;
 #ifdef __x86_64__
     void **top = (void **)(f->stack + STACK - shift);
     top[-2] = (void *)fiber_entry;    // below it six registers; above it where fiber_entry would return to
@@ -224,21 +225,23 @@ struct copy {
 
 struct block;
 
-struct thread {
+// What every wait needs is in the first 64 bytes: threads take turns so often that lines of the cache decide.
+struct alignas(64) thread {
     enum state state;
-    simt_site site;    // where it waits
-    uint3 index;
     int number, lane;
-    struct block *block;
-    fiber *stack;
-
-    simt_vote vote;    // the block barrier
-    int predicate;
 
     simt_warp_operation operation;    // the warp's meeting; value is the result in the end
     unsigned mask;
-    uint64_t value;
     int operand, width;
+    uint64_t value;
+
+    const simt_site *site;    // where it waits, on its own stack
+    fiber *stack;
+    struct block *block;
+
+    uint3 index;
+    simt_vote vote;    // the block barrier
+    int predicate;
 
     bool arrived;    // at the cluster barrier, and has not waited yet
     uint64_t phase;
@@ -269,6 +272,7 @@ struct run_state {
     thread *current;
     std::vector<int> order;    // in which the threads of the block in place have their turns
     int turn;
+    bool warps_first;    // the lanes of a warp are neighbours in order, and go on at once when they have met
     int cluster_arrived, cluster_live;
     uint64_t phase;
     bool moved_on;    // a thread did more in this round than to look once more at what it waits for
@@ -283,8 +287,8 @@ static const char *where(const thread *t)
     static int turn;
     char *s = text[turn++ % 4];
     snprintf(s, sizeof text[0], "thread (%u,%u,%u) of block (%u,%u,%u) at %s, %s:%d", t->index.x, t->index.y,
-             t->index.z, t->block->index.x, t->block->index.y, t->block->index.z, t->site.call, t->site.file,
-             t->site.line);
+             t->index.z, t->block->index.x, t->block->index.y, t->block->index.z, t->site->call, t->site->file,
+             t->site->line);
     return s;
 }
 
@@ -383,10 +387,10 @@ static thread *here(const char *call)
 
 // ---- Barriers -----------------------------------------------------------------------------------------------------
 
-int simt_block_barrier(simt_site site, simt_vote vote, int predicate)
+int simt_block_barrier(const simt_site &site, simt_vote vote, int predicate)
 {
     thread *t = here(site.call);
-    t->site = site, t->vote = vote, t->predicate = predicate != 0;
+    t->site = &site, t->vote = vote, t->predicate = predicate != 0;
     t->block->at_barrier++;
     wait_at(t, AT_BLOCK_BARRIER);
     return t->block->result;
@@ -401,8 +405,8 @@ static void block_barrier_check(struct block *b)
     for (thread &t : b->threads) {
         if (t.state != AT_BLOCK_BARRIER) continue;
         if (!first) first = &t;
-        if (t.site.line != first->site.line ||
-            (t.site.file != first->site.file && strcmp(t.site.file, first->site.file) != 0))
+        if (t.site->line != first->site->line ||
+            (t.site->file != first->site->file && strcmp(t.site->file, first->site->file) != 0))
             simt_wrong("threads of a block wait at different barriers: %s; %s", where(first), where(&t));
         count += t.predicate;
         t.state = READY;
@@ -421,10 +425,10 @@ static void cluster_barrier_check()
             if (t.state == AT_CLUSTER) t.state = READY;
 }
 
-void simt_cluster_arrive(simt_site site)
+void simt_cluster_arrive(const simt_site &site)
 {
     thread *t = here(site.call);
-    t->site = site;
+    t->site = &site;
     if (t->arrived) simt_wrong("arrives at the cluster barrier twice without a wait: %s", where(t));
     t->arrived = true;
     t->phase = run.phase;
@@ -432,10 +436,10 @@ void simt_cluster_arrive(simt_site site)
     cluster_barrier_check();
 }
 
-void simt_cluster_wait(simt_site site)
+void simt_cluster_wait(const simt_site &site)
 {
     thread *t = here(site.call);
-    t->site = site;
+    t->site = &site;
     if (!t->arrived) simt_wrong("waits at the cluster barrier without having arrived: %s", where(t));
     while (t->phase == run.phase) wait_at(t, AT_CLUSTER);
     t->arrived = false;
@@ -461,7 +465,7 @@ void *simt_cluster_map(const void *p, unsigned rank)
 
 static int source_lane(const thread *t)
 {
-    const int begin = t->lane / t->width * t->width, end = begin + t->width;
+    const int begin = t->lane & -t->width, end = begin + t->width;
     switch (t->operation) {
     case SIMT_SHUFFLE: return begin + (t->operand & (t->width - 1));
     case SIMT_SHUFFLE_UP: return t->lane - t->operand < begin ? t->lane : t->lane - t->operand;
@@ -471,16 +475,23 @@ static int source_lane(const thread *t)
     }
 }
 
-// Lets the lanes of t's mask go on once all are there. Lanes that have ended cannot come to a shuffle.
-static void warp_check(const thread *t)
+// The lanes of a warp that meet have their next turns at once, most of the time: see permute_threads.
+static void go_on_with_warp(int number)
 {
-    warp *w = &t->block->warps[(size_t)(t->number / 32)];
+    if (!run.warps_first) return;
+    while (run.turn > 0 && run.order[(size_t)run.turn - 1] / 32 == number) run.turn--;
+}
+
+// Lets the lanes of t's mask go on, all of which are there or have ended. Lanes that have ended cannot come to a shuffle.
+static void warp_goes_on(const thread *t)
+{
+    const int number = t->number / 32;
+    warp *w = &t->block->warps[(size_t)number];
     thread *lanes = &t->block->threads[(size_t)(t->number - t->lane)];
     const unsigned mask = t->mask, gone = mask & w->gone;
     if (gone && t->operation != SIMT_SYNC)
         simt_wrong("lane %d, named in the mask 0x%08x, has ended or never was: %s", __builtin_ctz(gone), mask,
                    where(t));
-    if (((w->waiting | gone) & mask) != mask) return;
     uint64_t values[32], ballot = 0;
     memset(values, 0xff, sizeof values);
     for (unsigned left = mask & ~gone; left; left &= left - 1) {
@@ -498,12 +509,21 @@ static void warp_check(const thread *t)
         o->state = READY;
     }
     w->waiting &= ~mask;
+    go_on_with_warp(number);
 }
 
-uint64_t simt_warp(simt_site site, simt_warp_operation operation, unsigned mask, uint64_t value, int operand, int width)
+static void warp_check(const thread *t)
+{
+    const warp *w = &t->block->warps[(size_t)(t->number / 32)];
+    const unsigned gone = t->mask & w->gone;
+    if (((w->waiting | gone) & t->mask) == t->mask || (gone && t->operation != SIMT_SYNC)) warp_goes_on(t);
+}
+
+uint64_t simt_warp(const simt_site &site, simt_warp_operation operation, unsigned mask, uint64_t value, int operand,
+                   int width)
 {
     thread *t = here(site.call);
-    t->site = site, t->operation = operation, t->mask = mask, t->value = value, t->operand = operand, t->width = width;
+    t->site = &site, t->operation = operation, t->mask = mask, t->value = value, t->operand = operand, t->width = width;
     if (!(mask >> t->lane & 1))
         simt_wrong("the mask 0x%08x leaves out the caller, lane %d: %s", mask, t->lane, where(t));
     if (width < 1 || width > 32 || width & (width - 1)) simt_wrong("a width of %d: %s", width, where(t));
@@ -670,7 +690,7 @@ static void explain_deadlock()
     const thread *last = NULL;
     for (int b = 0; b < run.count; b++)
         for (const thread &t : run.blocks[(size_t)b].threads) {
-            if (t.state == DONE || (last && last->site.line == t.site.line && last->state == t.state)) continue;
+            if (t.state == DONE || (last && last->site->line == t.site->line && last->state == t.state)) continue;
             last = &t;
             if (kinds++ < 4) used += snprintf(text + used, sizeof text - (size_t)used, "; %s", where(&t));
         }
@@ -687,6 +707,25 @@ static void start_cluster(uint3 first)
         start_block(&run.blocks[q], {first.x + q % c.x, first.y + q / c.x % c.y, first.z + q / (c.x * c.y)});
 }
 
+// In which order the threads of a block have their turns. Mostly a warp goes on, meeting after meeting, until all of its
+// lanes wait for other warps: its lanes' stacks stay in the cache, and it comes as far ahead of the others as it can.
+// Sometimes all threads of the block take turns from meeting to meeting.
+static void permute_threads()
+{
+    run.warps_first = simt.order != SIMT_SHUFFLED || random_below(8);
+    if (!run.warps_first) return simt_permute(run.order.data(), run.threads);
+    int warps[32];
+    const int count = (run.threads + 31) / 32;
+    simt_permute(warps, count);
+    int *p = run.order.data();
+    for (int q = 0; q < count; q++) {
+        const int lanes = std::min(32, run.threads - 32 * warps[q]);
+        simt_permute(p, lanes);
+        for (int e = 0; e < lanes; e++) p[e] += 32 * warps[q];
+        p += lanes;
+    }
+}
+
 // Runs the cluster in place to its end; false: until its threads only wait for memory to change.
 static bool run_cluster()
 {
@@ -701,7 +740,7 @@ static bool run_cluster()
             if (!in->live) continue;
             enter_block(in);
             blockIdx = in->index;
-            simt_permute(run.order.data(), run.threads);
+            permute_threads();
             run.turn = 0;
             thread *t = next_thread();
             if (!t) continue;
