@@ -11,10 +11,13 @@
             -c samples/smoke.c -o smoke.o
        nvcc -Xcompiler -fopenmp smoke.o poisson_gpu.o -o smoke -lcufft -lpng
 
-   With MPI several ranks, on the CPU, share the work and find the same flow. Compile as without a GPU, but by mpicxx
-   and mpicc with -DPG_USE_MPI, and
+   With MPI several ranks share the work and find the same flow. Compile as without a GPU, but by mpicxx and mpicc with
+   -DPG_USE_MPI, and
 
        mpirun -n 4 smoke -b cpu
+
+   or as with one, but by nvcc -ccbin mpicxx with -DPG_USE_MPI: with -b cuda rank r takes GPU r of its host. The flow is
+   in parts then, the pressure, for which every rank has the whole mask, is not: that takes as long as on one.
 
    smoke --help tells the options; smoke_flow.h has the equations and the time step. Each step has a Poisson problem for
    the pressure, with desc.mask for the solid cells and the last pressure as guess.
