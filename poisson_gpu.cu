@@ -26142,6 +26142,16 @@ static void pgi_take_result(pg_solver *s, void *u, int problem)
         pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, problem);
 }
 
+// Whether a problem of a batch that was solved at once is not finite, and so has to be solved by itself: on the CPU the
+// last column of a problem and the first one of the next are transformed as one complex number, where a NaN is in both.
+static int pgi_is_spoilt(pg_solver *s)
+{
+    if (s->cuda) return 0;
+    const pgi_grid none = pgi_no_grid();
+    s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, s->outer.u, none, pgi_rhs_of(none), 0);
+    return !(s->state->sums[1] - s->state->sums[1] == 0);
+}
+
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)
 {
     pg_stop stop;
@@ -26168,6 +26178,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     for (int q = 0; q < batch && (checked || !at_once); q++) {
         s->monitored = 0;
         pgi_enter_problem(s, u, f, &stop, q);
+        if (at_once) s->guess_zero = pgi_is_spoilt(s);
         pgi_run_program(s, q == 0 && !at_once);
         if (!at_once) pgi_take_result(s, u, q);
         if (s->failed) break;

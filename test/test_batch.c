@@ -269,6 +269,51 @@ static void a_bad_problem_spoils_no_other(void **state)
     }
 }
 
+/* Problems with an odd number of columns, of which two are transformed together; on a GPU neighbours may be spoilt. */
+static void a_bad_problem_spoils_no_neighbour(void **state)
+{
+    (void)state;
+    static const int shapes[][3] = {{2, 3, 1}, {7, 5, 1}, {9, 8, 3}, {5, 3, 3}, {37, 41, 1}};
+    enum { BATCH = 3 };
+    for (int run = 0; run < 2 * BATCH * 5; run++) {
+        const int *const n = shapes[run % 5], bad = run / 5 % BATCH, f32 = run / 5 / BATCH;
+        const size_t points = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], word = f32 ? sizeof(float) : sizeof(double);
+        pg_desc desc = {.n = {n[0], n[1], n[2]}, .dim = n[2] > 1 ? 3 : 2, .batch = BATCH, .backend = PG_CPU};
+        desc.flags = PG_DIRECT | (f32 ? PG_F32 : 0);
+        char *f = allocate(BATCH * points * word), *u = allocate(BATCH * points * word), *alone = allocate(points * word);
+        rng r = {(uint64_t)run};
+        for (size_t c = 0; c < BATCH * points; c++) {
+            const double value = c == (size_t)bad * points + points / 2 ? (double)NAN : rng_uniform(&r, -1, 1);
+            if (f32) ((float *)f)[c] = (float)value;
+            else ((double *)f)[c] = value;
+        }
+        pg_report report;
+        pg_solver *solver = create(&desc);
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        pg_destroy(solver);
+        assert_int_equal(report.outcome, PG_NOT_A_NUMBER);
+        assert_int_equal(report.problem, bad);
+        desc.batch = 1;
+        solver = create(&desc);
+        for (size_t q = 0; q < BATCH; q++) {
+            double largest = 0, error = 0;
+            if (q != (size_t)bad) OK(pg_solve(solver, alone, f + q * points * word, NULL), solver);
+            for (size_t c = 0; c < points; c++) {
+                const double value = load(u + q * points * word, c, word);
+                if (q == (size_t)bad && isfinite(value)) fail_msg("run %d: u of the bad problem is %g", run, value);
+                if (q == (size_t)bad) continue;
+                largest = fmax(largest, fabs(load(alone, c, word)));
+                const double off = fabs(value - load(alone, c, word));
+                if (!(off <= error)) error = off;    /* a NaN too */
+            }
+            if (!(error <= (f32 ? 1e-5 : 1e-13) * largest)) fail_msg("run %d, problem %d: off by %g", run, (int)q, error);
+        }
+        pg_destroy(solver);
+        free(f), free(u), free(alone);
+    }
+}
+
 /* Many small problems and few large ones, with and without own transforms, every precision. */
 static void direct_batches_are_exact(void **state)
 {
@@ -455,6 +500,7 @@ int main(void)
         ON_BOTH(each_problem_is_solved_as_if_alone),
         ON_BOTH(pieces_act_on_every_problem),
         ON_BOTH(a_bad_problem_spoils_no_other),
+        cmocka_unit_test(a_bad_problem_spoils_no_neighbour),
         ON_BOTH(direct_batches_are_exact),
         ON_BOTH(a_monitor_cancels_the_rest_of_a_batch),
         ON_BOTH(bad_batches_are_refused),
