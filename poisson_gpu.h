@@ -206,9 +206,10 @@ int main(void)
               tolerance, checks one after the other; with PG_MIXED or a monitor it also solves so), others solve one
               after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest
               outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the
-              remaining problems as they are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN); with one, a NaN in f makes that
-              problem's u NaN, and on the CPU no other's. Without one, and on a GPU, a neighbour of an odd number of columns
-              may become NaN too, for columns are transformed by twos. Pieces act on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
+              remaining problems as they are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN);
+              with one, a NaN in f makes that problem's u NaN, and on the CPU no other's. Without one, and on a GPU, a
+              neighbour of an odd number of columns may become NaN too, for columns are transformed by twos. Pieces act on all
+              problems; pg_norm, pg_sum and pg_dot take them as one vector.
 
    ===================================================================================================================
    OBSTACLES AND COEFFICIENTS   Boxes that are not empty, and beta that is not one number. All axes PG_CELL, 1D to 3D, any
