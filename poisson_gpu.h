@@ -253,8 +253,9 @@ int main(void)
               Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers and
               porous media, 16 where half of the cells are solid at random, 56 in a maze; about 100 where every cell differs
               from its neighbours by decades, and 70 among touching balls of 1e6 in 1. On larger grids few grow: a maze at
-              129^3 107 and at 257^3 277, layers at 257^3 31, decades from cell to cell there 206. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half
-              solid at random (40 and 50) and porous media (13 and 18).
+              129^3 107 and at 257^3 277, layers at 257^3 31, decades from cell to cell there 206. Without robust cut cells
+              beside a thin plate do (129^3 and 257^3 31 and 42), half solid at random (40 and 50) and porous media (13 and
+              18).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
