@@ -114,12 +114,14 @@ struct fiber {
     ucontext_t context;
 #endif
     void *fake_stack;    // AddressSanitizer's
+    fiber *before;       // the one that was made before: all are there until the program ends, and none is lost
 };
 
 enum { STACK = SIMT_ASAN ? 512 << 10 : 128 << 10, PAGE = 4096 };
 
 static fiber scheduler;
 static std::vector<fiber *> idle_fibers;
+static fiber *last_fiber;
 
 #ifdef __x86_64__
 extern "C" void simt_switch(void **save, void *sp);
@@ -199,6 +201,7 @@ static fiber *fiber_new()
     mprotect(memory, PAGE, PROT_NONE);
     fiber *f = new fiber();    // not beside the stack: at the same place of a page they would fight for those lines too
     f->stack = memory + PAGE;
+    f->before = last_fiber, last_fiber = f;
 #ifdef __x86_64__
     void **top = (void **)(f->stack + STACK - shift);
     top[-2] = (void *)fiber_entry;    // below it six registers; above it where fiber_entry would return to
