@@ -747,19 +747,19 @@ struct pgi_bricks {
     // That a thread marches through. Where most bricks are skipped, short marches keep the threads of the others many.
     enum { PLANES = 8 };
     int step(int n) const { return words ? 1 << shift[0] : n; }    // from brick to brick along a row of n points
-    // Whether there is any in the bricks of the points from k0 to before k1 of a column
-    PGI_HD int any(int i, int j, int k0, int k1) const
-    {
-        if (!words) return 1;
-        const int first = k0 >> shift[2], last = (k1 - 1) >> shift[2];
-        const unsigned *const column = words + (i >> shift[0]) + n[0] * (j >> shift[1]);
-        unsigned found = 0;
-        for (int w = first >> 5; w <= last >> 5; w++)
-            found |= column[(int64_t)n[0] * n[1] * w] & ~0u << (w == first >> 5 ? first & 31 : 0) &
-                     ~0u >> (w == last >> 5 ? 31 - (last & 31) : 0);
-        return found != 0;
-    }
 };
+// Whether there is fluid in the bricks of the points from k0 to before k1 of a column
+static PGI_HD int pgi_any_fluid(const pgi_bricks &b, int i, int j, int k0, int k1)
+{
+    if (!b.words) return 1;
+    const int first = k0 >> b.shift[2], last = (k1 - 1) >> b.shift[2];
+    const unsigned *const column = b.words + (i >> b.shift[0]) + b.n[0] * (j >> b.shift[1]);
+    unsigned found = 0;
+    for (int w = first >> 5; w <= last >> 5; w++)
+        found |= column[(int64_t)b.n[0] * b.n[1] * w] & ~0u << (w == first >> 5 ? first & 31 : 0) &
+                 ~0u >> (w == last >> 5 ? 31 - (last & 31) : 0);
+    return found != 0;
+}
 
 // A coarse level as a dense grid: conductances between cells and their upper neighbours, and what holds them.
 struct pgi_lattice {
@@ -13984,19 +13984,6 @@ template <class T> struct pgi_rank_rows {
     double *x;    // of row 0, which is another rank's or not
     int wide, count, place[PGI_TILE][4];
     pgi_column c;
-    pgi_rank_rows(const pg_solver *s, const pgi_level *level, const pgi_rhs &rhs, char *memory, int64_t first)
-        : d(s->direct), l(level), from(rhs), wide(s->direct.tile[2])
-    {
-        const int64_t columns = pgi_columns(s, 2), rows = l->part.hi - l->part.lo;
-        count = columns - first < wide ? (int)(columns - first) : wide;
-        x = (double *)memory - (int64_t)l->part.lo * wide;
-        c = {wide, 1, (double *)memory + rows * wide};
-        for (int q = 0; q < count; q++) {
-            pgi_column_place(l->n, 2, first + q, place[q]);
-            const pgi_column_reader<T> read(pgi_box_of(l, T()), from, 2, l->n, first + q);
-            for (int k = l->part.lo; k < l->part.hi; k++) x[(int64_t)k * wide + q] = (double)read(k);
-        }
-    }
     double shift(int q, double alpha) const { return pgi_column_shift(d.lines, alpha, place[q]); }
     double weighted(int q) const
     {
@@ -14016,6 +14003,22 @@ template <class T> struct pgi_rank_rows {
         pgi_line_up<1>(d.lines.rows, mu, l->part.lo, l->part.hi - 1, ends[1], ends[0], x + q, c, values);
     }
 };
+template <class T> static pgi_rank_rows<T> pgi_read_rank_rows(const pg_solver *s, const pgi_level *l,
+                                                              const pgi_rhs &from, char *memory, int64_t first)
+{
+    const int wide = s->direct.tile[2];
+    const int64_t columns = pgi_columns(s, 2), rows = l->part.hi - l->part.lo;
+    pgi_rank_rows<T> r = {s->direct, l,
+                          from,      (double *)memory - (int64_t)l->part.lo * wide,
+                          wide,      columns - first < wide ? (int)(columns - first) : wide,
+                          {},        {wide, 1, (double *)memory + rows * wide}};
+    for (int q = 0; q < r.count; q++) {
+        pgi_column_place(l->n, 2, first + q, r.place[q]);
+        const pgi_column_reader<T> read(pgi_box_of(l, T()), from, 2, l->n, first + q);
+        for (int k = l->part.lo; k < l->part.hi; k++) r.x[(int64_t)k * wide + q] = (double)read(k);
+    }
+    return r;
+}
 
 // Down, on each rank, to its last row; each rank joins the rows of its share of the columns; up. Rows are read, and
 // eliminated, twice: so nothing has to be kept of them meanwhile.
@@ -14027,9 +14030,9 @@ template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_l
     double mean = 0, sum = 0;
     const int origin[4] = {0, 0, 0, 0};    // the column that is constant along the other axes
     const int null = d.lines.singular && pgi_column_shift(d.lines, alpha, origin) == 0;
-    if (null) mean = pgi_mean_over_ranks(s, d.lines, pgi_rank_rows<T>(s, l, from, d.buffer, 0).weighted(0));
+    if (null) mean = pgi_mean_over_ranks(s, d.lines, pgi_read_rank_rows<T>(s, l, from, d.buffer, 0).weighted(0));
     pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
-        const pgi_rank_rows<T> rows(s, l, from, memory, first);
+        const pgi_rank_rows<T> rows = pgi_read_rank_rows<T>(s, l, from, memory, first);
         for (int q = 0; q < rows.count; q++)
             rows.down(q, rows.shift(q, alpha), null && first + q == 0 ? mean : 0, (pgi_joint *)j.own + first + q);
     });
@@ -14039,7 +14042,7 @@ template <class T> static void pgi_cpu_eliminate_parts(pg_solver *s, const pgi_l
     pgi_exchange_shares(s, 1);
     T *const u = pgi_data<T>(to);
     pgi_cpu_tiles(s, l, 2, [&](char *memory, int64_t first) {
-        const pgi_rank_rows<T> rows(s, l, from, memory, first);
+        const pgi_rank_rows<T> rows = pgi_read_rank_rows<T>(s, l, from, memory, first);
         for (int q = 0; q < rows.count; q++) {
             pgi_joint joint = {{0, 0, 1, 0}, {1, 0, 0, 0}};
             const double mu = rows.shift(q, alpha);
@@ -17468,7 +17471,7 @@ template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_
     PGI_UNLESS_DONE(state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
-    if (t.i >= nx || t.j >= ny || !where.any(t.i, t.j, t.k0, t.k1)) return;
+    if (t.i >= nx || t.j >= ny || !pgi_any_fluid(where, t.i, t.j, t.k0, t.k1)) return;
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
@@ -17485,7 +17488,7 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     if (!pgi_begin_sums(state, again, &unit)) return;
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
-        if (t.i >= nx || t.j >= ny || !bricks.any(t.i, t.j, t.k0, t.k1)) continue;
+        if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
         typename BODY::seen next = body.look(t.i, t.j, t.k0);
         for (int k = t.k0; k < t.k1; k++) {
             const typename BODY::seen own = next;
@@ -17519,8 +17522,8 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
 struct pgi_everywhere {
     enum { PLANES = PGI_MARCH };
     int step(int n) const { return n; }
-    PGI_HD int any(int, int, int, int) const { return 1; }
 };
+static PGI_HD int pgi_any_fluid(pgi_everywhere, int, int, int, int) { return 1; }
 static pgi_bricks pgi_all_bricks()
 {
     const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
@@ -17532,7 +17535,7 @@ template <class WHERE, class F> static void pgi_along_row(const WHERE &where, in
 {
     const int step = where.step(n);
     for (int begin = 0; begin < n; begin += step) {
-        if (!where.any(begin, j, k, k + 1)) continue;
+        if (!pgi_any_fluid(where, begin, j, k, k + 1)) continue;
         for (int i = begin, end = begin + step < n ? begin + step : n; i < end; i++) f(i);
     }
 }
@@ -18798,7 +18801,7 @@ template <class T> struct pgi_clear_bricks {
     pgi_grid to;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (!bricks.any(i, j, k, k + 1)) pgi_data<T>(to)[i + j * to.sj + k * to.sk] = 0;
+        if (!pgi_any_fluid(bricks, i, j, k, k + 1)) pgi_data<T>(to)[i + j * to.sj + k * to.sk] = 0;
     }
 };
 
