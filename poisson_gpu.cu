@@ -1112,6 +1112,21 @@ static inline const pgi_transfers<float> &pgi_transfers_of(const pgi_level *l, f
 // >>points
 // -------------------------------------------------------------------------------------------------------------------
 
+// bf16: the upper half of a float, rounded to the nearest, of two the even one.
+static PGI_HD inline uint16_t pgi_to_bf16(float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof bits);
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+static PGI_HD inline float pgi_from_bf16(uint16_t half)
+{
+    const uint32_t bits = (uint32_t)half << 16;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
 template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
 {
     return g.indirect ? (T *)((const pgi_given *)g.base)->own : (T *)g.base;
@@ -5606,7 +5621,9 @@ template <class T> struct pgi_pass {
     int edge[2];                // ghosts, as element (0,0,0) would be found there; NULL: nothing is stored there
     int slots[2];               // coarse points of a plane that a block interpolates from
     const unsigned *quads;      // of a masked level
-    pgi_bricks bricks;          // the same
+    const pgi_stored_row *stored;    // or its rows, and their unit
+    double unit;
+    pgi_bricks bricks;          // of either
     double *partials;           // for the norm of the residual
     pgi_state *state;           // and where it goes
     T tap[3][PGI_PASS_TAPS];    // weights that coarse points of an axis are restricted with
@@ -5847,6 +5864,9 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
     return p;
 }
 
+// What a pass knows of cells: each is that of the box; their bytes; their rows as the preconditioner has them.
+enum { PGI_PASS_PLAIN, PGI_PASS_MASKED, PGI_PASS_STORED };
+
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
 // Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.00, 0.66; two sweeps
 // 0.99, 0.54.
@@ -5854,13 +5874,18 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
 #define PGI_TUNE                                                                                                       \
     {384, 1, 2, 2}, {256, 1, 4, 2}, {192, 2, 4, 2}, { 384, 1, 4, 2 }
 #endif
-static constexpr int pgi_pass_tuning[4][4] = {PGI_TUNE};    // f64 with 1 and 2 sweeps, f32
-template <class T, int SWEEPS> struct pgi_tuned {
+#ifndef PGI_TUNE_STORED
+#define PGI_TUNE_STORED                                                                                                \
+    {192, 1, 4, 2}, {160, 1, 4, 2}, {320, 1, 4, 2}, { 256, 1, 4, 2 }
+#endif
+static constexpr int pgi_pass_tuning[8][4] = {PGI_TUNE, PGI_TUNE_STORED};    // f64 with 1 and 2 sweeps, f32
+template <class T, int SWEEPS, int CELLS> struct pgi_tuned {
     enum {
-        THREADS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][0],
-        BLOCKS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][1],
-        ROWS = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][2],
-        AHEAD = pgi_pass_tuning[(sizeof(T) == 4 ? 1 : -1) + SWEEPS][3]
+        ENTRY = (CELLS == PGI_PASS_STORED ? 4 : 0) + (sizeof(T) == 4 ? 1 : -1) + SWEEPS,
+        THREADS = pgi_pass_tuning[ENTRY][0],
+        BLOCKS = pgi_pass_tuning[ENTRY][1],
+        ROWS = pgi_pass_tuning[ENTRY][2],
+        AHEAD = pgi_pass_tuning[ENTRY][3]
     };
 };
 
@@ -5909,14 +5934,18 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
     return mask;
 }
 
-// The room for a plane's mask, in values: a word for two rows of two columns, see PGI_ALL_PLAIN.
-static PGI_HD constexpr int pgi_mask_room(int rows, int warps, size_t element)
+// The room for what a pass knows of a plane's cells, in values: of a mask a word for two rows of two columns, see
+// PGI_ALL_PLAIN; of stored rows those of a warp, and the row before its first one.
+static PGI_HD constexpr int pgi_cells_room(int cells, int rows, int warps, size_t element)
 {
-    return rows / 2 * warps * 32 * (int)sizeof(unsigned) / (int)element;
+    return (cells == PGI_PASS_MASKED   ? rows / 2 * warps * 32 * (int)sizeof(unsigned)
+            : cells == PGI_PASS_STORED ? (rows + 1) * warps * PGI_PASS_PITCH * (int)sizeof(pgi_stored_row)
+                                       : 0) /
+           (int)element;
 }
 
 // What a pass is made of, in numbers that are known when it is compiled.
-template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int MASKED_ = 0> struct pgi_pass_traits {
+template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int CELLS> struct pgi_pass_traits {
     typedef TYPE T;
     typedef typename pgi_two<T>::type T2;
     enum {
@@ -5925,32 +5954,33 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int MAS
         CORRECTED = HEAD_ == PGI_CORRECTED,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
-        MASKED = MASKED_,
-        PARTED = !MASKED,    // the level can be a rank's part
-        ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::ROWS,
-        WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS>::THREADS / 32,    // of a team
+        MASKED = CELLS == PGI_PASS_MASKED,
+        STORED = CELLS == PGI_PASS_STORED,
+        PARTED = CELLS == PGI_PASS_PLAIN,    // the level can be a rank's part
+        ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS, CELLS>::ROWS,
+        WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS, CELLS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
         HALVES = 2 * SWEEPS,                         // half-sweeps
         STAGES = RESTRICTS ? HALVES + 1 : HALVES,    // and the residual of the first colour
         HALO = RESTRICTS ? HALVES + 2 : HALVES,
         RING = STAGES + 2,    // planes of u under way
-        AHEAD = pgi_tuned<T, SWEEPS>::AHEAD,
+        AHEAD = pgi_tuned<T, SWEEPS, CELLS>::AHEAD,
         QUEUE = STAGES + AHEAD,    // and of f, AHEAD still to come
         U_SLOTS = FROM_ZERO ? 0 : AHEAD,
         E_SLOTS = AHEAD + PGI_PASS_COARSE,
         COARSE_ROWS = FLAT ? 1 : ROWS * WARPS / 2 + 6,
         PREFETCH = ((64 / 2 + 6) * COARSE_ROWS + TEAM - 1) / TEAM,    // coarse points of a thread in a plane
         PITCH = PGI_PASS_PITCH,
-        COLUMNS = ROWS * WARPS * PITCH,    // values of a plane; what comes after them, of a masked level, is its mask
-        PLANE = COLUMNS + (MASKED ? (int)pgi_mask_room(ROWS, WARPS, sizeof(T)) : 0),
-        SIDE = TEAM + 32,                // edges that warps send up, or down
-        BOX = STAGES * 2 * SIDE,         // edge buffer of a step
+        COLUMNS = ROWS * WARPS * PITCH,                                          // values of a plane of u
+        PLANE = COLUMNS + (int)pgi_cells_room(CELLS, ROWS, WARPS, sizeof(T)),    // of f, and what is known of cells
+        SIDE = TEAM + 32,                                                        // edges that warps send up, or down
+        BOX = STAGES * 2 * SIDE,                                                 // edge buffer of a step
         CONTRIBUTIONS = ROWS / 2 + 1,    // coarse rows that a thread adds to; the first is the warp's before it
         TAIL = RESTRICTS ? PGI_PASS_TAPS - 1 : 0    // steps beyond the last plane's
     };
     static_assert(AHEAD % 2 == 0, "planes of u in a slot are skewed alike");
     static_assert(FLAT || (WARPS > 1 && ROWS % 2 == 0 && ROWS <= 4), "what PGI_TUNE must keep");
-    static_assert(!MASKED || (!FLAT && !RESTRICTS), "passes of masked levels sweep alone, in 3D");
+    static_assert(PARTED || (!FLAT && !RESTRICTS), "passes among obstacles sweep alone, in 3D");
 };
 
 // The tile of a team of warps: a block's, or with FLAT one warp's. Tiles begin at the low end of a closed axis, and the
@@ -5981,7 +6011,7 @@ template <class P> struct pgi_pass_tile {
         const int z_end = P::PARTED ? a.z_own[1] : a.b.axis[2].n;
         k0 = (P::PARTED ? a.z_own[0] : 0) + rest / a.tiles[1] * a.own[2];
         k1 = k0 + a.own[2] < z_end ? k0 + a.own[2] : z_end;
-        if (P::MASKED) pgi_trim(a.bricks, x_own, y_own, &k0, &k1, (int *)shared);
+        if (!P::PARTED) pgi_trim(a.bricks, x_own, y_own, &k0, &k1, (int *)shared);
         x_tile = x_low - P::HALO, y_tile = P::FLAT ? 0 : y_low - P::HALO + rank * P::ROWS * P::WARPS;
         x = x_tile + 2 * lane, y = y_tile + warp * P::ROWS;
         // The colour that is relaxed first follows from the plane that the steps begin with.
@@ -6038,13 +6068,37 @@ template <class P> struct pgi_pass_operator {
     {
         const pgi_axis<T> &az = t.a.b.axis[2];
         for (int q = t.thread; q <= t.end + 1 - t.z_table; q += TEAM)
-            z_rows[q] = pgi_coupling_of(az, pgi_wrap(t.z_table + q, az.n, az.periodic));
+            z_rows[q] = P::STORED ? weight_at(az, pgi_wrap(t.z_table + q, az.n, az.periodic))
+                                  : pgi_coupling_of(az, pgi_wrap(t.z_table + q, az.n, az.periodic));
+    }
+    // Of stored rows, which are integrated, only the weight of f is wanted.
+    static __device__ pgi_coupling<T> weight_at(const pgi_axis<T> &axis, int i)
+    {
+        const pgi_coupling<T> c = {i < 0 ? (T)0 : (T)pgi_weight_of(axis, i), 0};
+        return c;
+    }
+    __device__ void find_weights(const pgi_pass_tile<P> &t)
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0];
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            xc[c] = weight_at(ax, t.x_at[c]);
+            xc[c].lower *= (T)t.a.unit;
+            reaction[c] = 0;
+        }
+        inner = weight_at(t.a.b.axis[2], 1);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) y_kept[r] = weight_at(t.a.b.axis[1], t.y_index(r));
     }
     // Beyond the edges of a warp shuffles find no zeros: there an end couples to itself alone.
     __device__ void find(const pgi_pass_tile<P> &t)
     {
         const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
         const T alpha = (T)t.a.b.state->alpha;
+        if (P::STORED) {
+            find_weights(t);
+            return;
+        }
         xc[0] = pgi_coupling_of(ax, t.x_at[0]), xc[1] = pgi_coupling_of(ax, t.x_at[1]);
         reaction[0] = reaction[1] = alpha;
         if (t.lane == 0 && t.x_at[0] == 0 && !ax.periodic) reaction[0] -= xc[0].lower, xc[0].lower = 0;
@@ -6093,7 +6147,14 @@ template <class P> struct pgi_pass_operator {
 template <class P> struct pgi_pass_stream {
     typedef typename P::T T;
     typedef typename P::T2 T2;
-    enum { ROWS = P::ROWS, PITCH = P::PITCH, PLANE = P::PLANE, FROM_ZERO = P::FROM_ZERO, MASKED = P::MASKED };
+    enum {
+        ROWS = P::ROWS,
+        PITCH = P::PITCH,
+        PLANE = P::PLANE,
+        FROM_ZERO = P::FROM_ZERO,
+        MASKED = P::MASKED,
+        STORED = P::STORED
+    };
     const pgi_pass_tile<P> &t;
     T *const u_slots, *const f_slots;           // [AHEAD] and [QUEUE][rows][pitch]
     const char *u_plane, *f_plane;              // of the next fetch inside
@@ -6113,16 +6174,49 @@ template <class P> struct pgi_pass_stream {
     }
 
     __device__ pgi_pass_stream(const pgi_pass_tile<P> &tile, char *shared)
-        : t(tile), u_slots((T *)shared + t.warp * ROWS * PITCH + 2 * t.lane), f_slots(u_slots + P::U_SLOTS * PLANE),
-          u_plane(NULL), f_plane(NULL)
+        : t(tile), u_slots((T *)shared + t.warp * ROWS * PITCH + 2 * t.lane),
+          f_slots(u_slots + P::U_SLOTS * P::COLUMNS), u_plane(NULL), f_plane(NULL)
     {
         for (int q = 0; q < (P::U_SLOTS + P::QUEUE) * ROWS; q++) {
-            T *const row = u_slots + q / ROWS * PLANE + q % ROWS * PITCH;
+            const int slot = q / ROWS;
+            T *const row = (slot < P::U_SLOTS ? u_slots + slot * P::COLUMNS : f_slots + (slot - P::U_SLOTS) * PLANE) +
+                           q % ROWS * PITCH;
             row[0] = row[1] = 0;
             if (t.lane == 31) row[2] = row[3] = 0;
         }
         for (int q = 0; q < P::QUEUE && MASKED; q++)
             for (int w = 0; w < ROWS / 2; w++) mask_of(f_slots + q * PLANE)[w] = PGI_ALL_PLAIN;
+        for (int q = 0; q < P::QUEUE && STORED; q++)
+            for (int r = -1; r < ROWS; r++)
+                for (int c = 0; c < (t.lane == 31 ? 4 : 2); c++)
+                    stored_of(f_slots + q * PLANE)[r * PITCH + c] = {{0, 0, 0}, 0};
+    }
+    // The stored rows of a plane, of the thread's first two columns, from its place in its values. Row -1 is the one
+    // before its warp's; before a row's columns are two that have no links.
+    __device__ pgi_stored_row *stored_of(const T *slot) const
+    {
+        return (pgi_stored_row *)(slot - (t.warp * ROWS * PITCH + 2 * t.lane) + P::COLUMNS) +
+               (t.warp * (ROWS + 1) + 1) * PITCH + 2 * t.lane;
+    }
+    // Plane z of them. Those outside of the box have no links from the beginning.
+    __device__ void fetch_stored(int z, T *slot) const
+    {
+        const pgi_axis<T> &ax = t.a.b.axis[0], &ay = t.a.b.axis[1], &az = t.a.b.axis[2];
+        const pgi_stored_row *const plane =
+            t.a.stored + (int64_t)ax.n * ay.n * pgi_wrap(z, az.n, az.periodic) + t.x_at[0];
+        pgi_stored_row *const to = stored_of(slot);
+#pragma unroll
+        for (int r = -1; r < ROWS; r++) {
+            const int j = t.y_index(r);
+            if (t.x_at[0] < 0 || j < 0) continue;
+            const pgi_stored_row *const from = plane + ax.n * j;
+            if (ax.n % 2 == 0) {
+                pgi_copy_async<16, 0>(to + r * PITCH, from);
+                continue;
+            }
+            pgi_copy_async<8, 0>(to + r * PITCH, from);
+            if (t.x_at[1] >= 0) pgi_copy_async<8, 0>(to + r * PITCH + 1, from + 1);
+        }
     }
     // The words of a plane's mask, of the thread's first two rows and so on, from the thread's place in its values
     __device__ unsigned *mask_of(const T *slot) const
@@ -6218,6 +6312,7 @@ template <class P> struct pgi_pass_stream {
         const bool f_there = advance(f_plane, a.rhs.f, z, inside);
         if (f_there) fetch_pairs(f_plane, f_row, in_f, odd, f_slot);
         if (MASKED && f_there) fetch_mask(z, f_slot);
+        if (STORED && f_there) fetch_stored(z, f_slot);
         if (((in_u >> 3 * ROWS * (1 - odd)) | (in_f >> 3 * ROWS * odd)) & pgi_singles(ROWS)) {
             if (u_there) fetch_singles(u_plane, u_row, in_u, 1 - odd, u_slot, u_skew, a.u_odd);
             if (f_there) fetch_singles(f_plane, f_row, in_f, odd, f_slot, f_skew, a.f_odd);
@@ -6225,7 +6320,7 @@ template <class P> struct pgi_pass_stream {
     }
     __device__ void gather() const    // what a lane reads may have been copied by the one beside it
     {
-        if (P::FLAT || t.a.skewed) __syncwarp();
+        if (P::FLAT || STORED || t.a.skewed) __syncwarp();
     }
     // A plane of u that has come
     __device__ void take(const T *incoming, int odd, T (&u)[ROWS][2]) const
@@ -6593,6 +6688,10 @@ template <class P> struct pgi_pass_restriction {
     }
 };
 
+// Halves of a word, which are bf16: of a stored row the links along x and y, and along z and the shift.
+static __device__ inline float pgi_low_half(unsigned word) { return pgi_from_bf16((uint16_t)word); }
+static __device__ inline float pgi_high_half(unsigned word) { return pgi_from_bf16((uint16_t)(word >> 16)); }
+
 // The march of a tile: half-sweep p of a wavefront works on plane t - p in step t.
 template <class P, int NORM> struct pgi_pass_march {
     typedef typename P::T T;
@@ -6617,6 +6716,7 @@ template <class P, int NORM> struct pgi_pass_march {
     pgi_norm_sum<T, ROWS> &norm;
     T ring[P::RING + 1][ROWS]
           [2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
+    unsigned upwards[P::STORED ? STAGES : 1][ROWS];    // of stored rows in the plane before, z's link and the shift
     char *out_plane;
     int out_pitch;
     unsigned out_mask;
@@ -6633,6 +6733,8 @@ template <class P, int NORM> struct pgi_pass_march {
         for (int q = 0; q <= P::RING; q++)
 #pragma unroll
             for (int row = 0; row < ROWS; row++) ring[q][row][0] = ring[q][row][1] = 0;
+#pragma unroll
+        for (int q = 0; q < (P::STORED ? STAGES : 1) * ROWS; q++) upwards[q / ROWS][q % ROWS] = 0;
         out_plane = (char *)(pgi_data<T>(out) + (int64_t)tile.k0 * out.sk + (int64_t)tile.y * out.sj + tile.x);
         out_pitch = (int)(out.sj * (int64_t)sizeof(T));
     }
@@ -6675,9 +6777,53 @@ template <class P, int NORM> struct pgi_pass_march {
         if (in_f >> PGI_TOUCHED > (CAREFUL ? 0 : 1))
             stream.complete(slot_of(0), t, COLOUR, in_f >> PGI_TOUCHED & (CAREFUL ? 3 : 2));
     }
+    // Half-sweep p of stored rows, in plane z = t - p
+    template <int SECOND, int CAREFUL> __device__ void stage_stored(int p, int z)
+    {
+        constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;
+        const int here = AT + p + 1;
+        const T z_weight = CAREFUL ? op.z_rows[z - tile.z_table].lower : op.inner.lower;
+        const char *const f_plane = (const char *)slot_of(p);
+        const pgi_stored_row *const rows = stream.stored_of((const T *)f_plane);
+        unsigned row_before = ((const uint2 *)(rows - P::PITCH))[COLOUR].x;    // column c: links along x and y
+        T fresh[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int c = (r + COLOUR) & 1;
+            const uint4 both = *(const uint4 *)(rows + r * P::PITCH);
+            const unsigned own = c ? both.z : both.x, up = c ? both.w : both.y,
+                           beside = c ? both.x : ((const uint2 *)(rows + r * P::PITCH))[-1].x;
+            const T u = ring[here][r][c], side = ring[here][r][1 - c];
+            const T far = c ? __shfl_down_sync(0xffffffffu, side, 1) : __shfl_up_sync(0xffffffffu, side, 1);
+            const T ym = r > 0 ? ring[here][r > 0 ? r - 1 : 0][c] : exchange.low;
+            const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
+            const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
+                                         (r * P::PITCH + c) * (int)sizeof(T));
+            const float link[6] = {pgi_low_half(beside), pgi_low_half(own),           pgi_high_half(row_before),
+                                   pgi_high_half(own),   pgi_low_half(upwards[p][r]), pgi_low_half(up)},
+                        shift = pgi_high_half(up),
+                        d = shift + ((link[0] + link[1]) + (link[2] + link[3]) + (link[4] + link[5]));
+            T residual = right * (op.xc[c].lower * op.along_y(r).lower * z_weight) - (T)shift * u;
+            residual += (T)link[0] * ((c ? side : far) - u) + (T)link[1] * ((c ? far : side) - u);
+            residual += (T)link[2] * (ym - u) + (T)link[3] * (yp - u);
+            residual += (T)link[4] * (ring[here + 1][r][c] - u) + (T)link[5] * (ring[here - 1][r][c] - u);
+            T w = d > 0 ? op.omega * (T)pgi_reciprocal(d) : (T)0;
+            if (P::SWEEPS == 1 && p == 1) w *= tile.a.second;
+            fresh[r] = u + residual * w;
+            // The cells of the other colour: what the next row, and in the next step the next plane, are linked by
+            row_before = c ? both.x : both.z;
+            upwards[p][r] = c ? both.y : both.w;
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
+    }
     // Half-sweep p, or (p = HALVES) the residual of the first colour, in plane z = t - p
     template <int SECOND, int CAREFUL> __device__ void stage(int p, int z)
     {
+        if constexpr (P::STORED) {
+            stage_stored<SECOND, CAREFUL>(p, z);
+            return;
+        }
         constexpr int AT = 1 - SECOND, COLOUR = 1 - SECOND;    // of row 0: the column that is relaxed now
         const int here = AT + p + 1;
         const pgi_coupling<T> zc = CAREFUL ? op.z_rows[z - tile.z_table] : op.inner;
@@ -6810,7 +6956,7 @@ template <class P, int NORM> struct pgi_pass_march {
                         (RESTRICTS && SECOND ? (int)(out >> PGI_THIRD & 1) : 0)) *
                            (int)(32 * sizeof(T)));
         store<SECOND, CAREFUL>(t - (HALVES - 1), out);
-        coming = coming + PLANE < AHEAD * PLANE ? coming + PLANE : 0;
+        coming = coming + P::COLUMNS < AHEAD * P::COLUMNS ? coming + P::COLUMNS : 0;
         queue = queue + PLANE < QUEUE * PLANE ? queue + PLANE : 0;
     }
     __device__ void run()
@@ -6842,12 +6988,12 @@ template <class P, int NORM> struct pgi_pass_march {
 // and (NORM) its norm. Moves 3 words a point (2 from 0), 1/8 more for a correction or a restriction. FLAT: ny = 1, a
 // warp is a team of its own. Nothing overlaps. What is left of the residual of the colour that comes last is known as
 // soon as it is relaxed; of the other one it takes a further stage of the wavefront.
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM, int MASKED>
-static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tuned<T, SWEEPS>::BLOCKS)
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM, int CELLS>
+static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS, CELLS>::THREADS, pgi_tuned<T, SWEEPS, CELLS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
     PGI_UNLESS_DONE(a.b.state);
-    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS, MASKED> P;
+    typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS, CELLS> P;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
 #endif
@@ -6861,7 +7007,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     if (idle && !NORM) return;
     const pgi_pass_tile<P> tile(a, FLAT ? 0 : line, FLAT ? 0 : (int)blockIdx.x % a.cluster, idle ? 0 : number, idle,
                                 shared);
-    if (MASKED && tile.k0 >= tile.k1) return;    // so do the other blocks of the cluster
+    if (!P::PARTED && tile.k0 >= tile.k1) return;    // so do the other blocks of the cluster
 
     pgi_pass_operator<P> op(tile, shared);
     pgi_pass_stream<P> stream(tile, shared);
@@ -6875,7 +7021,7 @@ static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS>::THREADS, pgi_tune
     stream.gather();
     for (int q = 0; q < P::AHEAD; q++) {
         if (HEAD == PGI_CORRECTED) correction.ask(tile.begin + 3 + q);
-        stream.fetch(tile.begin + q, stream.u_mask, stream.f_mask, (1 + q) & 1, stream.u_slots + q * P::PLANE,
+        stream.fetch(tile.begin + q, stream.u_mask, stream.f_mask, (1 + q) & 1, stream.u_slots + q * P::COLUMNS,
                      stream.f_slots + q * P::PLANE, false);
         pgi_copy_commit();
     }
@@ -9370,14 +9516,15 @@ template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b
 
 // What a pass does, as numbers: the arguments of the kernel's template.
 struct pgi_pass_kind {
-    int sweeps, head, flat, restricts, masked, warps, resident, rows, ahead;
+    int sweeps, head, flat, restricts, cells, warps, resident, rows, ahead;
 };
 
-// The values of a plane in shared memory
-static int pgi_pass_plane(const pgi_pass_kind &kind, size_t element)
+// The values of the planes that are in shared memory
+static int pgi_pass_values(const pgi_pass_kind &kind, int stages, size_t element)
 {
     const int columns = (kind.flat ? 1 : kind.rows * kind.warps) * PGI_PASS_PITCH;
-    return columns + (kind.masked ? pgi_mask_room(kind.rows, kind.warps, element) : 0);
+    return (kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) * columns +
+           (stages + kind.ahead) * (columns + pgi_cells_room(kind.cells, kind.rows, kind.warps, element));
 }
 
 // The steps of a pass of which all planes are inside, and in memory: of arrays whose ghosts may lie elsewhere, those of
@@ -9443,9 +9590,8 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
         a->slots[d] = (int)(((int64_t)extent[d] * t.nc + t.nf - 1) / t.nf) + 6;
     }
     if (flat) a->slots[1] = a->slots[0] ? 1 : 0;
-    const int plane = pgi_pass_plane(kind, sizeof(T)) * (int)sizeof(T), planes = a->own[2] + 2 * (stages + halo) + 4,
-              slots = a->slots[0] * a->slots[1];
-    int used = ((kind.head == PGI_FROM_ZERO ? 0 : kind.ahead) + stages + kind.ahead) * plane;
+    const int planes = a->own[2] + 2 * (stages + halo) + 4, slots = a->slots[0] * a->slots[1];
+    int used = pgi_pass_values(kind, stages, sizeof(T)) * (int)sizeof(T);
     const auto take = [&](int64_t bytes) {
         used = (used + 15) / 16 * 16;
         const int at = used;
@@ -9471,14 +9617,13 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     return a->partials && blocks > s->partials_capacity ? 0 : blocks;
 }
 
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0, int MASKED = 0>
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0, int CELLS = PGI_PASS_PLAIN>
 static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
-    typedef pgi_tuned<T, SWEEPS> tuned;
+    typedef pgi_tuned<T, SWEEPS, CELLS> tuned;
     const pgi_pass_kind kind = {
-        SWEEPS,      HEAD, FLAT, RESTRICTS, MASKED, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS,
-        tuned::AHEAD};
-    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM, MASKED>;
+        SWEEPS, HEAD, FLAT, RESTRICTS, CELLS, tuned::THREADS / 32, tuned::BLOCKS, FLAT ? 1 : tuned::ROWS, tuned::AHEAD};
+    const auto kernel = pgi_pass_kernel<T, SWEEPS, HEAD, FLAT, RESTRICTS, NORM, CELLS>;
     const int64_t blocks = pgi_plan_pass(s, a, kind);
     if (!blocks) return 0;
     const int bytes = a->bytes * (FLAT ? kind.warps : 1);
@@ -9602,17 +9747,24 @@ template <class T> static int pgi_cuda_pass(pg_solver *s, const pgi_level *l, pg
     return both && both(s, &a);
 }
 
-// The same of a masked level, from u to out.
-template <class T> static int pgi_cuda_masked_pass(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                   pgi_omega omega, int reversed, int sweeps, int head, pgi_grid out)
+// The same of a level with obstacles, from u to out: by its mask, or by the rows that its preconditioner has stored.
+template <class T, int CELLS> static int pgi_launch_among_cells(pg_solver *s, pgi_pass<T> *a, int sweeps, int head)
+{
+    if (head == PGI_FROM_ZERO) return sweeps == 2 && pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0, 0, CELLS>(s, a);
+    return sweeps == 2 ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0, 0, CELLS>(s, a)
+                       : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 0, 0, CELLS>(s, a);
+}
+template <class T> static int pgi_cuda_pass_among_cells(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
+                                                        pgi_omega omega, int reversed, int sweeps, int head,
+                                                        pgi_grid out)
 {
     pgi_pass<T> a = pgi_pass_of<T>(l, u, out, rhs, omega, reversed);
-    a.quads = s->obstacles.quads;
-    a.bricks = s->obstacles.bricks;
-    if (!a.quads || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(l, a.b)) return 0;
-    if (head == PGI_FROM_ZERO) return sweeps == 2 && pgi_launch_pass<T, 2, PGI_FROM_ZERO, 0, 0, 0, 1>(s, &a);
-    return sweeps == 2 ? pgi_launch_pass<T, 2, PGI_FROM_U, 0, 0, 0, 1>(s, &a)
-                       : pgi_launch_pass<T, 1, PGI_FROM_U, 0, 0, 0, 1>(s, &a);
+    const pgi_obstacles *const o = &s->obstacles;
+    a.quads = o->quads, a.stored = o->stored, a.unit = o->unit;
+    a.bricks = o->bricks;
+    if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(l, a.b)) return 0;
+    if (a.quads) return pgi_launch_among_cells<T, PGI_PASS_MASKED>(s, &a, sweeps, head);
+    return a.stored && pgi_launch_among_cells<T, PGI_PASS_STORED>(s, &a, sweeps, head);
 }
 
 // Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
@@ -9902,7 +10054,7 @@ static int pgi_cuda_clusters(pg_solver *s)
         cudaLaunchAttribute attribute;
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3((unsigned)(size * s->multiprocessors));
-        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2>::THREADS / 32);
+        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2, PGI_PASS_PLAIN>::THREADS / 32);
         config.dynamicSmemBytes = (size_t)s->shared_limit;
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = (unsigned)size;
@@ -17941,21 +18093,6 @@ template <class T> static PGI_HD inline double pgi_cell_measure(const pgi_cell_o
     return a.is_uniform ? a.cells->measure : pgi_cell_weight(a.b, i, j, k);
 }
 
-// bf16: the upper half of a float, rounded to the nearest, of two the even one.
-static PGI_HD inline uint16_t pgi_to_bf16(float v)
-{
-    uint32_t bits;
-    memcpy(&bits, &v, sizeof bits);
-    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
-}
-static PGI_HD inline float pgi_from_bf16(uint16_t half)
-{
-    const uint32_t bits = (uint32_t)half << 16;
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 // The links of a cell and what holds it, from stored rows: c is 0 where there is no link.
 static PGI_HD inline void pgi_read_stored(const pgi_stored_row *stored, const int n[3], const int periodic[3],
                                           const int at[3], float c[6], float *shift)
@@ -21459,22 +21596,22 @@ struct pgi_visit {
 
 // Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
 // Returns where u is, which is u or `other`.
-template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, const pgi_finest<T> &fine, pgi_grid u, pgi_grid other,
-                                                    pgi_rhs rhs, int sweeps, int reversed, int head)
+template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pgi_grid other, pgi_rhs rhs, int sweeps,
+                                                    int reversed, int head)
 {
     const pgi_level *const l = &s->level[0];
     const pgi_omega omega = l->omega[reversed];
 #if PGI_GPU
     while (s->cuda && sweeps > 0) {
         const int count = sweeps > 1 && omega.first == omega.second ? 2 : 1;
-        if (!fine.a.is_masked || !pgi_cuda_masked_pass<T>(s, l, u, rhs, omega, reversed, count, head, other)) break;
+        if (!pgi_cuda_pass_among_cells<T>(s, l, u, rhs, omega, reversed, count, head, other)) break;
         const pgi_grid before = u;
         u = other, other = before;
         head = PGI_FROM_U;
         sweeps -= count;
     }
 #endif
-    (void)other, (void)fine;
+    (void)other;
     if (head == PGI_FROM_ZERO) s->ops->fill_zero(s, l, u);
     for (int q = 0; q < sweeps; q++) s->ops->red_black(s, l, u, rhs, omega, reversed);
     return u;
@@ -21532,10 +21669,10 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
     pgi_list none;
     memset(&none, 0, sizeof none);
     // Passes, of one or two sweeps, turn from grid to grid: from 0 the first one begins so that the last one ends in u.
-    const int turns = s->cuda && fine.a.is_masked ? (pre + 1) / 2 + (post + 1) / 2 : 0;
+    const int turns = s->cuda && (o->quads || o->stored) ? (pre + 1) / 2 + (post + 1) / 2 : 0;
     const pgi_grid begin = from_zero && turns % 2 ? l->t : u;
     const pgi_grid smooth =
-        pgi_sweep_finest<T>(s, fine, begin, other(begin), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
+        pgi_sweep_finest<T>(s, begin, other(begin), rhs, pre, 0, from_zero ? PGI_FROM_ZERO : PGI_FROM_U);
     const pgi_grid r = other(smooth);
     const int thrice = pgi_is_repeated_level(s, 0);
     float *const f = o->robust ? (thrice ? o->list[0].g : o->list[0].f) : thrice ? o->lattice.g : o->lattice.f;
@@ -21562,7 +21699,7 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
         pgi_for_fluid(s, l->n, o->bricks, weighted);
     else if (o->robust || !pgi_correct_blocks<T>(s, correction))
         pgi_for_fluid(s, l->n, o->bricks, correction);
-    const pgi_grid result = pgi_sweep_finest<T>(s, fine, smooth, r, rhs, post, 1, PGI_FROM_U);
+    const pgi_grid result = pgi_sweep_finest<T>(s, smooth, r, rhs, post, 1, PGI_FROM_U);
     if (result.base != u.base) s->ops->copy(s, l, result, u);
 }
 

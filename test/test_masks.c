@@ -1528,6 +1528,18 @@ static void pg_apply_and_pg_residual_are_those_of_the_matrix(void **state)
     assert_int_equal(failures, 0);
 }
 
+static double value_at(const void *array, size_t at, int f32)
+{
+    return f32 ? (double)((const float *)array)[at] : ((const double *)array)[at];
+}
+static void put_value(void *array, size_t at, double value, int f32)
+{
+    if (f32)
+        ((float *)array)[at] = (float)value;
+    else
+        ((double *)array)[at] = value;
+}
+
 /* Levels of more than one tile along each axis, on the GPU in kernels that small ones do not take: two cycles give what
    they give on the CPU, with primes for sizes, rows apart, solids and air of one cell, and any faces. */
 static void large_cycles_are_those_of_the_cpu(void **state)
@@ -1559,13 +1571,7 @@ static void large_cycles_are_those_of_the_cpu(void **state)
             mask[c] = kind < 2 ? PG_SOLID : kind == 2 && cases[q].ends[0][0] != 'N' ? PG_AIR : PG_FLUID;
         }
         if (cases[q].empty) empty_most_of(mask, n, PG_SOLID, (uint64_t)q);
-        for (size_t c = 0; c < room; c++) {
-            const double value = rng_uniform(&random, -1, 1);
-            if (f32)
-                ((float *)f)[c] = (float)value;
-            else
-                ((double *)f)[c] = value;
-        }
+        for (size_t c = 0; c < room; c++) put_value(f, c, rng_uniform(&random, -1, 1), f32);
         for (int backend = 0; backend < 2; backend++) {
             pg_desc desc = {.n = {n[0], n[1], n[2]}, .backend = backend ? PG_CUDA : PG_CPU, .robust = PG_NONE};
             desc.flags = PG_VCYCLE | (f32 ? PG_F32 : 0), desc.mask = mask, desc.alpha = cases[q].alpha;
@@ -1580,13 +1586,80 @@ static void large_cycles_are_those_of_the_cpu(void **state)
         }
         double most = 0, worst = 0;
         for (size_t c = 0; c < room; c++) {
-            const double x = f32 ? (double)((float *)u[0])[c] : ((double *)u[0])[c],
-                         y = f32 ? (double)((float *)u[1])[c] : ((double *)u[1])[c];
+            const double x = value_at(u[0], c, f32), y = value_at(u[1], c, f32);
             most = fmax(most, fabs(x)), worst = fmax(worst, fabs(x - y));
         }
         assert_true(most > 0);
         /* Coarse levels are in f32, in which a singular problem loses another digit. */
         if (!(worst <= 1e-5 * most)) fail_msg("case %d: off by %.1e of %.1e", run, worst, most);
+        free(mask), free(u[0]), free(u[1]), free(f);
+    }
+}
+
+/* The same with coefficients, whose rows the preconditioner stores: two iterations or cycles in passes on large levels. */
+static void large_cycles_among_coefficients_are_those_of_the_cpu(void **state)
+{
+    enum { FACES = 1, CELLS = 2, STRETCHED = 4, MASK = 8 };
+    static const struct {
+        const char *ends[3];
+        int n[3], small[3];
+        unsigned flags;
+        int with, sweeps;
+    } cases[] = {{{"DN", "ND", "NN"}, {131, 61, 37}, {67, 37, 11}, PG_VCYCLE | PG_MIXED, FACES | MASK, 2},
+                 {{"PP", "DN", "PP"}, {132, 61, 38}, {68, 29, 18}, PG_CG | PG_PRECOND_CYCLE, CELLS, 2},
+                 {{"NN", "PP", "DD"}, {131, 64, 37}, {67, 34, 13}, PG_CG | PG_PRECOND_CYCLE, FACES | MASK, 1},
+                 {{"ND", "DD", "DN"}, {130, 61, 37}, {66, 37, 11}, PG_VCYCLE | PG_MIXED, CELLS | STRETCHED, 2},
+                 {{"DN", "ND", "DD"}, {131, 61, 37}, {67, 37, 11}, PG_CG | PG_PRECOND_CYCLE | PG_F32, CELLS | MASK, 2},
+                 {{"DN", "PP", "DN"}, {131, 62, 77}, {67, 34, 25}, PG_VCYCLE | PG_MIXED, FACES, 3}};
+    backend_or_skip(state);
+    for (int q = 0; q < (int)(sizeof cases / sizeof *cases); q++) {
+        const int *const n = small_run() ? cases[q].small : cases[q].n, f32 = (cases[q].flags & PG_F32) != 0;
+        const int64_t row = n[0] + 3, plane = row * n[1] + 5;
+        const size_t size = f32 ? sizeof(float) : sizeof(double), room = (size_t)(plane * n[2]),
+                     cells = (size_t)n[0] * (size_t)n[1] * (size_t)n[2], faces = 2 * cells;
+        unsigned char *mask = allocate(cells);
+        void *u[2] = {allocate(room * size), allocate(room * size)}, *f = allocate(room * size), *array[4];
+        double *coord[3];
+        rng random = {(uint64_t)q + 1};
+        for (size_t c = 0; c < cells; c++) mask[c] = rng_int(&random, 0, 99) ? PG_FLUID : PG_SOLID;
+        for (size_t c = 0; c < room; c++) put_value(f, c, rng_uniform(&random, -1, 1), f32);
+        for (int a = 0; a < 4; a++) {
+            array[a] = allocate(faces * size);
+            for (size_t c = 0; c < faces; c++) put_value(array[a], c, exp(rng_uniform(&random, -4, 4)), f32);
+        }
+        for (int a = 0; a < 3; a++) {
+            coord[a] = allocate((size_t)(n[a] + 1) * sizeof(double));
+            for (int i = 0; i < n[a]; i++) coord[a][i + 1] = coord[a][i] + rng_uniform(&random, 0.8, 1.2) / n[a];
+        }
+        for (int backend = 0; backend < 2; backend++) {
+            pg_desc desc = {.n = {n[0], n[1], n[2]}, .backend = backend ? PG_CUDA : PG_CPU, .robust = PG_NONE};
+            desc.flags = cases[q].flags, desc.inner_cycles = 1, desc.nu_pre = desc.nu_post = cases[q].sweeps;
+            if (cases[q].with & MASK) desc.mask = mask;
+            if (cases[q].with & CELLS) desc.beta_cell = array[0], desc.alpha_cell = array[3];
+            for (int a = 0; a < 3; a++) {
+                desc.centring[a] = PG_CELL, set_ends(&desc, a, cases[q].ends[a]);
+                if (cases[q].with & FACES) desc.beta_face[a] = array[a];
+                if (cases[q].with & STRETCHED) desc.coord[a] = coord[a];
+            }
+            desc.stride_u[0] = desc.stride_f[0] = row, desc.stride_u[1] = desc.stride_f[1] = plane;
+            memset(u[backend], 0, room * size);
+            pg_solver *solver = create(&desc);
+            const pg_stop stop = {.rtol = PG_NONE, .max_iter = 2};
+            if (cases[q].flags & PG_CG)
+                OK(pg_solve(solver, u[backend], f, &stop), solver);
+            else
+                OK(pg_cycle(solver, u[backend], f, 2), solver);
+            pg_destroy(solver);
+        }
+        double most = 0, worst = 0;
+        for (size_t c = 0; c < room; c++) {
+            const double x = value_at(u[0], c, f32), y = value_at(u[1], c, f32);
+            most = fmax(most, fabs(x)), worst = fmax(worst, fabs(x - y));
+        }
+        assert_true(most > 0);
+        if (!(worst <= 1e-5 * most)) fail_msg("case %d: off by %.1e of %.1e", q, worst, most);
+        for (int a = 0; a < 4; a++) free(array[a]);
+        for (int a = 0; a < 3; a++) free(coord[a]);
         free(mask), free(u[0]), free(u[1]), free(f);
     }
 }
@@ -1696,6 +1769,7 @@ int main(void)
         ON_BOTH(nan_matters_inside_only),
         ON_BOTH(pg_apply_and_pg_residual_are_those_of_the_matrix),
         ON_CUDA(large_cycles_are_those_of_the_cpu),
+        ON_CUDA(large_cycles_among_coefficients_are_those_of_the_cpu),
         ON_BOTH(sweeps_and_cycles_reduce_the_residual),
         ON_BOTH(conjugate_gradients_of_ones_own),
     };
