@@ -177,6 +177,7 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_CELL_PASS_POINTS
 #define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
 #endif
+#define PGI_LATTICE_PASS_POINTS (4 * PGI_CELL_PASS_POINTS)    // of their coarse cells
 #ifndef PGI_CACHED_POINTS
 #define PGI_CACHED_POINTS 2000000    // from here on residuals are restricted in tiles; in 2D from four times as many
 #endif
@@ -712,9 +713,9 @@ struct pgi_cells {
 };
 
 // A row of the finest level as a preconditioner has it where the caller's arrays, or spacings that vary, make rows
-// work: conductances to the upper neighbours and what holds the cell, integrated, in units of the largest diagonal, in
-// bf16. The neighbours read the same numbers, so that the preconditioner is symmetric whatever is rounded; it differs
-// from that of A itself by less than a hundredth.
+// work, and of the grid of coarse cells: conductances to the upper neighbours and what holds the cell, integrated, in
+// units of the largest diagonal, in bf16. The neighbours read the same numbers, so that the preconditioner is symmetric
+// whatever is rounded; it differs from that of A itself by less than a hundredth.
 struct alignas(8) pgi_stored_row {
     uint16_t c[3], s;
 };
@@ -764,10 +765,11 @@ static PGI_HD int pgi_any_fluid(const pgi_bricks &b, int i, int j, int k0, int k
 // A coarse level as a dense grid: conductances between cells and their upper neighbours, and what holds them.
 struct pgi_lattice {
     int n[3], periodic, seams;
-    float *c[3], *s;
+    float *c[3], *s;             // what rows are made of, and the next level
+    pgi_stored_row *rows;        // what cycles read
     float *u, *f, *r, *e, *g;    // e, g: of a level that is visited three times
     int *aggregate;              // of the next level
-    pgi_weights *weights;
+    pgi_stored_weights *weights;
     int *root;               // while that is made
     pgi_factors *factors;    // the same
 };
@@ -6716,7 +6718,7 @@ template <class P, int NORM> struct pgi_pass_march {
     pgi_norm_sum<T, ROWS> &norm;
     T ring[P::RING + 1][ROWS]
           [2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
-    unsigned upwards[P::STORED ? STAGES : 1][ROWS];    // of stored rows in the plane before, z's link and the shift
+    unsigned upwards[P::STORED ? STAGES : 1][(ROWS + 1) / 2];    // of stored rows in the plane before, two rows' links
     char *out_plane;
     int out_pitch;
     unsigned out_mask;
@@ -6734,7 +6736,8 @@ template <class P, int NORM> struct pgi_pass_march {
 #pragma unroll
             for (int row = 0; row < ROWS; row++) ring[q][row][0] = ring[q][row][1] = 0;
 #pragma unroll
-        for (int q = 0; q < (P::STORED ? STAGES : 1) * ROWS; q++) upwards[q / ROWS][q % ROWS] = 0;
+        for (int q = 0; q < (P::STORED ? STAGES : 1) * ((ROWS + 1) / 2); q++)
+            upwards[q / ((ROWS + 1) / 2)][q % ((ROWS + 1) / 2)] = 0;
         out_plane = (char *)(pgi_data<T>(out) + (int64_t)tile.k0 * out.sk + (int64_t)tile.y * out.sj + tile.x);
         out_pitch = (int)(out.sj * (int64_t)sizeof(T));
     }
@@ -6785,7 +6788,7 @@ template <class P, int NORM> struct pgi_pass_march {
         const T z_weight = CAREFUL ? op.z_rows[z - tile.z_table].lower : op.inner.lower;
         const char *const f_plane = (const char *)slot_of(p);
         const pgi_stored_row *const rows = stream.stored_of((const T *)f_plane);
-        unsigned row_before = ((const uint2 *)(rows - P::PITCH))[COLOUR].x;    // column c: links along x and y
+        unsigned row_before = ((const uint2 *)(rows - P::PITCH))[COLOUR].x, after = 0;
         T fresh[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -6799,8 +6802,13 @@ template <class P, int NORM> struct pgi_pass_march {
             const T yp = r < ROWS - 1 ? ring[here][r < ROWS - 1 ? r + 1 : 0][c] : exchange.high;
             const T right = *(const T *)(f_plane + pgi_skew(stream.f_skew, tile.a.f_odd, r, (COLOUR + p) & 1) +
                                          (r * P::PITCH + c) * (int)sizeof(T));
-            const float link[6] = {pgi_low_half(beside), pgi_low_half(own),           pgi_high_half(row_before),
-                                   pgi_high_half(own),   pgi_low_half(upwards[p][r]), pgi_low_half(up)},
+            const float below = r & 1 ? pgi_high_half(upwards[p][r / 2]) : pgi_low_half(upwards[p][r / 2]),
+                        link[6] = {pgi_low_half(beside),
+                                   pgi_low_half(own),
+                                   pgi_high_half(row_before),
+                                   pgi_high_half(own),
+                                   below,
+                                   pgi_low_half(up)},
                         shift = pgi_high_half(up),
                         d = shift + ((link[0] + link[1]) + (link[2] + link[3]) + (link[4] + link[5]));
             T residual = right * (op.xc[c].lower * op.along_y(r).lower * z_weight) - (T)shift * u;
@@ -6812,7 +6820,11 @@ template <class P, int NORM> struct pgi_pass_march {
             fresh[r] = u + residual * w;
             // The cells of the other colour: what the next row, and in the next step the next plane, are linked by
             row_before = c ? both.x : both.z;
-            upwards[p][r] = c ? both.y : both.w;
+            const unsigned other = c ? both.y : both.w;
+            if (r & 1)
+                upwards[p][r / 2] = after | other << 16;
+            else
+                after = other & 0xffffu;
         }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) ring[here][r][(r + COLOUR) & 1] = fresh[r];
@@ -9501,17 +9513,17 @@ template <class T> static int pgi_reach(const pgi_transfer<T> &t)
 }
 
 // Red-black passes need two colours, periodic axes that a halo does not wrap around twice, and at least two axes.
-template <class T> static int pgi_can_pass(const pgi_level *l, const pgi_box<T> &b)
+template <class T> static int pgi_can_pass(const pgi_box<T> &b)
 {
-    if (l->n[2] < 4 || l->n[0] < 4) return 0;
-    for (int a = 0; a < 3; a++)
-        if (b.axis[a].periodic && l->n[a] > 1 && (l->n[a] % 2 || l->n[a] < 32)) return 0;
+    if (b.axis[2].n < 4 || b.axis[0].n < 4) return 0;
+    for (const pgi_axis<T> &axis : b.axis)
+        if (axis.periodic && axis.n > 1 && (axis.n % 2 || axis.n < 32)) return 0;
     return 1;
 }
 template <class T> static int pgi_passes(const pgi_level *l, const pgi_box<T> &b)
 {
     const int64_t least = (int64_t)PGI_PASS_POINTS * (l->n[1] == 1 ? 1 : 24 / (int)sizeof(T));    // 24 MB in 3D
-    return l->points >= least && pgi_can_pass(l, b) && (!l->part.split || l->part.passes);
+    return l->points >= least && pgi_can_pass(b) && (!l->part.split || l->part.passes);
 }
 
 // What a pass does, as numbers: the arguments of the kernel's template.
@@ -9762,9 +9774,32 @@ template <class T> static int pgi_cuda_pass_among_cells(pg_solver *s, const pgi_
     const pgi_obstacles *const o = &s->obstacles;
     a.quads = o->quads, a.stored = o->stored, a.unit = o->unit;
     a.bricks = o->bricks;
-    if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(l, a.b)) return 0;
+    if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
     if (a.quads) return pgi_launch_among_cells<T, PGI_PASS_MASKED>(s, &a, sweeps, head);
     return a.stored && pgi_launch_among_cells<T, PGI_PASS_STORED>(s, &a, sweeps, head);
+}
+
+// The same of the grid of coarse cells, from its u to its r.
+static int pgi_cuda_pass_on_lattice(pg_solver *s, const pgi_lattice &l, const pgi_bricks &bricks, int reversed,
+                                    int sweeps, int head)
+{
+    const auto grid = [&](float *base) {
+        const pgi_grid g = {base, 0, l.n[0], (int64_t)l.n[0] * l.n[1], 0};
+        return g;
+    };
+    pgi_pass<float> a;
+    memset(&a, 0, sizeof a);
+    for (int d = 0; d < 3; d++) {
+        a.b.axis[d].n = l.n[d], a.b.axis[d].periodic = l.periodic >> d & 1;
+        for (double &weight : a.b.axis[d].row_weight) weight = 1;
+    }
+    a.b.state = s->state;
+    a.u = grid(l.u), a.out = grid(l.r), a.rhs = pgi_rhs_of(grid(l.f));
+    a.omega = a.second = 1, a.first = reversed;
+    a.z_own[1] = a.z_there[1] = a.z_most = l.n[2];
+    a.stored = l.rows, a.unit = 1, a.bricks = bricks;
+    if (l.n[1] == 1 || a.out.sk * l.n[2] < PGI_LATTICE_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
+    return pgi_launch_among_cells<float, PGI_PASS_STORED>(s, &a, sweeps, head);
 }
 
 // Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
@@ -20649,6 +20684,15 @@ template <class T> struct pgi_prolong_finest {
 };
 
 // The same where the weights of cells are stored.
+static PGI_HD inline pgi_stored_weights pgi_store_weight(const pgi_weights &w)
+{
+    const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
+    pgi_stored_weights to;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) to.slide[d] = pgi_to_bf16(w.slide[d]);
+    to.held = pgi_to_bf16(held > 1e-6f ? held : 0);    // less is round-off
+    return to;
+}
 static PGI_HD inline pgi_weights pgi_read_weights(const pgi_stored_weights &w)
 {
     pgi_weights to;
@@ -20663,12 +20707,7 @@ template <class T> struct pgi_store_weights {
     PGI_HD void operator()(int i, int j, int k) const
     {
         const auto p = fine.spot_at(i, j, k);
-        const pgi_weights w = fine.weights_at(p);
-        const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
-        pgi_stored_weights stored;
-        for (int d = 0; d < 3; d++) stored.slide[d] = pgi_to_bf16(w.slide[d]);
-        stored.held = pgi_to_bf16(held > 1e-6f ? held : 0);    // less is round-off
-        to[p.cell] = stored;
+        to[p.cell] = pgi_store_weight(fine.weights_at(p));
     }
 };
 // f(cell, place, axis) for the neighbours of a cell that lie in other coarse cells
@@ -21120,15 +21159,15 @@ static PGI_HD inline pgi_lattice_row pgi_lattice_row_of(const pgi_lattice &l, in
 {
     const int at[3] = {i, j, k}, stride[3] = {1, l.n[0], l.n[0] * l.n[1]};
     const int cell = i + l.n[0] * (j + l.n[1] * k);
+    const int periodic[3] = {l.periodic & 1, l.periodic >> 1 & 1, l.periodic >> 2 & 1};
     pgi_lattice_row r;
-    r.d = l.s[cell];
+    pgi_read_stored(l.rows, l.n, periodic, at, r.c, &r.d);
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) {
         const int a = q / 2, n = l.n[a], wraps = at[a] == (q & 1 ? n - 1 : 0);
         const int there = n > 1 && (!wraps || l.periodic >> a & 1);
         const int step = (q & 1 ? 1 : -1) * (wraps ? 1 - n : 1);
         r.to[q] = there ? cell + step * stride[a] : cell;
-        r.c[q] = there ? l.c[a][q & 1 ? cell : r.to[q]] : 0;
         r.d += r.c[q];
     }
     return r;
@@ -21172,7 +21211,6 @@ struct pgi_lattice_defect {
 // Transfers between the grid and the list after it. Nodes slide across the outer faces of their coarse cells alone.
 struct pgi_weigh_lattice {
     pgi_lattice_level l;
-    pgi_weights *to;
     PGI_HD int64_t count() const { return l.nodes(); }
     PGI_HD void operator()(int64_t node) const
     {
@@ -21185,7 +21223,7 @@ struct pgi_weigh_lattice {
             for (int d = 0; d < 3; d++)
                 if (q == 2 * d + (at[d] & 1)) w.slide[d] = pgi_slide(f, q, c);
         });
-        to[node] = w;
+        l.weights[node] = pgi_store_weight(w);
     }
 };
 // f(neighbour, axis) for the neighbours of a cell of the grid that lie in other coarse cells
@@ -21216,8 +21254,9 @@ template <int LANES> struct pgi_restrict_lattice {
             const int at[3] = {2 * coarse[0] + (q & 1), 2 * coarse[1] + (q >> 1 & 1), 2 * coarse[2] + (q >> 2)};
             const int cell = at[0] + l.n[0] * (at[1] + l.n[1] * at[2]);
             if (at[0] >= l.n[0] || at[1] >= l.n[1] || at[2] >= l.n[2] || l.aggregate[cell] != (int)J) continue;
-            sum += l.weights[cell].own * l.r[cell];
-            pgi_across(l, at, cell, [&](int other, int a) { sum += l.weights[other].slide[a] * l.r[other]; });
+            sum += pgi_read_weights(l.weights[cell]).own * l.r[cell];
+            pgi_across(l, at, cell,
+                       [&](int other, int a) { sum += pgi_from_bf16(l.weights[other].slide[a]) * l.r[other]; });
         }
         sum = pgi_total_of_lanes(sum, LANES);
         if (p % LANES == 0) f[J] = sum;
@@ -21230,7 +21269,7 @@ struct pgi_prolong_lattice {
     {
         const int at[3] = {i, j, k}, cell = i + l.n[0] * (j + l.n[1] * k), own = l.aggregate[cell];
         if (own < 0) return;
-        const pgi_weights w = l.weights[cell];
+        const pgi_weights w = pgi_read_weights(l.weights[cell]);
         float sum = w.own * e[own];
         pgi_across(l, at, cell, [&](int other, int a) {
             if (w.slide[a] > 0) sum += w.slide[a] * e[l.aggregate[other]];
@@ -21392,6 +21431,20 @@ template <class T> struct pgi_store_rows {
         to[p.cell] = row;
     }
 };
+struct pgi_store_lattice {
+    pgi_lattice l;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int at[3] = {i, j, k}, cell = i + l.n[0] * (j + l.n[1] * k);
+        pgi_stored_row row;
+        for (int d = 0; d < 3; d++) {
+            const int goes_on = l.n[d] > 1 && (at[d] < l.n[d] - 1 || l.periodic >> d & 1);
+            row.c[d] = pgi_to_bf16(goes_on ? l.c[d][cell] : 0);
+        }
+        row.s = pgi_to_bf16(l.s[cell]);
+        l.rows[cell] = row;
+    }
+};
 template <class T> static void pgi_make_levels(pg_solver *s)
 {
     const pgi_obstacles *const o = &s->obstacles;
@@ -21417,12 +21470,14 @@ template <class T> static void pgi_make_levels(pg_solver *s)
         if (listed) pgi_for_each(s, 1, none);
         if (listed) pgi_for_points(s, o->lattice.n, make_plain);
         pgi_for_each(s, pgi_most_nodes(o, 0), make);
+        const pgi_store_lattice store = {o->lattice};
+        pgi_for_points(s, o->lattice.n, store);
     }
     for (int q = 1; q < o->levels; q++) {
         const pgi_list &to = o->list[q], &from = o->list[q - 1];
         if (q == 1 && !o->robust) {
             pgi_aggregate(s, lattice, pgi_most_nodes(o, 0), lattice.root, lattice.aggregate, lattice.factors, to);
-            const pgi_weigh_lattice weigh = {lattice, lattice.weights};
+            const pgi_weigh_lattice weigh = {lattice};
             pgi_for_each(s, pgi_most_nodes(o, 0), weigh);
         } else
             pgi_aggregate(s, pgi_list_level(from), pgi_most_nodes(o, q - 1), from.root, from.aggregate, from.factors,
@@ -21454,6 +21509,7 @@ struct pgi_visit {
     pg_solver *s;
     pgi_small_visit *small;    // or NULL
     int base;                  // the level that is its first list
+    pgi_lattice *grid;         // of which passes exchange u and r
     bool is_lattice(int q) const { return q == 0 && !s->obstacles.robust; }
     pgi_node_task task(int what, int q) const
     {
@@ -21463,8 +21519,7 @@ struct pgi_visit {
     void step(int q, int what, int turn, float weight) const
     {
         if (is_lattice(q)) {
-            const pgi_lattice_level lattice(s->obstacles.lattice);
-            const pgi_step_nodes<pgi_lattice_level> body = {lattice, what, turn, weight};
+            const pgi_step_nodes<pgi_lattice_level> body = {pgi_lattice_level(*grid), what, turn, weight};
             pgi_for_each(s, pgi_most_nodes(&s->obstacles, q), body);
             return;
         }
@@ -21491,30 +21546,42 @@ struct pgi_visit {
     }
     void sweep_lattice(int sweeps, int reversed) const
     {
-        const pgi_lattice &level = s->obstacles.lattice;
+        const pgi_lattice &level = *grid;
         const int colours = pgi_colours_of(level.seams), pairs = !level.seams,
                   half[3] = {(level.n[0] + 1) / 2, level.n[1], level.n[2]};
         const pgi_bricks bricks = pgi_coarse_bricks(s);
+        int from_zero = !reversed;
+#if PGI_GPU
+        while (s->cuda && sweeps > 0) {
+            const int count = sweeps > 1 ? 2 : 1, head = from_zero ? PGI_FROM_ZERO : PGI_FROM_U;
+            if (!pgi_cuda_pass_on_lattice(s, *grid, bricks, reversed, count, head)) break;
+            float *const before = grid->u;
+            grid->u = grid->r, grid->r = before;
+            from_zero = 0;
+            sweeps -= count;
+        }
+#endif
         for (int sweep = 0; sweep < sweeps; sweep++)
             for (int c = 0; c < colours; c++) {
-                const int from_zero = !reversed && sweep == 0 && c == 0;
-                const pgi_lattice_relax relax = {level, reversed ? colours - 1 - c : c, pairs && !from_zero, from_zero};
+                const int colour = reversed ? colours - 1 - c : c;
+                const pgi_lattice_relax relax = {level, colour, pairs && !from_zero, from_zero};
                 if (from_zero || !pairs)
                     pgi_for_fluid(s, level.n, bricks, relax);
                 else
                     pgi_for_fluid(s, half, pgi_bricks_of_pairs(bricks), relax);
+                from_zero = 0;
             }
     }
     // Defect and restriction to level q + 1
     void restrict_from(int q, int turn, int repeats) const
     {
         if (is_lattice(q)) {
-            const pgi_lattice_defect defect = {s->obstacles.lattice};
+            const pgi_lattice_defect defect = {*grid};
             const pgi_list &next = s->obstacles.list[1];
             float *const to = repeats ? next.g : next.f;
-            const pgi_restrict_lattice<8> shared = {s->obstacles.lattice, next, to};
-            const pgi_restrict_lattice<1> restriction = {s->obstacles.lattice, next, to};
-            pgi_for_fluid(s, s->obstacles.lattice.n, pgi_coarse_bricks(s), defect);
+            const pgi_restrict_lattice<8> shared = {*grid, next, to};
+            const pgi_restrict_lattice<1> restriction = {*grid, next, to};
+            pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), defect);
             if (s->cuda)
                 pgi_for_each(s, 8 * (int64_t)next.capacity, shared);
             else
@@ -21531,8 +21598,8 @@ struct pgi_visit {
         const int sweeps = s->desc.nu_pre + s->desc.nu_post;
         if (is_lattice(q)) {
             const pgi_list_level next(s->obstacles.list[1]);
-            const pgi_prolong_lattice prolongation = {s->obstacles.lattice, repeats ? next.e : next.from(sweeps)};
-            pgi_for_fluid(s, s->obstacles.lattice.n, pgi_coarse_bricks(s), prolongation);
+            const pgi_prolong_lattice prolongation = {*grid, repeats ? next.e : next.from(sweeps)};
+            pgi_for_fluid(s, grid->n, pgi_coarse_bricks(s), prolongation);
             return;
         }
         pgi_node_task t = task(PGI_NODES_PROLONG, q);
@@ -21587,7 +21654,7 @@ struct pgi_visit {
         memset(&all, 0, sizeof all);
         for (int p = 0; p < levels; p++) all.list[p] = o->list[q + p];
         all.levels = levels;
-        const pgi_visit visit = {s, &all, q};
+        const pgi_visit visit = {s, &all, q, grid};
         visit.cycle(q);
         pgi_for_phases(s, all);
         return true;
@@ -21688,11 +21755,12 @@ template <class T> static void pgi_masked_cycle(pg_solver *s, pgi_grid u, pgi_rh
         else
             pgi_for_fluid(s, o->lattice.n, pgi_coarse_bricks(s), restriction);
     }
-    const pgi_visit visit = {s, NULL, 0};
+    pgi_lattice lattice = o->lattice;
+    const pgi_visit visit = {s, NULL, 0, &lattice};
     visit.solve(0);
     const int sweeps = pre + post;
     const float *const e = o->robust ? (thrice ? o->list[0].e : pgi_list_level(o->list[0]).from(sweeps))
-                                     : (thrice ? o->lattice.e : o->lattice.u);
+                                     : (thrice ? lattice.e : lattice.u);
     const pgi_prolong_finest<T> correction = {fine, smooth, e, 1 / o->largest_diagonal, scaled};
     const pgi_prolong_weighted<T> weighted = {correction, o->transfers};
     if (o->transfers)
@@ -22273,8 +22341,9 @@ static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, 
     const size_t cells = (size_t)to->n[0] * (size_t)to->n[1] * (size_t)to->n[2];
     float **const vectors[9] = {&to->c[0], &to->c[1], &to->c[2], &to->s, &to->u, &to->f, &to->r, &to->e, &to->g};
     for (int q = 0; q < (repeated ? 9 : 7); q++) *vectors[q] = (float *)pgi_take_block(arena, cells * sizeof(float));
+    to->rows = (pgi_stored_row *)pgi_take_block(arena, cells * sizeof(pgi_stored_row));
     to->aggregate = (int *)pgi_take_block(arena, cells * sizeof(int));
-    to->weights = (pgi_weights *)pgi_take_block(arena, cells * sizeof(pgi_weights));
+    to->weights = (pgi_stored_weights *)pgi_take_block(arena, cells * sizeof(pgi_stored_weights));
     const size_t wanted = cells * (sizeof(int) + sizeof(pgi_factors));
     to->factors = (pgi_factors *)(wanted <= room ? held : pgi_take_block(arena, wanted));
     to->root = (int *)(to->factors + cells);
