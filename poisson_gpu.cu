@@ -5866,8 +5866,8 @@ template <class T> static __device__ inline pgi_level_pair<T> pgi_level_pair_of(
     return p;
 }
 
-// What a pass knows of cells: each is that of the box; their bytes; their rows as the preconditioner has them.
-enum { PGI_PASS_PLAIN, PGI_PASS_MASKED, PGI_PASS_STORED };
+// What a kernel knows of cells: that they are those of the box; their bytes; their rows as the preconditioner has them.
+enum { PGI_ALL_ALIKE, PGI_BY_MASK, PGI_BY_ROWS };
 
 // Threads of a block, blocks that a multiprocessor must be able to hold, rows of a thread, planes under way to it.
 // Measured on an H200 at 512^3 cells, ms in f64 and f32: one sweep 0.90, 0.54; with a correction 1.00, 0.66; two sweeps
@@ -5883,7 +5883,7 @@ enum { PGI_PASS_PLAIN, PGI_PASS_MASKED, PGI_PASS_STORED };
 static constexpr int pgi_pass_tuning[8][4] = {PGI_TUNE, PGI_TUNE_STORED};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS, int CELLS> struct pgi_tuned {
     enum {
-        ENTRY = (CELLS == PGI_PASS_STORED ? 4 : 0) + (sizeof(T) == 4 ? 1 : -1) + SWEEPS,
+        ENTRY = (CELLS == PGI_BY_ROWS ? 4 : 0) + (sizeof(T) == 4 ? 1 : -1) + SWEEPS,
         THREADS = pgi_pass_tuning[ENTRY][0],
         BLOCKS = pgi_pass_tuning[ENTRY][1],
         ROWS = pgi_pass_tuning[ENTRY][2],
@@ -5940,9 +5940,9 @@ static __device__ PGI_RARE unsigned pgi_moves_of(pgi_patch w, const void *base, 
 // PGI_ALL_PLAIN; of stored rows those of a warp, and the row before its first one.
 static PGI_HD constexpr int pgi_cells_room(int cells, int rows, int warps, size_t element)
 {
-    return (cells == PGI_PASS_MASKED   ? rows / 2 * warps * 32 * (int)sizeof(unsigned)
-            : cells == PGI_PASS_STORED ? (rows + 1) * warps * PGI_PASS_PITCH * (int)sizeof(pgi_stored_row)
-                                       : 0) /
+    return (cells == PGI_BY_MASK   ? rows / 2 * warps * 32 * (int)sizeof(unsigned)
+            : cells == PGI_BY_ROWS ? (rows + 1) * warps * PGI_PASS_PITCH * (int)sizeof(pgi_stored_row)
+                                   : 0) /
            (int)element;
 }
 
@@ -5956,9 +5956,9 @@ template <class TYPE, int SWEEPS_, int HEAD_, int FLAT_, int RESTRICTS_, int CEL
         CORRECTED = HEAD_ == PGI_CORRECTED,
         FLAT = FLAT_,
         RESTRICTS = RESTRICTS_,
-        MASKED = CELLS == PGI_PASS_MASKED,
-        STORED = CELLS == PGI_PASS_STORED,
-        PARTED = CELLS == PGI_PASS_PLAIN,    // the level can be a rank's part
+        MASKED = CELLS == PGI_BY_MASK,
+        STORED = CELLS == PGI_BY_ROWS,
+        PARTED = CELLS == PGI_ALL_ALIKE,    // the level can be a rank's part
         ROWS = FLAT ? 1 : pgi_tuned<T, SWEEPS, CELLS>::ROWS,
         WARPS = FLAT ? 1 : pgi_tuned<T, SWEEPS, CELLS>::THREADS / 32,    // of a team
         TEAM = 32 * WARPS,
@@ -9629,7 +9629,7 @@ template <class T> static int64_t pgi_plan_pass(const pg_solver *s, pgi_pass<T> 
     return a->partials && blocks > s->partials_capacity ? 0 : blocks;
 }
 
-template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0, int CELLS = PGI_PASS_PLAIN>
+template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS = 0, int NORM = 0, int CELLS = PGI_ALL_ALIKE>
 static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
 {
     typedef pgi_tuned<T, SWEEPS, CELLS> tuned;
@@ -9775,8 +9775,8 @@ template <class T> static int pgi_cuda_pass_among_cells(pg_solver *s, const pgi_
     a.quads = o->quads, a.stored = o->stored, a.unit = o->unit;
     a.bricks = o->bricks;
     if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
-    if (a.quads) return pgi_launch_among_cells<T, PGI_PASS_MASKED>(s, &a, sweeps, head);
-    return a.stored && pgi_launch_among_cells<T, PGI_PASS_STORED>(s, &a, sweeps, head);
+    if (a.quads) return pgi_launch_among_cells<T, PGI_BY_MASK>(s, &a, sweeps, head);
+    return a.stored && pgi_launch_among_cells<T, PGI_BY_ROWS>(s, &a, sweeps, head);
 }
 
 // The same of the grid of coarse cells, from its u to its r.
@@ -9799,7 +9799,7 @@ static int pgi_cuda_pass_on_lattice(pg_solver *s, const pgi_lattice &l, const pg
     a.z_own[1] = a.z_there[1] = a.z_most = l.n[2];
     a.stored = l.rows, a.unit = 1, a.bricks = bricks;
     if (l.n[1] == 1 || a.out.sk * l.n[2] < PGI_LATTICE_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
-    return pgi_launch_among_cells<float, PGI_PASS_STORED>(s, &a, sweeps, head);
+    return pgi_launch_among_cells<float, PGI_BY_ROWS>(s, &a, sweeps, head);
 }
 
 // Whether a pass restricts the residual too. Left out in 3D is what does not pay, for halos are wider and arithmetic no
@@ -10089,7 +10089,7 @@ static int pgi_cuda_clusters(pg_solver *s)
         cudaLaunchAttribute attribute;
         cudaLaunchConfig_t config = {};
         config.gridDim = dim3((unsigned)(size * s->multiprocessors));
-        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2, PGI_PASS_PLAIN>::THREADS / 32);
+        config.blockDim = dim3(32, pgi_tuned<pgi_narrowest, 2, PGI_ALL_ALIKE>::THREADS / 32);
         config.dynamicSmemBytes = (size_t)s->shared_limit;
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = (unsigned)size;
@@ -20948,13 +20948,22 @@ template <class T> struct pgi_restriction_job {
     float *to;
     double scale;
     int scaled, tiles[2], planes;    // planes: coarse ones, of a block
+    const pgi_stored_row *stored;    // and weights: with PGI_BY_ROWS
+    const pgi_stored_weights *weights;
+};
+// What is stored of two rows of two cells, as words: a cell's links along x and y, along z and its shift; the shares of
+// what it gives across its outer faces along x and y, along z and what is lost. south: links of the row before, if
+// along y.
+struct pgi_stored_quad {
+    uint4 row[2], weights[2];
+    unsigned south[2];
 };
 // A block marches along z with a tile of coarse columns and one more on every side, a thread with one of them, which is
 // two columns and two rows of cells. Its cells give to its own coarse cell and to those beside it: across x by
 // shuffles, across y through shared memory, across z in the coarse planes before and after that it adds up.
 enum { PGI_RESTRICTION_WARPS = 8 };
-template <class T> struct pgi_restriction_march {
-    enum { WARPS = PGI_RESTRICTION_WARPS };
+template <class T, int CELLS> struct pgi_restriction_march {
+    enum { WARPS = PGI_RESTRICTION_WARPS, BY_ROWS = CELLS == PGI_BY_ROWS };
     typedef pgi_both<T> plane_of_rows[WARPS][2][32];
     typedef T plane_of_shares[WARPS][2][32];
     const pgi_restriction_job<T> &a;
@@ -20970,6 +20979,9 @@ template <class T> struct pgi_restriction_march {
     unsigned mask[3];                                   // of planes k to k + 2
     T closing, opening, beyond;                         // coarse planes K - 1, K and K + 1
     double scale;
+    pgi_stored_quad quad;          // of plane k
+    unsigned under[2];             // two cells' links to plane k from the one before
+    T x_weight[2], y_weight[2];    // of f, where rows are integrated
 
     static __device__ int is_aligned(const T *base, const pgi_grid &g)
     {
@@ -20991,6 +21003,37 @@ template <class T> struct pgi_restriction_march {
         f_at = pgi_data<T>(a.f) + (there ? 2 * I + 2 * J * a.f.sj : 0);
         quads_at = a.blocks.quads + (there ? I + width * J : 0);
         quads_pitch = (int64_t)width * height;
+        if (BY_ROWS)
+            find_weights();
+        else
+            find_plain();
+        scale = a.scale * (a.scaled ? fine.a.b.state->scale : 1);
+        closing = opening = beyond = 0;
+        for (int q = 0; q < 3; q++) mask[q] = mask_at(first + q);
+        load(u_at, a.u, first - 1, mask_at(first - 1), before);
+        load(u_at, a.u, first, mask[0], now);
+        load(u_at, a.u, first + 1, mask[1], after);
+        load(f_at, a.f, first, mask[0], f);
+        if (BY_ROWS) {
+            quad = quad_at(first - 1, mask_at(first - 1));
+            pass_upwards();
+            quad = quad_at(first, mask[0]);
+        }
+        put(0, now);
+    }
+    __device__ void find_weights()
+    {
+        const pgi_axis<T> *const axis = a.fine.a.b.axis;
+        for (int q = 0; q < 2; q++) {
+            x_weight[q] = there ? (T)(a.fine.unit * pgi_weight_of(axis[0], q && whole ? 2 * I + 1 : 2 * I)) : (T)0;
+            y_weight[q] = there ? (T)pgi_weight_of(axis[1], q && has_row() ? 2 * J + 1 : 2 * J) : (T)0;
+        }
+    }
+    __device__ int has_row() const { return 2 * J + 1 < a.fine.n[1]; }    // a second one
+    __device__ void find_plain()
+    {
+        const pgi_finest<T> &fine = a.fine;
+        const pgi_axis<T> *const axis = fine.a.b.axis;
         for (int c = 0; c < 2; c++) {
             const int i = 2 * I + c, start = !axis[0].periodic && i == 0, end = !axis[0].periodic && i == axis[0].n - 1;
             const pgi_weights w = fine.a.cells->plain[start ? 0 : end ? 2 : 1];
@@ -21003,20 +21046,43 @@ template <class T> struct pgi_restriction_march {
             own[c] = counts ? (T)w.own : (T)0;
             for (int d = 0; d < 3; d++) slide[c][d] = counts ? (T)w.slide[d] : (T)0;
         }
-        scale = a.scale * (a.scaled ? fine.a.b.state->scale : 1);
-        closing = opening = beyond = 0;
-        for (int q = 0; q < 3; q++) mask[q] = mask_at(first + q);
-        load(u_at, a.u, first - 1, mask_at(first - 1), before);
-        load(u_at, a.u, first, mask[0], now);
-        load(u_at, a.u, first + 1, mask[1], after);
-        load(f_at, a.f, first, mask[0], f);
-        put(0, now);
     }
     __device__ int plane_at(int k) const { return pgi_wrap(k, a.fine.n[2], a.fine.a.b.axis[2].periodic); }
     __device__ unsigned mask_at(int k) const
     {
         const int z = plane_at(k);
-        return there && z >= 0 ? quads_at[quads_pitch * z] : 0u;
+        if (!there || z < 0) return 0;
+        if (BY_ROWS) return has_row() ? PGI_ALL_LIVE : PGI_ALL_LIVE & 0xffffu;
+        return quads_at[quads_pitch * z];
+    }
+    // Two cells side by side, of which the first exists
+    __device__ uint4 pair_at(const void *array, int64_t cell) const
+    {
+        const uint2 *const from = (const uint2 *)array + cell;
+        if (a.fine.n[0] % 2 == 0) return *(const uint4 *)from;
+        const uint2 own = from[0], next = whole ? from[1] : uint2{0, 0};
+        return uint4{own.x, own.y, next.x, next.y};
+    }
+    __device__ pgi_stored_quad quad_at(int k, unsigned live) const
+    {
+        const int *const n = a.fine.n;
+        const int64_t cell = 2 * I + n[0] * (2 * J + (int64_t)n[1] * plane_at(k));
+        const int south = pgi_wrap(2 * J - 1, n[1], a.fine.a.b.axis[1].periodic);
+        const uint4 none = {0, 0, 0, 0};
+        pgi_stored_quad q = {{none, none}, {none, none}, {0, 0}};
+        if (!live) return q;
+        q.row[0] = pair_at(a.stored, cell), q.weights[0] = pair_at(a.weights, cell);
+        if (has_row()) q.row[1] = pair_at(a.stored, cell + n[0]), q.weights[1] = pair_at(a.weights, cell + n[0]);
+        if (south >= 0) {
+            const uint4 row = pair_at(a.stored, cell + (int64_t)n[0] * (south - 2 * J));
+            q.south[0] = row.x, q.south[1] = row.z;
+        }
+        return q;
+    }
+    __device__ void pass_upwards()
+    {
+#pragma unroll
+        for (int q = 0; q < 2; q++) under[q] = (quad.row[q].y & 0xffffu) | quad.row[q].w << 16;
     }
     // Values of plane k, where some are live
     __device__ void load(const T *at, const pgi_grid &g, int k, unsigned live, T (&v)[2][2]) const
@@ -21040,31 +21106,54 @@ template <class T> struct pgi_restriction_march {
 #pragma unroll
         for (int r = 0; r < 2; r++) rows[slot][warp][r][lane] = {v[r][0], v[r][1]};
     }
-    // The residuals of plane k, were all of its cells plain
-    __device__ void residuals(int slot, T (&r)[2][2]) const
+    // The residuals of plane k: integrated, from its rows, or were all of its cells plain
+    __device__ void residuals(int slot, int k, T (&r)[2][2]) const
     {
-        const T cy = a.fine.a.even[1], cz = a.fine.a.even[2];
+        const pgi_axis<T> &z = a.fine.a.b.axis[2];
+        const T cy = a.fine.a.even[1], cz = a.fine.a.even[2],
+                z_weight = BY_ROWS ? (T)pgi_weight_of(z, plane_at(k) < 0 ? 0 : plane_at(k)) : (T)1;
         const pgi_both<T> ym = rows[slot][warp > 0 ? warp - 1 : 0][1][lane],
                           yp = rows[slot][warp < WARPS - 1 ? warp + 1 : warp][0][lane];
 #pragma unroll
         for (int q = 0; q < 2; q++) {
             const T west = __shfl_up_sync(0xffffffffu, now[q][1], 1),
                     east = __shfl_down_sync(0xffffffffu, now[q][0], 1);
+            const unsigned from_west = BY_ROWS ? __shfl_up_sync(0xffffffffu, quad.row[q].z, 1) : 0;
 #pragma unroll
             for (int c = 0; c < 2; c++) {
-                const T u = now[q][c],
-                        south = q   ? now[0][c]
-                                : c ? ym.y
-                                    : ym.x,
+                const T u = now[q][c], south = q ? now[0][c] : (c ? ym.y : ym.x),
                         north = q ? (c ? yp.y : yp.x) : now[1][c];
+                const T beside[6] = {c ? now[q][0] : west, c ? east : now[q][1], south, north,
+                                     before[q][c],         after[q][c]};
+                if (BY_ROWS) {
+                    r[q][c] = x_weight[c] * y_weight[q] * z_weight * f[q][c] - by_row(q, c, from_west, u, beside);
+                    continue;
+                }
                 T sum = f[q][c] - reaction[c] * u;
-                sum += low[c] * ((c ? now[q][0] : west) - u);
-                sum += high[c] * ((c ? east : now[q][1]) - u);
+                sum += low[c] * (beside[0] - u);
+                sum += high[c] * (beside[1] - u);
                 sum += cy * ((south - u) + (north - u));
                 sum += cz * ((before[q][c] - u) + (after[q][c] - u));
                 r[q][c] = sum;
             }
         }
+    }
+    // A u of cell c of row q, integrated
+    __device__ T by_row(int q, int c, unsigned from_west, T u, const T (&beside)[6]) const
+    {
+        const uint4 row = quad.row[q];
+        const unsigned own = c ? row.z : row.x, up = c ? row.w : row.y,
+                       south = q ? (c ? quad.row[0].z : quad.row[0].x) : quad.south[c];
+        const float link[6] = {pgi_low_half(c ? row.x : from_west),
+                               pgi_low_half(own),
+                               pgi_high_half(south),
+                               pgi_high_half(own),
+                               c ? pgi_high_half(under[q]) : pgi_low_half(under[q]),
+                               pgi_low_half(up)};
+        T sum = (T)pgi_high_half(up) * u;
+#pragma unroll
+        for (int e = 0; e < 6; e++) sum += (T)link[e] * (u - beside[e]);
+        return sum;
     }
     // What cells of a plane give: to their own coarse cell, and to those beside it
     struct shares_of {
@@ -21080,6 +21169,24 @@ template <class T> struct pgi_restriction_march {
             slide[0][2] * left + slide[1][2] * right};
         return s;
     }
+    __device__ shares_of shares_of_rows(const T (&r)[2][2]) const
+    {
+        shares_of s = {0, {0, 0}, {0, 0}, 0};
+#pragma unroll
+        for (int q = 0; q < 2; q++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) {
+                const unsigned across = c ? quad.weights[q].z : quad.weights[q].x,
+                               up = c ? quad.weights[q].w : quad.weights[q].y;
+                const float x = pgi_low_half(across), y = pgi_high_half(across), z = pgi_low_half(up),
+                            lost = pgi_high_half(up);
+                s.own += (T)(1 - lost - x - y - z) * r[q][c];
+                s.x[c] += (T)x * r[q][c];
+                s.y[q] += (T)y * r[q][c];
+                s.z += (T)z * r[q][c];
+            }
+        return s;
+    }
     // Plane k of the residual. slot: where its u is among the rows; odd: it is the second one of a coarse plane
     template <int ODD> __device__ void step(int k, int first, int slot)
     {
@@ -21089,6 +21196,7 @@ template <class T> struct pgi_restriction_march {
         const unsigned later = mask_at(k + 3);
         load(u_at, a.u, k + 2, mask[2], u);
         load(f_at, a.f, k + 1, mask[1], g);
+        const pgi_stored_quad next = BY_ROWS ? quad_at(k + 1, mask[1]) : quad;
         if (!ODD) closing = opening, opening = beyond, beyond = 0;
         if (k > first && warp > 0 && warp < WARPS - 1) {
             const T given = shares[1 - ODD][warp + 1][0][lane] + shares[1 - ODD][warp - 1][1][lane];
@@ -21097,8 +21205,10 @@ template <class T> struct pgi_restriction_march {
             else
                 closing += given;
         }
-        residuals(slot, r);
-        const shares_of s = a.blocks.is_plain(mask[0], J, k) ? shares_of_plain(r) : shares_of{0, {0, 0}, {0, 0}, 0};
+        residuals(slot, k, r);
+        const shares_of s = BY_ROWS                            ? shares_of_rows(r)
+                            : a.blocks.is_plain(mask[0], J, k) ? shares_of_plain(r)
+                                                               : shares_of{0, {0, 0}, {0, 0}, 0};
         opening += s.own + __shfl_up_sync(0xffffffffu, s.x[1], 1) + __shfl_down_sync(0xffffffffu, s.x[0], 1);
         if (ODD)
             beyond += s.z;
@@ -21109,6 +21219,8 @@ template <class T> struct pgi_restriction_march {
         if (!ODD && k > first + 1 && mine)
             a.to[I + pgi_half(a.fine.n[0]) * J + quads_pitch * (k / 2 - 1)] = (float)(scale * (double)closing);
         mask[0] = mask[1], mask[1] = mask[2], mask[2] = later;
+        if (BY_ROWS) pass_upwards();
+        quad = next;
 #pragma unroll
         for (int q = 0; q < 2; q++)
 #pragma unroll
@@ -21126,12 +21238,13 @@ template <class T> struct pgi_restriction_march {
     }
 };
 
-template <class T> static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, 2)
+template <class T, int CELLS>
+static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PGI_BY_ROWS && sizeof(T) == 8 ? 1 : 2)
     pgi_cell_restriction_kernel(const __grid_constant__ pgi_restriction_job<T> a)
 {
     PGI_UNLESS_DONE(a.fine.a.b.state);
     pgi_await();
-    typedef pgi_restriction_march<T> march_of;
+    typedef pgi_restriction_march<T, CELLS> march_of;
     __shared__ typename march_of::plane_of_rows rows[3];
     __shared__ typename march_of::plane_of_shares shares[2];
     const int tiles = a.tiles[0] * a.tiles[1], slab = (int)blockIdx.x / tiles, tile = (int)blockIdx.x % tiles;
@@ -21684,17 +21797,30 @@ template <class T> static pgi_grid pgi_sweep_finest(pg_solver *s, pgi_grid u, pg
     return u;
 }
 
-// The residual of u on the grid of coarse cells: 0 where the level is small or its axes are not even ones.
+// Whether rows and weights are stored of a large level, whose cells have two colours
+template <class T> static int pgi_restricts_by_rows(const pg_solver *s, const pgi_cell_operator<T> &a)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    if (!s->cuda || !o->stored || !o->transfers || s->level[0].points < PGI_CELL_PASS_POINTS) return 0;
+    for (const pgi_axis<T> &axis : a.b.axis)
+        if (axis.n < 4 || axis.seam) return 0;
+    return 1;
+}
+
+// The residual of u on the grid of coarse cells: 0 where the level is small or its axes do not fit.
 template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level *l, const pgi_restrict_finest<T> &job,
                                                    pgi_grid u, pgi_rhs rhs)
 {
 #if PGI_GPU
+    const pgi_obstacles *const o = &s->obstacles;
     int64_t best = INT64_MAX;
     pgi_restriction_job<T> a;
     memset(&a, 0, sizeof a);
-    if (!pgi_blocks_of(s, job.fine.a, &a.blocks)) return 0;
+    const int by_mask = pgi_blocks_of(s, job.fine.a, &a.blocks);
+    if (!by_mask && !pgi_restricts_by_rows(s, job.fine.a)) return 0;
     a.fine = job.fine, a.u = u, a.f = rhs.f, a.to = job.f, a.bricks = pgi_coarse_bricks(s);
-    a.scale = job.weight * s->obstacles.values_of_cells[0].measure, a.scaled = job.scaled;
+    a.stored = o->stored, a.weights = o->transfers;
+    a.scale = by_mask ? job.weight * o->values_of_cells[0].measure : job.weight / o->unit, a.scaled = job.scaled;
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
@@ -21703,8 +21829,13 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
             pgi_rounds(columns * ((planes + most - 1) / most), 2 * (int64_t)s->multiprocessors) * (2 * most + 4);
         if (cost < best) best = cost, a.planes = most;
     }
-    PGI_LAUNCH_EARLY(s, columns * ((planes + a.planes - 1) / a.planes), dim3(32, PGI_RESTRICTION_WARPS), 0,
-                     pgi_cell_restriction_kernel<T>, a);
+    const int64_t count = columns * ((planes + a.planes - 1) / a.planes);
+    const dim3 threads(32, PGI_RESTRICTION_WARPS);
+    if (!by_mask) {
+        PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_ROWS>), a);
+        return 1;
+    }
+    PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
     const pgi_restrict_others<T> others = {a.fine, a.blocks, a.u, a.f, a.to, a.scale, a.scaled};
     pgi_for_each(s, a.blocks.at(0, 0, planes) * pgi_restrict_others<T>::LANES, others);
     return 1;
