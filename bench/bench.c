@@ -917,7 +917,7 @@ static const struct {
 } large_scenes[] = {{"box", PG_F64 | PG_F32},
                     {"obstacle", PG_F64 | PG_F32 | PG_MIXED},
                     {"dielectric", PG_F64 | PG_F32},
-                    {faces_of_dielectric, PG_F64 | PG_F32}};
+                    {faces_of_dielectric, PG_F64 | PG_F32 | PG_MIXED}};
 enum {
     FEW_SCENES = sizeof few_scenes / sizeof few_scenes[0],
     LARGE_SCENES = sizeof large_scenes / sizeof large_scenes[0],
