@@ -242,9 +242,9 @@ int main(void)
               empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
    The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as compact
               lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do not slow it
-              much. Coarse conductances are bounded sums of resistances, without Galerkin products (as a preconditioner the
-              cycle has its own copy of the coefficients in bf16; coarse levels are f32, and the dense one's rows
-              bf16); the first list is visited three times (W: the dense level) with fixed Chebyshev factors. desc.robust: the first coarse
+              much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a preconditioner the
+              cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense one's rows bf16. The
+              first list is visited three times (W: the dense level) with fixed Chebyshev factors. desc.robust: the first coarse
               level is a list as well, and is visited three times: for media that are random or nearly closed cell by cell,
               for spacings that differ (at 1:10 some 40 iterations become 9) and for alpha > 0 among many closed pockets,
               which slow the other cycle the more the smaller alpha is. It is the default up to 300000 cells, up to 120000
