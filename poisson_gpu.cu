@@ -17805,13 +17805,13 @@ static pgi_bricks pgi_bricks_of(const pg_solver *s, const pgi_level *l)
 }
 static pgi_bricks pgi_bricks_of_pairs(pgi_bricks bricks)
 {
-    bricks.shift[0]--;
+    if (bricks.words) bricks.shift[0]--;
     return bricks;
 }
 static pgi_bricks pgi_coarse_bricks(const pg_solver *s)
 {
     pgi_bricks bricks = s->obstacles.bricks;
-    for (int a = 0; a < 3; a++) bricks.shift[a]--;
+    for (int a = 0; a < 3 && bricks.words; a++) bricks.shift[a]--;
     return bricks;
 }
 
