@@ -6707,7 +6707,9 @@ template <class P, int NORM> struct pgi_pass_march {
         AHEAD = P::AHEAD,
         QUEUE = P::QUEUE,
         PLANE = P::PLANE,
-        CORRECTED = P::CORRECTED
+        CORRECTED = P::CORRECTED,
+        PAIRS = (ROWS + 1) / 2,    // of rows
+        UPWARDS = P::STORED ? (int)STAGES : 1
     };
     const pgi_pass_tile<P> &tile;
     const pgi_pass_operator<P> &op;
@@ -6718,7 +6720,7 @@ template <class P, int NORM> struct pgi_pass_march {
     pgi_norm_sum<T, ROWS> &norm;
     T ring[P::RING + 1][ROWS]
           [2];    // plane t + 1 - q in ring[q + 1] in the first step of two, in ring[q] in the second
-    unsigned upwards[P::STORED ? STAGES : 1][(ROWS + 1) / 2];    // of stored rows in the plane before, two rows' links
+    unsigned upwards[UPWARDS][PAIRS];    // of stored rows in the plane before, the links of two rows
     char *out_plane;
     int out_pitch;
     unsigned out_mask;
@@ -6736,8 +6738,7 @@ template <class P, int NORM> struct pgi_pass_march {
 #pragma unroll
             for (int row = 0; row < ROWS; row++) ring[q][row][0] = ring[q][row][1] = 0;
 #pragma unroll
-        for (int q = 0; q < (P::STORED ? STAGES : 1) * ((ROWS + 1) / 2); q++)
-            upwards[q / ((ROWS + 1) / 2)][q % ((ROWS + 1) / 2)] = 0;
+        for (int q = 0; q < UPWARDS * PAIRS; q++) upwards[q / PAIRS][q % PAIRS] = 0;
         out_plane = (char *)(pgi_data<T>(out) + (int64_t)tile.k0 * out.sk + (int64_t)tile.y * out.sj + tile.x);
         out_pitch = (int)(out.sj * (int64_t)sizeof(T));
     }
