@@ -778,7 +778,7 @@ struct pgi_lattice {
 // neighbour's number times 8 plus the direction it lies in.
 struct pgi_list {
     int n[3], periodic, seams, colours;
-    int most_lanes;    // threads of a warp that may share the links of a node
+    int most_log_lanes;    // of the threads of a warp that may share a node
     int64_t cells;
     int capacity, link_capacity;
     int *first;    // colours x cells + 1: the first node of each
@@ -792,7 +792,7 @@ struct pgi_list {
     pgi_factors *factors;
     double *inverse;    // of a level that is solved exactly
 };
-enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_MOST_OF_A_NODE, PGI_LANES_OF, PGI_METAS };
+enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_MOST_OF_A_NODE, PGI_LOG_LANES_OF, PGI_METAS };
 
 struct pgi_obstacles {
     pgi_cells *cells;    // in the workspace, one for each level
@@ -18251,29 +18251,28 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_stored_value(const
     return v;
 }
 
-// Inside of a box whose axes are uniform, with coefficients: what all six faces need is asked for at once.
-template <class T> static PGI_HD inline T pgi_field_at(const pgi_cells *cells, const void *array, int64_t at)
-{
-    return cells->wide ? (T)((const double *)array)[at] : (T)((const float *)array)[at];
-}
+// From the caller's arrays, which have the precision of u. What all six faces need is asked for at once, also beyond
+// the box, where it is that of the other end, and behind closed faces: loads that wait for a branch wait one after the
+// other.
 template <class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_operator<T> &a,
                                                                 const void *const array[3], const int at[3], T share[6])
 {
+    const T *const along[3] = {(const T *)array[0], (const T *)array[1], (const T *)array[2]};
     const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n;
+    if (!along[0]) return;
+    T value[6];
     PGI_UNROLLED
     for (int d = 0; d < 3; d++) {
-        if (!array[d]) continue;
-        const int64_t row = nx + (d == 0), plane = row * (ny + (d == 1)), face = at[0] + row * at[1] + plane * at[2];
-        share[2 * d] *= pgi_field_at<T>(a.cells, array[d], face);
-        share[2 * d + 1] *= pgi_field_at<T>(a.cells, array[d], face + (d == 0 ? 1 : d == 1 ? row : plane));
+        const pgi_axis<T> &axis = a.b.axis[d];
+        const int64_t row = nx + (d == 0), plane = row * (ny + (d == 1)), face = at[0] + row * at[1] + plane * at[2],
+                      step = axis.periodic && at[d] == axis.n - 1 ? 1 - axis.n : 1;
+        value[2 * d] = along[d] ? along[d][face] : (T)1;
+        value[2 * d + 1] = along[d] ? along[d][face + step * (d == 0 ? 1 : d == 1 ? row : plane)] : (T)1;
     }
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++) share[q] *= value[q];
 }
-// Has a cell both neighbours along an axis, or neither, without a face that is open?
-template <class T> static PGI_HD inline int pgi_is_between(const pgi_axis<T> &axis, int i, unsigned open)
-{
-    return axis.n == 1 ? !open : i > 0 && i < axis.n - 1;
-}
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const pgi_cell_operator<T> &a, const T *p,
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a, const T *p,
                                                                           int64_t sj, int64_t sk, const int at[3],
                                                                           unsigned kind)
 {
@@ -18281,59 +18280,59 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_inner_value(const 
     const pgi_cells *const cells = a.cells;
     const int64_t cell = pgi_cell_at(a.b, at[0], at[1], at[2]),
                   stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n}, to[3] = {1, sj, sk};
+    const T *const beta = (const T *)cells->beta_cell, *const held = (const T *)cells->alpha_cell;
     const T own = *p;
-    T beside[6], share[6];
+    T beside[6], share[6], reaction = (T)a.b.state->alpha;
     PGI_UNROLLED
-    for (int q = 0; q < 6; q++) {
-        const int step = axis[q / 2].n == 1 ? 0 : q & 1 ? 1 : -1;
-        beside[q] = p[step * to[q / 2]], share[q] = 1;
-    }
-    if (cells->beta_cell) {
-        const T beta = pgi_field_at<T>(cells, cells->beta_cell, cell);
+    for (int q = 0; q < 6; q++)
+        beside[q] = p[pgi_cell_step(axis[q / 2], q, at[q / 2]) * to[q / 2]], share[q] = 1;
+    if (held) reaction += held[cell];
+    if (beta) {
+        const T inside = beta[cell];
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) share[q] = beta[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]];
         PGI_UNROLLED
         for (int q = 0; q < 6; q++)
-            share[q] = pgi_field_at<T>(cells, cells->beta_cell,
-                                       cell + (axis[q / 2].n == 1 ? 0
-                                               : q & 1            ? stride[q / 2]
-                                                                  : -stride[q / 2]));
-        PGI_UNROLLED
-        for (int q = 0; q < 6; q++) share[q] = pgi_harmonic_mean(beta, share[q]);
+            share[q] = pgi_harmonic_mean(inside, pgi_is_outer(axis[q / 2], q, at[q / 2]) ? inside : share[q]);
     }
     pgi_multiply_faces(a, cells->beta_face, at, share);
     pgi_multiply_faces(a, cells->openness, at, share);
-    T reaction = (T)a.b.state->alpha;
-    if (cells->alpha_cell) reaction += pgi_field_at<T>(cells, cells->alpha_cell, cell);
-    pgi_cell_value<T> v = {reaction * own, reaction};
+    pgi_cell_value<T> v = {0, 0};
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) {
-        const T c = kind >> q & 1 ? a.even[q / 2] * share[q] : (T)0;
-        if (kind >> q & 1) v.au += c * (own - beside[q]);
+        const pgi_row<T> r = a.is_uniform ? pgi_row<T>() : pgi_row_of(axis[q / 2], at[q / 2]);
+        const T link = a.is_uniform ? a.even[q / 2] : -(q & 1 ? r.upper : r.lower);
+        const int open = kind >> q & 1, outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
+        const T c = open && !outer ? link * share[q] : (T)0;
+        if (open && outer) reaction += (T)cells->end[q] * share[q];
+        v.au += c != 0 ? c * (own - beside[q]) : (T)0;
         v.diagonal += c;
     }
+    v.au += reaction * own;
+    v.diagonal += reaction;
     return v;
 }
 
-// Any cell of any operator; stored rows, and the inside of boxes with coefficients, are worked out by themselves.
+// Any cell of any operator; stored rows, and cells with coefficients or spacings that vary, are worked out by themselves.
 template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a,
                                                                                const T *p, int64_t sj, int64_t sk,
                                                                                int i, int j, int k, unsigned kind)
 {
     const int at[3] = {i, j, k};
     if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
-    if (a.is_uniform && !a.is_masked && pgi_is_between(a.b.axis[0], i, kind & 3) &&
-        pgi_is_between(a.b.axis[1], j, kind & 12) && pgi_is_between(a.b.axis[2], k, kind & 48))
-        return pgi_inner_value(a, p, sj, sk, at, kind);
+    if (!a.is_even && kind & PGI_LIVE && (a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double))))
+        return pgi_field_value(a, p, sj, sk, at, kind);
     const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
     const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, i, j, k), pgi_cell_diagonal(r)};
     return v;
 }
 
 // Plain cells inside, and at the ends of rows, are worked out by themselves.
-template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, const T *p,
-                                                                            int64_t sj, int64_t sk, int i, int j, int k)
+template <class T>
+static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, unsigned kind, const T *p,
+                                                         int64_t sj, int64_t sk, int i, int j, int k)
 {
     const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1], &z = a.b.axis[2];
-    const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
     const int first = i == 0, last = i == x.n - 1;
     if (a.is_even && !(x.periodic && (first || last)) && (y.n == 1 || (j > 0 && j < y.n - 1)) &&
         (z.n == 1 || (k > 0 && k < z.n - 1))) {
@@ -18355,16 +18354,47 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
     return pgi_general_value(a, p, sj, sk, i, j, k, kind);
 }
 
-// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look when
-// they work.
+// Memory that will be asked for soon.
+static PGI_HD inline void pgi_prefetch(const void *p)
+{
+#ifdef __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
+#endif
+    (void)p;
+}
+// What a cell asks for that the cell below has not asked for
+template <class T> static PGI_HD inline void pgi_prefetch_fields(const pgi_cell_operator<T> &a, const T *p, int64_t sk,
+                                                                 int i, int j, int k)
+{
+    const pgi_cells *const cells = a.cells;
+    const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n, cell = pgi_cell_at(a.b, i, j, k), plane = nx * ny,
+                  face[3] = {cell + j + k * ny, cell + k * nx, cell + plane};
+    const int up = k < a.b.axis[2].n - 1;
+    pgi_prefetch(p + up * sk);
+    for (int d = 0; d < 3; d++) {
+        if (cells->beta_face[d]) pgi_prefetch((const T *)cells->beta_face[d] + face[d]);
+        if (cells->openness[d]) pgi_prefetch((const T *)cells->openness[d] + face[d]);
+    }
+    if (cells->beta_cell) pgi_prefetch((const T *)cells->beta_cell + cell + up * plane);
+}
+
+// Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look at no
+// more than what they are.
 template <class T> struct pgi_any_cells {
     pgi_cell_operator<T> a;
     struct seen {
+        unsigned kind;
     };
-    PGI_HD seen look(const T *, int64_t, int64_t, int, int, int) const { return seen(); }
-    PGI_HD pgi_cell_value<T> value(const seen &, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    PGI_HD seen look(const T *p, int64_t, int64_t sk, int i, int j, int k) const
     {
-        return pgi_cell_value_of(a, p, sj, sk, i, j, k);
+        if (!a.is_masked && !a.stored && a.cells->wide == (sizeof(T) == sizeof(double)))
+            pgi_prefetch_fields(a, p, sk, i, j, k);
+        const seen s = {a.kind[pgi_cell_at(a.b, i, j, k)]};
+        return s;
+    }
+    PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    {
+        return pgi_cell_value_of(a, s.kind, p, sj, sk, i, j, k);
     }
     PGI_HD T diagonal(int i, int j, int k) const { return pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)); }
     PGI_HD double measure(int i, int j, int k) const { return pgi_cell_measure(a, i, j, k); }
@@ -18455,7 +18485,8 @@ template <class T> struct pgi_cell_relax {
         }
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         T *const q = pgi_data<T>(out) + i + j * out.sj + k * out.sk;
-        const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
+        const pgi_cell_value<T> v = pgi_cell_value_of(a, kind, p, u.sj, u.sk, i, j, k);
         const T residual = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - v.au;
         *q =
             v.diagonal > 0 ? pgi_relaxed(*p, residual, 1 / v.diagonal, omega == 0 ? (T)a.b.state->omega : omega) : (T)0;
@@ -18497,7 +18528,8 @@ template <class T, class TO> struct pgi_cell_residual {
     {
         const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
         const T right = f.base ? pgi_data<T>(f)[i + j * f.sj + k * f.sk] : (T)0;
-        const pgi_cell_value<T> v = pgi_cell_value_of(a, p, u.sj, u.sk, i, j, k);
+        const unsigned kind = a.kind[pgi_cell_at(a.b, i, j, k)];
+        const pgi_cell_value<T> v = pgi_cell_value_of(a, kind, p, u.sj, u.sk, i, j, k);
         const T residual = f.base ? right - v.au : v.au;
         pgi_data<TO>(out)[i + j * out.sj + k * out.sk] =
             v.diagonal > 0 ? (TO)(scaled ? (T)a.b.state->scale * residual : residual) : (TO)0;
@@ -19703,11 +19735,22 @@ template <class T> struct pgi_finest {
     template <class F> PGI_HD void children(const int coarse[3], const F &f) const { pgi_cells_in(n, coarse, f); }
 };
 
+// Lanes that share a node are a power of two, and one after the other: of which node p is one, and which of them.
+struct pgi_share {
+    int64_t node;
+    int lane;
+};
+static PGI_HD inline pgi_share pgi_share_of(int64_t p, int log_lanes)
+{
+    const pgi_share share = {p >> log_lanes, (int)(p & ((1 << log_lanes) - 1))};
+    return share;
+}
+
 // The sum over the lanes that share a node: for all of them the same bits.
 template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
 {
 #if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
-    const unsigned first = threadIdx.x % 32 / (unsigned)lanes * (unsigned)lanes,
+    const unsigned first = threadIdx.x % 32 & ~((unsigned)lanes - 1),
                    mask = lanes < 32 ? ((1u << lanes) - 1) << first : 0xffffffffu;
     for (int step = 1; step < lanes; step *= 2) v += __shfl_xor_sync(mask, v, step);
 #endif
@@ -19716,6 +19759,7 @@ template <class T> static PGI_HD inline T pgi_total_of_lanes(T v, int lanes)
 }
 
 struct pgi_lattice_level : pgi_lattice {
+    PGI_HD int log_lanes() const { return 0; }
     PGI_HD int lanes() const { return 1; }
     PGI_HD explicit pgi_lattice_level(const pgi_lattice &l) : pgi_lattice(l) {}
     template <class F> PGI_HD void links_of_lane(int i, int, const F &f) const { links(i, f); }
@@ -19739,10 +19783,14 @@ struct pgi_lattice_level : pgi_lattice {
     PGI_HD float *from(int) const { return u; }
 };
 
+// Has a node so many links that it takes long alone?
+static PGI_HD inline int pgi_has_very_many(const pgi_list &l) { return l.meta[PGI_MOST_OF_A_NODE] > 256; }
+
 struct pgi_list_level : pgi_list {
     PGI_HD explicit pgi_list_level(const pgi_list &l) : pgi_list(l) {}
     PGI_HD int nodes() const { return meta[PGI_NODES_OF]; }
-    PGI_HD int lanes() const { return meta[PGI_LANES_OF]; }
+    PGI_HD int log_lanes() const { return meta[PGI_LOG_LANES_OF]; }
+    PGI_HD int lanes() const { return 1 << log_lanes(); }
     PGI_HD int aggregate_of(int i) const { return aggregate[i]; }
     PGI_HD const pgi_factors &factors_of(int i) const { return factors[i]; }
     PGI_HD float shift(int i) const { return s[i]; }
@@ -20297,19 +20345,19 @@ struct pgi_close_links {
     int64_t *overflow;
     // On levels of middling size most threads would have no node. On others the lanes pay only where all wait for a
     // node of very many links.
-    PGI_HD int lanes() const
+    PGI_HD int log_lanes() const
     {
-        enum { VERY_MANY = 256, MIDDLING = 50000, LANES = 8 };
-        const int nodes = to.meta[PGI_NODES_OF], most = to.meta[PGI_MOST_OF_A_NODE];
-        const int pays = most > VERY_MANY || (to.cells > PGI_SMALL_CELLS && nodes <= MIDDLING);
-        return pays && to.most_lanes >= LANES ? (int)LANES : 1;
+        enum { MIDDLING = 50000 };
+        const int nodes = to.meta[PGI_NODES_OF],
+                  pays = pgi_has_very_many(to) || (to.cells > PGI_SMALL_CELLS && nodes <= MIDDLING);
+        return pays ? to.most_log_lanes : 0;
     }
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         if (to.meta[PGI_LINKS_OF] > to.link_capacity) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
         to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
-        to.meta[PGI_LANES_OF] = lanes();
+        to.meta[PGI_LOG_LANES_OF] = log_lanes();
     }
 };
 struct pgi_clear_list {
@@ -20418,10 +20466,11 @@ template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &
 template <class LEVEL> struct pgi_relax_nodes {
     LEVEL level;
     int colour, turn, reversed;
-    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) * level.lanes(); }
+    PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) << level.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = level.node(colour, p / level.lanes()), lane = (int)(p % level.lanes());
+        const pgi_share share = pgi_share_of(p, level.log_lanes());
+        const int i = level.node(colour, share.node), lane = share.lane;
         float sum = 0, d = 0;
         level.links_of_lane(i, lane, [&](int j, int, float c) {
             sum += c * level.beside(j, colour, turn, reversed)[j];
@@ -20439,17 +20488,18 @@ template <class LEVEL> struct pgi_step_nodes {
     LEVEL level;
     int what, turn;
     float weight;
-    PGI_HD int lanes() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN ? level.lanes() : 1; }
+    PGI_HD int has_product() const { return what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN; }
+    PGI_HD int log_lanes() const { return has_product() ? level.log_lanes() : 0; }
     PGI_HD int64_t count() const
     {
-        return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() * lanes();
+        return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() << log_lanes();
     }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = (int)(p / lanes()), lane = (int)(p % lanes());
+        const pgi_share share = pgi_share_of(p, log_lanes());
+        const int i = (int)share.node, lane = share.lane;
         const float *const u = what == PGI_NODES_DEFECT ? level.from(turn) : level.e;
-        const int has_product = what == PGI_NODES_DEFECT || what == PGI_NODES_AGAIN;
-        const float product = has_product ? pgi_node_product(level, u, i, lane) : 0;
+        const float product = has_product() ? pgi_node_product(level, u, i, lane) : 0;
         if (lane > 0) return;
         switch (what) {
         case PGI_NODES_ZERO: level.from(0)[i] = 0; break;
@@ -20461,19 +20511,6 @@ template <class LEVEL> struct pgi_step_nodes {
     }
 };
 
-// The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
-// it from children of its neighbours.
-static PGI_HD inline float pgi_restrict_nodes(const pgi_list_level &fine, const pgi_list &to, int J, int lane)
-{
-    float sum = 0;
-    for (int i = to.head[J]; i >= 0; i = fine.root[i]) {
-        if (lane == 0) sum += fine.factors[i].own * fine.r[i];
-        fine.links_of_lane(i, lane, [&](int j, int q, float c) {
-            if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
-        });
-    }
-    return pgi_total_of_lanes(sum, fine.lanes());
-}
 static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const float *e, int i, int lane)
 {
     const int own = fine.aggregate_of(i);
@@ -20487,26 +20524,45 @@ static PGI_HD inline float pgi_prolong_node(const pgi_list_level &fine, const fl
     return own < 0 ? 0 : f.own * e[own] + sum;
 }
 
+// The right-hand side of the next level: P^T r. It is gathered: a node has what its children give, and what slides to
+// it from children of its neighbours. Lanes share the children and, where nodes may have very many, their links.
 struct pgi_restrict_to_list {
     pgi_list_level fine;
     pgi_list to;
     float *f;
-    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] * fine.lanes(); }
+    PGI_HD int log_link_lanes() const { return pgi_has_very_many(fine) ? fine.log_lanes() : 0; }
+    PGI_HD int log_lanes() const { return fine.most_log_lanes + (log_link_lanes() ? 2 : 0); }
+    PGI_HD int64_t count() const { return (int64_t)to.meta[PGI_NODES_OF] << log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const int J = (int)(p / fine.lanes()), lane = (int)(p % fine.lanes());
-        const float sum = pgi_restrict_nodes(fine, to, J, lane);
-        if (lane == 0) f[J] = sum;
+        const pgi_share share = pgi_share_of(p, log_lanes());
+        const pgi_share child = pgi_share_of(share.lane, log_link_lanes());
+        const int J = (int)share.node, of_children = 1 << (log_lanes() - log_link_lanes()),
+                  of_links = 1 << log_link_lanes();
+        float sum = 0;
+        const auto after = [&](int i, int count) {
+            for (int q = 0; q < count && i >= 0; q++) i = fine.root[i];
+            return i;
+        };
+        for (int i = after(to.head[J], (int)child.node); i >= 0; i = after(i, of_children)) {
+            if (child.lane == 0) sum += fine.factors[i].own * fine.r[i];
+            fine.share_of_links<PGI_LINKS_AT_ONCE>(i, child.lane, of_links, [&](int j, int q, float c) {
+                if (fine.aggregate[j] != J) sum += pgi_slide(fine.factors[j], q ^ 1, c) * fine.r[j];
+            });
+        }
+        sum = pgi_total_of_lanes(sum, 1 << log_lanes());
+        if (share.lane == 0) f[J] = sum;
     }
 };
 struct pgi_prolong_from_list {
     pgi_list_level fine;
     const float *e;
     int turn;
-    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() * fine.lanes(); }
+    PGI_HD int64_t count() const { return fine.is_solved() ? 0 : (int64_t)fine.nodes() << fine.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
-        const int i = (int)(p / fine.lanes()), lane = (int)(p % fine.lanes());
+        const pgi_share share = pgi_share_of(p, fine.log_lanes());
+        const int i = (int)share.node, lane = share.lane;
         const float sum = pgi_prolong_node(fine, e, i, lane);
         if (lane == 0) fine.from(turn)[i] += sum;
     }
@@ -21399,11 +21455,13 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
     const int *const n = o->lattice.n;
     return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
 }
-// The level that is visited three times
+// The level that is visited three times: the first one that is a list or, where nothing but a mask is in the way, the
+// second one. That takes as many iterations, to one more, and a third of the time; not so with coefficients.
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    return q == (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1);
+    if (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2) return q == 0;
+    return q == (o->levels > 2 && o->list[1].cells > PGI_SMALL_CELLS && !pgi_has_fields(&s->work) ? 2 : 1);
 }
 
 // Of lists alone: the cells of other levels have one node each.
@@ -22588,7 +22646,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         }
         for (int a = 0; a < 3; a++) list->n[a] = n[a];
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
-        list->most_lanes = s->cuda ? 32 : 1;
+        list->most_log_lanes = s->cuda ? 3 : 0;
         if (q == 0 && !o->robust)
             pgi_layout_lattice(arena, lattice, s->desc.flags & PG_WCYCLE || n[0] + n[1] + n[2] == 3, o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));

@@ -49,6 +49,18 @@ pg_status stages_run(pg_solver *s, int kept, int solves)
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
+pg_status stages_precondition(pg_solver *s, int cycles)
+{
+    const pgi_level *l = &s->level[0];
+    const pgi_grid r = s->mixed ? l->f : s->vector[PGI_R];
+    PGI_TRY(pgi_begin_call(s));
+    PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
+    pgi_set_inner(s, s->mixed);
+    for (int q = 0; q < cycles; q++) pgi_cycle(s, 0, l->u, pgi_rhs_of(r), 1, 1);
+    pgi_set_inner(s, 0);
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
 pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *plan)
 {
     char *text = pgi_thread_error;

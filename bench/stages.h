@@ -1,4 +1,5 @@
-/* The stages of a PG_DIRECT solve, for bench.c: the public functions do not tell them apart. stages.cu has the whole
+/* The stages of a PG_DIRECT solve, and the preconditioner of PG_CG, for bench.c: the public functions do not tell them
+   apart. stages.cu has the whole
    library in it; link with it instead. */
 #ifndef STAGES_H
 #define STAGES_H
@@ -23,6 +24,9 @@ pg_status stages_create(const pg_desc *desc, pg_solver **solver, stages_plan *pl
 /* Runs the stages that are kept of so many solves, one after the other, with u and f of the last pg_solve. Every solve
    begins with f. */
 pg_status stages_run(pg_solver *solver, int kept, int solves);
+
+/* Runs the cycle that preconditions PG_CG so many times: from 0, on the residual that the last pg_solve has left. */
+pg_status stages_precondition(pg_solver *solver, int cycles);
 
 #ifdef __cplusplus
 }
