@@ -177,7 +177,7 @@ enum { pgi_no_cuda = 0 };
 #ifndef PGI_CELL_PASS_POINTS
 #define PGI_CELL_PASS_POINTS 200000    // the same among obstacles
 #endif
-#define PGI_LATTICE_PASS_POINTS (4 * PGI_CELL_PASS_POINTS)    // of their coarse cells
+#define PGI_LATTICE_PASS_POINTS (20 * PGI_CELL_PASS_POINTS)    // of their coarse cells
 #ifndef PGI_CACHED_POINTS
 #define PGI_CACHED_POINTS 2000000    // from here on residuals are restricted in tiles; in 2D from four times as many
 #endif
@@ -5878,7 +5878,7 @@ enum { PGI_ALL_ALIKE, PGI_BY_MASK, PGI_BY_ROWS };
 #endif
 #ifndef PGI_TUNE_STORED
 #define PGI_TUNE_STORED                                                                                                \
-    {192, 1, 4, 2}, {160, 1, 4, 2}, {320, 1, 4, 2}, { 256, 1, 4, 2 }
+    {384, 1, 2, 2}, {288, 1, 2, 2}, {320, 1, 4, 2}, { 256, 1, 4, 2 }
 #endif
 static constexpr int pgi_pass_tuning[8][4] = {PGI_TUNE, PGI_TUNE_STORED};    // f64 with 1 and 2 sweeps, f32
 template <class T, int SWEEPS, int CELLS> struct pgi_tuned {
@@ -17665,7 +17665,7 @@ template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_
 
 // What a point needs of memory is asked for while the one before it is worked on: seen = look(i, j, k), then
 // body(i, j, k, seen, unit, sums).
-template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
+template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
                           double *result, pgi_shape h, pgi_bricks bricks, int again)
 {
@@ -17772,7 +17772,7 @@ template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = 3 * (int64_t)s->multiprocessors;
+        const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
         PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
                          (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], s->partials, s->state, result, h,
                          bricks, again);
@@ -18272,6 +18272,11 @@ template <class T> static PGI_HD inline void pgi_multiply_faces(const pgi_cell_o
     PGI_UNROLLED
     for (int q = 0; q < 6; q++) share[q] *= value[q];
 }
+// Are its rows worked out from the caller's arrays, of the precision of u, or from spacings that vary?
+template <class T> static PGI_HD inline int pgi_is_by_fields(const pgi_cell_operator<T> &a)
+{
+    return !a.is_even && !a.stored && (a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double)));
+}
 template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const pgi_cell_operator<T> &a, const T *p,
                                                                           int64_t sj, int64_t sk, const int at[3],
                                                                           unsigned kind)
@@ -18320,7 +18325,7 @@ template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(c
 {
     const int at[3] = {i, j, k};
     if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
-    if (!a.is_even && kind & PGI_LIVE && (a.is_masked || a.cells->wide == (sizeof(T) == sizeof(double))))
+    if (kind & PGI_LIVE && pgi_is_by_fields(a))
         return pgi_field_value(a, p, sj, sk, at, kind);
     const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
     const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, i, j, k), pgi_cell_diagonal(r)};
@@ -18354,46 +18359,24 @@ static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator
     return pgi_general_value(a, p, sj, sk, i, j, k, kind);
 }
 
-// Memory that will be asked for soon.
-static PGI_HD inline void pgi_prefetch(const void *p)
-{
-#ifdef __CUDA_ARCH__
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
-#endif
-    (void)p;
-}
-// What a cell asks for that the cell below has not asked for
-template <class T> static PGI_HD inline void pgi_prefetch_fields(const pgi_cell_operator<T> &a, const T *p, int64_t sk,
-                                                                 int i, int j, int k)
-{
-    const pgi_cells *const cells = a.cells;
-    const int64_t nx = a.b.axis[0].n, ny = a.b.axis[1].n, cell = pgi_cell_at(a.b, i, j, k), plane = nx * ny,
-                  face[3] = {cell + j + k * ny, cell + k * nx, cell + plane};
-    const int up = k < a.b.axis[2].n - 1;
-    pgi_prefetch(p + up * sk);
-    for (int d = 0; d < 3; d++) {
-        if (cells->beta_face[d]) pgi_prefetch((const T *)cells->beta_face[d] + face[d]);
-        if (cells->openness[d]) pgi_prefetch((const T *)cells->openness[d] + face[d]);
-    }
-    if (cells->beta_cell) pgi_prefetch((const T *)cells->beta_cell + cell + up * plane);
-}
-
 // Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look at no
-// more than what they are.
+// more than what they are. RESIDENT: blocks that a multiprocessor has for sums, which bounds their registers.
 template <class T> struct pgi_any_cells {
     pgi_cell_operator<T> a;
+    enum { RESIDENT = 2 };
     struct seen {
         unsigned kind;
     };
-    PGI_HD seen look(const T *p, int64_t, int64_t sk, int i, int j, int k) const
+    PGI_HD seen look(const T *, int64_t, int64_t, int i, int j, int k) const
     {
-        if (!a.is_masked && !a.stored && a.cells->wide == (sizeof(T) == sizeof(double)))
-            pgi_prefetch_fields(a, p, sk, i, j, k);
         const seen s = {a.kind[pgi_cell_at(a.b, i, j, k)]};
         return s;
     }
     PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
     {
+        const int at[3] = {i, j, k};
+        const pgi_cell_value<T> none = {0, 0};
+        if (pgi_is_by_fields(a)) return s.kind & PGI_LIVE ? pgi_field_value(a, p, sj, sk, at, s.kind) : none;
         return pgi_cell_value_of(a, s.kind, p, sj, sk, i, j, k);
     }
     PGI_HD T diagonal(int i, int j, int k) const { return pgi_cell_diagonal(pgi_cell_row_of(a, i, j, k)); }
@@ -18403,6 +18386,7 @@ template <class T> struct pgi_any_cells {
 // closed face has no say.
 template <class T> struct pgi_even_cells {
     pgi_cell_operator<T> a;
+    enum { RESIDENT = 3 };
     struct seen {
         T own, beside[6];
         unsigned kind;
@@ -18557,6 +18541,7 @@ static void pgi_cell_apply_two(pg_solver *s, const pgi_level *l, pgi_grid x, pgi
 
 // The sums of the residual, or of D u
 template <class T, class CELLS> struct pgi_cell_norm {
+    enum { RESIDENT = CELLS::RESIDENT };
     CELLS cells;
     pgi_grid u, f;
     int magnitude;
@@ -18623,6 +18608,7 @@ static void pgi_cell_residual_narrow(pg_solver *s, const pgi_level *l, pgi_grid 
 // A recurrence of a Krylov method that has a product or the diagonal.
 template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_cell_recurrence {
     typedef RECURRENCE<T> point;
+    enum { RESIDENT = CELLS::RESIDENT };
     CELLS cells;
     pgi_vectors g;
     struct seen {
@@ -20441,14 +20427,20 @@ struct pgi_invert {
 };
 struct pgi_solve_exactly {
     pgi_list level;
-    PGI_HD int64_t count() const { return level.meta[PGI_IS_EXACT] ? level.meta[PGI_NODES_OF] : 0; }
-    PGI_HD void operator()(int64_t i) const
+    PGI_HD int64_t count() const
     {
-        const int n = level.meta[PGI_NODES_OF];
+        return level.meta[PGI_IS_EXACT] ? (int64_t)level.meta[PGI_NODES_OF] << level.most_log_lanes : 0;
+    }
+    PGI_HD void operator()(int64_t p) const
+    {
+        const pgi_share share = pgi_share_of(p, level.most_log_lanes);
+        const double *const row = level.inverse + share.node * PGI_EXACT_NODES;
+        const int n = level.meta[PGI_NODES_OF], lanes = 1 << level.most_log_lanes;
         double sum = 0;
         PGI_UNROLLED_BY_EIGHT
-        for (int j = 0; j < n; j++) sum += level.inverse[j * PGI_EXACT_NODES + i] * (double)level.f[j];
-        level.u[i] = (float)sum;
+        for (int j = share.lane; j < n; j += lanes) sum += row[j] * (double)level.f[j];
+        sum = pgi_total_of_lanes(sum, lanes);
+        if (share.lane == 0) level.u[share.node] = (float)sum;
     }
 };
 
@@ -20858,28 +20850,37 @@ struct pgi_quad_grid {
         if (up ? I < coarse[d] - 1 : I > 0) return up ? 1 : -1;
         return !periodic[d] ? 0 : up ? 1 - coarse[d] : coarse[d] - 1;
     }
-    // Has quad (I, J) of plane k cells with weights of their own?
-    PGI_HD int is_other(int I, int J, int k) const
+    // Of the quads in a coarse cell and of those in the coarse cells beside it number q: where it is, at[2] the plane of
+    // cells, and the face of it that leads to the coarse cell, or -1. Returns whether it is there.
+    enum { NEAR = 12 };
+    PGI_HD int near(const int coarse_cell[3], int q, int at[3], int *face) const
     {
-        const unsigned quad = quads[at(I, J, k)];
-        return quad & PGI_ALL_LIVE && !is_plain(quad, J, k);
+        const int own = q < 2, towards = own ? 0 : q < 10 ? (q - 2) % 4 : q - 6, d = towards / 2;
+        const int along = own ? 0 : step(d, coarse_cell[d], towards & 1);
+        for (int e = 0; e < 3; e++) at[e] = (e == 2 ? 2 : 1) * coarse_cell[e];
+        at[2] += own ? q : q < 10 ? (q - 2) / 4 : 0;
+        at[d] += d == 2 ? 2 * along + 1 - (towards & 1) : along;
+        *face = own ? -1 : towards ^ 1;
+        return (own || along) && at[2] < n[2];
     }
-    // f(I, J, k, q) for each such quad in a coarse cell, with q = -1, and for each in a coarse cell beside it, with q
-    // the face of the quad that leads to it
+    // f(I, J, k, face) for each such quad that has cells with weights of their own. All of them are asked for at once,
+    // for loads that wait for a branch wait one after the other.
     template <class F> PGI_HD void near_others(const int coarse_cell[3], const F &f) const
     {
-        const int I = coarse_cell[0], J = coarse_cell[1], K = coarse_cell[2];
-        for (int k = 2 * K; k < 2 * K + 2 && k < n[2]; k++) {
-            if (is_other(I, J, k)) f(I, J, k, -1);
-            for (int q = 0; q < 4; q++) {
-                const int along = step(q / 2, coarse_cell[q / 2], q & 1), i = q < 2 ? I + along : I,
-                          j = q < 2 ? J : J + along;
-                if (along && is_other(i, j, k)) f(i, j, k, q ^ 1);
-            }
+        int at[3], face;
+        unsigned quad[NEAR], others = 0;
+        PGI_UNROLLED
+        for (int q = 0; q < NEAR; q++)
+            quad[q] = near(coarse_cell, q, at, &face) ? quads[this->at(at[0], at[1], at[2])] : 0;
+        PGI_UNROLLED
+        for (int q = 0; q < NEAR; q++) {
+            near(coarse_cell, q, at, &face);
+            others |= (quad[q] & PGI_ALL_LIVE && !is_plain(quad[q], at[1], at[2]) ? 1u : 0u) << q;
         }
-        for (int up = 0; up < 2; up++) {
-            const int along = step(2, K, up), k = 2 * (K + along) + 1 - up;
-            if (along && k < n[2] && is_other(I, J, k)) f(I, J, k, 5 - up);
+        for (int q = 0; others >> q; q++) {
+            if (!(others >> q & 1)) continue;
+            near(coarse_cell, q, at, &face);
+            f(at[0], at[1], at[2], face);
         }
     }
 };
@@ -20936,21 +20937,20 @@ template <class T> struct pgi_prolong_blocks {
 template <class T> struct pgi_prolong_others {
     pgi_prolong_finest<T> one;
     pgi_quad_grid blocks;
-    PGI_HD int64_t count() const { return *blocks.others_number; }
+    enum { LANES = 8 };    // one for each cell of a coarse one
+    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
     {
         int at[3];
-        pgi_place_of(blocks.coarse, blocks.others[p], at);
+        pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
         const int I = at[0], J = at[1], K = at[2];
         const int inside = blocks.is_inner(1, J) && blocks.is_inner(2, K) && 2 * I + 1 < blocks.n[0];
         const unsigned low = blocks.quads[blocks.at(I, J, 2 * K)],
                        high = 2 * K + 1 < blocks.n[2] ? blocks.quads[blocks.at(I, J, 2 * K + 1)] : low;
         if (inside && (low & high & PGI_ALL_PLAIN) == PGI_ALL_PLAIN) return;
         if (!((low | high) & PGI_ALL_LIVE)) return;
-        for (int q = 0; q < 8; q++) {
-            const int i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
-            if (i < blocks.n[0] && j < blocks.n[1] && k < blocks.n[2]) one(i, j, k);
-        }
+        const int q = (int)(p % LANES), i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
+        if (i < blocks.n[0] && j < blocks.n[1] && k < blocks.n[2]) one(i, j, k);
     }
 };
 
@@ -20976,10 +20976,11 @@ template <class T> struct pgi_restrict_others {
         const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
         if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) return 0;
         const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
+        const double own = residual(at[0], at[1], k);
         if (!fine.is_live(p.cell)) return 0;
         const pgi_weights w = fine.weights_at(p);
         const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
-        return weight != 0 ? (double)weight * residual(at[0], at[1], k) : 0;
+        return weight != 0 ? (double)weight * own : 0;
     }
     PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
@@ -21671,7 +21672,7 @@ static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_ta
         return;
     }
     const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
-    const int64_t most = task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : 8 * (int64_t)list.capacity;
+    const int64_t most = 8 * (task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : (int64_t)list.capacity);
     const pgi_run_body run = {s, most};
     pgi_with_task(o->list, task, run);
 }
@@ -21911,7 +21912,7 @@ template <class T> static int pgi_correct_blocks(pg_solver *s, const pgi_prolong
     if (!pgi_blocks_of(s, from.fine.a, &plain.blocks)) return 0;
     const pgi_prolong_others<T> others = {from, plain.blocks};
     pgi_for_fluid(s, plain.blocks.coarse, pgi_coarse_bricks(s), plain);
-    pgi_for_each(s, plain.blocks.at(0, 0, plain.blocks.coarse[2]), others);
+    pgi_for_each(s, plain.blocks.at(0, 0, plain.blocks.coarse[2]) * pgi_prolong_others<T>::LANES, others);
     return 1;
 }
 
