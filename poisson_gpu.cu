@@ -125,6 +125,7 @@ enum { pgi_no_cuda = 0 };
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #define PGI_ASSUME(condition) __builtin_assume(condition)
+#define PGI_ALIGNED(p, bytes) __builtin_assume_aligned(p, bytes)
 #else
 #define PGI_ROLLED
 #define PGI_UNROLLED_BY_EIGHT
@@ -132,6 +133,7 @@ enum { pgi_no_cuda = 0 };
 #define PGI_APART inline
 #define PGI_UNROLLED
 #define PGI_ASSUME(condition) ((void)0)
+#define PGI_ALIGNED(p, bytes) (p)
 #endif
 #if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define PGI_CLUSTERS(code) code
@@ -792,7 +794,15 @@ struct pgi_list {
     pgi_factors *factors;
     double *inverse;    // of a level that is solved exactly
 };
-enum pgi_meta { PGI_NODES_OF, PGI_LINKS_OF, PGI_IS_EXACT, PGI_IS_FULL, PGI_MOST_OF_A_NODE, PGI_LOG_LANES_OF, PGI_METAS };
+enum pgi_meta {
+    PGI_NODES_OF,
+    PGI_LINKS_OF,
+    PGI_IS_EXACT,
+    PGI_IS_FULL,
+    PGI_MOST_OF_A_NODE,
+    PGI_LOG_LANES_OF,
+    PGI_METAS
+};
 
 struct pgi_obstacles {
     pgi_cells *cells;    // in the workspace, one for each level
@@ -17641,14 +17651,20 @@ enum { PGI_PHASE_THREADS = 1024 };
 template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
     pgi_phases_kernel(const __grid_constant__ BODY body, const pgi_state *state)
 {
+    __shared__ int counts[PGI_PHASE_THREADS];    // of phases: warps without work need not find out by themselves
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const int phases = body.phases(), last = body.last_level();
-    for (int phase = 0; phase < phases; phase++) {
-        const int count = body.count(phase, last);
-        if (count == 0) continue;
-        for (int p = (int)threadIdx.x; p < count; p += PGI_PHASE_THREADS) body(phase, p);
+    const int phases = body.phases(), last = body.last_level(), thread = (int)threadIdx.x;
+    for (int first = 0; first < phases; first += PGI_PHASE_THREADS) {
         __syncthreads();
+        counts[thread] = first + thread < phases ? body.count(first + thread, last) : 0;
+        __syncthreads();
+        for (int phase = first; phase < phases && phase < first + PGI_PHASE_THREADS; phase++) {
+            const int count = counts[phase - first];
+            if (count == 0) continue;
+            for (int p = thread; p < count; p += PGI_PHASE_THREADS) body(phase, p);
+            __syncthreads();
+        }
     }
 }
 
@@ -17772,7 +17788,8 @@ template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_of(s, n[0], n[1], n[2]);
-        const int64_t wanted = pgi_reduce_blocks(h.blocks, again), resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
+        const int64_t wanted = pgi_reduce_blocks(h.blocks, again),
+                      resident = BODY::RESIDENT * (int64_t)s->multiprocessors;
         PGI_LAUNCH_EARLY(s, wanted < resident ? wanted : resident, pgi_threads(h), 0,
                          (pgi_sum_points_kernel<BODY, MORE, FIRST>), body, n[0], n[1], s->partials, s->state, result, h,
                          bricks, again);
@@ -18289,8 +18306,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const 
     const T own = *p;
     T beside[6], share[6], reaction = (T)a.b.state->alpha;
     PGI_UNROLLED
-    for (int q = 0; q < 6; q++)
-        beside[q] = p[pgi_cell_step(axis[q / 2], q, at[q / 2]) * to[q / 2]], share[q] = 1;
+    for (int q = 0; q < 6; q++) beside[q] = p[pgi_cell_step(axis[q / 2], q, at[q / 2]) * to[q / 2]], share[q] = 1;
     if (held) reaction += held[cell];
     if (beta) {
         const T inside = beta[cell];
@@ -18318,24 +18334,24 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_field_value(const 
     return v;
 }
 
-// Any cell of any operator; stored rows, and cells with coefficients or spacings that vary, are worked out by themselves.
+// Any cell of any operator; stored rows, and cells with coefficients or spacings that vary, are worked out by
+// themselves.
 template <class T> static PGI_HD PGI_APART pgi_cell_value<T> pgi_general_value(const pgi_cell_operator<T> &a,
                                                                                const T *p, int64_t sj, int64_t sk,
                                                                                int i, int j, int k, unsigned kind)
 {
     const int at[3] = {i, j, k};
     if (a.stored) return pgi_stored_value(a, p, sj, sk, at);
-    if (kind & PGI_LIVE && pgi_is_by_fields(a))
-        return pgi_field_value(a, p, sj, sk, at, kind);
+    if (kind & PGI_LIVE && pgi_is_by_fields(a)) return pgi_field_value(a, p, sj, sk, at, kind);
     const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, kind, i, j, k);
     const pgi_cell_value<T> v = {pgi_cell_product(a, r, p, sj, sk, i, j, k), pgi_cell_diagonal(r)};
     return v;
 }
 
 // Plain cells inside, and at the ends of rows, are worked out by themselves.
-template <class T>
-static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a, unsigned kind, const T *p,
-                                                         int64_t sj, int64_t sk, int i, int j, int k)
+template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(const pgi_cell_operator<T> &a,
+                                                                            unsigned kind, const T *p, int64_t sj,
+                                                                            int64_t sk, int i, int j, int k)
 {
     const pgi_axis<T> &x = a.b.axis[0], &y = a.b.axis[1], &z = a.b.axis[2];
     const int first = i == 0, last = i == x.n - 1;
@@ -19113,10 +19129,18 @@ static PGI_HD inline void pgi_unite(int *parent, int x, int y)
 
 // Cells of a row that are linked one by one are a run. Runs end where a multiple of PGI_RUN cells does, so that many
 // threads work on a row; their cells begin with the first one as root.
-enum { PGI_RUN = 32 };
+enum { PGI_RUN = 128 };
 static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cell)    // to the next cell of the row
 {
     return kind[cell] & 2 && kind[cell + 1] & PGI_LIVE;
+}
+// Are the eight cells from one on, which begins a word of memory, all open to the next one?
+static PGI_HD inline int pgi_are_open(const unsigned char *kind)
+{
+    const uint64_t each = 0x0101010101010101u * (PGI_LIVE | 2);
+    uint64_t eight;
+    memcpy(&eight, PGI_ALIGNED(kind, sizeof eight), sizeof eight);
+    return (eight & each) == each;
 }
 struct pgi_label_begin {
     const unsigned char *kind;
@@ -19125,7 +19149,15 @@ struct pgi_label_begin {
     {
         const int64_t row = nx * (j + (int64_t)ny * k);
         int first = i;
-        while (first % PGI_RUN && pgi_is_linked_on(kind, row + first - 1)) first--;
+        while (first % PGI_RUN) {
+            const int64_t cell = row + first;
+            if (cell % 8 == 0 && first % PGI_RUN >= 8 && kind[cell] & PGI_LIVE && pgi_are_open(kind + cell - 8))
+                first -= 8;
+            else if (pgi_is_linked_on(kind, cell - 1))
+                first--;
+            else
+                break;
+        }
         parent[row + i] = (int)row + first;
     }
 };
@@ -20850,8 +20882,8 @@ struct pgi_quad_grid {
         if (up ? I < coarse[d] - 1 : I > 0) return up ? 1 : -1;
         return !periodic[d] ? 0 : up ? 1 - coarse[d] : coarse[d] - 1;
     }
-    // Of the quads in a coarse cell and of those in the coarse cells beside it number q: where it is, at[2] the plane of
-    // cells, and the face of it that leads to the coarse cell, or -1. Returns whether it is there.
+    // Of the quads in a coarse cell and of those in the coarse cells beside it number q: where it is, at[2] the plane
+    // of cells, and the face of it that leads to the coarse cell, or -1. Returns whether it is there.
     enum { NEAR = 12 };
     PGI_HD int near(const int coarse_cell[3], int q, int at[3], int *face) const
     {

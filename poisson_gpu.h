@@ -240,22 +240,23 @@ int main(void)
               and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle; PG_VCYCLE and PG_WCYCLE (may fall
               slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless given) too. PG_PRECOND_DIRECT solves on the
               empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
-   The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as compact
-              lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do not slow it
-              much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a preconditioner the
-              cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense one's rows bf16. The
-              first list is visited three times (W: the dense level) with fixed Chebyshev factors. desc.robust: the first coarse
-              level is a list as well, and is visited three times: for media that are random or nearly closed cell by cell,
-              for spacings that differ (at 1:10 some 40 iterations become 9) and for alpha > 0 among many closed pockets,
-              which slow the other cycle the more the smaller alpha is. It is the default up to 300000 cells, up to 120000
-              where beta varies, where spacings differ by more than 4, and up to 20 million cells where a mask or openness,
-              as pg_create finds it, cuts coarse cells into parts (in a twentieth as many of them as a side of the box has).
-              Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers and
-              porous media, 16 where half of the cells are solid at random, 56 in a maze; about 100 where every cell differs
-              from its neighbours by decades, and 70 among touching balls of 1e6 in 1. On larger grids few grow: a maze at
-              129^3 107 and at 257^3 277, layers at 257^3 31, decades from cell to cell there 206. Without robust cut cells
-              beside a thin plate do (129^3 and 257^3 31 and 42), half solid at random (40 and 50) and porous media (13 and
-              18).
+   The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as
+              compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
+              not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a
+              preconditioner the cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense
+              one's rows bf16. The first list, or where there is a mask alone the second one, is visited three times (W:
+              the dense level) with fixed Chebyshev factors. desc.robust: the first coarse level is a list as well, and
+              is visited three times: for media that are random or nearly closed cell by cell, for spacings that differ
+              (at 1:10 some 40 iterations become 9) and for alpha > 0 among many closed pockets, which slow the other
+              cycle the more the smaller alpha is. It is the default up to 300000 cells, up to 120000 where beta varies,
+              where spacings differ by more than 4, and up to 20 million cells where a mask or openness, as pg_create
+              finds it, cuts coarse cells into parts (in a twentieth as many of them as a side of the box has).
+              Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers
+              and porous media, 16 where half of the cells are solid at random, 56 in a maze; about 100 where every cell
+              differs from its neighbours by decades, and 70 among touching balls of 1e6 in 1. On larger grids few grow:
+              a maze at 129^3 107 and at 257^3 277, layers at 257^3 31, decades from cell to cell there 206. Without
+              robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half solid at random (40 and 50) and
+              porous media (13 and 18).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
