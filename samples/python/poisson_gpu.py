@@ -424,14 +424,12 @@ def _contiguous(x):
 
 
 def _copied(x):
-    """The same in memory of its own. Of GPU arrays only those of CuPy and PyTorch are copied."""
+    """The same in memory of its own; a GPU array that has no copy() stays as it is."""
     found = _describers.get(type(x)) or _describer(x)
     if found is _of_torch:
         return x.detach().clone(memory_format=sys.modules['torch'].contiguous_format)
-    if found is _of_cupy:
-        return x.copy()
     if _describe(x)[1].device != _HOST:
-        return x
+        return x.copy() if hasattr(x, 'copy') else x    # JAX has it
     return numpy.array(numpy.from_dlpack(x) if found is _of_dlpack else x, order='C')
 
 
