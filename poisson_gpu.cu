@@ -21488,13 +21488,15 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
     const int *const n = o->lattice.n;
     return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
 }
-// The level that is visited three times: the first one that is a list or, where nothing but a mask is in the way, the
-// second one. That takes as many iterations, to one more, and a third of the time; not so with coefficients.
+// The level that is visited three times: the first one that is a list or, on large grids where nothing but a mask is in
+// the way, the second one. That takes as many iterations, to one more, and a third of the lists' time, which on small
+// grids, where that is waiting, comes to the same; with coefficients it takes many more.
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
     const pgi_obstacles *const o = &s->obstacles;
     if (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2) return q == 0;
-    return q == (o->levels > 2 && o->list[1].cells > PGI_SMALL_CELLS && !pgi_has_fields(&s->work) ? 2 : 1);
+    const int large = o->levels > 2 && o->list[1].cells > PGI_SMALL_CELLS + PGI_CELL_PASS_POINTS / 4;
+    return q == (large && !pgi_has_fields(&s->work) ? 2 : 1);
 }
 
 // Of lists alone: the cells of other levels have one node each.

@@ -244,19 +244,19 @@ int main(void)
               compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
               not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a
               preconditioner the cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense
-              one's rows bf16. The first list, or where there is a mask alone the second one, is visited three times (W:
-              the dense level) with fixed Chebyshev factors. desc.robust: the first coarse level is a list as well, and
-              is visited three times: for media that are random or nearly closed cell by cell, for spacings that differ
-              (at 1:10 some 40 iterations become 9) and for alpha > 0 among many closed pockets, which slow the other
-              cycle the more the smaller alpha is. It is the default up to 300000 cells, up to 120000 where beta varies,
-              where spacings differ by more than 4, and up to 20 million cells where a mask or openness, as pg_create
-              finds it, cuts coarse cells into parts (in a twentieth as many of them as a side of the box has).
-              Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers
-              and porous media, 16 where half of the cells are solid at random, 56 in a maze; about 100 where every cell
-              differs from its neighbours by decades, and 70 among touching balls of 1e6 in 1. On larger grids few grow:
-              a maze at 129^3 107 and at 257^3 277, layers at 257^3 31, decades from cell to cell there 206. Without
-              robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half solid at random (40 and 50) and
-              porous media (13 and 18).
+              one's rows bf16. The first list, or with a mask alone from 3.3 million cells on (2D: 800000) the second
+              one, is visited three times (W: the dense level) with fixed Chebyshev factors. desc.robust: the first
+              coarse level is a list as well, and is visited three times: for media that are random or nearly closed
+              cell by cell, for spacings that differ (at 1:10 some 40 iterations become 9) and for alpha > 0 among many
+              closed pockets, which slow the other cycle the more the smaller alpha is. It is the default up to 300000
+              cells, up to 120000 where beta varies, where spacings differ by more than 4, and up to 20 million cells
+              where a mask or openness, as pg_create finds it, cuts coarse cells into parts (in a twentieth as many of
+              them as a side of the box has). Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets,
+              free surfaces, labyrinths, layers and porous media, 16 where half of the cells are solid at random, 56 in
+              a maze; about 100 where every cell differs from its neighbours by decades, and 70 among touching balls of
+              1e6 in 1. On larger grids few grow: a maze at 129^3 109 and at 257^3 224, layers at 257^3 31, decades from
+              cell to cell there 207. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half
+              solid at random (40 and 50) and porous media (13 and 21).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
@@ -274,8 +274,8 @@ int main(void)
    Cost.      A cycle takes longer than the one of an empty box: least so on large 3D grids with a mask on uniform axes, which
               have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
               most cells are near a wall. Bricks of 8 cells along each axis, counted from cell (0,0,0), in which the mask has
-              no fluid cost next to nothing. A new mask takes a few cycles' time: on an H200 29 ms at 512^3 and 6 ms at 257^3; at
-              257^3 13 ms with spray and bubbles, 26 ms with rooms, 34 ms with robust, 60 ms where half is solid at random.
+              no fluid cost next to nothing. A new mask takes a few cycles' time: on an H100 28 ms at 512^3 and 6 ms at 257^3; at
+              257^3 13 ms with spray and bubbles, 16 ms with rooms, with robust 23 to 66 ms.
 
    ===================================================================================================================
    DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
