@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Registers, spills, shared memory and code size of every kernel, as a file that tests compare with: bench/kernels.txt.
 
-    nvcc -O3 -std=c++17 -gencode ... -Xptxas -v -keep --keep-dir DIR -c poisson_gpu.cu -o nvcc.o 2>nvcc.log
+    nvcc -O3 -std=c++17 -gencode arch=compute_90,code=sm_90 -Xptxas -v -keep --keep-dir DIR -c poisson_gpu.cu 2>nvcc.log
     python3 bench/kernels.py nvcc.log DIR           compares; exit status 0: as recorded, or better
     python3 bench/kernels.py nvcc.log DIR --write   renews the file: on purpose, with figures in the commit
 
@@ -31,11 +31,12 @@ def measured(log, folder):
     for name, arch, _, stores, loads, registers, rest in entry.findall(open(log, encoding='utf-8').read()):
         shared = re.search(r'(\d+) bytes smem', rest)
         found[name, arch] = [int(registers), int(stores) + int(loads), int(shared.group(1)) if shared else 0, 0]
+    archs = {arch for _, arch in found}
     for file in sorted(os.listdir(folder)):
-        m = re.search(r'(?:compute|sm)_(\d+)\.cubin$', file)
+        m = re.search(r'(?:[._](\d+))?\.cubin$', file)           # its name tells the architecture if there are several
         if not m:
             continue
-        arch = 'sm_' + m.group(1)
+        arch = 'sm_' + m.group(1) if m.group(1) else ''.join(archs)
         table = subprocess.run(['readelf', '-SW', os.path.join(folder, file)], capture_output=True, text=True).stdout
         for name, size in re.findall(r' \.text\.(\S+)\s+PROGBITS\s+\S+\s+\S+\s+(\S+)', table):
             if (name, arch) in found:

@@ -9,8 +9,8 @@ install=$1
 cd "$(dirname "$0")/.." || exit 1
 root=$PWD
 temp=$(mktemp -d) || exit 1
-kernels_pid= less_pid=               # of what nvcc compiles meanwhile
-trap '[ -z "$kernels_pid$less_pid" ] || kill $kernels_pid $less_pid 2>/dev/null; rm -rf "$temp"' EXIT
+kernels_pid=                         # of what nvcc compiles meanwhile
+trap '[ -z "$kernels_pid" ] || kill $kernels_pid 2>/dev/null; rm -rf "$temp"' EXIT
 trap 'exit 1' HUP INT TERM
 passed=0 failed=0 skipped=0
 
@@ -37,15 +37,18 @@ sh test/need.sh $install g++ nm 'clang++?' 'openmp?' 'meson?' 'ninja?' 'cmocka?'
 # ---- both files alone
 folder alone
 
-# nvcc takes longest, so it begins now, beside everything else.
+# nvcc takes longest, so it begins now, beside everything else. The code of one architecture is optimised and compared
+# with bench/kernels.txt. That the others compile, without a warning, can be seen in a tenth of the time with -Ofc=max,
+# which nvcc has from 12.9 on; test/run.sh takes sm_75 so.
 nvcc=$(command -v nvcc || command -v /usr/local/cuda/bin/nvcc)
 if [ -n "$nvcc" ]; then
     mkdir "$temp/kernels"
-    "$nvcc" -O3 -std=c++17 --threads 3 \
-        -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 \
-        -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -Xptxas -v -keep --keep-dir "$temp/kernels" \
-        -c poisson_gpu.cu -o nvcc.o >"$temp/nvcc" 2>&1 &
+    strict="-std=c++17 -Werror all-warnings -Xcompiler -Wall,-Wextra,-fopenmp -c poisson_gpu.cu"
+    "$nvcc" $strict -O3 -gencode arch=compute_90,code=sm_90 -Xptxas -v -keep --keep-dir "$temp/kernels" \
+        -o nvcc.o >"$temp/nvcc" 2>&1 &
     kernels_pid=$!
+    quickly=
+    "$nvcc" -Ofc=max -x cu -E /dev/null >/dev/null 2>&1 && quickly="-Ofc=max -Xptxas=--suppress-stack-size-warning"
     less="-DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL"
 fi
 nvcc_ends_well() {
@@ -70,7 +73,7 @@ fast_math() {                        # fast_math compiler: NaN and Inf, where it
         "$1" -O3 -ffast-math -I. -x c "$root/test/fast_math.c" -x none fast.o -o fast_math -lstdc++ -lm && ./fast_math
 }
 switched() {                         # switched compiler switches
-    "$1" -x c++ -std=c++17 -O1 $2 -Wall -Wextra -Werror -c poisson_gpu.cu -o switched.o &&
+    "$1" -x c++ -std=c++17 -O0 $2 -Wall -Wextra -Werror -c poisson_gpu.cu -o switched.o &&
         "$1" -std=c99 -Wall -Wextra -Werror -I. $2 -x c "$root/test/switches.c" -x none switched.o -o switched -lstdc++ -lm &&
         ./switched
 }
@@ -163,7 +166,7 @@ if have meson && have ninja; then
     subproject() {
         folder meson && cp "$root/test/consumer/meson/meson.build" . && mkdir -p subprojects/poisson_gpu &&
             cp "$root/meson.build" "$root/meson_options.txt" poisson_gpu.h poisson_gpu.cu subprojects/poisson_gpu &&
-            rm poisson_gpu.h poisson_gpu.cu && meson setup build -Dpoisson_gpu:cuda=disabled &&
+            rm poisson_gpu.h poisson_gpu.cu && meson setup build -Dpoisson_gpu:cuda=disabled -Dpoisson_gpu:optimization=0 &&
             meson compile -C build && build/hello && [ "$(meson introspect --tests build)" = "[]" ]
     }
     check "as a subproject of Meson: the first program, and no tests" subproject
@@ -183,11 +186,8 @@ else
     skip "from CMake, in five lines: the first program"
 fi
 if have cmake && have ninja && [ -n "$nvcc" ]; then
-    # How fast this one's kernels are does not matter: -Ofc=max, which nvcc has from 12.9 on, takes a fifth of the time.
     # Without single precision and dense systems there is half the code; cuFFT is still linked.
     from_cmake_with_cuda() (
-        quickly=
-        "$nvcc" -Ofc=max -x cu -E /dev/null >/dev/null 2>&1 && quickly=-Ofc=max
         export CUDAFLAGS="$quickly -DPG_NO_F32 -DPG_NO_DENSE"
         from_cmake 's/C CXX)/C CUDA)/; /^set_source/d; s/hello m)/hello cufft m)/' \
             "-DCMAKE_CUDA_COMPILER=$nvcc -DCMAKE_CUDA_ARCHITECTURES=75"
@@ -197,12 +197,20 @@ else
     skip "from CMake with CUDA: the first program"
 fi
 
-# nvcc once more, beside the tests
+# ---- nvcc, quickly
 cd "$temp/alone" || exit 1
 if [ -n "$nvcc" ]; then
-    "$nvcc" -O1 -std=c++17 -gencode arch=compute_90,code=sm_90 -Xptxas -O1 -Werror all-warnings -Xcompiler -Wall,-Wextra \
-        $less -c poisson_gpu.cu -o less.o >"$temp/less" 2>&1 &
-    less_pid=$!
+    check "poisson_gpu.cu alone: nvcc for sm_75 and sm_80" "$nvcc" $strict $quickly -o quick.o \
+        -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80
+    without_cufft() {
+        "$nvcc" $strict $quickly -gencode arch=compute_90,code=sm_90 $less -o less.o &&
+            "$nvcc" -I. $less -x c "$root/test/switches.c" -c -o switches.o &&
+            "$nvcc" less.o switches.o -Xcompiler -fopenmp -o less && ./less
+    }
+    check "nvcc $less: no warning, no cuFFT to link, what is left out is refused" without_cufft
+else
+    skip "poisson_gpu.cu alone: nvcc for sm_75 and sm_80"
+    skip "nvcc -DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL: no warning, no cuFFT to link, what is left out is refused"
 fi
 
 # ---- sanitizers: of the address, of undefined behaviour; leaks are errors
@@ -229,28 +237,16 @@ fi
 # ---- what nvcc has compiled meanwhile
 cd "$temp/alone" || exit 1
 if [ -n "$nvcc" ]; then
-    check "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90" nvcc_ends_well
-    check "its object has at most 10 MB an architecture" \
-        sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 30000000 ]'
+    check "poisson_gpu.cu alone: nvcc for sm_90" nvcc_ends_well
+    check "its object has at most 10 MB" sh -c '[ -f nvcc.o ] && wc -c nvcc.o && [ $(wc -c <nvcc.o) -le 10000000 ]'
     check "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better" \
         env NVCC="$nvcc" python3 "$root/bench/kernels.py" "$temp/nvcc" "$temp/kernels"
-    without_cufft() {
-        wait "$less_pid"
-        status=$?
-        less_pid=
-        cat "$temp/less"
-        [ $status = 0 ] &&
-            "$nvcc" -I. $less -x c "$root/test/switches.c" -c -o switches.o &&
-            "$nvcc" less.o switches.o -o less && ./less
-    }
-    check "nvcc $less: no warning, no cuFFT to link, what is left out is refused" without_cufft
     # The toolkit's own headers leave weak names in (the constructor of dim3).
     check "it defines the header's functions and, inline ones apart, no other name" exports nvcc.o TDBRCGS -g
 else
-    skip "poisson_gpu.cu alone: nvcc for sm_75, sm_80, sm_90"
-    skip "its object has at most 10 MB an architecture"
+    skip "poisson_gpu.cu alone: nvcc for sm_90"
+    skip "its object has at most 10 MB"
     skip "registers, spills, shared memory and code of every kernel: bench/kernels.txt, or better"
-    skip "nvcc -DPG_NO_F32 -DPG_NO_DIRECT -DPG_NO_CONDITIONAL: no warning, no cuFFT to link, what is left out is refused"
     skip "it defines the header's functions and, inline ones apart, no other name"
 fi
 

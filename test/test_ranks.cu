@@ -859,13 +859,13 @@ static void captured_calls_have_the_same_bits_on_gpus(void **)
     static const unsigned methods[] = {PG_VCYCLE, PG_FMG, PG_RBGS, PG_CG, PG_VCYCLE | PG_SMOOTH_LINES, PG_VCYCLE | PG_MIXED};
     const int devices = devices_of_ranks();
     if (devices < 2 || !can_capture()) skip();
-    for (int m = 0; m < 12; m++) {
+    for (int m = 0; m < 12; m += full_or_small(1, 5)) {
         ranks_case c;
         set_case(&c, 2 + m % 2, 12, 11, m % 2 ? 27 : 60, ranks_ends[m % 6], ranks_ends[(m + 3) % 6],
                  m / 2 % 2 ? PG_CELL : PG_NODE);
         c.desc.flags = methods[m % 6], c.desc.alpha = m % 3;
         c.desc.batch = m % 4 == 1 ? 2 : 1, c.uneven = m % 3;
-        c.stop.rtol = m == 7 ? PG_NONE : 1e-5, c.stop.max_iter = m == 7 ? 1 : full_or_small(40, 10);
+        c.stop.rtol = m == 7 ? PG_NONE : 1e-5, c.stop.max_iter = m == 7 ? 1 : full_or_small(40, 4);
         c.stop.guess = m % 5 ? PG_GUESS_ZERO : PG_GUESS_U;
         const int single = m > 5 && !(c.desc.flags & PG_MIXED), bad = m != 7 && m % 3 == 1 && c.desc.batch == 1;
         if (single) c.desc.flags |= PG_F32, c.stop.rtol = m == 7 ? PG_NONE : 1e-3;
@@ -879,13 +879,13 @@ static void captured_calls_among_obstacles_have_the_same_bits_on_gpus(void **)
     static const unsigned methods[] = {PG_VCYCLE, PG_CG | PG_PRECOND_CYCLE, PG_RBGS};
     const int devices = devices_of_ranks();
     if (devices < 2 || !can_capture()) skip();
-    for (int m = 0; m < 6; m++) {
+    for (int m = 0; m < 6; m += full_or_small(1, 5)) {
         ranks_case c;
         set_case(&c, 2 + m % 2, 13, 11, m % 2 ? 27 : 60, ranks_ends[m], ranks_ends[5 - m], PG_CELL);
         const float_media first = float_media_create(&c, 2), second = float_media_create(&c, 5);
         c.desc.mask = NULL, c.desc.beta_cell = NULL;
         c.desc.flags = methods[m % 3], c.uneven = m % 4;
-        c.stop.rtol = 1e-3, c.stop.max_iter = full_or_small(40, 10);
+        c.stop.rtol = 1e-3, c.stop.max_iter = full_or_small(40, 4);
         if (m % 2) c.desc.flags |= PG_F32;
         (m % 2 ? compare_replays<float> : compare_replays<double>)(&c, 2 + m % (devices - 1), 0, 0, first.mask, second.mask);
         free(first.mask), free(first.beta), free(second.mask), free(second.beta);

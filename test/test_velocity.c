@@ -49,7 +49,7 @@ static void the_error_falls_as_promised(void **state)
     for (int dim = 1; dim <= 3; dim++)
         for (int q = 0; q < PAIRS; q++)
             for (int kind = 0; kind < 8; kind++) {
-                if ((kind + q) % (dim == 1 ? full_or_small(1, 6) : dim == 2 ? full_or_small(3, 9) : full_or_small(7, 29)))
+                if ((kind + q) % (dim == 1 ? full_or_small(1, 13) : dim == 2 ? full_or_small(3, 13) : full_or_small(7, 29)))
                     continue;
                 const int upwind = kind >> 2, intervals = dim == 1   ? full_or_small(256, 48)
                                                           : dim == 2 ? full_or_small(40, 20)
