@@ -9786,8 +9786,9 @@ template <class T> static int pgi_cuda_pass_among_cells(pg_solver *s, const pgi_
     a.quads = o->quads, a.stored = o->stored, a.unit = o->unit;
     a.bricks = o->bricks;
     if (l->n[1] == 1 || l->points < PGI_CELL_PASS_POINTS || !pgi_can_pass(a.b)) return 0;
-    if (a.quads) return pgi_launch_among_cells<T, PGI_BY_MASK>(s, &a, sweeps, head);
-    return a.stored && pgi_launch_among_cells<T, PGI_BY_ROWS>(s, &a, sweeps, head);
+    // Where rows are stored residuals and transfers take them, and a symmetric cycle has one operator in all its parts.
+    if (a.stored) return pgi_launch_among_cells<T, PGI_BY_ROWS>(s, &a, sweeps, head);
+    return a.quads && pgi_launch_among_cells<T, PGI_BY_MASK>(s, &a, sweeps, head);
 }
 
 // The same of the grid of coarse cells, from its u to its r.
@@ -21918,9 +21919,10 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     const int own[2] = {30, PGI_RESTRICTION_WARPS - 2}, planes = pgi_half(l->n[2]);
     for (int d = 0; d < 2; d++) a.tiles[d] = (pgi_half(l->n[d]) + own[d] - 1) / own[d];
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
+    const int resident = by_mask || sizeof(T) == sizeof(float) ? 2 : 1;    // blocks of a multiprocessor
     for (int most = 1; most <= 128; most++) {
-        const int64_t cost =
-            pgi_rounds(columns * ((planes + most - 1) / most), 2 * (int64_t)s->multiprocessors) * (2 * most + 4);
+        const int64_t rounds = pgi_rounds(columns * ((planes + most - 1) / most), resident * (int64_t)s->multiprocessors),
+                      cost = rounds * (2 * most + 4);
         if (cost < best) best = cost, a.planes = most;
     }
     const int64_t count = columns * ((planes + a.planes - 1) / a.planes);
@@ -26583,7 +26585,7 @@ static int pgi_is_spoilt(pg_solver *s)
     if (s->cuda) return 0;
     const pgi_grid none = pgi_no_grid();
     s->outer_ops->reduce(s, &s->outer, PGI_FIELD, PGI_SELF, s->outer.u, none, pgi_rhs_of(none), 0);
-    return !(s->state->sums[1] - s->state->sums[1] == 0);
+    return !pgi_finite(s->state->sums[1]);
 }
 
 static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *caller)

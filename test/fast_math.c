@@ -40,6 +40,26 @@ static void solve(unsigned flags, double value, int number, const char *name)
         expect(u64[i] == 0.25 && u32[i] == 0.25f, "u was touched", text);
 }
 
+/* A NaN in one problem of a batch is in no other's result. */
+static void solve_batch(double value, const char *name)
+{
+    enum { NX = 7, NY = 5, PROBLEMS = 3 };
+    pg_desc desc = {0};
+    desc.n[0] = NX, desc.n[1] = NY;
+    desc.batch = PROBLEMS;
+    desc.flags = PG_DIRECT;
+    for (int i = 0; i < NX * NY * PROBLEMS; i++) f64[i] = i % 5 - 2, u64[i] = 0.25;
+    f64[NX * NY + 11] = value;
+    const pg_status status = pg_solve_once(&desc, u64, f64, NULL);
+    expect(status == PG_OK, pg_last_error(NULL), name);
+    for (int i = 0; i < NX * NY * PROBLEMS; i++) {
+        uint64_t bits;
+        memcpy(&bits, &u64[i], sizeof bits);
+        const int finite = (bits >> 52 & 0x7ff) != 0x7ff, bad = i / (NX * NY) == 1;
+        if (!bad) expect(finite && u64[i] != 0.25, "not solved beside a batch's bad problem", name);
+    }
+}
+
 static void refuse(double nan)
 {
     double coord[N + 1], weight[N], conductance[N + 1];
@@ -99,6 +119,7 @@ int main(void)
             for (int q = 0; q < 4; q++) solve(methods[m] | (single ? PG_F32 : 0), values[q], 0, names[q]);
             solve(methods[m] | (single ? PG_F32 : 0), 1, 1, "1");
         }
+    for (int q = 0; q < 4; q++) solve_batch(values[q], names[q]);
     refuse(values[0]);
     for (int where = 0; where < 4; where++)
         for (int q = 0; q < 4; q++) {

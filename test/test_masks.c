@@ -1616,6 +1616,7 @@ static void large_cycles_among_coefficients_are_those_of_the_cpu(void **state)
                  {{"ND", "DD", "DN"}, {130, 61, 37}, {66, 37, 11}, PG_VCYCLE | PG_MIXED, CELLS | STRETCHED, 2},
                  {{"DN", "ND", "DD"}, {131, 61, 37}, {67, 37, 11}, PG_CG | PG_PRECOND_CYCLE | PG_F32, CELLS | MASK, 2},
                  {{"DN", "PP", "DN"}, {131, 62, 77}, {67, 34, 25}, PG_VCYCLE | PG_MIXED, FACES, 3},
+                 {{"DN", "ND", "DD"}, {131, 61, 37}, {67, 37, 11}, PG_CG | PG_PRECOND_CYCLE, MASK | STRETCHED, 2},
                  {{"NN", "PP", "NN"}, {131, 62, 37}, {67, 34, 11}, PG_CG | PG_PRECOND_CYCLE | PG_F32, FACES | MASK, 2}};
     backend_or_skip(state);
     for (int q = 0; q < (int)(sizeof cases / sizeof *cases); q++) {
