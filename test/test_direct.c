@@ -346,6 +346,7 @@ static void lengths_of_the_transforms(void **state)
         for (int axis = 0; axis < 3; axis++)
             for (int pair = 0; pair < 5; pair++)
                 for (int cell = 0; cell < 2; cell++) {
+                    if (small_run() && (q + axis + cell) % 2) continue;
                     begin(backend, 3);
                     if ((pair + q) % 2) box.desc.flags |= PG_F32;
                     for (int a = 0; a < 3; a++) plain_axis(&r, a, a == axis ? lengths[q] : rng_int(&r, 5, 13));
