@@ -219,11 +219,17 @@ enum {
     PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
     PGI_ROBUST_CELLS_APART =
         20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
-    PGI_ALIGN = 256,       // bytes
-    PGI_ALIGN_RANK = 16    // of the caller's arrays that a rank on a GPU uses in place
+    PGI_ROBUST_LIST = 1,
+    PGI_ROBUST_VISITS = 2,       // of desc.robust
+    PGI_LABYRINTH_LEVELS = 3,    // so many lists are visited three times in a labyrinth, at most
+    PGI_WIDE_CELLS = 30000,      // of the first list, from which on coefficients take the wider interval of its visits
+    PGI_ALIGN = 256,             // bytes
+    PGI_ALIGN_RANK = 16          // of the caller's arrays that a rank on a GPU uses in place
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
 static const double PGI_APART_OF_SURFACE = 0.05;
+// And labyrinths are where from the cells of so many coarse cells, of all, at most so many ways lead on in the mean.
+static const double PGI_LABYRINTH_PART = 0.5, PGI_LABYRINTH_WAYS = 2.5;
 
 // -------------------------------------------------------------------------------------------------------------------
 // >>structs
@@ -829,6 +835,7 @@ struct pgi_obstacles {
     int *node;                 // robust: the aggregate of a cell
     int *root;
     int robust, levels;
+    int labyrinth;    // several levels are visited three times
     int too_long;    // a list would have more nodes than ints can number
     pgi_lattice lattice;
     pgi_list list[PGI_COARSE_LEVELS];
@@ -21491,11 +21498,16 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
 }
 // The level that is visited three times: the first one that is a list or, on large grids where nothing but a mask is in
 // the way, the second one. That takes as many iterations, to one more, and a third of the lists' time, which on small
-// grids, where that is waiting, comes to the same; with coefficients it takes many more.
+// grids, where that is waiting, comes to the same; with coefficients it takes many more. In a labyrinth, whose modes
+// are smooth along ways that every level knows only in part, all of the first lists: each within a visit of the one
+// before.
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    if (o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2) return q == 0;
+    const int first = o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1;
+    if (o->labyrinth && q > first && q < PGI_LABYRINTH_LEVELS + !o->robust && o->list[q].cells > PGI_SMALL_CELLS)
+        return 1;
+    if (o->labyrinth || first == 0) return q == first;
     const int large = o->levels > 2 && o->list[1].cells > PGI_SMALL_CELLS + PGI_CELL_PASS_POINTS / 4;
     return q == (large && !pgi_has_fields(&s->work) ? 2 : 1);
 }
@@ -21815,11 +21827,16 @@ struct pgi_visit {
         pgi_run_task(s, small, t);
     }
     // Solves for the correction on level q: one symmetric V-cycle from 0 or, where the level is visited three times,
-    // Richardson's method with the roots of a Chebyshev polynomial of degree 3 over [0.15, 1.1]: an odd degree keeps
-    // the preconditioner positive definite for any spectrum.
+    // Richardson's method with the roots of a Chebyshev polynomial of degree 3: an odd degree keeps the preconditioner
+    // positive definite for any spectrum. Over [0.15, 1.1]; or to 1.5 where coarse levels are too weak for that, which
+    // costs ordinary scenes an iteration, but beyond its interval the polynomial grows fast, and from level to level
+    // more so: layers at 257^3 took 31 iterations instead of 23, and hundreds with several levels visited three times.
     void solve(int q) const
     {
-        const float richardson[3] = {0.965f, 1.600f, 4.681f};
+        const pgi_obstacles *const o = &s->obstacles;
+        const int wide =
+            o->labyrinth || (pgi_has_fields(&s->work) && o->levels > 1 && o->list[!o->robust].cells > PGI_WIDE_CELLS);
+        const float over[2][3] = {{0.965f, 1.600f, 4.681f}, {0.709f, 1.212f, 4.159f}}, *const richardson = over[wide];
         if (!pgi_is_repeated_level(s, q)) {
             cycle(q);
             return;
@@ -21921,8 +21938,8 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
     const int64_t columns = (int64_t)a.tiles[0] * a.tiles[1];
     const int resident = by_mask || sizeof(T) == sizeof(float) ? 2 : 1;    // blocks of a multiprocessor
     for (int most = 1; most <= 128; most++) {
-        const int64_t rounds = pgi_rounds(columns * ((planes + most - 1) / most), resident * (int64_t)s->multiprocessors),
-                      cost = rounds * (2 * most + 4);
+        const int64_t blocks = columns * ((planes + most - 1) / most);
+        const int64_t cost = pgi_rounds(blocks, resident * (int64_t)s->multiprocessors) * (2 * most + 4);
         if (cost < best) best = cost, a.planes = most;
     }
     const int64_t count = columns * ((planes + a.planes - 1) / a.planes);
@@ -22584,7 +22601,7 @@ struct pgi_count_apart {
     int64_t stride[2];
     const void *openness[3];
     float weight[3];    // of a link along each axis
-    int *number;
+    int *number;        // of such coarse cells; and of those in which long ways lead from cell to cell
     struct cell {
         int at[3], fluid;
         float link[6], total;
@@ -22627,10 +22644,14 @@ struct pgi_count_apart {
     {
         unsigned char root[8];
         unsigned held[8], on[8], parts = 0;
+        int fluid = 0, ways = 0;
         for (int c = 0; c < 8; c++) {
             const cell own = cell_at(2 * I + (c & 1), 2 * J + (c >> 1 & 1), 2 * K + (c >> 2), &held[c], &on[c]);
             root[c] = (unsigned char)(own.fluid ? c : 8);
+            fluid += own.fluid;
+            for (int q = 0; q < 6; q++) ways += on[c] >> q & 1;
         }
+        if (fluid && ways <= PGI_LABYRINTH_WAYS * fluid) pgi_atomic_next(number + 1);
         for (int round = 0; round < 7; round++)    // the longest way through eight cells
             for (int c = 0; c < 8; c++)
                 for (int a = 0; a < 3; a++) {
@@ -24704,6 +24725,7 @@ static int pgi_means_cg(unsigned flags)
     return !(flags & (PG_COARSEN_CELLS | (pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST))));
 }
 
+// Where desc.robust does not tell, and without a look at the mask.
 static int pgi_is_robust(const pg_desc *d)
 {
     const int most = d->beta_face[0] || d->beta_cell ? PGI_ROBUST_CELLS_OF_BETA : PGI_ROBUST_CELLS;
@@ -24713,7 +24735,7 @@ static int pgi_is_robust(const pg_desc *d)
         if (d->n[a] == 1) continue;
         finest = fmin(finest, h), coarsest = fmax(coarsest, h);
     }
-    return d->robust == 1 || (d->robust == 0 && (coarsest > 4 * finest || (double)d->n[0] * d->n[1] * d->n[2] <= most));
+    return coarsest > 4 * finest || (double)d->n[0] * d->n[1] * d->n[2] <= most;
 }
 
 // Arrays for the faces of all axes of the problem, or of none.
@@ -24735,10 +24757,10 @@ static pg_status pgi_check_coarsen_cells(const pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_COARSEN_CELLS goes with a mask and constant beta and alpha; leave it out, or %s",
                           d->mask ? "beta_face, beta_cell, openness and alpha_cell" : "give a mask");
-    if (d->robust == 1)
+    if (d->robust > 0)
         return pgi_refuse(
             text, PG_ERROR_UNSUPPORTED,
-            "robust is 1, but PG_COARSEN_CELLS makes coarse levels by other rules; leave one of them out");
+            "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules; leave one of them out", d->robust);
     if (!(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_COARSEN_CELLS is about cycles, and %s has none; use PG_FMG, PG_VCYCLE or PG_WCYCLE",
@@ -24776,8 +24798,8 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
 // All that can be said of them without reading them.
 static pg_status pgi_check_masked(pg_desc *d, char text[512])
 {
-    if (d->robust != 0 && d->robust != 1 && d->robust != PG_NONE)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "robust is %d; it must be 0, 1 or PG_NONE", d->robust);
+    if (d->robust != PG_NONE && (d->robust < 0 || d->robust > (PGI_ROBUST_LIST | PGI_ROBUST_VISITS)))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
     if (d->air_values < 0 || d->solid_fluxes < 0 || (d->air_values && !d->air_value) ||
         (d->solid_fluxes && !d->solid_flux))
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
@@ -25671,24 +25693,22 @@ static void pgi_gather_apart(pg_solver *s, pgi_count_apart *body, char *held[4])
     body->stride[0] = work.n[0], body->stride[1] = (int64_t)work.n[0] * work.n[1];
 }
 
-static int pgi_number_on_host(pgi_count_apart body, const int coarse[3])
+static void pgi_number_on_host(pgi_count_apart body, const int coarse[3], int number[2])
 {
-    int number = 0;
     const int rows = coarse[1] * coarse[2];
-    body.number = &number;
+    body.number = number;
     PGI_OMP(omp parallel for schedule(static))
     for (int row = 0; row < rows; row++)
         for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
-    return number;
 }
 
-// Counts coarse cells whose fluid falls apart, where mask and openness lie.
-static int pgi_number_apart(pg_solver *s)
+// Counts coarse cells, where mask and openness lie: see pgi_count_apart.
+static void pgi_number_apart(pg_solver *s, int number[2])
 {
     const pg_desc *const w = &s->work;
     pgi_count_apart body;
     char *held[4] = {NULL, NULL, NULL, NULL};
-    int number = 0;
+    number[0] = number[1] = 0;
     memset(&body, 0, sizeof body);
     body.mask = w->mask, body.wide = w->flags & PG_F32 ? 0 : 1;
     for (int a = 0; a < 3; a++) {
@@ -25704,37 +25724,42 @@ static int pgi_number_apart(pg_solver *s)
         void *block = NULL;    // the state of a solver that does not exist yet, and the number
         const int previous = pgi_make_current(s);
         s->stream = (cudaStream_t)s->desc.stream;
-        PGI_CUDA(s, cudaMalloc(&block, sizeof(pgi_state) + sizeof(int)));
+        PGI_CUDA(s, cudaMalloc(&block, sizeof(pgi_state) + 2 * sizeof(int)));
         if (!s->failed) {
             s->state = (pgi_state *)block, body.number = (int *)(s->state + 1);
-            PGI_CUDA(s, cudaMemsetAsync(block, 0, sizeof(pgi_state) + sizeof(int), s->stream));
+            PGI_CUDA(s, cudaMemsetAsync(block, 0, sizeof(pgi_state) + 2 * sizeof(int), s->stream));
             pgi_for_points(s, coarse, body);
-            PGI_CUDA(s, cudaMemcpyAsync(&number, body.number, sizeof number, cudaMemcpyDeviceToHost, s->stream));
+            PGI_CUDA(s, cudaMemcpyAsync(number, body.number, 2 * sizeof(int), cudaMemcpyDeviceToHost, s->stream));
             PGI_CUDA(s, cudaStreamSynchronize(s->stream));
             s->state = NULL;
             cudaFree(block);
         }
         pgi_restore_current(s, previous);
-        return number;
+        return;
     }
 #endif
     if (s->comm) pgi_gather_apart(s, &body, held);
-    if (!s->failed) number = pgi_number_on_host(body, coarse);
+    if (!s->failed) pgi_number_on_host(body, coarse, number);
     for (char *each : held) free(each);
-    return number;
 }
 
-// The kind of coarse levels where desc.robust does not tell: on small grids the robust one; on larger ones where the
-// fluid falls apart in more coarse cells than a few spots on a surface have.
-static int pgi_choose_robust(pg_solver *s)
+// The kind of coarse levels. Where desc.robust does not tell: on small grids the robust one; on larger ones where the
+// fluid falls apart in more coarse cells than a few spots on a surface have. More visits where it is a labyrinth.
+static void pgi_choose_robust(pg_solver *s)
 {
     const pg_desc *const d = &s->desc;
+    pgi_obstacles *const o = &s->obstacles;
     const double cells = (double)d->n[0] * d->n[1] * d->n[2], children = d->dim == 3 ? 8 : d->dim == 2 ? 4 : 2;
-    if (!s->masked || s->obstacles.by_cells) return 0;
-    if (pgi_is_robust(d)) return 1;
-    if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return 0;
-    if (cells > PGI_ROBUST_CELLS_APART || (s->comm && cells > PGI_SHARED_MOST)) return 0;
-    return pgi_number_apart(s) > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
+    o->robust = o->labyrinth = 0;
+    if (!s->masked || o->by_cells) return;
+    o->robust = d->robust == 0 ? pgi_is_robust(d) : d->robust > 0 && d->robust & PGI_ROBUST_LIST;
+    o->labyrinth = d->robust > 0 && d->robust & PGI_ROBUST_VISITS;
+    if (o->robust || d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return;
+    if (cells > PGI_ROBUST_CELLS_APART || (s->comm && cells > PGI_SHARED_MOST)) return;
+    int number[2];
+    pgi_number_apart(s, number);
+    o->robust = number[0] > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
+    o->labyrinth = d->dim > 1 && number[1] > PGI_LABYRINTH_PART * cells / children;
 }
 
 // After the layout, which finds how long lists of nodes are.
@@ -25783,11 +25808,11 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     s->accelerated = s->masked && !s->obstacles.by_cells && pgi_means_cg(desc->flags);
     pgi_turn(&s->desc, &s->work);
-    s->obstacles.robust = pgi_choose_robust(s);
+    pgi_choose_robust(s);
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     if (s->accelerated)
-        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s",
-                 s->obstacles.robust ? ", robust" : "");
+        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s",
+                 s->obstacles.robust ? ", robust" : "", s->obstacles.labyrinth ? ", labyrinth" : "");
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pg_desc levels = s->work;
@@ -26059,7 +26084,10 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
     if (s->owns_workspace) desc->workspace = NULL;
     desc->air_value = desc->solid_flux = NULL;    // copied
-    if (s->masked) desc->robust = s->obstacles.robust ? 1 : PG_NONE;
+    if (s->masked) {
+        desc->robust = (s->obstacles.robust ? PGI_ROBUST_LIST : 0) | (s->obstacles.labyrinth ? PGI_ROBUST_VISITS : 0);
+        if (!desc->robust) desc->robust = PG_NONE;
+    }
     return PG_OK;
 }
 
