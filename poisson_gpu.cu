@@ -220,11 +220,13 @@ enum {
     PGI_ROBUST_CELLS_APART =
         20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
     PGI_ROBUST_LIST = 1,
-    PGI_ROBUST_VISITS = 2,       // of desc.robust
-    PGI_LABYRINTH_LEVELS = 3,    // so many lists are visited three times in a labyrinth, at most
-    PGI_WIDE_CELLS = 30000,      // of the first list, from which on coefficients take the wider interval of its visits
-    PGI_ALIGN = 256,             // bytes
-    PGI_ALIGN_RANK = 16          // of the caller's arrays that a rank on a GPU uses in place
+    PGI_ROBUST_VISITS = 2,        // of desc.robust
+    PGI_LOOKED_AT = 20000,        // cells: on smaller grids the choice does not depend on the mask
+    PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most,
+    PGI_LABYRINTH_CELLS = 400,    // and of those after the first one such with more cells
+    PGI_WIDE_CELLS = 30000,       // of the first list, from which on coefficients take the wider interval of its visits
+    PGI_ALIGN = 256,              // bytes
+    PGI_ALIGN_RANK = 16           // of the caller's arrays that a rank on a GPU uses in place
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
 static const double PGI_APART_OF_SURFACE = 0.05;
@@ -21505,7 +21507,7 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const int first = o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1;
-    if (o->labyrinth && q > first && q < PGI_LABYRINTH_LEVELS + !o->robust && o->list[q].cells > PGI_SMALL_CELLS)
+    if (o->labyrinth && q > first && q < PGI_LABYRINTH_LEVELS + !o->robust && o->list[q].cells > PGI_LABYRINTH_CELLS)
         return 1;
     if (o->labyrinth || first == 0) return q == first;
     const int large = o->levels > 2 && o->list[1].cells > PGI_SMALL_CELLS + PGI_CELL_PASS_POINTS / 4;
@@ -25750,16 +25752,18 @@ static void pgi_choose_robust(pg_solver *s)
     const pg_desc *const d = &s->desc;
     pgi_obstacles *const o = &s->obstacles;
     const double cells = (double)d->n[0] * d->n[1] * d->n[2], children = d->dim == 3 ? 8 : d->dim == 2 ? 4 : 2;
+    const int told = d->robust > 0 ? d->robust : 0;
     o->robust = o->labyrinth = 0;
     if (!s->masked || o->by_cells) return;
-    o->robust = d->robust == 0 ? pgi_is_robust(d) : d->robust > 0 && d->robust & PGI_ROBUST_LIST;
-    o->labyrinth = d->robust > 0 && d->robust & PGI_ROBUST_VISITS;
-    if (o->robust || d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return;
-    if (cells > PGI_ROBUST_CELLS_APART || (s->comm && cells > PGI_SHARED_MOST)) return;
+    o->robust = d->robust == 0 ? pgi_is_robust(d) : told & PGI_ROBUST_LIST;
+    o->labyrinth = told & PGI_ROBUST_VISITS ? 1 : 0;
+    if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return;
+    if (cells < PGI_LOOKED_AT || cells > PGI_ROBUST_CELLS_APART || (s->comm && cells > PGI_SHARED_MOST)) return;
     int number[2];
     pgi_number_apart(s, number);
-    o->robust = number[0] > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
-    o->labyrinth = d->dim > 1 && number[1] > PGI_LABYRINTH_PART * cells / children;
+    const int apart = number[0] > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
+    o->robust |= apart;
+    o->labyrinth = !apart && d->dim > 1 && number[1] > PGI_LABYRINTH_PART * cells / children;
 }
 
 // After the layout, which finds how long lists of nodes are.
