@@ -746,14 +746,14 @@ static void robust_where_fluid_falls_apart(void **state)
     static const struct { const char *name; int n, dim, robust; } cases[] = {
         {"box", 600, 2, 0}, {"obstacle", 600, 2, 0}, {"random 50%", 600, 2, 1}, {"cut cells", 600, 2, 1},
         {"porous", 600, 2, 1}, {"liquid", 600, 2, 0}, {"rooms", 600, 2, 0}, {"spiral 1", 600, 2, 2},
-        {"maze", 600, 2, 2}, {"beta per cell", 600, 2, 0}, {"cut cells", 69, 3, 1}, {"obstacle", 69, 3, 0}, {"maze", 69, 3, 2}, {"maze", 49, 3, 3},
+        {"maze", 600, 2, 2}, {"beta per cell", 600, 2, 0}, {"cut cells", 69, 3, 1}, {"obstacle", 69, 3, 0}, {"maze", 69, 3, 2},
         {"baffles", 69, 3, 0}, {"spiral 1", 69, 3, 0}};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         scene s;
         assert_true(scene_create(&s, cases[q].name, cases[q].n, cases[q].dim));
         size_t with[4];
         for (int robust = 0; robust < 4; robust++) with[robust] = bytes_with(&s, robust ? robust : PG_NONE, backend);
-        assert_true(with[0] <= with[2] && with[2] < with[1] && with[1] < with[3]);
+        assert_true(with[0] < with[2] && with[2] < with[1] && with[1] < with[3]);
         if (bytes_with(&s, 0, backend) != with[cases[q].robust])
             fail_msg("%s, %d^%d: robust is not %d", cases[q].name, cases[q].n, cases[q].dim, cases[q].robust);
         scene_free(&s);
@@ -766,7 +766,7 @@ static const struct { const char *name; int most, in_2d; } iteration_bounds[] = 
     {"box", 10, 0}, {"obstacle", 10, 1}, {"pockets", 10, 0}, {"liquid", 10, 0}, {"checkerboard air", 10, 0},
     {"dielectric", 10, 0}, {"rooms", 12, 0}, {"baffles", 12, 1}, {"beta 1e-6", 12, 0}, {"porous", 13, 1},
     {"cut cells", 13, 0}, {"layers", 16, 1}, {"inclusions", 16, 0}, {"spiral 1", 14, 1}, {"spiral 2", 14, 0},
-    {"random 50%", 24, 0}, {"maze", 150, 0}, {"beta 1e6", 150, 0}, {"beta per cell", 150, 0}};
+    {"random 50%", 24, 0}, {"maze", 20, 0}, {"beta 1e6", 150, 0}, {"beta per cell", 150, 0}};
 enum { BOUNDS = sizeof iteration_bounds / sizeof *iteration_bounds };
 
 /* Normal numbers. */
