@@ -254,12 +254,13 @@ int main(void)
               them as a side of the box has). desc.robust = 2: the first three lists are visited three times each, one
               within the other: for labyrinths. It is the default from 20000 to 20 million cells, without coefficients,
               where fluid does not fall apart so, but in half of the coarse cells at most 2.5 ways lead on from a cell
-              in the mean. 3: both, as in a labyrinth of up to 300000 cells: fewest iterations, most memory. Iterations to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets,
-              free surfaces, labyrinths, layers and porous media, 16 where half of the cells are solid at random, 15 in
-              a maze; about 100 where every cell differs from its neighbours by decades, and 70 among touching balls of
-              1e6 in 1. On larger grids few grow: a maze at 129^3 takes 35 and at 257^3 48, layers at 257^3 23, decades from
-              cell to cell there 207. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half
-              solid at random (40 and 50) and porous media (13 and 21).
+              in the mean. 3: both, as in a labyrinth of up to 300000 cells: fewest iterations, most memory. Iterations
+              to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers and porous
+              media, 16 where half of the cells are solid at random, 15 in a maze; 98 where every cell differs from its
+              neighbours by decades, and 80 among touching balls of 1e6 in 1 (robust = 1: 38 and 15, of longer
+              iterations). On larger grids few grow: a maze at 129^3 takes 35 and at 257^3 48, layers at 257^3 23, decades
+              from cell to cell there 207. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42),
+              half solid at random (40 and 50) and porous media (13 and 21).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
