@@ -230,7 +230,7 @@ enum {
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
 static const double PGI_APART_OF_SURFACE = 0.05;
-// And labyrinths are where from the cells of so many coarse cells, of all, at most so many ways lead on in the mean.
+// A labyrinth: in this part of all coarse cells a fluid cell has on average at most so many strong links to other ones.
 static const double PGI_LABYRINTH_PART = 0.5, PGI_LABYRINTH_WAYS = 2.5;
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -21500,9 +21500,8 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
 }
 // The level that is visited three times: the first one that is a list or, on large grids where nothing but a mask is in
 // the way, the second one. That takes as many iterations, to one more, and a third of the lists' time, which on small
-// grids, where that is waiting, comes to the same; with coefficients it takes many more. In a labyrinth, whose modes
-// are smooth along ways that every level knows only in part, all of the first lists: each within a visit of the one
-// before.
+// grids, where that is waiting, comes to the same; with coefficients it takes many more. In a labyrinth, whose
+// slow modes follow corridors over all levels, each of the first lists, within the visits of the one before.
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
     const pgi_obstacles *const o = &s->obstacles;
@@ -22603,7 +22602,7 @@ struct pgi_count_apart {
     int64_t stride[2];
     const void *openness[3];
     float weight[3];    // of a link along each axis
-    int *number;        // of such coarse cells; and of those in which long ways lead from cell to cell
+    int *number;        // of such coarse cells; and of those whose cells have few links, as in corridors
     struct cell {
         int at[3], fluid;
         float link[6], total;

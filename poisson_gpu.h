@@ -253,8 +253,8 @@ int main(void)
               where a mask or openness, as pg_create finds it, cuts coarse cells into parts (in a twentieth as many of
               them as a side of the box has). desc.robust = 2: the first three lists are visited three times each, one
               within the other: for labyrinths. It is the default from 20000 to 20 million cells, without coefficients,
-              where fluid does not fall apart so, but in half of the coarse cells at most 2.5 ways lead on from a cell
-              in the mean. 3: both, as in a labyrinth of up to 300000 cells: fewest iterations, most memory. Iterations
+              where fluid does not fall apart so, but its cells have at most 2.5 open links on average in half of the
+              coarse cells. 3: both, as in a labyrinth of up to 300000 cells: fewest iterations, most memory. Iterations
               to 1e-8 at 65^3, f random: 7 to 11 with obstacles, pockets, free surfaces, labyrinths, layers and porous
               media, 16 where half of the cells are solid at random, 15 in a maze; 98 where every cell differs from its
               neighbours by decades, and 80 among touching balls of 1e6 in 1 (robust = 1: 38 and 15, of longer

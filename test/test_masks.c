@@ -739,7 +739,7 @@ static size_t bytes_with(const scene *s, int robust, pg_backend backend)
 }
 
 /* On grids that are not small, robust is the default where the fluid of coarse cells falls apart, and not elsewhere: not
-   where one of the parts is held by air, and not where coefficients vary. Its 2 is that where ways are long. */
+   where one of the parts is held by air, and not where coefficients vary. It is 2 in corridors. */
 static void robust_where_fluid_falls_apart(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
