@@ -125,7 +125,6 @@ enum { pgi_no_cuda = 0 };
 #define PGI_APART __noinline__    // what is long and seldom: its registers are no burden to what is around it
 #define PGI_UNROLLED _Pragma("unroll")
 #define PGI_ASSUME(condition) __builtin_assume(condition)
-#define PGI_ALIGNED(p, bytes) __builtin_assume_aligned(p, bytes)
 #else
 #define PGI_ROLLED
 #define PGI_UNROLLED_BY_EIGHT
@@ -133,7 +132,6 @@ enum { pgi_no_cuda = 0 };
 #define PGI_APART inline
 #define PGI_UNROLLED
 #define PGI_ASSUME(condition) ((void)0)
-#define PGI_ALIGNED(p, bytes) (p)
 #endif
 #if defined(PGI_SIMT) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900)
 #define PGI_CLUSTERS(code) code
@@ -211,12 +209,18 @@ enum {
     PGI_DOTS = 5,               // inner products of a pass of a Krylov method: at most
     PGI_COARSE_LEVELS = 32,     // among obstacles: at most
     PGI_EXACT_NODES = 128,      // a coarse level of so few nodes is solved exactly
-    PGI_SMALL_CELLS = 1000,     // levels of at most so many cells are visited in one kernel
+    PGI_SMALL_CELLS = 1000,     // levels of at most so many cells are visited in one kernel,
+    PGI_SMALL_NODES = 1024,     // and nodes: when a solver is created
+#ifdef PGI_SIMT
+    PGI_MATRIX_NODES = 16,    // on the host a column takes a thousand times as long
+#else
+    PGI_MATRIX_NODES = PGI_SMALL_NODES,    // of levels that are visited by a matrix
+#endif
     PGI_LIST_NODES = 4,         // nodes that a list has room for, a cell
     PGI_LIST_LINKS = 8,         // and links, a node
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
-    PGI_ROBUST_CELLS = 300000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
-    PGI_ROBUST_CELLS_OF_BETA = 120000,    // layers took 18 iterations with it, 11 without, inclusions 16 and 11
+    PGI_ROBUST_CELLS = 120000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
+    PGI_ROBUST_CELLS_OF_BETA = 300000,    // balls of 1e6 took 15 iterations with it, 100 without, layers 12 and 11
     PGI_ROBUST_CELLS_APART =
         20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
     PGI_ROBUST_LIST = 1,
@@ -814,6 +818,7 @@ enum pgi_meta {
 
 struct pgi_obstacles {
     pgi_cells *cells;    // in the workspace, one for each level
+    void *operators;     // there too, see pgi_apart
     unsigned char *kind;
     int by_cells;                              // PG_COARSEN_CELLS; of its coarse levels:
     unsigned char *mask_of[PGI_MAX_LEVELS];    // what the cells are, see pg_cell_kind, but of the finest level
@@ -821,6 +826,7 @@ struct pgi_obstacles {
     pgi_bricks bricks;                         // of cells of the finest level
     unsigned *quads;
     int *others, *others_number;    // coarse cells that quads which are not plain have to do with
+    unsigned *packed;               // the weights of these quads' cells, by cell, see pgi_pack_weights
     pgi_grid given;                 // the caller's f; that of the levels is made from it
     const pgi_faces *faces;
     pgi_side_value *values;
@@ -841,6 +847,9 @@ struct pgi_obstacles {
     int too_long;    // a list would have more nodes than ints can number
     pgi_lattice lattice;
     pgi_list list[PGI_COARSE_LEVELS];
+    int small;        // the first level that is small, see pgi_small_visit
+    float *matrix;    // of a visit of it and those after it; NULL on the CPU
+    int matrix_nodes;
     char *copy[9];    // on the device, of the caller's host arrays: see pgi_check_media; the last one of the mask
     pgi_cells values_of_cells[PGI_MAX_LEVELS];
     pgi_grid held;    // in the precision of u: to work in where no iteration is under way
@@ -1282,6 +1291,8 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 }
 
 // What the boundary data add to the right-hand side at a point that touches the given faces. Rare, so kept out of line.
+// Such functions are given parameters of kernels by value: compute-sanitizer takes an access to one by its address for
+// one that is out of bounds.
 #if PGI_GPU && defined(__CUDACC__)
 #define PGI_RARE __noinline__
 #else
@@ -1738,7 +1749,7 @@ template <class T> struct pgi_cubic {
     T w[4];
 };
 
-template <class T> static PGI_HD PGI_RARE void pgi_cubic_of(const pgi_transfer<T> &t, int i, int faces, pgi_cubic<T> *c)
+template <class T> static PGI_HD PGI_RARE void pgi_cubic_of(pgi_transfer<T> t, int i, int faces, pgi_cubic<T> *c)
 {
     if (t.kind == PGI_SAME) {
         for (int q = 0; q < 4; q++) c->j[q] = i, c->w[q] = 0;
@@ -8694,7 +8705,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
 
 // What cubic interpolation has beyond the y end of a coarse plane: boundary data along x, at fine column i.
 template <class T> static __device__ PGI_RARE T pgi_interpolate_end(const pgi_interpolation<T> &p,
-                                                                    const pgi_transfer<T> &tx, int q, int i, int plane)
+                                                                    pgi_transfer<T> tx, int q, int i, int plane)
 {
     const pgi_state *st = p.state;
     if (!p.coarse_faces || !(p.coarse_faces->mask & st->face_mask & 1u << q)) return 0;
@@ -14568,7 +14579,7 @@ static PGI_HD inline int pgi_is_null(const pgi_elimination &d, double mu) { retu
 // Takes the weighted mean from what the parts of a line have, and returns it. In memory: few lines need it, so that it
 // is out of line, with the rows in memory meanwhile; where the sums of other kernels stay in registers beside it, that
 // costs a tenth of their time.
-static __device__ PGI_RARE double pgi_centre_rows(const pgi_elimination &d, pgi_held p, int null, double r[PGI_KEPT],
+static __device__ PGI_RARE double pgi_centre_rows(pgi_elimination d, pgi_held p, int null, double r[PGI_KEPT],
                                                   double *exchange)
 {
     double sum = 0;
@@ -16141,12 +16152,13 @@ static PGI_HD inline int64_t pgi_pitch(const pgi_grid &g, int axis) { return axi
 
 // Value i of the columns from `column` on, with what the boundary data add to it.
 template <class T>
-static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(const pgi_box<T> &b, const pgi_rhs &from,
-                                                                              int axis, int64_t column, int64_t columns,
-                                                                              int i, typename pgi_fft_type<T>::number x)
+static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(const pgi_state *st, int nx, int ny,
+                                                                              int nz, pgi_rhs from, int axis,
+                                                                              int64_t column, int64_t columns, int i,
+                                                                              typename pgi_fft_type<T>::number x)
 {
-    const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
-    const unsigned mask = pgi_face_mask(from, b.state);
+    const int n[3] = {nx, ny, nz};
+    const unsigned mask = pgi_face_mask(from, st);
     PGI_ROLLED
     for (int q = 0; q < 16 / (int)sizeof(T) && column + q < columns; q++) {
         int at[4];
@@ -16154,7 +16166,7 @@ static __device__ PGI_RARE typename pgi_fft_type<T>::number pgi_fft_completed(co
         at[axis] = i;
         const unsigned here =
             mask & (pgi_end_bits(at[0], n[0]) | pgi_end_bits(at[1], n[1]) << 2 | pgi_end_bits(at[2], n[2]) << 4);
-        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, b.state, here, at[0], at[1], at[2], at[3]);
+        if (here) ((T *)&x)[q] += pgi_face_terms_of<T>(from.faces, st, here, at[0], at[1], at[2], at[3]);
     }
     return x;
 }
@@ -16183,7 +16195,9 @@ template <class T, int KIND, int R> static __device__ inline void pgi_fft_load(c
     };
     const auto fetch = [&](int i) {
         const typename thread::number v = fetch_plain(i);
-        return faces ? pgi_fft_completed<T>(b, from, t.c.axis, column, t.c.columns, i, v) : v;
+        return !faces ? v
+                      : pgi_fft_completed<T>(b.state, b.axis[0].n, b.axis[1].n, b.axis[2].n, from, t.c.axis, column,
+                                             t.c.columns, i, v);
     };
     if (faces || (t.c.axis != 0 && !__syncthreads_and(t.together(f, at, pitch))))
         t.load_slowly(fetch, low, high, x, y);
@@ -17657,25 +17671,31 @@ template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
         body(i);
 }
 
+// All phases of a body, by the threads of a block. counts: in shared memory, as many as there are threads.
+template <class BODY> static __device__ __forceinline__ void pgi_run_phases(const BODY &body, int *counts)
+{
+    const int phases = body.phases(), last = body.last_level(), thread = (int)threadIdx.x, threads = (int)blockDim.x;
+    for (int first = 0; first < phases; first += threads) {
+        __syncthreads();    // warps without work need not find out by themselves
+        counts[thread] = first + thread < phases ? body.count(first + thread, last) : 0;
+        __syncthreads();
+        for (int phase = first; phase < phases && phase < first + threads; phase++) {
+            const int count = counts[phase - first];
+            if (count == 0) continue;
+            for (int p = thread; p < count; p += threads) body(phase, p);
+            __syncthreads();
+        }
+    }
+}
+
 enum { PGI_PHASE_THREADS = 1024 };
 template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
     pgi_phases_kernel(const __grid_constant__ BODY body, const pgi_state *state)
 {
-    __shared__ int counts[PGI_PHASE_THREADS];    // of phases: warps without work need not find out by themselves
+    __shared__ int counts[PGI_PHASE_THREADS];
     PGI_UNLESS_DONE(state);
     pgi_await();
-    const int phases = body.phases(), last = body.last_level(), thread = (int)threadIdx.x;
-    for (int first = 0; first < phases; first += PGI_PHASE_THREADS) {
-        __syncthreads();
-        counts[thread] = first + thread < phases ? body.count(first + thread, last) : 0;
-        __syncthreads();
-        for (int phase = first; phase < phases && phase < first + PGI_PHASE_THREADS; phase++) {
-            const int count = counts[phase - first];
-            if (count == 0) continue;
-            for (int p = thread; p < count; p += PGI_PHASE_THREADS) body(phase, p);
-            __syncthreads();
-        }
-    }
+    pgi_run_phases(body, counts);
 }
 
 template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_BLOCK)
@@ -18021,7 +18041,26 @@ template <class T> struct pgi_cell_operator {
     const pgi_stored_row *stored;
     double unit;
     T scale;    // of stored rows, where axes are uniform
+    const pgi_cell_operator *apart;
 };
+
+// The same operator in the device's memory, for functions that are not inlined, see PGI_RARE.
+template <class T> static PGI_HD inline const pgi_cell_operator<T> &pgi_apart(const pgi_cell_operator<T> &a)
+{
+#if defined(__CUDA_ARCH__) || defined(PGI_SIMT)
+    return *a.apart;
+#else
+    return a;
+#endif
+}
+// Of the levels, of the finest one without stored rows, and of the outer one
+template <class T> static pgi_cell_operator<T> *pgi_place_of_operator(const pg_solver *s, int64_t q)
+{
+    pgi_cell_operator<double> *const wide = (pgi_cell_operator<double> *)s->obstacles.operators;
+    if (!wide) return NULL;
+    return (sizeof(T) == sizeof(double) ? (pgi_cell_operator<T> *)wide : (pgi_cell_operator<T> *)(wide + s->levels + 2)) +
+           q;
+}
 
 // Has a problem coefficients beside its mask?
 static int pgi_has_fields(const pg_desc *d)
@@ -18042,7 +18081,8 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
                               {0, 0, 0},
                               l == s->level ? o->stored : NULL,
                               o->unit,
-                              0};
+                              0,
+                              pgi_place_of_operator<T>(s, l == &s->outer ? s->levels + 1 : q)};
     a.is_masked = !pgi_has_fields(&s->work);
     a.scale = (T)(1 / (o->unit * o->values_of_cells[q].measure));
     for (int d = 0; d < 3; d++) {
@@ -18055,6 +18095,22 @@ template <class T> static pgi_cell_operator<T> pgi_operator_of(const pg_solver *
     }
     a.is_even = a.is_masked && a.is_uniform;
     return a;
+}
+
+template <class T> struct pgi_set_operator {
+    pgi_cell_operator<T> value, *to;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const { *to = value; }
+};
+template <class T> static void pgi_set_operators(pg_solver *s)
+{
+    for (int64_t q = 0; q < s->levels + 2; q++) {
+        const pgi_level *const l = q < s->levels ? &s->level[q] : q == s->levels ? &s->level[0] : &s->outer;
+        pgi_set_operator<T> set = {pgi_operator_of<T>(s, l), pgi_place_of_operator<T>(s, q)};
+        if (q == s->levels) set.value.stored = NULL;
+        set.value.apart = set.to;
+        pgi_for_each(s, 1, set);
+    }
 }
 
 // A row: (A u) = sum of c[q] (u - u_q) + reaction u, over the six directions x low, x high, ...
@@ -18227,7 +18283,7 @@ template <class T> static PGI_HD PGI_APART pgi_cell_row<T> pgi_cell_row_of_kind(
 template <class T>
 static PGI_HD inline pgi_cell_row<T> pgi_cell_row_of(const pgi_cell_operator<T> &a, int i, int j, int k)
 {
-    return pgi_cell_row_of_kind(a, a.kind[pgi_cell_at(a.b, i, j, k)], i, j, k);
+    return pgi_cell_row_of_kind(pgi_apart(a), a.kind[pgi_cell_at(a.b, i, j, k)], i, j, k);
 }
 
 template <class T> static PGI_HD inline T pgi_cell_diagonal(const pgi_cell_row<T> &r)
@@ -18382,7 +18438,7 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
             return v;
         }
     }
-    return pgi_general_value(a, p, sj, sk, i, j, k, kind);
+    return pgi_general_value(pgi_apart(a), p, sj, sk, i, j, k, kind);
 }
 
 // Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look at no
@@ -19144,31 +19200,39 @@ static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cel
 {
     return kind[cell] & 2 && kind[cell + 1] & PGI_LIVE;
 }
-// Are the eight cells from one on, which begins a word of memory, all open to the next one?
-static PGI_HD inline int pgi_are_open(const unsigned char *kind)
+// The kinds of eight cells of a row. On GPUs words are read where they begin.
+static PGI_HD inline uint64_t pgi_eight_kinds(const unsigned char *kind)
 {
-    const uint64_t each = 0x0101010101010101u * (PGI_LIVE | 2);
+#ifdef __CUDA_ARCH__
+    const uint64_t *const word = (const uint64_t *)((size_t)kind & ~(size_t)7);
+    const int beyond = 8 * (int)((size_t)kind & 7);
+    return beyond ? word[0] >> beyond | word[1] << (64 - beyond) : word[0];
+#else
     uint64_t eight;
-    memcpy(&eight, PGI_ALIGNED(kind, sizeof eight), sizeof eight);
-    return (eight & each) == each;
+    memcpy(&eight, kind, sizeof eight);
+    return eight;
+#endif
 }
+// Eight cells of a row: where the run begins that the first one belongs to, and then cell by cell.
 struct pgi_label_begin {
+    enum { CELLS = 8 };
     const unsigned char *kind;
     int nx, ny, *parent;
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD int goes_on(int64_t row, int i) const { return i % PGI_RUN && pgi_is_linked_on(kind, row + i - 1); }
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
         const int64_t row = nx * (j + (int64_t)ny * k);
-        int first = i;
-        while (first % PGI_RUN) {
-            const int64_t cell = row + first;
-            if (cell % 8 == 0 && first % PGI_RUN >= 8 && kind[cell] & PGI_LIVE && pgi_are_open(kind + cell - 8))
-                first -= 8;
-            else if (pgi_is_linked_on(kind, cell - 1))
-                first--;
-            else
-                break;
+        const uint64_t open = 0x0101010101010101u * (PGI_LIVE | 2);
+        const int begin = CELLS * eighth, end = begin + CELLS < nx ? begin + CELLS : nx;
+        int first = begin;
+        if (goes_on(row, begin)) {
+            while (first % PGI_RUN && (pgi_eight_kinds(kind + row + first - CELLS) & open) == open) first -= CELLS;
+            while (goes_on(row, first)) first--;
         }
-        parent[row + i] = (int)row + first;
+        for (int i = begin; i < end; i++) {
+            if (i > begin && !goes_on(row, i)) first = i;
+            parent[row + i] = (int)row + first;
+        }
     }
 };
 
@@ -19416,7 +19480,8 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const int64_t cells = l->points;
     int *const parent = o->parent;
     const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
-    pgi_for_points(s, l->n, begin);
+    const int eighths[3] = {(l->n[0] + pgi_label_begin::CELLS - 1) / pgi_label_begin::CELLS, l->n[1], l->n[2]};
+    pgi_for_points(s, eighths, begin);
     const pgi_label_unite<T> unite = {a, parent};
     pgi_for_points(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
@@ -19633,7 +19698,7 @@ template <class T> struct pgi_finest {
             return stored;
         }
         if (a.is_even) return even_row(p);
-        const pgi_cell_row<T> r = pgi_cell_row_of_kind(a, a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
+        const pgi_cell_row<T> r = pgi_cell_row_of_kind(pgi_apart(a), a.kind[p.cell], p.at[0], p.at[1], p.at[2]);
         const double w = unit * pgi_cell_weight(a.b, p.at[0], p.at[1], p.at[2]);
         T held = r.reaction;
         links_of links;
@@ -20003,9 +20068,6 @@ static PGI_HD inline int pgi_has_ended(const pgi_lattice_level &) { return 0; }
 template <class T> static PGI_HD inline int pgi_has_ended(const pgi_finest<T> &) { return 0; }
 static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[PGI_IS_EXACT]; }
 
-template <class LEVEL> static PGI_HD inline int pgi_cell_with(const LEVEL &, int i) { return i; }
-static PGI_HD inline int pgi_cell_with(const pgi_list_level &l, int i) { return l.cell[i]; }
-
 // root: of each node the least node of its aggregate; -1: it goes no deeper. Every step is one of all nodes at once,
 // and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
 // different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
@@ -20021,9 +20083,14 @@ template <class LEVEL> struct pgi_joining {
     PGI_HD int joins(int i, const int at[3], float diagonal, int j, int q, float c) const
     {
         if (!pgi_stays_inside(fine, at, j, q)) return 0;
+        return is_strong(i, diagonal, j, pgi_diagonal_of(fine, j), c);
+    }
+    PGI_HD int is_strong(int i, float own, int j, float other, float c) const
+    {
         const float share = (float)PGI_STRONG_SHARE * c;
-        return (share >= diagonal && share >= pgi_diagonal_of(fine, j)) ||
-               pgi_is_strong(fine, i, j, c, pgi_axes_left_out(fine, i, j));
+        if (share >= own && share >= other) return 1;
+        const int left_out = pgi_axes_left_out(fine, i, j);
+        return left_out && pgi_is_strong(fine, i, j, c, left_out);
     }
 };
 
@@ -20037,8 +20104,8 @@ template <class LEVEL> struct pgi_join_begin {
         a.root[i] = linked ? (int)i : -1;
     }
 };
-template <class LEVEL> struct pgi_join_across {
-    pgi_joining<LEVEL> a;
+struct pgi_join_across {
+    pgi_joining<pgi_list_level> a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
@@ -20046,10 +20113,68 @@ template <class LEVEL> struct pgi_join_across {
         pgi_fine_place(a.fine, (int)i, at);
         const float diagonal = pgi_diagonal_of(a.fine, (int)i);
         a.fine.links((int)i, [&](int j, int q, float c) {
-            if (j > (int)i && pgi_cell_with(a.fine, (int)i) != pgi_cell_with(a.fine, j) &&
-                a.joins((int)i, at, diagonal, j, q, c))
+            if (j > (int)i && a.fine.cell[i] != a.fine.cell[j] && a.joins((int)i, at, diagonal, j, q, c))
                 pgi_unite(a.root, (int)i, j);
         });
+    }
+};
+// The three steps at once of a level with one node a cell: in a coarse cell there are at most eight of them.
+template <class LEVEL> struct pgi_join_cells {
+    pgi_joining<LEVEL> a;
+    PGI_HD int64_t count() const { return a.to.cells; }
+    PGI_HD void operator()(int64_t J) const
+    {
+        int node[8] = {0}, root[8], coarse[3];
+        float diagonal[8] = {0}, up[8][3];    // of the links to the upper neighbours in the coarse cell
+        const int *const n = a.fine.n;
+        pgi_place_of(a.to.n, J, coarse);
+        PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            const int at[3] = {2 * coarse[0] + (e & 1), 2 * coarse[1] + (e >> 1 & 1), 2 * coarse[2] + (e >> 2)};
+            int linked = 0;
+            for (int d = 0; d < 3; d++) up[e][d] = 0;
+            root[e] = -1;
+            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2]) continue;
+            node[e] = (int)pgi_cell_of(n, at);
+            diagonal[e] = a.fine.shift(node[e]);
+            a.fine.links(node[e], [&](int, int q, float c) {
+                linked = 1;
+                diagonal[e] += c;
+                PGI_UNROLLED
+                for (int d = 0; d < 3; d++)
+                    if (q == 2 * d + 1 && pgi_stays_inside(a.fine, at, 0, q)) up[e][d] = c;
+            });
+            if (linked) root[e] = e;
+        }
+        unsigned joined = 0;    // bit 8 d + e: node e and the one above it along axis d
+        PGI_UNROLLED
+        for (int d = 0; d < 3; d++)
+            PGI_UNROLLED
+            for (int e = 0; e < 8; e++) {
+                const int other = e | 1 << d;
+                if (other != e && up[e][d] > 0 &&
+                    a.is_strong(node[e], diagonal[e], node[other], diagonal[other], up[e][d]))
+                    joined |= 1u << (8 * d + e);
+            }
+        for (int round = 0; round < 7; round++)    // the longest way through eight nodes
+            PGI_UNROLLED
+            for (int d = 0; d < 3; d++)
+                PGI_UNROLLED
+                for (int e = 0; e < 8; e++) {
+                    const int other = e | 1 << d, least = root[e] < root[other] ? root[e] : root[other];
+                    if (joined >> (8 * d + e) & 1) root[e] = root[other] = least;
+                }
+        PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            const int at[3] = {2 * coarse[0] + (e & 1), 2 * coarse[1] + (e >> 1 & 1), 2 * coarse[2] + (e >> 2)};
+            if (at[0] >= n[0] || at[1] >= n[1] || at[2] >= n[2]) continue;
+            int own = -1;
+            PGI_UNROLLED
+            for (int r = 0; r < 8; r++)
+                if (root[e] == r) own = node[r];
+            a.root[node[e]] = own;
+            a.aggregate[node[e]] = 0;
+        }
     }
 };
 template <class LEVEL> struct pgi_join_all {
@@ -20377,7 +20502,8 @@ struct pgi_close_links {
     {
         enum { MIDDLING = 50000 };
         const int nodes = to.meta[PGI_NODES_OF],
-                  pays = pgi_has_very_many(to) || (to.cells > PGI_SMALL_CELLS && nodes <= MIDDLING);
+                  is_large = to.cells > PGI_SMALL_CELLS || nodes > PGI_SMALL_NODES,
+                  pays = pgi_has_very_many(to) || (is_large && nodes <= MIDDLING);
         return pays ? to.most_log_lanes : 0;
     }
     PGI_HD int64_t count() const { return 1; }
@@ -20645,14 +20771,32 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
     }
 }
 
-// Tasks of small levels, one after the other in one block: on the GPU a kernel for each would take longer to launch
-// than to run. A visit of the levels from the first small one down.
+// A visit of the levels from the first small one down: tasks, one after the other, once or, of a level that is visited
+// three times, in as many rounds. On the GPU a kernel for each would take longer to launch than to run, and most of the
+// time of one block that does them all is waiting, too. So the visit, which is linear, is made a matrix where its level
+// has no more nodes than there is room for, a column a block, when levels are made: then it is one product. Levels
+// with more nodes are visited task by task, by one block.
 struct pgi_small_visit {
-    enum { LEVELS = 5, TASKS = 150 };
+    enum { LEVELS = 5, TASKS = 150, ROUNDS = 3 };
     pgi_list list[LEVELS];
     pgi_node_task task[TASKS];
-    int tasks, levels;
-    PGI_HD int phases() const { return tasks; }
+    int tasks, levels, turn;    // turn: where u is in the end
+    int rounds;                 // 1 or ROUNDS
+    float weight[ROUNDS];
+    float *matrix;    // row by row
+    int matrix_nodes;
+    // A round of several has two more tasks.
+    PGI_HD int in_round() const { return rounds > 1 ? tasks + 2 : tasks; }
+    PGI_HD int phases() const { return rounds * in_round(); }
+    PGI_HD pgi_node_task task_of(int phase) const
+    {
+        if (rounds == 1) return task[phase];
+        const int round = phase / in_round(), q = phase % in_round();
+        if (q > 0 && q <= tasks) return task[q - 1];
+        pgi_node_task t = {PGI_NODES_ADD, 0, 0, (unsigned char)turn, 0, 0, weight[round]};
+        if (q == 0) t.what = round == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN;
+        return t;
+    }
     // Those after the one that is solved exactly have nothing to do, and are passed over without a look at them.
     PGI_HD int last_level() const
     {
@@ -20663,15 +20807,94 @@ struct pgi_small_visit {
     PGI_HD int count(int phase, int last) const
     {
         int number = 0;
-        if (task[phase].level > last) return 0;
-        pgi_with_task(list, task[phase], [&](const auto &body) { number = (int)body.count(); });
+        const pgi_node_task t = task_of(phase);
+        if (t.level > last) return 0;
+        pgi_with_task(list, t, [&](const auto &body) { number = (int)body.count(); });
         return number;
     }
     PGI_HD void operator()(int phase, int p) const
     {
-        pgi_with_task(list, task[phase], [&](const auto &body) { body(p); });
+        pgi_with_task(list, task_of(phase), [&](const auto &body) { body(p); });
+    }
+
+    PGI_HD float *given() const { return rounds > 1 ? list[0].g : list[0].f; }
+    PGI_HD float *result() const { return rounds > 1 ? list[0].e : pgi_list_level(list[0]).from(turn); }
+    PGI_HD int nodes() const { return list[0].meta[PGI_NODES_OF]; }
+    // A column is worked out in shared memory.
+    enum { ROOM = 8000 };
+    PGI_HD int vectors(int q) const { return list[q].e ? 6 : 4; }
+    PGI_HD int fits() const
+    {
+        int room = 0;
+        for (int q = 0, last = last_level(); q <= last; q++) room += vectors(q) * list[q].meta[PGI_NODES_OF];
+        return room <= ROOM && nodes() <= PGI_SMALL_NODES;
+    }
+    PGI_HD int has_matrix() const { return matrix && nodes() <= matrix_nodes && fits(); }
+    // Makes `room` the place of the vectors.
+    PGI_HD void move_to(float *room)
+    {
+        for (int q = 0, last = last_level(); q <= last; q++) {
+            pgi_list &l = list[q];
+            float **const vector[6] = {&l.u, &l.v, &l.f, &l.r, &l.e, &l.g};
+            for (int v = 0; v < vectors(q); v++) *vector[v] = room, room += l.meta[PGI_NODES_OF];
+        }
     }
 };
+
+#if PGI_GPU
+enum { PGI_COLUMN_THREADS = 128 };
+static __global__ void __launch_bounds__(PGI_COLUMN_THREADS)
+    pgi_visit_columns_kernel(const __grid_constant__ pgi_small_visit visit)
+{
+    __shared__ pgi_small_visit own;
+    __shared__ float room[pgi_small_visit::ROOM];
+    __shared__ int counts[PGI_COLUMN_THREADS];
+    const int column = (int)blockIdx.x, thread = (int)threadIdx.x;
+    pgi_await();
+    if (!visit.has_matrix() || column >= visit.nodes()) return;
+    if (thread == 0) {
+        own = visit;
+        own.move_to(room);
+    }
+    __syncthreads();
+    const int nodes = own.nodes();
+    for (int i = thread; i < nodes; i += PGI_COLUMN_THREADS) own.given()[i] = i == column ? 1.0f : 0;
+    pgi_run_phases(own, counts);
+    for (int i = thread; i < nodes; i += PGI_COLUMN_THREADS)
+        visit.matrix[(int64_t)i * visit.matrix_nodes + column] = own.result()[i];
+}
+
+// By the matrix a warp has a row; else the first block does all.
+static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
+    pgi_visit_kernel(const __grid_constant__ pgi_small_visit visit, const pgi_state *state)
+{
+    __shared__ int counts[PGI_PHASE_THREADS];
+    PGI_UNLESS_DONE(state);
+    pgi_await();
+    if (!visit.has_matrix()) {
+        if (blockIdx.x == 0) pgi_run_phases(visit, counts);
+        return;
+    }
+    const int i = (int)(blockIdx.x * PGI_PHASE_THREADS + threadIdx.x) / 32, lane = (int)threadIdx.x % 32;
+    if (i >= visit.nodes()) return;
+    const float *const row = visit.matrix + (int64_t)i * visit.matrix_nodes, *const f = visit.given();
+    float sum = 0;
+    PGI_UNROLLED_BY_EIGHT
+    for (int j = lane; j < visit.nodes(); j += 32) sum += row[j] * f[j];
+    sum = pgi_total_of_lanes(sum, 32);
+    if (lane == 0) visit.result()[i] = sum;
+}
+#endif
+
+// f(place, axis) for the neighbours of a cell that lie in other coarse cells
+template <class T, class F>
+static PGI_HD inline void pgi_across(const pgi_finest<T> &fine, const typename pgi_finest<T>::spot &p, const F &f)
+{
+    PGI_UNROLLED
+    for (int q = 0; q < 6; q++)
+        if (fine.n[q / 2] > 1 && !pgi_is_outer(fine.a.b.axis[q / 2], q, p.at[q / 2]) && !fine.is_inside(p, q))
+            f(fine.beside(p, q), q / 2);
+}
 
 // Between the finest level and the first coarse one. Residuals count with their weights; f32 holds them in units of
 // 1/state.scale, and conductances in units of the largest diagonal.
@@ -20688,32 +20911,26 @@ template <class T> struct pgi_restrict_finest {
         const double w = pgi_cell_measure(fine.a, p.at[0], p.at[1], p.at[2]);
         return w * (double)pgi_data<T>(r)[p.at[0] + p.at[1] * r.sj + p.at[2] * r.sk];
     }
-    // What slides to a cell's aggregate over face q, from the cell there
-    PGI_HD double slides(const spot &from, int q, float c) const
-    {
-        const float slide =
-            fine.is_plain(from) ? fine.a.cells->plain[1].slide[q / 2] : pgi_slide(fine.factors_at(from), q ^ 1, c);
-        return (double)slide * residual(from);
-    }
     // What a child of aggregate J gives, and what slides over its faces from other aggregates
     PGI_HD double share_of(const spot &p, int J) const
     {
         if (!fine.is_live(p.cell) || (fine.node && fine.node[p.cell] != J)) return 0;
-        if (fine.is_plain(p)) {
-            double sum = (double)fine.a.cells->plain[1].own * residual(p);
-            PGI_UNROLLED
-            for (int d = 0; d < 3; d++) {
-                const int q = 2 * d + (p.at[d] & 1);
-                const double c = fine.unit * fine.a.cells->measure * (double)fine.a.even[d];
-                if (fine.n[d] > 1) sum += slides(fine.beside(p, q), q, (float)c);
-            }
+        if (!fine.node) {
+            double sum = (double)fine.weights_at(p).own * residual(p);
+            pgi_across(fine, p, [&](const spot &to, int d) {
+                const float slide = fine.is_live(to.cell) ? fine.weights_at(to).slide[d] : 0;
+                if (slide > 0) sum += (double)slide * residual(to);
+            });
             return sum;
         }
         const auto own = fine.row(p);
         double sum = (double)fine.factors(p, own).own * residual(p);
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++)
-            if (own.c[q] > 0 && !fine.is_inside(p, q)) sum += slides(fine.beside(p, q), q, own.c[q]);
+        for (int q = 0; q < 6; q++) {
+            if (!(own.c[q] > 0) || fine.is_inside(p, q)) continue;
+            const spot from = fine.beside(p, q);
+            sum += (double)pgi_slide(fine.factors_at(from), q ^ 1, own.c[q]) * residual(from);
+        }
         return sum;
     }
     PGI_HD double scale() const { return weight * (scaled ? fine.a.b.state->scale : 1); }
@@ -20743,22 +20960,23 @@ template <class T> struct pgi_prolong_finest {
     double inverse_diagonal;
     int scaled;
     PGI_HD double scale() const { return inverse_diagonal / (scaled ? fine.a.b.state->scale : 1); }
+    PGI_HD T weighted(const spot &p, const pgi_weights &w) const
+    {
+        float sum = w.own * e[pgi_block_of(fine.n, p.at)];
+        PGI_UNROLLED
+        for (int d = 0; d < 3; d++)
+            if (w.slide[d] > 0)
+                sum += w.slide[d] * e[pgi_block_of(fine.n, fine.beside(p, 2 * d + (p.at[d] & 1)).at)];
+        return (T)(scale() * (double)sum);
+    }
     PGI_HD T correction(const spot &p) const
     {
         const int aggregate = fine.is_live(p.cell) ? fine.aggregate_at(p) : -1;
         if (aggregate < 0) return 0;
-        float sum;
-        if (fine.is_plain(p)) {
-            const pgi_weights plain = fine.a.cells->plain[1];
-            sum = plain.own * e[aggregate];
-            PGI_UNROLLED
-            for (int d = 0; d < 3; d++)
-                if (fine.n[d] > 1) sum += plain.slide[d] * e[fine.aggregate_at(fine.beside(p, 2 * d + (p.at[d] & 1)))];
-            return (T)(scale() * (double)sum);
-        }
+        if (!fine.node) return weighted(p, fine.weights_at(p));
         const auto own = fine.row(p);
         const pgi_factors f = fine.factors(p, own);
-        sum = f.own * e[aggregate];
+        float sum = f.own * e[aggregate];
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             if (!(own.c[q] > 0) || f.inner >> q & 1) continue;
@@ -20767,10 +20985,12 @@ template <class T> struct pgi_prolong_finest {
         }
         return (T)(scale() * (double)sum);
     }
+    PGI_HD T &place(const spot &p) const { return pgi_data<T>(u)[p.at[0] + p.at[1] * u.sj + p.at[2] * u.sk]; }
+    PGI_HD void add(const spot &p, const pgi_weights &w) const { place(p) += weighted(p, w); }
     PGI_HD void operator()(int i, int j, int k) const
     {
         const spot p = fine.spot_at(i, j, k);
-        if (fine.is_live(p.cell)) pgi_data<T>(u)[i + j * u.sj + k * u.sk] += correction(p);
+        if (fine.is_live(p.cell)) place(p) += correction(p);
     }
 };
 
@@ -20801,15 +21021,6 @@ template <class T> struct pgi_store_weights {
         to[p.cell] = pgi_store_weight(fine.weights_at(p));
     }
 };
-// f(cell, place, axis) for the neighbours of a cell that lie in other coarse cells
-template <class T, class F>
-static PGI_HD inline void pgi_across(const pgi_finest<T> &fine, const typename pgi_finest<T>::spot &p, const F &f)
-{
-    PGI_UNROLLED
-    for (int q = 0; q < 6; q++)
-        if (fine.n[q / 2] > 1 && !pgi_is_outer(fine.a.b.axis[q / 2], q, p.at[q / 2]) && !fine.is_inside(p, q))
-            f(fine.beside(p, q), q / 2);
-}
 template <class T> struct pgi_restrict_weighted {
     pgi_restrict_finest<T> one;
     const pgi_stored_weights *weights;
@@ -20835,15 +21046,8 @@ template <class T> struct pgi_prolong_weighted {
     const pgi_stored_weights *weights;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        const pgi_finest<T> &fine = one.fine;
-        const auto p = fine.spot_at(i, j, k);
-        if (!fine.is_live(p.cell)) return;
-        const pgi_weights w = pgi_read_weights(weights[p.cell]);
-        float sum = w.own * one.e[pgi_block_of(fine.n, p.at)];
-        pgi_across(fine, p, [&](const auto &to, int d) {
-            if (w.slide[d] > 0) sum += w.slide[d] * one.e[pgi_block_of(fine.n, to.at)];
-        });
-        pgi_data<T>(one.u)[i + j * one.u.sj + k * one.u.sk] += (T)(one.scale() * (double)sum);
+        const auto p = one.fine.spot_at(i, j, k);
+        if (one.fine.is_live(p.cell)) one.add(p, pgi_read_weights(weights[p.cell]));
     }
 };
 
@@ -20873,9 +21077,27 @@ template <class T> static PGI_HD inline void pgi_store_pair(T *p, const T v[2])
     }
 }
 
+// Weights in a word: a slide, which is a quarter at most, and what is held, in 255 steps each.
+static PGI_HD inline unsigned pgi_pack_weights(const pgi_weights &w)
+{
+    const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
+    unsigned word = held > 0 ? (unsigned)(255 * held + 0.5f) << 24 : 0;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) word |= (unsigned)(4 * 255 * w.slide[d] + 0.5f) << 8 * d;
+    return word;
+}
+static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
+{
+    pgi_weights w;
+    w.own = 1 - (float)(word >> 24) / 255;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) w.own -= w.slide[d] = (float)(word >> 8 * d & 255) / (4 * 255);
+    return w;
+}
+
 // Coarse cells of grids of quads
 struct pgi_quad_grid {
-    const unsigned *quads;
+    const unsigned *quads, *packed;
     const int *others, *others_number;
     int n[3], coarse[3], periodic[3];
     // Rows and planes that are inside, and whose coarse cells are complete
@@ -20884,6 +21106,11 @@ struct pgi_quad_grid {
     PGI_HD int is_plain(unsigned quad, int J, int k) const
     {
         return (quad & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, k >> 1);
+    }
+    // Of the cells at index i of a row of such a quad
+    PGI_HD const pgi_weights &plain_weights(const pgi_cells &cells, int i) const
+    {
+        return cells.plain[periodic[0] ? 1 : 1 + (i == n[0] - 1) - (i == 0)];
     }
     PGI_HD int64_t at(int I, int J, int k) const { return I + coarse[0] * (J + (int64_t)coarse[1] * k); }
     // To the coarse cell beside the one at index I of an axis, or 0: there is none
@@ -20992,11 +21219,36 @@ template <class T> struct pgi_prolong_others {
         if (inside && (low & high & PGI_ALL_PLAIN) == PGI_ALL_PLAIN) return;
         if (!((low | high) & PGI_ALL_LIVE)) return;
         const int q = (int)(p % LANES), i = 2 * I + (q & 1), j = 2 * J + (q >> 1 & 1), k = 2 * K + (q >> 2);
-        if (i < blocks.n[0] && j < blocks.n[1] && k < blocks.n[2]) one(i, j, k);
+        if (i >= blocks.n[0] || j >= blocks.n[1] || k >= blocks.n[2]) return;
+        const typename pgi_finest<T>::spot at_cell = one.fine.spot_at(i, j, k);
+        if (!one.fine.is_live(at_cell.cell)) return;
+        const int is_plain = blocks.is_plain(q >> 2 ? high : low, J, k);
+        one.add(at_cell, is_plain ? blocks.plain_weights(*one.fine.a.cells, i)
+                                  : pgi_unpack_weights(blocks.packed[at_cell.cell]));
     }
 };
 
-// What the cells of quads that are not plain give to the coarse cells: theirs, and those beside them.
+// Packs the weights of the cells of quads that are not plain.
+template <class T> struct pgi_pack_others {
+    pgi_finest<T> fine;
+    pgi_quad_grid blocks;
+    unsigned *packed;
+    enum { LANES = 8 };
+    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        int at[3];
+        pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
+        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
+        if (at[0] >= blocks.n[0] || at[1] >= blocks.n[1] || at[2] >= blocks.n[2]) return;
+        const unsigned quad = blocks.quads[blocks.at(at[0] / 2, at[1] / 2, at[2])];
+        const typename pgi_finest<T>::spot to = fine.spot_at(at[0], at[1], at[2]);
+        if (!blocks.is_plain(quad, at[1] / 2, at[2]) && fine.is_live(to.cell))
+            packed[to.cell] = pgi_pack_weights(fine.weights_at(to));
+    }
+};
+
+// What the cells of quads that are not plain give to the coarse cells: theirs, and those across their faces.
 template <class T> struct pgi_restrict_others {
     pgi_finest<T> fine;
     pgi_quad_grid blocks;
@@ -21011,28 +21263,42 @@ template <class T> struct pgi_restrict_others {
         const pgi_cell_value<T> own = cells.value(cells.look(p, u.sj, u.sk, i, j, k), p, u.sj, u.sk, i, j, k);
         return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au);
     }
-    enum { LANES = 4 };    // one for each cell of a quad
-    // A cell of a quad: to its own coarse cell where q < 0, else across face q
-    PGI_HD double share(int e, int I, int J, int k, int q) const
+    // A lane has one cell: the first eight those of the coarse cell, then there are four across each face.
+    enum { LANES = 32 };
+    PGI_HD int place(const int coarse[3], int lane, int at[3], int *axis) const
     {
-        const int at[3] = {2 * I + (e & 1), 2 * J + e / 2, k};
-        if (at[0] >= fine.n[0] || at[1] >= fine.n[1] || (q >= 0 && (at[q / 2] & 1) != (q & 1))) return 0;
-        const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], k);
-        const double own = residual(at[0], at[1], k);
-        if (!fine.is_live(p.cell)) return 0;
-        const pgi_weights w = fine.weights_at(p);
-        const float weight = q < 0 ? w.own : q < 2 ? w.slide[0] : q < 4 ? w.slide[1] : w.slide[2];
-        return weight != 0 ? (double)weight * own : 0;
+        int bits = lane;
+        *axis = -1;
+        for (int d = 0; d < 3; d++) at[d] = 2 * coarse[d];
+        if (lane >= 8) {
+            const int q = (lane - 8) / 4, d = q / 2, up = q & 1, four = lane % 4;
+            const int step = blocks.step(d, coarse[d], up);
+            *axis = d;
+            bits = d == 0 ? four << 1 : d == 1 ? (four & 1) | (four & 2) << 1 : four;
+            at[d] += 2 * step + 1 - up;
+            if (!step) return 0;
+        }
+        for (int d = 0; d < 3; d++) at[d] += bits >> d & 1;
+        return at[0] < blocks.n[0] && at[1] < blocks.n[1] && at[2] < blocks.n[2];
+    }
+    PGI_HD double share(const int coarse[3], int lane) const
+    {
+        int at[3], axis;
+        if (!place(coarse, lane, at, &axis)) return 0;
+        const unsigned quad = blocks.quads[blocks.at(at[0] / 2, at[1] / 2, at[2])];
+        const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], at[2]);
+        if (!(quad & PGI_ALL_LIVE) || blocks.is_plain(quad, at[1] / 2, at[2]) || !fine.is_live(p.cell)) return 0;
+        const pgi_weights w = pgi_unpack_weights(blocks.packed[p.cell]);
+        const float weight = axis < 0 ? w.own : w.slide[axis];
+        return weight != 0 ? (double)weight * residual(at[0], at[1], at[2]) : 0;
     }
     PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
     {
         int at[3];
-        double sum = 0;
         const int coarse = blocks.others[p / LANES], lane = (int)(p % LANES);
         pgi_place_of(blocks.coarse, coarse, at);
-        blocks.near_others(at, [&](int I, int J, int k, int q) { sum += share(lane, I, J, k, q); });
-        sum = pgi_total_of_lanes(sum, (int)LANES);
+        const double sum = pgi_total_of_lanes(share(at, lane), (int)LANES);
         if (lane == 0) to[coarse] += (float)(scale * (scaled ? fine.a.b.state->scale : 1) * sum);
     }
 };
@@ -21498,23 +21764,24 @@ static int64_t pgi_most_nodes(const pgi_obstacles *o, int q)
     const int *const n = o->lattice.n;
     return q == 0 && !o->robust ? (int64_t)n[0] * n[1] * n[2] : o->list[q].capacity;
 }
-// The level that is visited three times: the first one that is a list or, on large grids where nothing but a mask is in
-// the way, the second one. That takes as many iterations, to one more, and a third of the lists' time, which on small
-// grids, where that is waiting, comes to the same; with coefficients it takes many more. In a labyrinth, whose
-// slow modes follow corridors over all levels, each of the first lists, within the visits of the one before.
+// The level that is visited three times: the second one that is a list, which takes as many iterations as the first one
+// would, to one more, and a third of the lists' time; with desc.robust, whose media are random cell by cell, the first
+// one. In a labyrinth, whose slow modes follow corridors over all levels, each of the first lists, within the visits of
+// the one before.
 static int pgi_is_repeated_level(const pg_solver *s, int q)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    const int first = o->robust || s->desc.flags & PG_WCYCLE || o->levels < 2 ? 0 : 1;
-    if (o->labyrinth && q > first && q < PGI_LABYRINTH_LEVELS + !o->robust && o->list[q].cells > PGI_LABYRINTH_CELLS)
-        return 1;
-    if (o->labyrinth || first == 0) return q == first;
-    const int large = o->levels > 2 && o->list[1].cells > PGI_SMALL_CELLS + PGI_CELL_PASS_POINTS / 4;
-    return q == (large && !pgi_has_fields(&s->work) ? 2 : 1);
+    const int first = o->robust || s->desc.flags & PG_WCYCLE ? 0 : o->labyrinth ? 1 : 2;
+    if (q == (first < o->levels ? first : o->levels - 1)) return 1;
+    return o->labyrinth && q > first && q < PGI_LABYRINTH_LEVELS + !o->robust && o->list[q].cells > PGI_LABYRINTH_CELLS;
 }
 
-// Of lists alone: the cells of other levels have one node each.
-template <class LEVEL> static void pgi_join_inside(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
+// The first time: strong links. Cells of levels that are not lists have one node each.
+template <class LEVEL> static void pgi_join(pg_solver *s, const pgi_joining<LEVEL> &joining, int64_t)
+{
+    const pgi_join_cells<LEVEL> join = {joining};
+    pgi_for_each(s, joining.to.cells, join);
+}
 template <class LEVEL> static void pgi_find_leaves(pg_solver *, const pgi_joining<LEVEL> &, int64_t) {}
 template <class LEVEL> static void pgi_add_leaves(pg_solver *, const pgi_joining<LEVEL> &) {}
 static void pgi_find_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
@@ -21533,15 +21800,18 @@ static void pgi_add_leaves(pg_solver *s, const pgi_joining<pgi_list_level> &join
     const pgi_joining_inside inside(joined);
     pgi_for_each(s, joined.to.capacity, pgi_take_leaves{inside});
 }
-static void pgi_join_inside(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
+static void pgi_join(pg_solver *s, const pgi_joining<pgi_list_level> &joining, int64_t most)
 {
     enum { ROUNDS = 2 };
     pgi_joining_inside inside(joining);
+    pgi_for_each(s, most, pgi_join_begin<pgi_list_level>{joining});
+    pgi_for_each(s, most, pgi_join_across{joining});
     for (inside.turn = 0; inside.turn < ROUNDS; inside.turn++) {
         pgi_for_each(s, most, pgi_join_label{inside});
         pgi_for_each(s, most, pgi_join_choose{inside});
         pgi_for_each(s, most, pgi_join_pairs{inside});
     }
+    pgi_for_each(s, most, pgi_join_flatten<pgi_list_level>{joining});
 }
 
 template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine, int64_t most, int *root,
@@ -21550,14 +21820,13 @@ template <class LEVEL> static void pgi_aggregate(pg_solver *s, const LEVEL &fine
     const int64_t slots = to.colours * to.cells;
     for (int again = 0; again < 2; again++) {
         const pgi_joining<LEVEL> joining = {fine, to, root, aggregate, again};
-        pgi_for_each(s, most, pgi_join_begin<LEVEL>{joining});
         if (again) {
+            pgi_for_each(s, most, pgi_join_begin<LEVEL>{joining});
             pgi_for_each(s, to.cells, pgi_join_all<LEVEL>{joining});
+            pgi_for_each(s, most, pgi_join_flatten<LEVEL>{joining});
         } else {
-            pgi_for_each(s, most, pgi_join_across<LEVEL>{joining});
-            pgi_join_inside(s, joining, most);
+            pgi_join(s, joining, most);
         }
-        pgi_for_each(s, most, pgi_join_flatten<LEVEL>{joining});
         pgi_find_leaves(s, joining, most);
         pgi_for_each(s, most, pgi_join_alive<LEVEL>{joining});
         pgi_for_each(s, to.cells, pgi_count_nodes<LEVEL>{joining});
@@ -21597,6 +21866,7 @@ template <class T> static int pgi_blocks_of(const pg_solver *s, const pgi_cell_o
 {
     blocks->quads = s->obstacles.quads;
     blocks->others = s->obstacles.others, blocks->others_number = s->obstacles.others_number;
+    blocks->packed = s->obstacles.packed;
     if (!blocks->quads || !blocks->others || !a.is_even) return 0;
     for (int d = 0; d < 3; d++) {
         const pgi_axis<T> &axis = a.b.axis[d];
@@ -21673,12 +21943,16 @@ template <class T> static void pgi_make_levels(pg_solver *s)
     if (o->stored) {
         pgi_store_rows<T> store = {fine, o->stored};
         store.exact.a.stored = NULL;
+        store.exact.a.apart = pgi_place_of_operator<T>(s, s->levels);
         pgi_for_points(s, s->level[0].n, store);
     }
     const pgi_set_plain<T> plain = {fine, o->cells, o->overflow};
     pgi_for_each(s, 1, plain);
     const pgi_store_weights<T> weights = {fine, o->transfers};
     if (o->transfers) pgi_for_points(s, s->level[0].n, weights);
+    pgi_pack_others<T> pack = {fine, pgi_quad_grid(), o->packed};
+    if (pgi_blocks_of(s, fine.a, &pack.blocks))
+        pgi_for_each(s, pack.blocks.at(0, 0, pack.blocks.coarse[2]) * pgi_pack_others<T>::LANES, pack);
     const pgi_lattice_level lattice(o->lattice);
     const int64_t points = s->level[0].points;
     if (o->robust) {
@@ -21715,14 +21989,28 @@ struct pgi_run_body {
 static void pgi_run_task(pg_solver *s, pgi_small_visit *small, const pgi_node_task &task)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    if (small) {
-        small->task[small->tasks++] = task;
+    if (small) {    // or counts, where there is no room
+        if (small->tasks < pgi_small_visit::TASKS) small->task[small->tasks] = task;
+        small->tasks++;
         return;
     }
     const pgi_list &list = o->list[task.what == PGI_NODES_RESTRICT ? task.level + 1 : task.level];
     const int64_t most = 8 * (task.what == PGI_NODES_SOLVE ? (int64_t)PGI_EXACT_NODES : (int64_t)list.capacity);
     const pgi_run_body run = {s, most};
     pgi_with_task(o->list, task, run);
+}
+
+// The factors of a level that is visited three times: the roots of a Chebyshev polynomial of degree 3, as an odd degree
+// keeps the preconditioner positive definite for any spectrum. Over [0.15, 1.1]; or to 1.5 where coarse levels are too
+// weak for that, which costs ordinary scenes an iteration, but beyond its interval the polynomial grows fast, and from
+// level to level more so: layers at 257^3 took 31 iterations instead of 23, and hundreds with several levels visited
+// three times.
+static const float *pgi_richardson_of(const pg_solver *s)
+{
+    static const float over[2][3] = {{0.965f, 1.600f, 4.681f}, {0.709f, 1.212f, 4.159f}};
+    const pgi_obstacles *const o = &s->obstacles;
+    const int large = o->levels > 1 && o->list[!o->robust].cells > PGI_WIDE_CELLS;
+    return over[o->labyrinth || (large && pgi_has_fields(&s->work))];
 }
 
 // Visits of levels, one after the other: what is done with a list is a task; a lattice has kernels of its own.
@@ -21828,16 +22116,10 @@ struct pgi_visit {
         pgi_run_task(s, small, t);
     }
     // Solves for the correction on level q: one symmetric V-cycle from 0 or, where the level is visited three times,
-    // Richardson's method with the roots of a Chebyshev polynomial of degree 3: an odd degree keeps the preconditioner
-    // positive definite for any spectrum. Over [0.15, 1.1]; or to 1.5 where coarse levels are too weak for that, which
-    // costs ordinary scenes an iteration, but beyond its interval the polynomial grows fast, and from level to level
-    // more so: layers at 257^3 took 31 iterations instead of 23, and hundreds with several levels visited three times.
+    // Richardson's method.
     void solve(int q) const
     {
-        const pgi_obstacles *const o = &s->obstacles;
-        const int wide =
-            o->labyrinth || (pgi_has_fields(&s->work) && o->levels > 1 && o->list[!o->robust].cells > PGI_WIDE_CELLS);
-        const float over[2][3] = {{0.965f, 1.600f, 4.681f}, {0.709f, 1.212f, 4.159f}}, *const richardson = over[wide];
+        if (!small && visit_small(q)) return;
         if (!pgi_is_repeated_level(s, q)) {
             cycle(q);
             return;
@@ -21845,14 +22127,13 @@ struct pgi_visit {
         for (int visit = 0; visit < 3; visit++) {
             step(q, visit == 0 ? PGI_NODES_BEGIN : PGI_NODES_AGAIN, 0, 0);
             cycle(q);
-            step(q, PGI_NODES_ADD, s->desc.nu_pre + s->desc.nu_post, richardson[visit]);
+            step(q, PGI_NODES_ADD, s->desc.nu_pre + s->desc.nu_post, pgi_richardson_of(s)[visit]);
         }
     }
     void cycle(int q) const
     {
         const pgi_obstacles *const o = &s->obstacles;
         const int pre = s->desc.nu_pre;
-        if (!small && begin_small(q)) return;
         sweep(q, pre, 0, 0);
         if (q + 1 < o->levels) {
             const int repeats = pgi_is_repeated_level(s, q + 1);
@@ -21863,29 +22144,74 @@ struct pgi_visit {
         sweep(q, s->desc.nu_post, pre, 1);
         if (!is_lattice(q)) pgi_run_task(s, small, task(PGI_NODES_SOLVE, q));
     }
-    // Whether level q and those after it are small: then this visits them.
-    bool begin_small(int q) const
+    // The visit of level q and those after it, if they are small: returns whether they are.
+    bool plan_small(int q, pgi_small_visit *all) const
     {
         const pgi_obstacles *const o = &s->obstacles;
         const int levels = o->levels - q;
-        if (!s->cuda || is_lattice(q) || o->list[q].cells > PGI_SMALL_CELLS || levels > pgi_small_visit::LEVELS)
-            return false;
-        int tasks = 0;
-        for (int p = q; p < o->levels; p++) {
-            const int each = 5 + (s->desc.nu_pre + s->desc.nu_post) * o->list[p].colours;
-            tasks += each * (p > q && pgi_is_repeated_level(s, p) ? 4 : 1);
-        }
-        if (tasks > pgi_small_visit::TASKS) return false;
-        pgi_small_visit all;
-        memset(&all, 0, sizeof all);
-        for (int p = 0; p < levels; p++) all.list[p] = o->list[q + p];
-        all.levels = levels;
-        const pgi_visit visit = {s, &all, q, grid};
+        memset(all, 0, sizeof *all);
+        if (!s->cuda || q < o->small) return false;
+        for (int p = 0; p < levels; p++) all->list[p] = o->list[q + p];
+        all->levels = levels, all->turn = s->desc.nu_pre + s->desc.nu_post;
+        all->rounds = pgi_is_repeated_level(s, q) ? pgi_small_visit::ROUNDS : 1;
+        memcpy(all->weight, pgi_richardson_of(s), sizeof all->weight);
+        all->matrix = o->matrix, all->matrix_nodes = o->matrix_nodes;
+        const pgi_visit visit = {s, all, q, grid};
         visit.cycle(q);
-        pgi_for_phases(s, all);
+        return all->tasks <= pgi_small_visit::TASKS;
+    }
+    bool visit_small(int q) const
+    {
+        pgi_small_visit all;
+        if (!plan_small(q, &all)) return false;
+#if PGI_GPU
+        const int rows = all.matrix_nodes > 0 ? all.matrix_nodes : 1, in_block = PGI_PHASE_THREADS / 32;
+        PGI_LAUNCH_EARLY(s, (rows + in_block - 1) / in_block, dim3(PGI_PHASE_THREADS), 0, pgi_visit_kernel, all,
+                         (const pgi_state *)s->state);
+#endif
         return true;
     }
 };
+
+// The visit of small levels of a cycle, which has one at most: the first one that is planned. Returns whether it has.
+static bool pgi_plan_small(pg_solver *s, pgi_small_visit *all)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pgi_lattice grid = o->lattice;
+    const pgi_visit visit = {s, NULL, 0, &grid};
+    for (int q = o->small; q < o->levels; q++)
+        if (visit.plan_small(q, all)) return true;
+    return false;
+}
+static void pgi_make_matrix(pg_solver *s)
+{
+#if PGI_GPU
+    pgi_small_visit all;
+    if (s->obstacles.matrix && pgi_plan_small(s, &all))
+        PGI_LAUNCH_EARLY(s, s->obstacles.matrix_nodes, dim3(PGI_COLUMN_THREADS), 0, pgi_visit_columns_kernel, all);
+#endif
+    (void)s;
+}
+// At creation: nodes have been counted, and levels that have more than cells of the box are not small.
+struct pgi_ask_fits {
+    pgi_small_visit visit;
+    int64_t *answer;
+    PGI_HD int64_t count() const { return 1; }
+    PGI_HD void operator()(int64_t) const { *answer = visit.fits(); }
+};
+static int64_t pgi_read_number(pg_solver *s, const int64_t *from);
+static void pgi_choose_small(pg_solver *s)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const int first = o->small;
+    pgi_ask_fits ask;
+    ask.answer = o->bad + 4;
+    for (; pgi_plan_small(s, &ask.visit); o->small++) {
+        pgi_for_each(s, 1, ask);
+        if (pgi_read_number(s, ask.answer)) break;
+    }
+    if (o->small != first) pgi_make_matrix(s);
+}
 
 // Sweeps of the finest level from u or 0: in passes from grid to grid where they pay, else one colour after the other.
 // Returns where u is, which is u or `other`.
@@ -21962,7 +22288,7 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
 // The correction, where most cells are plain: 0 where the level is small or its axes are not even ones.
 template <class T> static int pgi_correct_blocks(pg_solver *s, const pgi_prolong_finest<T> &from)
 {
-    pgi_prolong_blocks<T> plain = {from, {NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
+    pgi_prolong_blocks<T> plain = {from, {NULL, NULL, NULL, NULL, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}}};
     if (!pgi_blocks_of(s, from.fine.a, &plain.blocks)) return 0;
     const pgi_prolong_others<T> others = {from, plain.blocks};
     pgi_for_fluid(s, plain.blocks.coarse, pgi_coarse_bricks(s), plain);
@@ -22294,6 +22620,7 @@ static void pgi_refresh(pg_solver *s, int media)
         if (single) pgi_make_levels<float>(s);
 #endif
         if (!single) pgi_make_levels<double>(s);
+        pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);
         if (s->krylov || s->mixed) s->ops->fill_zero(s, &s->level[0], s->level[0].u);
@@ -22545,11 +22872,16 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
 #endif
     PGI_TRY(pgi_store_values(s, list, number, text));
     pgi_stage_media(s, s->work.mask, 1);
+    pgi_set_operators<double>(s);
+#if PGI_F32
+    pgi_set_operators<float>(s);
+#endif
     pgi_refresh(s, 1);
     const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
     const int origin[3] = {0, 0, 0};
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, fluid, origin, text));
+    if (s->cuda && s->multigrid && !o->by_cells) pgi_choose_small(s);
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
 
@@ -22677,16 +23009,20 @@ struct pgi_count_apart {
 static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
-    int n[3], periodic = 0;
+    int n[3], periodic = 0, longest = 1;
     int64_t above = s->level[0].points;
     for (int a = 0; a < 3; a++) {
         n[a] = s->level[0].n[a];
+        if (n[a] > longest) longest = n[a];
         periodic |= h->line[0][a]->periodic << a;
     }
     o->levels = o->too_long = 0;
-    for (int most = 2; o->levels == 0 || ((n[0] > 1 || n[1] > 1 || n[2] > 1) && o->levels < PGI_COARSE_LEVELS);
-         most = PGI_LIST_NODES) {
-        const int q = o->levels++;
+    do {
+        longest = pgi_half(longest);
+        o->levels++;
+    } while (longest > 1 && o->levels < PGI_COARSE_LEVELS);
+    for (int q = 0; q < o->levels; q++) {
+        const int most = q == 0 ? 2 : PGI_LIST_NODES;
         int seams = 0;
         int64_t kept = 0;
         for (int a = 0; a < 3; a++) {
@@ -22707,13 +23043,22 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
         list->periodic = periodic, list->seams = seams, list->colours = pgi_colours_of(seams), list->cells = cells;
         list->most_log_lanes = s->cuda ? 3 : 0;
         if (q == 0 && !o->robust)
-            pgi_layout_lattice(arena, lattice, s->desc.flags & PG_WCYCLE || n[0] + n[1] + n[2] == 3, o->held.base,
+            pgi_layout_lattice(arena, lattice, pgi_is_repeated_level(s, q), o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
         else
-            pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q) || q == 1);
+            pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q));
         above = q == 0 && !o->robust ? cells : list->capacity;
         o->too_long |= (q > 0 || o->robust) && list->capacity == PGI_MOST_NODES;
     }
+    o->small = o->robust ? 0 : 1;
+    while (o->small < o->levels &&
+           (o->list[o->small].cells > PGI_SMALL_CELLS || o->levels - o->small > pgi_small_visit::LEVELS))
+        o->small++;
+    const int most = s->cuda && o->small < o->levels ? o->list[o->small].capacity : 0;
+    o->matrix_nodes = most < PGI_MATRIX_NODES ? most : PGI_MATRIX_NODES;
+    o->matrix = o->matrix_nodes
+                    ? (float *)pgi_take_block(arena, sizeof(float) * (size_t)o->matrix_nodes * (size_t)o->matrix_nodes)
+                    : NULL;
 }
 
 // What the longest prefix sum needs: over the cells, or the rows of colours or nodes of a list.
@@ -22750,11 +23095,12 @@ static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
     const int *const n = s->level[0].n;
     const int passes = s->cuda && s->multigrid && !o->by_cells && n[1] > 1 && !pgi_has_fields(&s->work);
     const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]);
-    o->quads = NULL, o->others = o->others_number = NULL;
+    o->quads = o->packed = NULL, o->others = o->others_number = NULL;
     if (passes) o->quads = (unsigned *)pgi_take_block(arena, quads * (size_t)n[2] * sizeof(unsigned));
     if (passes && !o->robust && s->level[0].points >= PGI_CELL_PASS_POINTS) {
         o->others = (int *)pgi_take_block(arena, quads * (size_t)pgi_half(n[2]) * sizeof(int));
         o->others_number = (int *)pgi_take_block(arena, sizeof(int));
+        o->packed = (unsigned *)pgi_take_block(arena, (size_t)s->level[0].points * sizeof(unsigned));
     }
 }
 
@@ -22806,6 +23152,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->root = s->multigrid ? (int *)s->level[0].t.base : NULL;
     o->kind = (unsigned char *)pgi_take_block(arena, (size_t)points);
     o->cells = (pgi_cells *)pgi_take_block(arena, sizeof(pgi_cells) * (size_t)s->levels);
+    o->operators = pgi_take_block(arena, sizeof(pgi_cell_operator<double>) * 2 * (size_t)(s->levels + 2));
     o->kind_of[0] = o->kind;
     for (int q = 1; q < s->levels; q++) {
         o->mask_of[q] = (unsigned char *)pgi_take_block(arena, (size_t)s->level[q].points);
@@ -22813,7 +23160,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     }
     pgi_layout_bricks(s, arena);
     pgi_layout_quads(s, arena);
-    o->bad = (int64_t *)pgi_take_block(arena, 4 * sizeof(int64_t));
+    o->bad = (int64_t *)pgi_take_block(arena, 5 * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
     o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
