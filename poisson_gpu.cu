@@ -226,8 +226,8 @@ enum {
     PGI_ROBUST_LIST = 1,
     PGI_ROBUST_VISITS = 2,        // of desc.robust
     PGI_LOOKED_AT = 20000,        // cells: on smaller grids the choice does not depend on the mask
-    PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most,
-    PGI_LABYRINTH_CELLS = 400,    // and of those after the first one such with more cells
+    PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most: the first one,
+    PGI_LABYRINTH_CELLS = 400,    // the second one if it has more cells, the third one if it is not small
     PGI_WIDE_CELLS = 30000,       // of the first list, from which on coefficients take the wider interval of its visits
     PGI_ALIGN = 256,              // bytes
     PGI_ALIGN_RANK = 16           // of the caller's arrays that a rank on a GPU uses in place
@@ -1162,6 +1162,13 @@ template <class T> static PGI_HD inline T *pgi_data(const pgi_grid &g)
     return g.indirect ? (T *)((const pgi_given *)g.base)->own : (T *)g.base;
 }
 
+// The same grid, found without a look at memory
+template <class T> static PGI_HD inline pgi_grid pgi_found(pgi_grid g)
+{
+    g.base = pgi_data<T>(g), g.indirect = 0;
+    return g;
+}
+
 // An array whose ghosts, if it has any, lie beside its planes.
 static inline pgi_given pgi_in_one(void *base)
 {
@@ -1393,6 +1400,7 @@ struct pgi_uses {
 
 template <class T> struct pgi_krylov_steps {
     T alpha, beta, omega, scale, unscale;
+    pgi_krylov_steps() = default;
     PGI_HD explicit pgi_krylov_steps(const pgi_state *s)
         : alpha((T)s->krylov.alpha), beta((T)s->krylov.beta), omega((T)s->krylov.omega), scale((T)s->scale),
           unscale((T)(1 / s->scale))
@@ -17720,14 +17728,15 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     if (!body.wanted()) return;
     double sums[4 + MORE] = {0}, unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
+    const auto kept = body.kept();
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
-        typename BODY::seen next = body.look(t.i, t.j, t.k0);
+        auto next = kept.look(t.i, t.j, t.k0);
         for (int k = t.k0; k < t.k1; k++) {
-            const typename BODY::seen own = next;
-            next = body.look(t.i, t.j, k + 1 < t.k1 ? k + 1 : k);
-            body(t.i, t.j, k, own, unit, sums);
+            const auto own = next;
+            next = kept.look(t.i, t.j, k + 1 < t.k1 ? k + 1 : k);
+            kept(t.i, t.j, k, own, unit, sums);
         }
     }
     if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, result)) state->unit_of_sums = unit;
@@ -17832,12 +17841,13 @@ template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *
     enum { COUNT = 4 + MORE };
     const int64_t rows = (int64_t)n[1] * n[2];
     const int chunks = rows < PGI_CHUNKS ? (int)rows : (int)PGI_CHUNKS;
+    const auto kept = body.kept();
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->level[0], rows * n[0])))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[COUNT] = {0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
             const int j = (int)(row % n[1]), k = (int)(row / n[1]);
-            pgi_along_row(bricks, n[0], j, k, [&](int i) { body(i, j, k, body.look(i, j, k), unit, sums); });
+            pgi_along_row(bricks, n[0], j, k, [&](int i) { kept(i, j, k, kept.look(i, j, k), unit, sums); });
         }
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
     }
@@ -18442,10 +18452,13 @@ template <class T> static PGI_HD inline pgi_cell_value<T> pgi_cell_value_of(cons
 }
 
 // Policies of operations: what a cell needs is looked at first, and worked out then. Cells of any operator look at no
-// more than what they are. RESIDENT: blocks that a multiprocessor has for sums, which bounds their registers.
+// more than what they are. RESIDENT: blocks that a multiprocessor has for sums, which bounds their registers. kept():
+// the same policy with all that every cell needs read from memory, which a compiler must else read again after a store.
 template <class T> struct pgi_any_cells {
     pgi_cell_operator<T> a;
     enum { RESIDENT = 2 };
+    typedef pgi_any_cells all_kept;
+    PGI_HD all_kept kept() const { return *this; }
     struct seen {
         unsigned kind;
     };
@@ -18466,9 +18479,26 @@ template <class T> struct pgi_any_cells {
 };
 // Of a mask alone on uniform axes: neighbours are asked for before it is known what they are, and what is behind a
 // closed face has no say.
-template <class T> struct pgi_even_cells {
+template <class T, int KEPT = 0> struct pgi_even_cells {
     pgi_cell_operator<T> a;
+    struct {
+        T alpha, end[6];
+        double measure;
+    } of;    // where they are kept
     enum { RESIDENT = 3 };
+    typedef pgi_even_cells<T, 1> all_kept;
+    PGI_HD T alpha() const { return KEPT ? of.alpha : (T)a.b.state->alpha; }
+    PGI_HD T end(int q) const { return KEPT ? of.end[q] : (T)a.cells->end[q]; }
+    PGI_HD double measure(int, int, int) const { return KEPT ? of.measure : a.cells->measure; }
+    PGI_HD all_kept kept() const
+    {
+        all_kept k;
+        k.a = a;
+        k.of.alpha = alpha(), k.of.measure = measure(0, 0, 0);
+        PGI_UNROLLED
+        for (int q = 0; q < 6; q++) k.of.end[q] = end(q);
+        return k;
+    }
     struct seen {
         T own, beside[6];
         unsigned kind;
@@ -18487,12 +18517,12 @@ template <class T> struct pgi_even_cells {
     PGI_HD T row(unsigned kind, const int at[3], T c[6]) const
     {
         const unsigned open = kind & PGI_LIVE ? kind : 0;
-        T reaction = kind & PGI_LIVE ? (T)a.b.state->alpha : (T)0;
+        T reaction = kind & PGI_LIVE ? alpha() : (T)0;
         PGI_UNROLLED
         for (int q = 0; q < 6; q++) {
             const int outer = pgi_is_outer(a.b.axis[q / 2], q, at[q / 2]);
             c[q] = open >> q & 1 && !outer ? a.even[q / 2] : (T)0;
-            if (outer && open >> q & 1) reaction += (T)a.cells->end[q];
+            if (outer && open >> q & 1) reaction += end(q);
         }
         return reaction;
     }
@@ -18513,14 +18543,13 @@ template <class T> struct pgi_even_cells {
         const T reaction = row(a.kind[pgi_cell_at(a.b, i, j, k)], at, c);
         return reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]));
     }
-    PGI_HD double measure(int, int, int) const { return a.cells->measure; }
 };
 // f(cells) with the policy of level l
 template <class T, class F> static void pgi_with_cells(const pg_solver *s, const pgi_level *l, const F &f)
 {
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
     if (a.is_even)
-        f(pgi_even_cells<T>{a});
+        f(pgi_even_cells<T>{a, {0, {0, 0, 0, 0, 0, 0}, 0}});
     else
         f(pgi_any_cells<T>{a});
 }
@@ -18632,6 +18661,10 @@ template <class T, class CELLS> struct pgi_cell_norm {
         T right;
     };
     PGI_HD int wanted() const { return !magnitude || cells.a.b.state->seek; }
+    PGI_HD pgi_cell_norm<T, typename CELLS::all_kept> kept() const
+    {
+        return {cells.kept(), pgi_found<T>(u), magnitude ? f : pgi_found<T>(f), magnitude};
+    }
     PGI_HD const T *at(int i, int j, int k) const { return pgi_data<T>(u) + i + j * u.sj + k * u.sk; }
     PGI_HD seen look(int i, int j, int k) const
     {
@@ -18693,11 +18726,20 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
     enum { RESIDENT = CELLS::RESIDENT };
     CELLS cells;
     pgi_vectors g;
+    pgi_krylov_steps<T> steps;    // where they are kept
     struct seen {
         typename CELLS::seen cell;
         T v[point::VECTORS];
     };
     PGI_HD int wanted() const { return 1; }
+    PGI_HD pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> kept() const
+    {
+        pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {cells.kept(), {},
+                                                                        pgi_krylov_steps<T>(cells.a.b.state)};
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) k.g.v[q] = pgi_found<T>(g.v[q]);
+        return k;
+    }
     PGI_HD void *at(int q, int i, int j, int k) const
     {
         return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
@@ -18714,7 +18756,6 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
     }
     PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
     {
-        const pgi_krylov_steps<T> c(cells.a.b.state);
         T v[point::VECTORS];
         pgi_term<T> dot[point::DOTS + 1];
         PGI_UNROLLED
@@ -18724,7 +18765,7 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
             own = cells.value(s.cell, (const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
         else
             own.diagonal = cells.diagonal(i, j, k);
-        point::at(c, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
+        point::at(steps, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
             if (point::WRITTEN >> q & 1) pgi_set_value(at(q, i, j, k), point::NARROW >> q & 1, 0, v[q]);
@@ -18741,7 +18782,7 @@ template <class T, template <class> class RECURRENCE> struct pgi_sum_recurrence 
     template <class CELLS> void operator()(const CELLS &cells) const
     {
         typedef RECURRENCE<T> point;
-        const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g};
+        const pgi_cell_recurrence<T, RECURRENCE, CELLS> body = {cells, g, pgi_krylov_steps<T>()};
         pgi_sum_fluid<point::DOTS, (point::NORM >= 0 ? 0 : 4)>(s, l->n, pgi_bricks_of(s, l), body, s->state->sums, 0);
     }
 };
@@ -20626,6 +20667,7 @@ template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &
 template <class LEVEL> struct pgi_relax_nodes {
     LEVEL level;
     int colour, turn, reversed;
+    PGI_HD int from_zero() const { return turn == 0 && !reversed; }    // whatever u is
     PGI_HD int64_t count() const { return level.is_solved() ? 0 : level.span(colour) << level.log_lanes(); }
     PGI_HD void operator()(int64_t p) const
     {
@@ -20633,7 +20675,8 @@ template <class LEVEL> struct pgi_relax_nodes {
         const int i = level.node(colour, share.node), lane = share.lane;
         float sum = 0, d = 0;
         level.links_of_lane(i, lane, [&](int j, int, float c) {
-            sum += c * level.beside(j, colour, turn, reversed)[j];
+            const float *const beside = level.beside(j, colour, turn, reversed);
+            if (!from_zero() || beside != level.from(0)) sum += c * beside[j];
             d += c;
         });
         sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes());
@@ -21107,7 +21150,14 @@ struct pgi_quad_grid {
     {
         return (quad & PGI_ALL_PLAIN) == PGI_ALL_PLAIN && is_inner(1, J) && is_inner(2, k >> 1);
     }
-    // Of the cells at index i of a row of such a quad
+    // Is a cell in the box, and in a quad that is not plain?
+    PGI_HD int is_other(const int cell[3]) const
+    {
+        if (cell[0] >= n[0] || cell[1] >= n[1] || cell[2] >= n[2]) return 0;
+        const unsigned quad = quads[at(cell[0] / 2, cell[1] / 2, cell[2])];
+        return quad & PGI_ALL_LIVE && !is_plain(quad, cell[1] / 2, cell[2]);
+    }
+    // The weights of the cells at index i of a row of a quad that is
     PGI_HD const pgi_weights &plain_weights(const pgi_cells &cells, int i) const
     {
         return cells.plain[periodic[0] ? 1 : 1 + (i == n[0] - 1) - (i == 0)];
@@ -21240,57 +21290,62 @@ template <class T> struct pgi_pack_others {
         int at[3];
         pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
         for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
-        if (at[0] >= blocks.n[0] || at[1] >= blocks.n[1] || at[2] >= blocks.n[2]) return;
-        const unsigned quad = blocks.quads[blocks.at(at[0] / 2, at[1] / 2, at[2])];
+        if (!blocks.is_other(at)) return;
         const typename pgi_finest<T>::spot to = fine.spot_at(at[0], at[1], at[2]);
-        if (!blocks.is_plain(quad, at[1] / 2, at[2]) && fine.is_live(to.cell))
-            packed[to.cell] = pgi_pack_weights(fine.weights_at(to));
+        if (fine.is_live(to.cell)) packed[to.cell] = pgi_pack_weights(fine.weights_at(to));
     }
 };
 
-// What the cells of quads that are not plain give to the coarse cells: theirs, and those across their faces.
+// The residual of the cells of quads that are not plain.
+template <class T> struct pgi_residual_of_others {
+    pgi_finest<T> fine;
+    pgi_quad_grid blocks;
+    pgi_grid u, f, r;
+    enum { LANES = 8 };
+    PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
+    PGI_HD void operator()(int64_t p) const
+    {
+        int at[3];
+        pgi_place_of(blocks.coarse, blocks.others[p / LANES], at);
+        for (int d = 0; d < 3; d++) at[d] = 2 * at[d] + (int)(p >> d & 1);
+        if (!blocks.is_other(at) || !fine.is_live(fine.spot_at(at[0], at[1], at[2]).cell)) return;
+        const int i = at[0], j = at[1], k = at[2];
+        const pgi_even_cells<T> cells = {fine.a, {0, {0, 0, 0, 0, 0, 0}, 0}};
+        const T *const from = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
+        const pgi_cell_value<T> own = cells.value(cells.look(from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
+        pgi_data<T>(r)[i + j * r.sj + k * r.sk] = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au;
+    }
+};
+
+// What they give to the coarse cells: those of a coarse cell, and those across its faces.
 template <class T> struct pgi_restrict_others {
     pgi_finest<T> fine;
     pgi_quad_grid blocks;
-    pgi_grid u, f;
+    pgi_grid r;
     float *to;
     double scale;
     int scaled;
-    PGI_HD double residual(int i, int j, int k) const
-    {
-        const pgi_even_cells<T> cells = {fine.a};
-        const T *const p = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const pgi_cell_value<T> own = cells.value(cells.look(p, u.sj, u.sk, i, j, k), p, u.sj, u.sk, i, j, k);
-        return (double)(pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au);
-    }
     // A lane has one cell: the first eight those of the coarse cell, then there are four across each face.
     enum { LANES = 32 };
-    PGI_HD int place(const int coarse[3], int lane, int at[3], int *axis) const
+    PGI_HD double share(const int coarse[3], int lane) const
     {
-        int bits = lane;
-        *axis = -1;
+        int at[3], bits = lane, axis = -1;
         for (int d = 0; d < 3; d++) at[d] = 2 * coarse[d];
         if (lane >= 8) {
             const int q = (lane - 8) / 4, d = q / 2, up = q & 1, four = lane % 4;
             const int step = blocks.step(d, coarse[d], up);
-            *axis = d;
+            if (!step) return 0;
+            axis = d;
             bits = d == 0 ? four << 1 : d == 1 ? (four & 1) | (four & 2) << 1 : four;
             at[d] += 2 * step + 1 - up;
-            if (!step) return 0;
         }
         for (int d = 0; d < 3; d++) at[d] += bits >> d & 1;
-        return at[0] < blocks.n[0] && at[1] < blocks.n[1] && at[2] < blocks.n[2];
-    }
-    PGI_HD double share(const int coarse[3], int lane) const
-    {
-        int at[3], axis;
-        if (!place(coarse, lane, at, &axis)) return 0;
-        const unsigned quad = blocks.quads[blocks.at(at[0] / 2, at[1] / 2, at[2])];
+        if (!blocks.is_other(at)) return 0;
         const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], at[2]);
-        if (!(quad & PGI_ALL_LIVE) || blocks.is_plain(quad, at[1] / 2, at[2]) || !fine.is_live(p.cell)) return 0;
+        if (!fine.is_live(p.cell)) return 0;
         const pgi_weights w = pgi_unpack_weights(blocks.packed[p.cell]);
-        const float weight = axis < 0 ? w.own : w.slide[axis];
-        return weight != 0 ? (double)weight * residual(at[0], at[1], at[2]) : 0;
+        const float weight = axis < 0 ? w.own : axis == 0 ? w.slide[0] : axis == 1 ? w.slide[1] : w.slide[2];
+        return weight != 0 ? (double)weight * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk] : 0;
     }
     PGI_HD int64_t count() const { return (int64_t)*blocks.others_number * LANES; }
     PGI_HD void operator()(int64_t p) const
@@ -21773,7 +21828,8 @@ static int pgi_is_repeated_level(const pg_solver *s, int q)
     const pgi_obstacles *const o = &s->obstacles;
     const int first = o->robust || s->desc.flags & PG_WCYCLE ? 0 : o->labyrinth ? 1 : 2;
     if (q == (first < o->levels ? first : o->levels - 1)) return 1;
-    return o->labyrinth && q > first && q < PGI_LABYRINTH_LEVELS + !o->robust && o->list[q].cells > PGI_LABYRINTH_CELLS;
+    const int nested = o->labyrinth && q > first && q < first + PGI_LABYRINTH_LEVELS;
+    return nested && o->list[q].cells > (q == first + 1 ? PGI_LABYRINTH_CELLS : PGI_SMALL_CELLS);
 }
 
 // The first time: strong links. Cells of levels that are not lists have one node each.
@@ -22044,7 +22100,7 @@ struct pgi_visit {
             return;
         }
         const int colours = s->obstacles.list[q].colours;
-        if (!reversed) step(q, PGI_NODES_ZERO, 0, 0);
+        if (!reversed && sweeps == 0) step(q, PGI_NODES_ZERO, 0, 0);
         for (int sweep = 0; sweep < sweeps; sweep++)
             for (int c = 0; c < colours; c++) {
                 pgi_node_task t = task(PGI_NODES_RELAX, q);
@@ -22276,8 +22332,11 @@ template <class T> static int pgi_restrict_in_pass(pg_solver *s, const pgi_level
         return 1;
     }
     PGI_LAUNCH_EARLY(s, count, threads, 0, (pgi_cell_restriction_kernel<T, PGI_BY_MASK>), a);
-    const pgi_restrict_others<T> others = {a.fine, a.blocks, a.u, a.f, a.to, a.scale, a.scaled};
-    pgi_for_each(s, a.blocks.at(0, 0, planes) * pgi_restrict_others<T>::LANES, others);
+    const int64_t blocks = a.blocks.at(0, 0, planes);
+    const pgi_residual_of_others<T> residual = {a.fine, a.blocks, a.u, a.f, job.r};
+    const pgi_restrict_others<T> others = {a.fine, a.blocks, job.r, a.to, a.scale, a.scaled};
+    pgi_for_each(s, blocks * pgi_residual_of_others<T>::LANES, residual);
+    pgi_for_each(s, blocks * pgi_restrict_others<T>::LANES, others);
     return 1;
 #else
     (void)s, (void)l, (void)job, (void)u, (void)rhs;

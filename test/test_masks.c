@@ -817,7 +817,7 @@ static void iterations(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* Where several levels are visited three times: at 69^3 a maze takes 52 iterations otherwise, the spiral 97. */
+/* Where several levels are visited three times: at 69^3 a maze takes 58 iterations otherwise, the spiral 97. */
 static void iterations_in_labyrinths(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
@@ -825,7 +825,7 @@ static void iterations_in_labyrinths(void **state)
     failures = 0;
     count_iterations("maze", n, 3, 32, 0, backend);
     count_iterations_with(2, "maze", n, 3, 34, PG_MIXED, backend);
-    count_iterations_with(3, "maze", n, 3, 16, 0, backend);
+    count_iterations_with(3, "maze", n, 3, 24, 0, backend);
     count_iterations("spiral 1", full_or_small(600, 65), 2, 32, 0, backend);
     assert_int_equal(failures, 0);
 }
