@@ -17717,8 +17717,9 @@ template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_
     for (int k = t.k0; k < t.k1; k++) body(t.i, t.j, k);
 }
 
-// What a point needs of memory is asked for while the one before it is worked on: seen = look(i, j, k), then
-// body(i, j, k, seen, unit, sums).
+// What a point needs of memory is asked for while the one before it is worked on: seen = look(column, i, j, k), then
+// body(column, i, j, k, seen, unit, sums), column = begin(i, j, k), and after each step() that of the next plane; all
+// of body.kept().
 template <class BODY, int MORE, int FIRST> static __global__ void __launch_bounds__(PGI_BLOCK, BODY::RESIDENT)
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
                           double *result, pgi_shape h, pgi_bricks bricks, int again)
@@ -17732,11 +17733,15 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     for (unsigned tile = blockIdx.x; tile < (unsigned)h.blocks; tile += gridDim.x) {
         const pgi_tile t = pgi_tile_of(h, tile);
         if (t.i >= nx || t.j >= ny || !pgi_any_fluid(bricks, t.i, t.j, t.k0, t.k1)) continue;
-        auto next = kept.look(t.i, t.j, t.k0);
+        auto above = kept.begin(t.i, t.j, t.k0);
+        auto next = kept.look(above, t.i, t.j, t.k0);
         for (int k = t.k0; k < t.k1; k++) {
+            const auto column = above;
             const auto own = next;
-            next = kept.look(t.i, t.j, k + 1 < t.k1 ? k + 1 : k);
-            kept(t.i, t.j, k, own, unit, sums);
+            const int goes_on = k + 1 < t.k1;
+            if (goes_on) kept.step(&above);
+            next = kept.look(above, t.i, t.j, k + goes_on);
+            kept(column, t.i, t.j, k, own, unit, sums);
         }
     }
     if (pgi_finish_sums<MORE, FIRST>(sums, partials, state, result)) state->unit_of_sums = unit;
@@ -17818,8 +17823,8 @@ static void pgi_for_fluid(pg_solver *s, const int n[3], const pgi_bricks &bricks
     pgi_for_planes(s, n, 0, n[2], body, bricks);
 }
 
-// Calls body(i, j, k, body.look(i, j, k), unit, sums) for the points in bricks with fluid, and adds up the sums in a
-// fixed order: result[FIRST] and those after.
+// Calls body as pgi_sum_points_kernel does for the points in bricks with fluid, and adds up the sums in a fixed order:
+// result[FIRST] and those after.
 template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *s, const int n[3],
                                                                      const pgi_bricks &bricks, const BODY &body,
                                                                      double *result, int again)
@@ -17847,7 +17852,10 @@ template <int MORE, int FIRST, class BODY> static void pgi_sum_fluid(pg_solver *
         double sums[COUNT] = {0};
         for (int64_t row = rows * chunk / chunks; row < rows * (chunk + 1) / chunks; row++) {
             const int j = (int)(row % n[1]), k = (int)(row / n[1]);
-            pgi_along_row(bricks, n[0], j, k, [&](int i) { kept(i, j, k, kept.look(i, j, k), unit, sums); });
+            pgi_along_row(bricks, n[0], j, k, [&](int i) {
+                const auto column = kept.begin(i, j, k);
+                kept(column, i, j, k, kept.look(column, i, j, k), unit, sums);
+            });
         }
         memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
     }
@@ -18136,6 +18144,10 @@ static PGI_HD inline double pgi_coefficient(const pgi_cells *cells, const void *
 template <class T> static PGI_HD inline int64_t pgi_cell_at(const pgi_box<T> &b, int i, int j, int k)
 {
     return i + (int64_t)b.axis[0].n * (j + (int64_t)b.axis[1].n * k);
+}
+template <class T> static PGI_HD inline int64_t pgi_plane_of(const pgi_box<T> &b)
+{
+    return (int64_t)b.axis[0].n * b.axis[1].n;
 }
 
 // The step to the neighbour in direction q of the point whose index along that axis is i, in units of the axis.
@@ -18462,9 +18474,9 @@ template <class T> struct pgi_any_cells {
     struct seen {
         unsigned kind;
     };
-    PGI_HD seen look(const T *, int64_t, int64_t, int i, int j, int k) const
+    PGI_HD seen look(int64_t cell, const T *, int64_t, int64_t, int, int, int) const
     {
-        const seen s = {a.kind[pgi_cell_at(a.b, i, j, k)]};
+        const seen s = {a.kind[cell]};
         return s;
     }
     PGI_HD pgi_cell_value<T> value(const seen &s, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
@@ -18503,14 +18515,14 @@ template <class T, int KEPT = 0> struct pgi_even_cells {
         T own, beside[6];
         unsigned kind;
     };
-    PGI_HD seen look(const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
+    PGI_HD seen look(int64_t cell, const T *p, int64_t sj, int64_t sk, int i, int j, int k) const
     {
         const pgi_axis<T> *const axis = a.b.axis;
         const seen s = {*p,
                         {p[pgi_cell_step(axis[0], 0, i)], p[pgi_cell_step(axis[0], 1, i)],
                          p[pgi_cell_step(axis[1], 2, j) * sj], p[pgi_cell_step(axis[1], 3, j) * sj],
                          p[pgi_cell_step(axis[2], 4, k) * sk], p[pgi_cell_step(axis[2], 5, k) * sk]},
-                        a.kind[pgi_cell_at(a.b, i, j, k)]};
+                        a.kind[cell]};
         return s;
     }
     // c: couplings, 0 where there is none. Returns the reaction.
@@ -18529,6 +18541,12 @@ template <class T, int KEPT = 0> struct pgi_even_cells {
     PGI_HD pgi_cell_value<T> value(const seen &s, const T *, int64_t, int64_t, int i, int j, int k) const
     {
         const int at[3] = {i, j, k};
+        if (pgi_is_plain(a, s.kind, i, j, k)) {    // most are
+            pgi_cell_value<T> v = {alpha() * s.own, alpha() + 2 * (a.even[0] + a.even[1] + a.even[2])};
+            PGI_UNROLLED
+            for (int q = 0; q < 6; q++) v.au += a.even[q / 2] * (s.own - s.beside[q]);
+            return v;
+        }
         T c[6];
         const T reaction = row(s.kind, at, c);
         pgi_cell_value<T> v = {reaction * s.own, reaction + ((c[0] + c[1]) + (c[2] + c[3]) + (c[4] + c[5]))};
@@ -18665,16 +18683,25 @@ template <class T, class CELLS> struct pgi_cell_norm {
     {
         return {cells.kept(), pgi_found<T>(u), magnitude ? f : pgi_found<T>(f), magnitude};
     }
-    PGI_HD const T *at(int i, int j, int k) const { return pgi_data<T>(u) + i + j * u.sj + k * u.sk; }
-    PGI_HD seen look(int i, int j, int k) const
+    // A column that is marched along: where its cell is in each array
+    struct column {
+        int64_t cell, u, f;
+    };
+    PGI_HD column begin(int i, int j, int k) const
     {
-        const seen s = {cells.look(at(i, j, k), u.sj, u.sk, i, j, k),
-                        magnitude ? (T)0 : pgi_data<T>(f)[i + j * f.sj + k * f.sk]};
+        const column c = {pgi_cell_at(cells.a.b, i, j, k), i + j * u.sj + k * u.sk, i + j * f.sj + k * f.sk};
+        return c;
+    }
+    PGI_HD void step(column *c) const { c->cell += pgi_plane_of(cells.a.b), c->u += u.sk, c->f += f.sk; }
+    PGI_HD seen look(const column &c, int i, int j, int k) const
+    {
+        const seen s = {cells.look(c.cell, pgi_data<T>(u) + c.u, u.sj, u.sk, i, j, k),
+                        magnitude ? (T)0 : pgi_data<T>(f)[c.f]};
         return s;
     }
-    PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
+    PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
     {
-        const T *const p = at(i, j, k);
+        const T *const p = pgi_data<T>(u) + c.u;
         const pgi_cell_value<T> own = cells.value(s.cell, p, u.sj, u.sk, i, j, k);
         if (!(own.diagonal > 0)) return;
         const double v = unit * (magnitude ? (double)own.diagonal * (double)*p : (double)(s.right - own.au));
@@ -18740,21 +18767,38 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
         for (int q = 0; q < point::VECTORS; q++) k.g.v[q] = pgi_found<T>(g.v[q]);
         return k;
     }
-    PGI_HD void *at(int q, int i, int j, int k) const
+    struct column {
+        int64_t cell, v[point::VECTORS];
+    };
+    PGI_HD column begin(int i, int j, int k) const
     {
-        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, i + j * g.v[q].sj + k * g.v[q].sk);
+        column c;
+        c.cell = pgi_cell_at(cells.a.b, i, j, k);
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) c.v[q] = i + j * g.v[q].sj + k * g.v[q].sk;
+        return c;
     }
-    PGI_HD seen look(int i, int j, int k) const
+    PGI_HD void step(column *c) const
+    {
+        c->cell += pgi_plane_of(cells.a.b);
+        PGI_UNROLLED
+        for (int q = 0; q < point::VECTORS; q++) c->v[q] += g.v[q].sk;
+    }
+    PGI_HD void *at(int q, const column &c) const
+    {
+        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, c.v[q]);
+    }
+    PGI_HD seen look(const column &c, int i, int j, int k) const
     {
         seen s = {};
-        if (point::PRODUCT) s.cell = cells.look((const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
+        if (point::PRODUCT) s.cell = cells.look(c.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
             if ((point::READ | point::PRODUCT) >> q & 1)
-                s.v[q] = pgi_value_of<T>(at(q, i, j, k), point::NARROW >> q & 1, 0);
+                s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
         return s;
     }
-    PGI_HD void operator()(int i, int j, int k, const seen &s, double unit, double *sums) const
+    PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
     {
         T v[point::VECTORS];
         pgi_term<T> dot[point::DOTS + 1];
@@ -18762,13 +18806,13 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
         for (int q = 0; q < point::VECTORS; q++) v[q] = s.v[q];
         pgi_cell_value<T> own = {0, 0};
         if (point::PRODUCT)
-            own = cells.value(s.cell, (const T *)at(0, i, j, k), g.v[0].sj, g.v[0].sk, i, j, k);
+            own = cells.value(s.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
         else
             own.diagonal = cells.diagonal(i, j, k);
         point::at(steps, v, own.au, point::DIAGONAL && own.diagonal > 0 ? 1 / own.diagonal : (T)0, dot);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
-            if (point::WRITTEN >> q & 1) pgi_set_value(at(q, i, j, k), point::NARROW >> q & 1, 0, v[q]);
+            if (point::WRITTEN >> q & 1) pgi_set_value(at(q, c), point::NARROW >> q & 1, 0, v[q]);
         const double w = cells.measure(i, j, k), e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
         if (point::NORM >= 0) pgi_accumulate(sums, w, e, e);
         PGI_UNROLLED
@@ -21312,7 +21356,8 @@ template <class T> struct pgi_residual_of_others {
         const int i = at[0], j = at[1], k = at[2];
         const pgi_even_cells<T> cells = {fine.a, {0, {0, 0, 0, 0, 0, 0}, 0}};
         const T *const from = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const pgi_cell_value<T> own = cells.value(cells.look(from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
+        const pgi_cell_value<T> own = cells.value(
+            cells.look(pgi_cell_at(fine.a.b, i, j, k), from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
         pgi_data<T>(r)[i + j * r.sj + k * r.sk] = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au;
     }
 };

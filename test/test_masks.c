@@ -1079,6 +1079,43 @@ static void set_mask(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* A handle that was made for an open box takes a maze, whose coarse levels have several times as many nodes, and solves
+   it as well as one that was made for it: small levels are chosen by the first mask. And back. */
+static void masks_with_more_nodes(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const int n = full_or_small(49, 19);
+    scene maze = {0}, open = {0};
+    assert_true(scene_create(&maze, "maze", n, 3) && scene_create(&open, "box", n, 3));
+    const size_t cells = scene_cells(&maze);
+    double *f = calloc(cells, sizeof *f), *u[2] = {calloc(cells, sizeof *f), calloc(cells, sizeof *f)};
+    const unsigned char *const mask[2] = {maze.mask, open.mask};
+    assert_true(f && u[0] && u[1]);
+    for (size_t i = 0; i < cells; i++) f[i] = maze.mask[i] == PG_FLUID ? scene_uniform(&maze) - 0.5 : 0;
+    pg_desc desc = {.backend = backend, .robust = PG_NONE};
+    const pg_stop stop = {.rtol = 1e-10, .max_iter = 400, .guess = PG_GUESS_ZERO};
+    scene_describe(&open, &desc);
+    pg_solver *changed = create(&desc);
+    for (int q = 0; q < 2; q++) {
+        pg_report report;
+        desc.mask = mask[q];
+        pg_solver *fresh = create(&desc);
+        OK(pg_set_mask(changed, mask[q]), changed);
+        OK(pg_solve(fresh, u[0], f, &stop), fresh);
+        OK(pg_solve(changed, u[1], f, &stop), changed);
+        OK(pg_get_report(changed, &report), changed);
+        assert_int_equal(report.outcome, PG_CONVERGED);
+        double error = 0, largest = 0;
+        for (size_t i = 0; i < cells; i++)
+            error = fmax(error, fabs(u[0][i] - u[1][i])), largest = fmax(largest, fabs(u[0][i]));
+        if (!(error <= 1e-6 * largest)) fail_msg("mask %d: they differ by %g of %g", q, error, largest);
+        pg_destroy(fresh);
+    }
+    pg_destroy(changed);
+    scene_free(&maze), scene_free(&open);
+    free(f), free(u[0]), free(u[1]);
+}
+
 /* Leaves fluid in two or three boxes somewhere, so that most bricks of 8 cells a side have none. */
 static void empty_most_of(unsigned char *mask, const int n[3], int other, uint64_t seed)
 {
@@ -1780,6 +1817,7 @@ int main(void)
         ON_BOTH(iterations_with_coarse_masks),
         ON_BOTH(same_bits),
         ON_BOTH(set_mask),
+        ON_BOTH(masks_with_more_nodes),
         ON_BOTH(bricks_without_fluid),
         ON_BOTH(set_coefficients),
         ON_BOTH(set_cell_values),
