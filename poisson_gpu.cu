@@ -216,8 +216,8 @@ enum {
 #else
     PGI_MATRIX_NODES = PGI_SMALL_NODES,    // of levels that are visited by a matrix
 #endif
-    PGI_LIST_NODES = 4,         // nodes that a list has room for, a cell
-    PGI_LIST_LINKS = 8,         // and links, a node
+    PGI_LIST_NODES = 4,                // nodes that a list has room for, a cell
+    PGI_LIST_LINKS = 8,                // and links, a node
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 120000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 300000,    // balls of 1e6 took 15 iterations with it, 100 without, layers 12 and 11
@@ -8712,8 +8712,8 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
 }
 
 // What cubic interpolation has beyond the y end of a coarse plane: boundary data along x, at fine column i.
-template <class T> static __device__ PGI_RARE T pgi_interpolate_end(const pgi_interpolation<T> &p,
-                                                                    pgi_transfer<T> tx, int q, int i, int plane)
+template <class T> static __device__ PGI_RARE T pgi_interpolate_end(const pgi_interpolation<T> &p, pgi_transfer<T> tx,
+                                                                    int q, int i, int plane)
 {
     const pgi_state *st = p.state;
     if (!p.coarse_faces || !(p.coarse_faces->mask & st->face_mask & 1u << q)) return 0;
@@ -18076,7 +18076,8 @@ template <class T> static pgi_cell_operator<T> *pgi_place_of_operator(const pg_s
 {
     pgi_cell_operator<double> *const wide = (pgi_cell_operator<double> *)s->obstacles.operators;
     if (!wide) return NULL;
-    return (sizeof(T) == sizeof(double) ? (pgi_cell_operator<T> *)wide : (pgi_cell_operator<T> *)(wide + s->levels + 2)) +
+    return (sizeof(T) == sizeof(double) ? (pgi_cell_operator<T> *)wide
+                                        : (pgi_cell_operator<T> *)(wide + s->levels + 2)) +
            q;
 }
 
@@ -18761,8 +18762,8 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
     PGI_HD int wanted() const { return 1; }
     PGI_HD pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> kept() const
     {
-        pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {cells.kept(), {},
-                                                                        pgi_krylov_steps<T>(cells.a.b.state)};
+        pgi_cell_recurrence<T, RECURRENCE, typename CELLS::all_kept> k = {
+            cells.kept(), {}, pgi_krylov_steps<T>(cells.a.b.state)};
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++) k.g.v[q] = pgi_found<T>(g.v[q]);
         return k;
@@ -18784,18 +18785,14 @@ template <class T, template <class> class RECURRENCE, class CELLS> struct pgi_ce
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++) c->v[q] += g.v[q].sk;
     }
-    PGI_HD void *at(int q, const column &c) const
-    {
-        return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, c.v[q]);
-    }
+    PGI_HD void *at(int q, const column &c) const { return pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, c.v[q]); }
     PGI_HD seen look(const column &c, int i, int j, int k) const
     {
         seen s = {};
         if (point::PRODUCT) s.cell = cells.look(c.cell, (const T *)at(0, c), g.v[0].sj, g.v[0].sk, i, j, k);
         PGI_UNROLLED
         for (int q = 0; q < point::VECTORS; q++)
-            if ((point::READ | point::PRODUCT) >> q & 1)
-                s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
+            if ((point::READ | point::PRODUCT) >> q & 1) s.v[q] = pgi_value_of<T>(at(q, c), point::NARROW >> q & 1, 0);
         return s;
     }
     PGI_HD void operator()(const column &c, int i, int j, int k, const seen &s, double unit, double *sums) const
@@ -19060,36 +19057,120 @@ struct pgi_check_media {
         if (!inside) return;
         const int kind = mask ? mask[i + j * stride[0] + k * stride[1]] : (int)PG_FLUID;
         if (kind > PG_AIR) found(PGI_BAD_MASK, i + (int64_t)n[0] * (j + (int64_t)n[1] * k));
-        if (kind == PG_FLUID && *(volatile int64_t *)fluid == 0) pgi_atomic_least(fluid, -1);
+        const int begins = i == 0 || !mask || mask[i - 1 + j * stride[0] + k * stride[1]] != PG_FLUID;    // a row of it
+        if (kind == PG_FLUID && begins && *(volatile int64_t *)fluid == 0) pgi_atomic_least(fluid, -1);
     }
 };
 
-// The byte of a cell, see pgi_cells.
+// Eight cells of a row at once, a byte of a word each, the first one's the lowest; the last cells of a row may be
+// fewer, and the other bytes are 0 then. Of bytes that a word has as flags, 1 or 0.
+enum { PGI_WORD = 8 };
+static const uint64_t PGI_ONES = 0x0101010101010101u;
+static PGI_HD inline uint64_t pgi_load_eight(const unsigned char *p, int count)
+{
+    uint64_t word = 0;
+#ifdef __CUDA_ARCH__
+    if (count == PGI_WORD) {    // words are read where they begin
+        const uint64_t *const from = (const uint64_t *)((size_t)p & ~(size_t)7);
+        const int beyond = 8 * (int)((size_t)p & 7);
+        return beyond ? from[0] >> beyond | from[1] << (64 - beyond) : from[0];
+    }
+#endif
+    for (int b = 0; b < count; b++) word |= (uint64_t)p[b] << 8 * b;
+    return word;
+}
+static PGI_HD inline void pgi_store_eight(unsigned char *p, int count, uint64_t word)
+{
+#ifdef __CUDA_ARCH__
+    if (count == PGI_WORD && (size_t)p % sizeof word == 0) {
+        *(uint64_t *)p = word;
+        return;
+    }
+#endif
+    for (int b = 0; b < count; b++) p[b] = (unsigned char)(word >> 8 * b);
+}
+// Flags of the bytes that are a number
+static PGI_HD inline uint64_t pgi_are(uint64_t word, unsigned number)
+{
+    const uint64_t low = 127 * PGI_ONES, x = word ^ number * PGI_ONES;
+    return ~(((x & low) + low) | x | low) >> 7;
+}
+// The flags of a bit
+static PGI_HD inline uint64_t pgi_bits_of(uint64_t word, int bit) { return word >> bit & PGI_ONES; }
+
+// Eight cells of an array with a byte a cell; or NULL: all are 0.
+template <class T> struct pgi_eight_cells {
+    const unsigned char *bytes;
+    const pgi_axis<T> *axis;
+    int64_t sj, sk, at;
+    int begin, count, j, k;
+    uint64_t own;
+    PGI_HD pgi_eight_cells(const unsigned char *array, const pgi_axis<T> *a, int64_t stride_j, int64_t stride_k,
+                           int eighth, int row, int plane)
+        : bytes(array), axis(a), sj(stride_j), sk(stride_k), begin(PGI_WORD * eighth), j(row), k(plane)
+    {
+        count = begin + PGI_WORD < axis[0].n ? (int)PGI_WORD : axis[0].n - begin;
+        at = begin + j * sj + k * sk;
+        own = bytes ? pgi_load_eight(bytes + at, count) : 0;
+    }
+    PGI_HD uint64_t cells() const { return PGI_ONES >> 8 * (PGI_WORD - count); }
+    // From these to their neighbours in direction q, along y or z
+    PGI_HD int64_t step(int q) const { return pgi_cell_step(axis[q / 2], q, q < 4 ? j : k) * (q < 4 ? sj : sk); }
+    // The bytes of the neighbours in direction q. outer: flags of the cells that have none there
+    PGI_HD uint64_t beside(int q, uint64_t *outer) const
+    {
+        const pgi_axis<T> &along = axis[q / 2];
+        *outer = 0;
+        if (q > 1) {
+            if (pgi_is_outer(along, q, q < 4 ? j : k)) *outer = cells();
+            return *outer || !bytes ? 0 : pgi_load_eight(bytes + at + step(q), count);
+        }
+        const int end = q ? count - 1 : 0, byte = 8 * end;
+        if (pgi_is_outer(along, q, begin + end)) *outer = (uint64_t)1 << byte;
+        if (!bytes) return 0;
+        const uint64_t beyond = *outer ? 0 : bytes[at + end + pgi_cell_step(along, q, begin + end)];
+        return ((q ? own >> 8 : own << 8) & ~((uint64_t)255 << byte) & 255 * cells()) | beyond << byte;
+    }
+};
+template <class BODY> static void pgi_for_eighths(pg_solver *s, const int n[3], const BODY &body)
+{
+    const int eighths[3] = {(n[0] + PGI_WORD - 1) / PGI_WORD, n[1], n[2]};
+    pgi_for_points(s, eighths, body);
+}
+
+// The bytes of cells, see pgi_cells.
 template <class T> struct pgi_classify {
     pgi_cell_operator<T> a;
     const unsigned char *mask;
     int64_t stride[2];
     unsigned char *kind;
-    PGI_HD int of(int i, int j, int k) const { return mask ? mask[i + j * stride[0] + k * stride[1]] : (int)PG_FLUID; }
-    PGI_HD void operator()(int i, int j, int k) const
+    // Flags: is a face of these cells open by its coefficient?
+    PGI_HD uint64_t by_fields(uint64_t open, int q, const pgi_eight_cells<T> &e) const
+    {
+        for (int b = 0; b < e.count; b++) {
+            const int at[3] = {e.begin + b, e.j, e.k};
+            if (open >> 8 * b & 1 && !(pgi_face_share(a, q, at, pgi_cell_at(a.b, at[0], at[1], at[2])) >= 1e-30))
+                open &= ~((uint64_t)1 << 8 * b);
+        }
+        return open;
+    }
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<T> *const axis = a.b.axis;
-        const int64_t cell = pgi_cell_at(a.b, i, j, k);
-        const int at[3] = {i, j, k};
-        if (of(i, j, k) != PG_FLUID) {
-            kind[cell] = 0;
-            return;
-        }
-        unsigned bits = PGI_LIVE;
+        const pgi_eight_cells<T> e(mask, axis, stride[0], stride[1], eighth, j, k);
+        const uint64_t live = pgi_are(e.own, PG_FLUID) & e.cells();
+        uint64_t word = live * PGI_LIVE;
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]),
-                      step = outer ? 0 : pgi_cell_step(axis[q / 2], q, at[q / 2]);
-            const int there = of(i + (q < 2 ? step : 0), j + (q / 2 == 1 ? step : 0), k + (q > 3 ? step : 0));
-            const int open = outer ? a.cells->end[q] != 0 : axis[q / 2].n > 1 && there != PG_SOLID;
-            if (open && (a.is_masked || pgi_face_share(a, q, at, cell) >= 1e-30)) bits |= 1u << q;
+        for (int q = 0; q < 6 && live; q++) {
+            uint64_t outer;
+            const uint64_t there = e.beside(q, &outer);
+            uint64_t open = axis[q / 2].n > 1 ? ~pgi_are(there, PG_SOLID) & ~outer : 0;
+            if (outer && a.cells->end[q] != 0) open |= outer;
+            open &= live;
+            if (!a.is_masked) open = by_fields(open, q, e);
+            word |= open << q;
         }
-        kind[cell] = (unsigned char)bits;
+        pgi_store_eight(kind + pgi_cell_at(a.b, e.begin, j, k), e.count, word);
     }
 };
 
@@ -19097,23 +19178,19 @@ template <class T> struct pgi_classify {
 template <class T> struct pgi_mark_plain {
     pgi_cell_operator<T> a;
     unsigned char *kind;
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<T> *const axis = a.b.axis;
-        const int at[3] = {i, j, k}, stride[3] = {1, axis[0].n, axis[0].n * axis[1].n};
-        const int cell = i + stride[1] * j + stride[2] * k;
-        const unsigned bits = kind[cell];
-        if (!(bits & PGI_LIVE)) return;
-        int plain = 1;
+        const pgi_eight_cells<T> e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        uint64_t plain = pgi_bits_of(e.own, 6);
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            const int d = q / 2;
-            if (axis[d].n == 1)
-                plain &= !(bits >> q & 1);    // no face there
-            else if (!pgi_is_outer(axis[d], q, at[d]))
-                plain &= bits >> q & 1 && kind[cell + pgi_cell_step(axis[d], q, at[d]) * stride[d]] & PGI_LIVE;
+        for (int q = 0; q < 6 && plain; q++) {
+            uint64_t outer;
+            const uint64_t there = e.beside(q, &outer), open = pgi_bits_of(e.own, q);
+            plain &= axis[q / 2].n == 1 ? ~open : outer | (open & pgi_bits_of(there, 6));    // no face there; or none
         }
-        if (plain) kind[cell] = (unsigned char)(bits | PGI_PLAIN);    // the other bits, which others read, stay
+        // The other bits, which others read, stay.
+        if (plain) pgi_store_eight(kind + e.at, e.count, e.own | plain * PGI_PLAIN);
     }
 };
 struct pgi_pack_quads {
@@ -19285,33 +19362,20 @@ static PGI_HD inline int pgi_is_linked_on(const unsigned char *kind, int64_t cel
 {
     return kind[cell] & 2 && kind[cell + 1] & PGI_LIVE;
 }
-// The kinds of eight cells of a row. On GPUs words are read where they begin.
-static PGI_HD inline uint64_t pgi_eight_kinds(const unsigned char *kind)
-{
-#ifdef __CUDA_ARCH__
-    const uint64_t *const word = (const uint64_t *)((size_t)kind & ~(size_t)7);
-    const int beyond = 8 * (int)((size_t)kind & 7);
-    return beyond ? word[0] >> beyond | word[1] << (64 - beyond) : word[0];
-#else
-    uint64_t eight;
-    memcpy(&eight, kind, sizeof eight);
-    return eight;
-#endif
-}
 // Eight cells of a row: where the run begins that the first one belongs to, and then cell by cell.
 struct pgi_label_begin {
-    enum { CELLS = 8 };
     const unsigned char *kind;
     int nx, ny, *parent;
     PGI_HD int goes_on(int64_t row, int i) const { return i % PGI_RUN && pgi_is_linked_on(kind, row + i - 1); }
     PGI_HD void operator()(int eighth, int j, int k) const
     {
         const int64_t row = nx * (j + (int64_t)ny * k);
-        const uint64_t open = 0x0101010101010101u * (PGI_LIVE | 2);
-        const int begin = CELLS * eighth, end = begin + CELLS < nx ? begin + CELLS : nx;
+        const uint64_t open = PGI_ONES * (PGI_LIVE | 2);
+        const int begin = PGI_WORD * eighth, end = begin + PGI_WORD < nx ? begin + PGI_WORD : nx;
         int first = begin;
         if (goes_on(row, begin)) {
-            while (first % PGI_RUN && (pgi_eight_kinds(kind + row + first - CELLS) & open) == open) first -= CELLS;
+            while (first % PGI_RUN && (pgi_load_eight(kind + row + first - PGI_WORD, PGI_WORD) & open) == open)
+                first -= PGI_WORD;
             while (goes_on(row, first)) first--;
         }
         for (int i = begin; i < end; i++) {
@@ -19325,48 +19389,65 @@ struct pgi_label_begin {
 template <class T> struct pgi_label_unite {
     pgi_cell_operator<T> a;
     int *parent;
-    PGI_HD int is_open(int64_t cell, int64_t other, int q) const
+    // Flags: is a cell linked to the one before it in its row, in the same run?
+    PGI_HD uint64_t goes_on(const pgi_eight_cells<T> &e, uint64_t row, int64_t at) const
     {
-        return a.kind[cell] >> q & 1 && a.kind[other] & PGI_LIVE;
+        const uint64_t before = row << 8 | (e.begin % PGI_RUN ? a.kind[at - 1] : 0u);
+        return pgi_bits_of(before, 1) & pgi_bits_of(row, 6);
     }
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void unite(uint64_t flags, int64_t cell, int64_t other) const
+    {
+        for (int b = 0; flags >> 8 * b; b++) {
+            if (flags >> 8 * b & 1) pgi_unite(parent, (int)cell + b, (int)other + b);
+            if (b == PGI_WORD - 1) break;
+        }
+    }
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<T> *const axis = a.b.axis;
-        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
-        const int at[3] = {i, j, k}, goes_on = i % PGI_RUN && pgi_is_linked_on(a.kind, cell - 1);
-        if (!(a.kind[cell] & PGI_LIVE)) return;
+        const pgi_eight_cells<T> e(a.kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        const int last = e.count - 1, i = e.begin + last;
+        uint64_t outer;
+        if (!(e.own & PGI_ONES * PGI_LIVE)) return;
+        const uint64_t ends = (i + 1) % PGI_RUN == 0 || i == axis[0].n - 1 ? (uint64_t)1 << 8 * last : 0;
+        const uint64_t next = e.beside(1, &outer);
+        if (axis[0].n > 1)
+            unite(ends & ~outer & pgi_bits_of(e.own, 1) & pgi_bits_of(next, 6), e.at,
+                  e.at + pgi_cell_step(axis[0], 1, i));
         PGI_UNROLLED
-        for (int q = 1; q < 6; q += 2) {
-            if (pgi_is_outer(axis[q / 2], q, at[q / 2]) || axis[q / 2].n == 1) continue;
-            const int64_t other = cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2];
-            if (!is_open(cell, other, q)) continue;
-            const int done = q == 1 ? i + 1 < axis[0].n && (i + 1) % PGI_RUN
-                                    : goes_on && pgi_is_linked_on(a.kind, other - 1) && is_open(cell - 1, other - 1, q);
-            if (!done) pgi_unite(parent, (int)cell, (int)other);
+        for (int q = 3; q < 6; q += 2) {
+            const uint64_t there = e.beside(q, &outer), open = pgi_bits_of(e.own, q) & pgi_bits_of(there, 6) & ~outer;
+            if (axis[q / 2].n == 1 || !open) continue;
+            const int64_t other = e.at + e.step(q);
+            const int before = e.begin % PGI_RUN && a.kind[e.at - 1] >> q & 1 && a.kind[other - 1] & PGI_LIVE;
+            const uint64_t done = goes_on(e, e.own, e.at) & goes_on(e, there, other) & (open << 8 | (uint64_t)before);
+            unite(open & ~done, e.at, other);
         }
     }
 };
 
-// Marks the first cell of each pocket that something holds, and counts the other pockets.
+// Marks the first cell of each pocket that something holds.
 template <class T> struct pgi_label_held {
     pgi_cell_operator<T> a;
     const unsigned char *kind;
     int *parent;
-    PGI_HD void operator()(int i, int j, int k) const
+    PGI_HD void operator()(int eighth, int j, int k) const
     {
         const pgi_axis<T> *const axis = a.b.axis;
-        const int64_t cell = pgi_cell_at(a.b, i, j, k), stride[3] = {1, axis[0].n, (int64_t)axis[0].n * axis[1].n};
-        const int at[3] = {i, j, k}, bits = kind[cell];
-        if (!(bits & PGI_LIVE)) return;
-        int held = a.cells->alpha_cell && pgi_coefficient(a.cells, a.cells->alpha_cell, cell) > 0;
+        const pgi_eight_cells<T> e(kind, axis, axis[0].n, pgi_plane_of(a.b), eighth, j, k);
+        const uint64_t live = pgi_bits_of(e.own, 6);
+        uint64_t held = pgi_are(e.own & PGI_ONES * PGI_OPEN, 0);    // without links it is none of the singular pockets
         PGI_UNROLLED
-        for (int q = 0; q < 6; q++) {
-            if (!(bits >> q & 1)) continue;
-            const int outer = pgi_is_outer(axis[q / 2], q, at[q / 2]);
-            if (outer || !(kind[cell + pgi_cell_step(axis[q / 2], q, at[q / 2]) * stride[q / 2]] & PGI_LIVE)) held = 1;
+        for (int q = 0; q < 6 && live; q++) {
+            uint64_t outer;
+            const uint64_t there = e.beside(q, &outer);
+            held |= pgi_bits_of(e.own, q) & (outer | ~pgi_bits_of(there, 6));
         }
-        // All who write write the same. A cell without links is none of the singular pockets.
-        if (held || !(bits & PGI_OPEN)) *(volatile int *)(parent + pgi_root_of(parent, (int)cell)) = PGI_HELD;
+        for (int b = 0; b < e.count && live && a.cells->alpha_cell; b++)
+            held |= (uint64_t)(pgi_coefficient(a.cells, a.cells->alpha_cell, e.at + b) > 0) << 8 * b;
+        held &= live;
+        for (int b = 0; b < e.count && held; b++)    // all who write write the same
+            if (held >> 8 * b & 1) *(volatile int *)(parent + pgi_root_of(parent, (int)e.at + b)) = PGI_HELD;
     }
 };
 
@@ -19565,12 +19646,11 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const int64_t cells = l->points;
     int *const parent = o->parent;
     const pgi_label_begin begin = {o->kind, l->n[0], l->n[1], parent};
-    const int eighths[3] = {(l->n[0] + pgi_label_begin::CELLS - 1) / pgi_label_begin::CELLS, l->n[1], l->n[2]};
-    pgi_for_points(s, eighths, begin);
+    pgi_for_eighths(s, l->n, begin);
     const pgi_label_unite<T> unite = {a, parent};
-    pgi_for_points(s, l->n, unite);
+    pgi_for_eighths(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
-    pgi_for_points(s, l->n, held);
+    pgi_for_eighths(s, l->n, held);
     const pgi_set_number none = {o->pockets, 0};
     pgi_for_each(s, 1, none);
     const pgi_label_count counts = {o->kind, parent, o->pocket, cells, o->pockets};
@@ -20233,22 +20313,19 @@ template <class LEVEL> struct pgi_join_cells {
         }
         unsigned joined = 0;    // bit 8 d + e: node e and the one above it along axis d
         PGI_UNROLLED
-        for (int d = 0; d < 3; d++)
-            PGI_UNROLLED
-            for (int e = 0; e < 8; e++) {
-                const int other = e | 1 << d;
-                if (other != e && up[e][d] > 0 &&
-                    a.is_strong(node[e], diagonal[e], node[other], diagonal[other], up[e][d]))
-                    joined |= 1u << (8 * d + e);
-            }
+        for (int d = 0; d < 3; d++) PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            const int other = e | 1 << d;
+            if (other != e && up[e][d] > 0 && a.is_strong(node[e], diagonal[e], node[other], diagonal[other], up[e][d]))
+                joined |= 1u << (8 * d + e);
+        }
         for (int round = 0; round < 7; round++)    // the longest way through eight nodes
             PGI_UNROLLED
-            for (int d = 0; d < 3; d++)
-                PGI_UNROLLED
-                for (int e = 0; e < 8; e++) {
-                    const int other = e | 1 << d, least = root[e] < root[other] ? root[e] : root[other];
-                    if (joined >> (8 * d + e) & 1) root[e] = root[other] = least;
-                }
+        for (int d = 0; d < 3; d++) PGI_UNROLLED
+        for (int e = 0; e < 8; e++) {
+            const int other = e | 1 << d, least = root[e] < root[other] ? root[e] : root[other];
+            if (joined >> (8 * d + e) & 1) root[e] = root[other] = least;
+        }
         PGI_UNROLLED
         for (int e = 0; e < 8; e++) {
             const int at[3] = {2 * coarse[0] + (e & 1), 2 * coarse[1] + (e >> 1 & 1), 2 * coarse[2] + (e >> 2)};
@@ -20586,8 +20663,7 @@ struct pgi_close_links {
     PGI_HD int log_lanes() const
     {
         enum { MIDDLING = 50000 };
-        const int nodes = to.meta[PGI_NODES_OF],
-                  is_large = to.cells > PGI_SMALL_CELLS || nodes > PGI_SMALL_NODES,
+        const int nodes = to.meta[PGI_NODES_OF], is_large = to.cells > PGI_SMALL_CELLS || nodes > PGI_SMALL_NODES,
                   pays = pgi_has_very_many(to) || (is_large && nodes <= MIDDLING);
         return pays ? to.most_log_lanes : 0;
     }
@@ -21052,8 +21128,7 @@ template <class T> struct pgi_prolong_finest {
         float sum = w.own * e[pgi_block_of(fine.n, p.at)];
         PGI_UNROLLED
         for (int d = 0; d < 3; d++)
-            if (w.slide[d] > 0)
-                sum += w.slide[d] * e[pgi_block_of(fine.n, fine.beside(p, 2 * d + (p.at[d] & 1)).at)];
+            if (w.slide[d] > 0) sum += w.slide[d] * e[pgi_block_of(fine.n, fine.beside(p, 2 * d + (p.at[d] & 1)).at)];
         return (T)(scale() * (double)sum);
     }
     PGI_HD T correction(const spot &p) const
@@ -21356,8 +21431,8 @@ template <class T> struct pgi_residual_of_others {
         const int i = at[0], j = at[1], k = at[2];
         const pgi_even_cells<T> cells = {fine.a, {0, {0, 0, 0, 0, 0, 0}, 0}};
         const T *const from = pgi_data<T>(u) + i + j * u.sj + k * u.sk;
-        const pgi_cell_value<T> own = cells.value(
-            cells.look(pgi_cell_at(fine.a.b, i, j, k), from, u.sj, u.sk, i, j, k), from, u.sj, u.sk, i, j, k);
+        const pgi_cell_value<T> own = cells.value(cells.look(pgi_cell_at(fine.a.b, i, j, k), from, u.sj, u.sk, i, j, k),
+                                                  from, u.sj, u.sk, i, j, k);
         pgi_data<T>(r)[i + j * r.sj + k * r.sk] = pgi_data<T>(f)[i + j * f.sj + k * f.sk] - own.au;
     }
 };
@@ -22631,7 +22706,7 @@ template <class T> static void pgi_read_media(pg_solver *s)
     pgi_for_points(s, places, check);
     const pgi_classify<T> classify = {
         pgi_operator_of<T>(s, l), check.mask, {check.stride[0], check.stride[1]}, o->kind};
-    pgi_for_points(s, l->n, classify);
+    pgi_for_eighths(s, l->n, classify);
     if (o->bricks.words) {
         const pgi_bricks &b = o->bricks;
         const pgi_clear_words clear = {b.words, (int64_t)b.n[0] * b.n[1] * b.n[2]};
@@ -22644,7 +22719,7 @@ template <class T> static void pgi_read_media(pg_solver *s)
         const pgi_mark_plain<T> mark = {classify.a, o->kind};
         const int quads[3] = {(l->n[0] + 1) / 2, (l->n[1] + 1) / 2, l->n[2]};
         const pgi_pack_quads pack = {{l->n[0], l->n[1], l->n[2]}, o->kind, o->quads};
-        pgi_for_points(s, l->n, mark);
+        pgi_for_eighths(s, l->n, mark);
         if (o->quads) pgi_for_points(s, quads, pack);
     }
     pgi_find_pockets<T>(s, l);
@@ -22669,9 +22744,9 @@ template <class T> static void pgi_coarsen_cells(pg_solver *s)
         pgi_for_each(s, 1, set);
         const pgi_classify<T> classify = {
             pgi_operator_of<T>(s, l), o->mask_of[q], {l->n[0], (int64_t)l->n[0] * l->n[1]}, o->kind_of[q]};
-        pgi_for_points(s, l->n, classify);
+        pgi_for_eighths(s, l->n, classify);
         const pgi_mark_plain<T> mark = {classify.a, o->kind_of[q]};
-        pgi_for_points(s, l->n, mark);
+        pgi_for_eighths(s, l->n, mark);
     }
 }
 
