@@ -228,7 +228,7 @@ enum {
     PGI_LOOKED_AT = 20000,        // cells: on smaller grids the choice does not depend on the mask
     PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most: the first one,
     PGI_LABYRINTH_CELLS = 400,    // the second one if it has more cells, the third one if it is not small
-    PGI_WIDE_CELLS = 30000,       // of the first list, from which on coefficients take the wider interval of its visits
+    PGI_WIDE_CELLS = 30000,       // of the first list, from which on coefficients take the wider interval of visits
     PGI_ALIGN = 256,              // bytes
     PGI_ALIGN_RANK = 16           // of the caller's arrays that a rank on a GPU uses in place
 };
@@ -831,7 +831,7 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity, air_values;
-    int64_t *bad;         // see pgi_check_media
+    int64_t *bad;         // see pgi_check_media; the last one is of pgi_choose_small
     int64_t *overflow;    // whether there was no room for all nodes or links of a list; for all pockets
     // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
     int *pocket, *pockets;
@@ -1298,8 +1298,8 @@ static PGI_HD inline unsigned pgi_face_mask(const pgi_rhs &rhs, const pgi_state 
 }
 
 // What the boundary data add to the right-hand side at a point that touches the given faces. Rare, so kept out of line.
-// Such functions are given parameters of kernels by value: compute-sanitizer takes an access to one by its address for
-// one that is out of bounds.
+// Such functions are given parameters of kernels by value, but for those of ranks: compute-sanitizer takes an access to
+// one by its address for one that is out of bounds.
 #if PGI_GPU && defined(__CUDACC__)
 #define PGI_RARE __noinline__
 #else
@@ -13149,7 +13149,7 @@ static PGI_HD inline void pgi_pivot_step(const pgi_axis<double> &axis, double mu
 
 // Solves an open line plus mu in place. Returns 0, and x = 0, where an eigenvalue is 0 to round-off. scope: of the
 // numbers that were added up.
-template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis<double> &axis, double mu, double scope,
+template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(pgi_axis<double> axis, double mu, double scope,
                                                                   double scale, T *x, const pgi_column &c)
 {
     const int n = axis.n;
@@ -13203,7 +13203,7 @@ template <class T> static PGI_HD PGI_RARE int pgi_line_exchanging(const pgi_axis
 // The same for a periodic line whose rows are all alike, of five or more: what is symmetric about the first unknown and
 // what is antisymmetric are open lines. Half of the sums of images take the places 0 to n/2, the differences come from
 // the last one down.
-template <class T> static PGI_HD PGI_RARE int pgi_line_folded(const pgi_axis<double> &axis, double mu, double scope,
+template <class T> static PGI_HD PGI_RARE int pgi_line_folded(pgi_axis<double> axis, double mu, double scope,
                                                               double scale, T *x, const pgi_column &c)
 {
     const int n = axis.n, half = n / 2, odd = n % 2;
@@ -17772,6 +17772,10 @@ struct pgi_everywhere {
     int step(int n) const { return n; }
 };
 static PGI_HD int pgi_any_fluid(pgi_everywhere, int, int, int, int) { return 1; }
+// The same in short marches, for what has few points or waits for each
+struct pgi_everywhere_briefly : pgi_everywhere {
+    enum { PLANES = 8 };
+};
 static pgi_bricks pgi_all_bricks()
 {
     const pgi_bricks all = {NULL, {0, 0, 0}, {0, 0, 0}};
@@ -19135,7 +19139,7 @@ template <class T> struct pgi_eight_cells {
 template <class BODY> static void pgi_for_eighths(pg_solver *s, const int n[3], const BODY &body)
 {
     const int eighths[3] = {(n[0] + PGI_WORD - 1) / PGI_WORD, n[1], n[2]};
-    pgi_for_points(s, eighths, body);
+    pgi_for_planes(s, eighths, 0, n[2], body, pgi_everywhere_briefly());
 }
 
 // The bytes of cells, see pgi_cells.
@@ -19794,6 +19798,27 @@ static PGI_HD inline float pgi_coarse_shift(const pgi_factors &f, float s)
     return f.inner & PGI_ALONE || s == 0 ? 0 : s / (1 + (f.inner & PGI_FULL && most > 0 ? s * 0.5f / most : 0));
 }
 
+// Weights of cells of a mask in a word: a slide, which is a quarter at most, and what is held, in 252 steps each, which
+// halves, thirds, quarters, sevenths and ninths of them are whole numbers of. Both back ends have them in steps, in
+// place or not, so that they agree.
+static PGI_HD inline unsigned pgi_pack_weights(const pgi_weights &w)
+{
+    const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
+    unsigned word = held > 0 ? (unsigned)(252 * held + 0.5f) << 24 : 0;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) word |= (unsigned)(4 * 252 * w.slide[d] + 0.5f) << 8 * d;
+    return word;
+}
+static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
+{
+    pgi_weights w;
+    w.own = 1 - (float)(word >> 24) / 252;
+    PGI_UNROLLED
+    for (int d = 0; d < 3; d++) w.own -= w.slide[d] = (float)(word >> 8 * d & 255) / (4 * 252);
+    return w;
+}
+static PGI_HD inline pgi_weights pgi_in_steps(const pgi_weights &w) { return pgi_unpack_weights(pgi_pack_weights(w)); }
+
 // The finest level. Its conductances are in units of the largest diagonal of the tables.
 template <class T> struct pgi_finest {
     int n[3];
@@ -19907,7 +19932,7 @@ template <class T> struct pgi_finest {
         const float shrink = total > 1 ? 1 / total : 1;
         for (int d = 0; d < 3; d++) f.slide[d] = c[d] > 0 ? 0.5f * c[d] / (c[d] + reach) * shrink : 0;
         f.own = 1 - total * shrink;
-        return f;
+        return side == 0 ? f : pgi_in_steps(f);
     }
     PGI_HD void plain_lattice(float link[3], float *shift) const
     {
@@ -19954,7 +19979,7 @@ template <class T> struct pgi_finest {
             const float c = up ? own.c[2 * d + 1] : own.c[2 * d];
             w.slide[d] = c > 0 && !(f.inner >> (2 * d + up) & 1) ? pgi_slide(f, 2 * d + up, c) : 0;
         }
-        return w;
+        return a.is_even ? pgi_in_steps(w) : w;
     }
     // Is it plain, and its aggregate and the others complete?
     PGI_HD int is_plain(const spot &p) const
@@ -20805,8 +20830,8 @@ template <class LEVEL> struct pgi_relax_nodes {
     }
 };
 
-enum pgi_node_step { PGI_NODES_ZERO, PGI_NODES_DEFECT, PGI_NODES_BEGIN, PGI_NODES_AGAIN, PGI_NODES_ADD };
-// u = 0; r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u
+enum pgi_node_step { PGI_NODES_DEFECT, PGI_NODES_BEGIN, PGI_NODES_AGAIN, PGI_NODES_ADD };
+// r = f - A u; of a level that is visited three times f = g and e = 0, f = g - A e, e += weight u
 template <class LEVEL> struct pgi_step_nodes {
     LEVEL level;
     int what, turn;
@@ -20815,7 +20840,7 @@ template <class LEVEL> struct pgi_step_nodes {
     PGI_HD int log_lanes() const { return has_product() ? level.log_lanes() : 0; }
     PGI_HD int64_t count() const
     {
-        return what <= PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() << log_lanes();
+        return what == PGI_NODES_DEFECT && level.is_solved() ? 0 : (int64_t)level.nodes() << log_lanes();
     }
     PGI_HD void operator()(int64_t p) const
     {
@@ -20825,7 +20850,6 @@ template <class LEVEL> struct pgi_step_nodes {
         const float product = has_product() ? pgi_node_product(level, u, i, lane) : 0;
         if (lane > 0) return;
         switch (what) {
-        case PGI_NODES_ZERO: level.from(0)[i] = 0; break;
         case PGI_NODES_DEFECT: level.r[i] = level.f[i] - product; break;
         case PGI_NODES_BEGIN: level.f[i] = level.g[i], level.e[i] = 0; break;
         case PGI_NODES_AGAIN: level.f[i] = level.g[i] - product; break;
@@ -20940,7 +20964,7 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
 // has no more nodes than there is room for, a column a block, when levels are made: then it is one product. Levels
 // with more nodes are visited task by task, by one block.
 struct pgi_small_visit {
-    enum { LEVELS = 5, TASKS = 150, ROUNDS = 3 };
+    enum { LEVELS = 6, TASKS = 150, ROUNDS = 3 };
     pgi_list list[LEVELS];
     pgi_node_task task[TASKS];
     int tasks, levels, turn;    // turn: where u is in the end
@@ -21239,24 +21263,6 @@ template <class T> static PGI_HD inline void pgi_store_pair(T *p, const T v[2])
     }
 }
 
-// Weights in a word: a slide, which is a quarter at most, and what is held, in 255 steps each.
-static PGI_HD inline unsigned pgi_pack_weights(const pgi_weights &w)
-{
-    const float held = 1 - w.own - w.slide[0] - w.slide[1] - w.slide[2];
-    unsigned word = held > 0 ? (unsigned)(255 * held + 0.5f) << 24 : 0;
-    PGI_UNROLLED
-    for (int d = 0; d < 3; d++) word |= (unsigned)(4 * 255 * w.slide[d] + 0.5f) << 8 * d;
-    return word;
-}
-static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
-{
-    pgi_weights w;
-    w.own = 1 - (float)(word >> 24) / 255;
-    PGI_UNROLLED
-    for (int d = 0; d < 3; d++) w.own -= w.slide[d] = (float)(word >> 8 * d & 255) / (4 * 255);
-    return w;
-}
-
 // Coarse cells of grids of quads
 struct pgi_quad_grid {
     const unsigned *quads, *packed;
@@ -21281,6 +21287,12 @@ struct pgi_quad_grid {
     {
         return cells.plain[periodic[0] ? 1 : 1 + (i == n[0] - 1) - (i == 0)];
     }
+    // Of a cell of a quad that is not
+    template <class T>
+    PGI_HD pgi_weights packed_weights(const pgi_finest<T> &fine, const typename pgi_finest<T>::spot &p) const
+    {
+        return fine.is_plain(p) ? fine.a.cells->plain[1] : pgi_unpack_weights(packed[p.cell]);
+    }
     PGI_HD int64_t at(int I, int J, int k) const { return I + coarse[0] * (J + (int64_t)coarse[1] * k); }
     // To the coarse cell beside the one at index I of an axis, or 0: there is none
     PGI_HD int step(int d, int I, int up) const
@@ -21289,37 +21301,31 @@ struct pgi_quad_grid {
         return !periodic[d] ? 0 : up ? 1 - coarse[d] : coarse[d] - 1;
     }
     // Of the quads in a coarse cell and of those in the coarse cells beside it number q: where it is, at[2] the plane
-    // of cells, and the face of it that leads to the coarse cell, or -1. Returns whether it is there.
+    // of cells. Returns whether it is there.
     enum { NEAR = 12 };
-    PGI_HD int near(const int coarse_cell[3], int q, int at[3], int *face) const
+    PGI_HD int near(const int coarse_cell[3], int q, int at[3]) const
     {
         const int own = q < 2, towards = own ? 0 : q < 10 ? (q - 2) % 4 : q - 6, d = towards / 2;
         const int along = own ? 0 : step(d, coarse_cell[d], towards & 1);
         for (int e = 0; e < 3; e++) at[e] = (e == 2 ? 2 : 1) * coarse_cell[e];
         at[2] += own ? q : q < 10 ? (q - 2) / 4 : 0;
         at[d] += d == 2 ? 2 * along + 1 - (towards & 1) : along;
-        *face = own ? -1 : towards ^ 1;
         return (own || along) && at[2] < n[2];
     }
-    // f(I, J, k, face) for each such quad that has cells with weights of their own. All of them are asked for at once,
-    // for loads that wait for a branch wait one after the other.
-    template <class F> PGI_HD void near_others(const int coarse_cell[3], const F &f) const
+    // Has any of them cells with weights of their own? All of them are asked for at once, for loads that wait for a
+    // branch wait one after the other.
+    PGI_HD int has_others(const int coarse_cell[3]) const
     {
-        int at[3], face;
-        unsigned quad[NEAR], others = 0;
+        int at[3], found = 0;
+        unsigned quad[NEAR];
         PGI_UNROLLED
-        for (int q = 0; q < NEAR; q++)
-            quad[q] = near(coarse_cell, q, at, &face) ? quads[this->at(at[0], at[1], at[2])] : 0;
+        for (int q = 0; q < NEAR; q++) quad[q] = near(coarse_cell, q, at) ? quads[this->at(at[0], at[1], at[2])] : 0;
         PGI_UNROLLED
         for (int q = 0; q < NEAR; q++) {
-            near(coarse_cell, q, at, &face);
-            others |= (quad[q] & PGI_ALL_LIVE && !is_plain(quad[q], at[1], at[2]) ? 1u : 0u) << q;
+            near(coarse_cell, q, at);
+            found |= quad[q] & PGI_ALL_LIVE && !is_plain(quad[q], at[1], at[2]);
         }
-        for (int q = 0; others >> q; q++) {
-            if (!(others >> q & 1)) continue;
-            near(coarse_cell, q, at, &face);
-            f(at[0], at[1], at[2], face);
-        }
+        return found;
     }
 };
 
@@ -21331,8 +21337,8 @@ struct pgi_find_others {
     {
         const int at[3] = {I, J, K};
         const int64_t cell = blocks.at(I, J, K);
-        int found = 2 * I + 1 >= blocks.n[0];    // one column is not corrected as two are
-        blocks.near_others(at, [&](int, int, int, int) { found = 1; });
+        const int found =
+            2 * I + 1 >= blocks.n[0] || blocks.has_others(at);    // one column is not corrected as two are
         if (!lists)
             place[cell] = found;
         else if (found)
@@ -21392,8 +21398,8 @@ template <class T> struct pgi_prolong_others {
         const typename pgi_finest<T>::spot at_cell = one.fine.spot_at(i, j, k);
         if (!one.fine.is_live(at_cell.cell)) return;
         const int is_plain = blocks.is_plain(q >> 2 ? high : low, J, k);
-        one.add(at_cell, is_plain ? blocks.plain_weights(*one.fine.a.cells, i)
-                                  : pgi_unpack_weights(blocks.packed[at_cell.cell]));
+        one.add(at_cell,
+                is_plain ? blocks.plain_weights(*one.fine.a.cells, i) : blocks.packed_weights(one.fine, at_cell));
     }
 };
 
@@ -21463,7 +21469,7 @@ template <class T> struct pgi_restrict_others {
         if (!blocks.is_other(at)) return 0;
         const typename pgi_finest<T>::spot p = fine.spot_at(at[0], at[1], at[2]);
         if (!fine.is_live(p.cell)) return 0;
-        const pgi_weights w = pgi_unpack_weights(blocks.packed[p.cell]);
+        const pgi_weights w = blocks.packed_weights(fine, p);
         const float weight = axis < 0 ? w.own : axis == 0 ? w.slide[0] : axis == 1 ? w.slide[1] : w.slide[2];
         return weight != 0 ? (double)weight * (double)pgi_data<T>(r)[at[0] + at[1] * r.sj + at[2] * r.sk] : 0;
     }
@@ -22059,7 +22065,7 @@ template <class T> static void pgi_list_others(pg_solver *s)
     if (!pgi_blocks_of(s, pgi_operator_of<T>(s, &s->level[0]), &blocks)) return;
     for (int lists = 0; lists < 2; lists++) {
         const pgi_find_others find = {blocks, o->parent, o->others, lists};
-        pgi_for_points(s, blocks.coarse, find);
+        pgi_for_planes(s, blocks.coarse, 0, blocks.coarse[2], find, pgi_everywhere_briefly());
         if (!lists) pgi_prefix_sum(s, o->parent, blocks.at(0, 0, blocks.coarse[2]), o->others_number, o->scan, NULL);
     }
 }
@@ -22139,7 +22145,7 @@ template <class T> static void pgi_make_levels(pg_solver *s)
         const pgi_set_number none = {listed, 0};
         const pgi_make_lattice<T> make = {fine, o->lattice, list, listed};
         if (listed) pgi_for_each(s, 1, none);
-        if (listed) pgi_for_points(s, o->lattice.n, make_plain);
+        if (listed) pgi_for_planes(s, o->lattice.n, 0, o->lattice.n[2], make_plain, pgi_everywhere_briefly());
         pgi_for_each(s, pgi_most_nodes(o, 0), make);
         const pgi_store_lattice store = {o->lattice};
         pgi_for_points(s, o->lattice.n, store);
@@ -22220,7 +22226,6 @@ struct pgi_visit {
             return;
         }
         const int colours = s->obstacles.list[q].colours;
-        if (!reversed && sweeps == 0) step(q, PGI_NODES_ZERO, 0, 0);
         for (int sweep = 0; sweep < sweeps; sweep++)
             for (int c = 0; c < colours; c++) {
                 pgi_node_task t = task(PGI_NODES_RELAX, q);
