@@ -245,22 +245,23 @@ int main(void)
               not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a
               preconditioner the cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense
               one's rows bf16. The second list is visited three times (W: the dense level) with fixed Chebyshev factors.
-              On GPUs lists of up to 1000 cells and 1024 nodes, as pg_create finds them, are visited in one kernel: by a
-              matrix, which is made with them; should later masks have more nodes, more slowly. desc.robust: the first
-              coarse level is a list as well, and is visited three times: for media that are random or nearly closed
-              cell by cell, for spacings that differ (at 1:10 some 40 iterations become 9) and for alpha > 0 among many
-              closed pockets, which slow the other cycle the more the smaller alpha is. It is the default up to 120000
-              cells, up to 300000 where beta varies, where spacings differ by more than 4, and up to 20 million cells
-              where a mask or openness, as pg_create finds it, cuts coarse cells into parts (in a twentieth as many of
-              them as a side of the box has). desc.robust = 2: up to three of the first lists are visited three times
-              each, one within the other: for labyrinths. It is the default from 20000 to 20 million cells, without
-              coefficients, where fluid does not fall apart so, but its cells have at most 2.5 open links on average in
-              half of the coarse cells. 3: both, as in a labyrinth of up to 120000 cells: most memory. Iterations to 1e-8
-              at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths, layers and porous media, 14
-              in a spiral, 15 to 17 where half of the cells are solid at random and among touching balls of 1e6 in 1, 30
-              in a maze, 38 where every cell differs from its neighbours by decades. On larger grids few grow: a maze at
-              129^3 takes 48 and at 257^3 48, layers at 257^3 23, decades from cell to cell there 171. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42),
-              half solid at random (40 and 50) and porous media (13 and 21).
+              On GPUs the last lists, six at most, from one of up to 1000 cells and 1024 nodes on, as pg_create finds
+              them, are visited in one kernel: by a matrix, which is made with them; should later masks have more nodes,
+              more slowly. desc.robust: the first coarse level is a list as well, and is visited three times: for media
+              that are random or nearly closed cell by cell, for spacings that differ (at 1:10 some 40 iterations become
+              9) and for alpha > 0 among many closed pockets, which slow the other cycle the more the smaller alpha is.
+              It is the default up to 120000 cells, up to 300000 where beta varies, where spacings differ by more than
+              4, and up to 20 million cells where a mask or openness, as pg_create finds it, cuts coarse cells into
+              parts (in a twentieth as many of them as a side of the box has). desc.robust = 2: up to three of the first
+              lists are visited three times each, one within the other: for labyrinths. It is the default from 20000 to
+              20 million cells, without coefficients, where fluid does not fall apart so, but its cells have at most 2.5
+              open links on average in half of the coarse cells. 3: both, as in a labyrinth of up to 120000 cells: most
+              memory. Iterations to 1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths,
+              layers and porous media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among
+              touching balls of 1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On
+              larger grids few grow: a maze at 129^3 takes 48 and at 257^3 48, layers at 257^3 23, decades from cell to
+              cell there 171. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half solid at
+              random (40 and 50) and porous media (13 and 21).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
