@@ -19382,10 +19382,20 @@ struct pgi_label_begin {
                 first -= PGI_WORD;
             while (goes_on(row, first)) first--;
         }
-        for (int i = begin; i < end; i++) {
-            if (i > begin && !goes_on(row, i)) first = i;
-            parent[row + i] = (int)row + first;
+        int root[PGI_WORD], *const to = parent + row + begin;
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_WORD; b++) {
+            if (b > 0 && begin + b < end && !goes_on(row, begin + b)) first = begin + b;
+            root[b] = (int)row + first;
         }
+        if (end - begin == PGI_WORD && (size_t)to % sizeof(pgi_four) == 0) {
+            const pgi_four low = {{root[0], root[1], root[2], root[3]}}, high = {{root[4], root[5], root[6], root[7]}};
+            ((pgi_four *)to)[0] = low, ((pgi_four *)to)[1] = high;
+            return;
+        }
+        PGI_UNROLLED
+        for (int b = 0; b < PGI_WORD; b++)
+            if (begin + b < end) to[b] = root[b];
     }
 };
 
@@ -21336,12 +21346,10 @@ struct pgi_find_others {
     PGI_HD void operator()(int I, int J, int K) const
     {
         const int at[3] = {I, J, K};
-        const int64_t cell = blocks.at(I, J, K);
-        const int found =
-            2 * I + 1 >= blocks.n[0] || blocks.has_others(at);    // one column is not corrected as two are
-        if (!lists)
-            place[cell] = found;
-        else if (found)
+        const int64_t cell = blocks.at(I, J, K), last = blocks.at(0, 0, blocks.coarse[2]) - 1;
+        if (!lists)    // one column is not corrected as two are
+            place[cell] = 2 * I + 1 >= blocks.n[0] || blocks.has_others(at);
+        else if ((cell < last ? place[cell + 1] : *blocks.others_number) > place[cell])
             list[place[cell]] = (int)cell;
     }
 };
