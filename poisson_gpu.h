@@ -260,8 +260,8 @@ int main(void)
               layers and porous media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among
               touching balls of 1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On
               larger grids few grow: a maze at 129^3 takes 48 and at 257^3 48, layers at 257^3 23, decades from cell to
-              cell there 171. Without robust cut cells beside a thin plate do (129^3 and 257^3 31 and 42), half solid at
-              random (40 and 50) and porous media (13 and 21).
+              cell there 172. Without robust cut cells beside a thin plate do (129^3 and 257^3 32 and 45), half solid at
+              random (41 and 50) and porous media (15 and 22).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
               coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
               2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
@@ -271,16 +271,18 @@ int main(void)
    Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream, without allocation; after
               pg_set_alpha the next solve does. A captured solve, launched, takes the newest mask and coefficients, and alpha
               as it was captured.
-   Memory.    PG_CG with the cycle in 3D: 8.2 grids beyond u and f in f64, 9.7 with PG_MIXED, 12.5 in f32 (2D 15, 17, 27); with
-              coefficients, or spacings that vary, 16 bytes a cell more, robust 8; robust 24 in f64, 44 in f32; up to a million cells 16
-              bytes a cell more, for pockets; on a GPU with host arrays their copies. At most 2e9 cells, robust 4e8.
-              PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of the fluid for which coarse
-              levels have no room are merged, pockets for which there is none count as regular: report.warning.
+   Memory.    PG_CG with the cycle in 3D: 8.3 grids beyond u and f in f64, 9.8 with PG_MIXED, 12.5 in f32 (2D 15, 17,
+              28), on GPUs with a mask alone, from 200000 cells on, 4 bytes a cell more; with coefficients, or spacings
+              that vary, 16 bytes a cell more, robust 8; robust 25 in f64, 46 in f32; up to a million cells 16 bytes a
+              cell more, for pockets; on GPUs 4 MiB at most for a matrix, and with host arrays their copies. At most 2e9
+              cells, robust 4e8. PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of
+              the fluid for which coarse levels have no room are merged, pockets for which there is none count as
+              regular: report.warning.
    Cost.      A cycle takes longer than the one of an empty box: least so on large 3D grids with a mask on uniform axes, which
               have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
               most cells are near a wall. Bricks of 8 cells along each axis, counted from cell (0,0,0), in which the mask has
-              no fluid cost next to nothing. A new mask takes a few cycles' time: on an H100 28 ms at 512^3 and 6 ms at 257^3; at
-              257^3 13 ms with spray and bubbles, 16 ms with rooms, with robust 23 to 66 ms.
+              no fluid cost next to nothing. A new mask takes a few cycles' time: on an H200 15 ms at 512^3 and 4 ms at 257^3; at
+              257^3 10 ms with spray and bubbles, 15 ms with rooms, with robust 15 to 49 ms.
 
    ===================================================================================================================
    DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
