@@ -259,7 +259,7 @@ int main(void)
               memory. Iterations to 1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths,
               layers and porous media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among
               touching balls of 1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On
-              larger grids few grow: a maze at 129^3 takes 48 and at 257^3 48, layers at 257^3 23, decades from cell to
+              larger grids few grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3 27, decades from cell to
               cell there 172. Without robust cut cells beside a thin plate do (129^3 and 257^3 32 and 45), half solid at
               random (41 and 50) and porous media (15 and 22).
    PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
