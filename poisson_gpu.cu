@@ -21040,11 +21040,11 @@ struct pgi_small_visit {
 
 #if PGI_GPU
 enum { PGI_COLUMN_THREADS = 128 };
-static __global__ void __launch_bounds__(PGI_COLUMN_THREADS)
-    pgi_visit_columns_kernel(const __grid_constant__ pgi_small_visit visit)
+template <class VISIT> static __global__ void __launch_bounds__(PGI_COLUMN_THREADS)
+    pgi_visit_columns_kernel(const __grid_constant__ VISIT visit)
 {
-    __shared__ pgi_small_visit own;
-    __shared__ float room[pgi_small_visit::ROOM];
+    __shared__ VISIT own;
+    __shared__ float room[VISIT::ROOM];
     __shared__ int counts[PGI_COLUMN_THREADS];
     const int column = (int)blockIdx.x, thread = (int)threadIdx.x;
     pgi_await();
@@ -21062,8 +21062,8 @@ static __global__ void __launch_bounds__(PGI_COLUMN_THREADS)
 }
 
 // By the matrix a warp has a row; else the first block does all.
-static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
-    pgi_visit_kernel(const __grid_constant__ pgi_small_visit visit, const pgi_state *state)
+template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
+    pgi_visit_kernel(const __grid_constant__ VISIT visit, const pgi_state *state)
 {
     __shared__ int counts[PGI_PHASE_THREADS];
     PGI_UNLESS_DONE(state);
@@ -22355,8 +22355,8 @@ struct pgi_visit {
         if (!plan_small(q, &all)) return false;
 #if PGI_GPU
         const int rows = all.matrix_nodes > 0 ? all.matrix_nodes : 1, in_block = PGI_PHASE_THREADS / 32;
-        PGI_LAUNCH_EARLY(s, (rows + in_block - 1) / in_block, dim3(PGI_PHASE_THREADS), 0, pgi_visit_kernel, all,
-                         (const pgi_state *)s->state);
+        PGI_LAUNCH_EARLY(s, (rows + in_block - 1) / in_block, dim3(PGI_PHASE_THREADS), 0,
+                         pgi_visit_kernel<pgi_small_visit>, all, (const pgi_state *)s->state);
 #endif
         return true;
     }
@@ -22377,7 +22377,8 @@ static void pgi_make_matrix(pg_solver *s)
 #if PGI_GPU
     pgi_small_visit all;
     if (s->obstacles.matrix && pgi_plan_small(s, &all))
-        PGI_LAUNCH_EARLY(s, s->obstacles.matrix_nodes, dim3(PGI_COLUMN_THREADS), 0, pgi_visit_columns_kernel, all);
+        PGI_LAUNCH_EARLY(s, s->obstacles.matrix_nodes, dim3(PGI_COLUMN_THREADS), 0,
+                         pgi_visit_columns_kernel<pgi_small_visit>, all);
 #endif
     (void)s;
 }
