@@ -19827,7 +19827,6 @@ static PGI_HD inline pgi_weights pgi_unpack_weights(unsigned word)
     for (int d = 0; d < 3; d++) w.own -= w.slide[d] = (float)(word >> 8 * d & 255) / (4 * 252);
     return w;
 }
-static PGI_HD inline pgi_weights pgi_in_steps(const pgi_weights &w) { return pgi_unpack_weights(pgi_pack_weights(w)); }
 
 // The finest level. Its conductances are in units of the largest diagonal of the tables.
 template <class T> struct pgi_finest {
@@ -19942,7 +19941,7 @@ template <class T> struct pgi_finest {
         const float shrink = total > 1 ? 1 / total : 1;
         for (int d = 0; d < 3; d++) f.slide[d] = c[d] > 0 ? 0.5f * c[d] / (c[d] + reach) * shrink : 0;
         f.own = 1 - total * shrink;
-        return side == 0 ? f : pgi_in_steps(f);
+        return side == 0 ? f : pgi_unpack_weights(pgi_pack_weights(f));
     }
     PGI_HD void plain_lattice(float link[3], float *shift) const
     {
@@ -19989,7 +19988,7 @@ template <class T> struct pgi_finest {
             const float c = up ? own.c[2 * d + 1] : own.c[2 * d];
             w.slide[d] = c > 0 && !(f.inner >> (2 * d + up) & 1) ? pgi_slide(f, 2 * d + up, c) : 0;
         }
-        return a.is_even ? pgi_in_steps(w) : w;
+        return a.is_even ? pgi_unpack_weights(pgi_pack_weights(w)) : w;
     }
     // Is it plain, and its aggregate and the others complete?
     PGI_HD int is_plain(const spot &p) const
