@@ -351,6 +351,9 @@ struct pgi_krylov_state {
     int last_verified;            // the iteration in which the residual was last worked out from u
     double verified;              // its norm
     double believed;              // what the recurrence had for it
+    double lowest;                // the least that the recurrence has had since
+    int patience;                 // iterations without progress before the residual is renewed for that
+    int exhausted;                // BiCGStab: the recurrence holds nothing but rounding; steps are 0 until it is renewed
     int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
     int broken_at;                // the iteration of the last one
 };
@@ -369,11 +372,13 @@ struct pgi_state {
     int may_grow;            // sweeps whose residual rises before it falls
     int with_floor;          // the floor can be above the tolerance: checks can have it estimated
     int at_once;             // a method whose first answer is as good as round-off allows once its residual is
+    int may_drift;           // alpha = 0: nothing holds the constant, which grows in u from iteration to iteration
     double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
     double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A; -1: not known
     double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
     double underflow;        // what is left of the residual where u has no smaller numbers
+    double diagonal;         // the largest one of A
     double volume;           // sum of the weights
     int pending;             // u is brought up to date only where the residual is worked out from it
     double growth;           // growth of the residual over the first one that means divergence
@@ -397,8 +402,13 @@ struct pgi_state {
     double floor;    // what round-off leaves of the residual: an estimate from u, before that a bound from f
     double hidden,
         rate;              // what the residual would be without round-off, by the rate at which it fell above the floor
-    int seek, measured;    // whether the next check shall estimate it; whether one has
+    int seek, measured;    // whether the next check shall estimate it; whether one has,
+    int floor_of;          // and after how many iterations
     int settled;           // the floor does not fall with what a wrong guess had too much of
+    int shifted;           // a constant that matters has been subtracted from u since the last check,
+    int resumed;           // which let the solve go on
+    double asked;          // the residual that the tolerances asked for at the last check
+    int at_floor;          // the verdict is one of round-off, not of that tolerance
     struct {
         double norm;
         int iterations;
@@ -557,6 +567,8 @@ enum pgi_gate_kind {
     PGI_UNWRITTEN,
     PGI_SOUND,
     PGI_VERIFY,
+    PGI_SHIFTED,
+    PGI_RESUMED,
     PGI_AHEAD,
     PGI_BEGUN,
     PGI_LOOSE,
@@ -577,11 +589,13 @@ enum pgi_control_step {
     PGI_CHECK,
     PGI_COUNT,
     PGI_SET_SHIFT,
+    PGI_SET_SHIFTED,    // the same where the mean of each singular component has been subtracted
     PGI_SET_LIFT,
     PGI_SET_ALPHA,
     PGI_CANCEL,
     PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
+    PGI_CHECK_SHIFTED,
     PGI_SWEPT,    // see pgi_swept
     PGI_LAST,     // count and end
     PGI_END
@@ -1908,6 +1922,8 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_BEGUN: return st->iterations > 0;
     case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
     case PGI_VERIFY: return st->verify;
+    case PGI_SHIFTED: return st->shifted && st->outcome != PG_CANCELLED && st->outcome != PG_NOT_A_NUMBER;
+    case PGI_RESUMED: return st->go && st->resumed;
     case PGI_AHEAD: return st->iterations > st->krylov.last_verified;
     case PGI_INNER: return st->inner > 0;
     case PGI_PAIR: return st->inner > 1;
@@ -1960,8 +1976,12 @@ static PGI_HD inline double pgi_rescale(const pgi_state *st)
 {
     const double safe = 1e260, up = 0x1p600;
     const int kind = st->stop.norm;
-    if (kind == PG_NORM_MAX || st->epsilon > DBL_EPSILON) return 1;
-    const double sum = st->sums[kind == PG_NORM_L2 ? 0 : kind == PG_NORM_L2_PLAIN ? 1 : 2];
+    if (st->epsilon > DBL_EPSILON) return 1;
+    const double size = st->sums[kind == PG_NORM_L1 ? 2 : 3];    // inner products are of squares, whatever the norm
+    const double sum = kind == PG_NORM_L2         ? st->sums[0]
+                       : kind == PG_NORM_L2_PLAIN ? st->sums[1]
+                       : size < 1e-160            ? 0
+                                                  : size * size;
     if (!pgi_finite(sum) || sum > safe) return st->unit_of_sums > 1 / up ? 1 / up : 1;
     return sum < 1 / safe && st->unit_of_sums < up ? up : 1;
 }
@@ -1987,25 +2007,30 @@ static PGI_HD inline double pgi_floor_of(const pgi_state *st, double magnitude)
     return pgi_mean_noise(st) + st->epsilon * (st->spread * magnitude + st->rhs_norm);
 }
 
-// Takes the estimate of the floor that belongs to this check, and decides whether the next one needs one: only where
-// the floor can matter, for u is read once more for it: near it where the tolerance is the default, else not before the
-// residual falls but slowly.
-static PGI_HD inline void pgi_judge_floor(pgi_state *st, double asked)
+// Takes the estimate of the floor that belongs to this check.
+static PGI_HD inline void pgi_take_floor(pgi_state *st)
 {
-    if (st->seek) {
-        const double magnitude = pgi_measured_norm(st, st->magnitude), before = st->floor;
-        if (pgi_finite(magnitude)) {
-            st->floor = pgi_floor_of(st, magnitude);
-            if (st->measured && st->floor > before / 2) st->settled = 1;
-            st->measured = 1;
-        }
-    } else if (!st->measured) {
-        st->floor = pgi_floor_of(st, fmax(st->gain, 0.0) * st->rhs_norm);
+    const double magnitude = pgi_measured_norm(st, st->magnitude), before = st->floor;
+    if (!st->seek || !pgi_finite(magnitude)) {
+        if (!st->measured) st->floor = pgi_floor_of(st, fmax(st->gain, 0.0) * st->rhs_norm);
+        return;
     }
-    const int matters = st->floor > asked / 4 || st->rhs_norm == 0 || st->gain < 0;
+    st->floor = pgi_floor_of(st, magnitude);
+    if (st->measured && st->floor > before / 2 && st->iterations > st->floor_of) st->settled = 1;
+    st->measured = 1;
+    st->floor_of = st->iterations;
+    st->seek = 0;
+}
+
+// Decides whether the next check needs an estimate: only where the floor can matter, for u is read once more for it:
+// near it where the tolerance is the default, else not before the residual falls but slowly.
+static PGI_HD inline void pgi_plan_floor(pgi_state *st)
+{
+    const int matters = st->floor > st->asked / 4 || st->rhs_norm == 0 || st->gain < 0;
     const int slow = st->history_count > 1 && st->last > 0.3 * st->recent[1].norm;
+    const int waits = st->since_best > 0 && st->since_best % 8 == 0;    // u may have grown since
     st->seek = st->with_floor && matters && (slow || st->to_round_off || st->window == 0) &&
-               (!st->measured || st->last <= 1000 * st->floor);
+               (!st->measured || st->last <= 1000 * st->floor || waits);
 }
 
 static PGI_HD inline void pgi_record(pgi_state *st, double norm)
@@ -2024,12 +2049,13 @@ static PGI_HD inline void pgi_record(pgi_state *st, double norm)
     }
 }
 
-// Whether the residual grows for good. Sweeps may let it rise for as many as the grid is wide.
-static PGI_HD inline int pgi_grows(const pgi_state *st)
+// Whether a residual that is not the best one of as many checks tells that it grows for good. Sweeps may let it rise for
+// as many as the grid is wide.
+static PGI_HD inline int pgi_grows(const pgi_state *st, double norm, int since_best)
 {
     const double most = fmax(st->first, st->rhs_norm);
-    if (st->last > st->growth * most) return 1;
-    return !st->may_grow && st->since_best >= 10 && st->last > 10 * st->best && st->last > 1000 * st->floor;
+    if (norm > st->growth * most) return 1;
+    return !st->may_grow && since_best >= 10 && norm > 10 * st->best && norm > 1000 * st->floor;
 }
 
 // What is below the floor is seen no more: a smooth error of a percent can be there, where cycles began at 0. Takes the
@@ -2049,22 +2075,32 @@ static PGI_HD inline void pgi_judge_hidden(pgi_state *st)
     st->hidden = seen ? st->last : fmin(st->last, st->hidden * pow(st->rate, steps));
 }
 
+// Whether the residual is at the floor, which does not come from what a wrong guess had too much of.
+static PGI_HD inline int pgi_is_at_floor(const pgi_state *st)
+{
+    return st->measured && st->settled && st->last <= st->floor;
+}
+
+// Whether that tells that the default tolerance holds: a floor near the right-hand side itself leaves nothing of it.
+static PGI_HD inline int pgi_takes_floor(const pgi_state *st)
+{
+    return st->to_round_off && st->floor <= 0.1 * (st->rhs_norm > 0 ? st->rhs_norm : st->first);
+}
+
+// Whether a residual that is not the best one of as many checks is near the floor, and no more will come of it.
+static PGI_HD inline int pgi_is_stuck(const pgi_state *st, double norm, int since_best)
+{
+    return st->window > 0 && st->measured && since_best >= st->window && fmax(st->best, norm) <= 50 * st->floor;
+}
+
 // Whether round-off keeps the residual above the tolerance: at the floor at once, near it when nothing has come of some
 // more checks.
 static PGI_HD inline int pgi_stagnates(const pgi_state *st)
 {
     if (st->history_count < 2) return 0;
     if (st->window == 0) return 1;    // PG_DIRECT has no second try
-    if (st->measured && st->last <= st->floor) return st->settled && !st->to_round_off;
-    if (st->last <= st->underflow) return 1;
-    return st->measured && st->since_best >= st->window && st->best <= 50 * st->floor;
-}
-
-// Whether the default tolerance holds to round-off.
-static PGI_HD inline int pgi_is_at_floor(const pgi_state *st, double asked)
-{
-    return st->to_round_off && st->measured && st->settled && st->last <= st->floor &&
-           (st->at_once || st->hidden <= asked);
+    if (pgi_is_at_floor(st) && !pgi_takes_floor(st)) return 1;
+    return st->last <= st->underflow || pgi_is_stuck(st, st->last, st->since_best);
 }
 
 // The residual that the caller's tolerances ask for.
@@ -2097,28 +2133,56 @@ static PGI_HD inline void pgi_schedule(pgi_state *st)
     st->inner = st->next_check - st->iterations;
 }
 
+// Decides on the residual that was recorded last.
+static PGI_HD inline void pgi_decide(pgi_state *st)
+{
+    const pg_stop &stop = st->stop;
+    const double norm = st->last;
+    const double blind = st->epsilon > DBL_EPSILON ? 0 : 1e-130 / st->unit_of_sums;    // less may have been lost
+    pgi_schedule(st);
+    const int lost = norm < blind && st->asked < blind && st->unit_of_sums < 0x1p600;
+    if (lost) st->unit_of_sums *= 0x1p600;    // the next check will tell
+    const int within = norm <= st->asked, may_end = !lost && st->iterations >= stop.min_iter;
+    st->at_floor = !within && pgi_is_at_floor(st) && pgi_takes_floor(st) && (st->at_once || st->hidden <= st->asked);
+    if (!pgi_finite(norm))
+        pgi_finish(st, PG_NOT_A_NUMBER);
+    else if ((within || st->at_floor) && may_end)
+        pgi_finish(st, PG_CONVERGED);
+    else if (pgi_grows(st, norm, st->since_best))
+        pgi_finish(st, PG_DIVERGED);
+    else if (pgi_stagnates(st) && may_end)    // the floor of a u that has blown up is no reason
+        pgi_finish(st, norm <= fmax(st->first, st->rhs_norm) || st->at_once ? PG_STAGNATED : PG_DIVERGED);
+    else if (st->iterations >= stop.max_iter)
+        pgi_finish(st, PG_MAX_ITER);
+}
+
 // A residual norm has come in: record it and decide.
 static PGI_HD inline void pgi_judge(pgi_state *st, double norm)
 {
-    const pg_stop &stop = st->stop;
+    st->shifted = st->resumed = 0;
     pgi_record(st, norm);
-    const double asked = pgi_asked(st);
-    pgi_judge_floor(st, asked);
+    st->asked = pgi_asked(st);
+    pgi_take_floor(st);
+    pgi_plan_floor(st);
     pgi_judge_hidden(st);
-    const double blind = st->epsilon > DBL_EPSILON ? 0 : 1e-130 / st->unit_of_sums;    // less may have been lost
-    pgi_schedule(st);
-    const int lost = norm < blind && asked < blind && st->unit_of_sums < 0x1p600;
-    if (lost) st->unit_of_sums *= 0x1p600;    // the next check will tell
-    if (!pgi_finite(norm))
-        pgi_finish(st, PG_NOT_A_NUMBER);
-    else if ((norm <= asked || pgi_is_at_floor(st, asked)) && !lost && st->iterations >= stop.min_iter)
-        pgi_finish(st, PG_CONVERGED);
-    else if (pgi_grows(st))
-        pgi_finish(st, PG_DIVERGED);
-    else if (pgi_stagnates(st) && !lost && st->iterations >= stop.min_iter)
-        pgi_finish(st, PG_STAGNATED);
-    else if (st->iterations >= stop.max_iter)
-        pgi_finish(st, PG_MAX_ITER);
+    pgi_decide(st);
+}
+
+// The residual of the same iterate, once a constant has been subtracted from it that its digits may not have survived,
+// or that had raised the floor: the verdict is that of the u that is returned.
+static PGI_HD inline void pgi_judge_again(pgi_state *st, double norm)
+{
+    st->shifted = 0;
+    st->last = st->recent[0].norm = norm;
+    if (st->history_count <= PG_HISTORY) st->history[st->history_count - 1] = norm;
+    st->best = fmax(st->best, norm);
+    st->since_best = 0;
+    pgi_take_floor(st);
+    if (norm > st->floor) st->hidden = norm;
+    st->seek = st->with_floor;
+    st->outcome = PG_COMPLETED;
+    pgi_decide(st);
+    st->resumed = st->go;
 }
 
 // A sweep has made the next iterate, and measured the residual of the one before it on the way: that one is judged
@@ -2139,9 +2203,9 @@ struct pgi_call {
         const void *plane;
     } face[6];
     pg_stop stop;
-    int window, to_round_off, may_grow, with_floor, at_once, problem, renewal;
+    int window, to_round_off, may_grow, with_floor, at_once, may_drift, problem, renewal;
     int pending;
-    double progress, epsilon, unit, gain, spread, underflow, trusted, growth;
+    double progress, epsilon, unit, gain, spread, underflow, diagonal, trusted, growth;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -2164,12 +2228,14 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->may_grow = c.may_grow;
     st->with_floor = c.with_floor;
     st->at_once = c.at_once;
+    st->may_drift = c.may_drift;
     st->progress = c.progress;
     st->epsilon = c.epsilon;
     st->unit = c.unit;
     st->gain = c.gain;
     st->spread = c.spread;
     st->underflow = c.underflow;
+    st->diagonal = c.diagonal;
     st->renewal = c.renewal;
     st->trusted = c.trusted;
     st->pending = c.pending;
@@ -2192,7 +2258,8 @@ static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
     st->outcome = PG_COMPLETED;
     st->since_best = 0;
     st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
-    st->seek = st->measured = st->settled = st->verify = 0;
+    st->seek = st->measured = st->settled = st->verify = st->shifted = st->at_floor = 0;
+    st->asked = 0;
     memset(&st->krylov, 0, sizeof st->krylov);
     st->krylov.unit = st->unit_of_sums = 1;
 }
@@ -2223,7 +2290,22 @@ static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
 {
     st->krylov.rho = st->krylov.alpha = st->krylov.beta = st->krylov.omega = 0;
     st->krylov.last_verified = st->iterations;
-    st->krylov.verified = st->last;
+    st->krylov.verified = st->krylov.lowest = st->last;
+    st->krylov.exhausted = 0;
+}
+
+// BiCGStab whose residual has fallen from <r0, r0> to its rounding has nothing left to go on with: its products are
+// noise, and steps made of them lead anywhere. The iterate stays as it is until the residual is worked out from it.
+static PGI_HD inline void pgi_watch_shadow(pgi_state *st, double r0r, double rr)
+{
+    pgi_krylov_state *const c = &st->krylov;
+    const double nothing = 64 * st->epsilon;
+    c->exhausted = c->exhausted || rr <= nothing * nothing * c->shadow;
+    if (c->exhausted)
+        c->alpha = c->beta = c->omega = 0, c->broken = 0;
+    else if (fabs(r0r) <= st->epsilon * sqrt(rr) * sqrt(c->shadow))
+        c->broken = rr > 0;
+    if (c->exhausted && st->history_count > 0) st->next_check = st->iterations + 1;
 }
 
 // Pipelined conjugate gradients, from <p, s>, <M r, s>, <M s, s> and <M r, r>, which is predicted for the next step.
@@ -2273,8 +2355,9 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
         break;
     case PGI_PIPECG_STEPS: pgi_set_pipelined_cg(c, dot[0], dot[1]); break;
     case PGI_BICG_SHADOW: c->rho = c->shadow = dot[0]; break;
-    case PGI_BICG_ALPHA: c->alpha = pgi_ratio_or_break(c, c->rho, dot[0]); break;
+    case PGI_BICG_ALPHA: c->alpha = c->exhausted ? 0 : pgi_ratio_or_break(c, c->rho, dot[0]); break;
     case PGI_BICG_OMEGA: {    // <t, s>, <t, t>, <r0, s>, <r0, t>: <r0, r> follows from them
+        if (c->exhausted) break;
         c->omega = pgi_ratio_or_break(c, dot[0], dot[1]);
         const double next = dot[2] - c->omega * dot[3];
         c->beta = c->omega != 0 ? pgi_ratio_or_break(c, next, c->rho) * (c->alpha / c->omega) : 0;
@@ -2282,18 +2365,18 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     }
     case PGI_BICG_RHO:    // <r0, r>, <r, r>
         c->rho = dot[0];
-        if (fabs(dot[0]) <= st->epsilon * sqrt(dot[1]) * sqrt(c->shadow)) c->broken = dot[1] > 0;
+        pgi_watch_shadow(st, dot[0], dot[1]);
         break;
     case PGI_PIPEBICG_FIRST_STEP:    // <r0, r>, <r0, A r>
         c->rho = c->shadow = dot[0];
         c->alpha = pgi_ratio_or_break(c, dot[0], dot[1]);
         break;
-    case PGI_PIPEBICG_OMEGA: c->omega = pgi_ratio_or_break(c, dot[0], dot[1]); break;
+    case PGI_PIPEBICG_OMEGA: c->omega = c->exhausted ? 0 : pgi_ratio_or_break(c, dot[0], dot[1]); break;
     case PGI_PIPEBICG_STEPS:    // <r0, r>, <r0, w>, <r0, s>, <r0, z>, <r, r>
         c->beta = c->omega != 0 ? pgi_ratio_or_break(c, dot[0], c->rho) * (c->alpha / c->omega) : 0;
         c->rho = dot[0];
         c->alpha = pgi_ratio_or_break(c, dot[0], dot[1] + c->beta * dot[2] - c->beta * c->omega * dot[3]);
-        if (fabs(dot[0]) <= st->epsilon * sqrt(dot[4]) * sqrt(c->shadow)) c->broken = dot[4] > 0;
+        pgi_watch_shadow(st, dot[0], dot[4]);
         break;
     }
 }
@@ -2312,29 +2395,50 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
     c->broken_at = st->iterations;
 }
 
-// The norm of the residual as its recurrence has it. Before it ends a solve, the residual is worked out from u; and
-// from time to time where the recurrence strays from it, or gets no further near the floor: it may hold nothing but
-// rounding then.
+// The norm of the residual as its recurrence has it. Before any verdict, the residual is worked out from u; and from
+// time to time where the recurrence strays from it, or gets no further near the floor: it may hold nothing but rounding
+// then. Where nothing holds the constant, a residual that rises tells that it has grown.
 static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
 {
+    pgi_krylov_state *const c = &st->krylov;
     const double norm = pgi_measured_norm(st, st->sums);
+    if (st->pending)
+        st->seek = 0;    // D u is not to be had
+    else
+        pgi_take_floor(st);
     const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
-    st->krylov.believed = norm;
-    const int due = (st->renewal > 0 && st->iterations - st->krylov.last_verified >= st->renewal) ||
-                    norm < st->trusted * st->krylov.verified;
-    const int near_floor = st->best <= 50 * st->floor;
-    const int stalled = near_floor && st->window > 0 && (st->since_best + 1) % st->window == 0;
-    st->verify = good || due || stalled || st->krylov.broken || st->iterations >= st->stop.max_iter;
-    if (st->verify) return;
-    if (st->pending) st->seek = 0;    // D u is not to be had
+    c->believed = norm;
+    c->lowest = fmin(c->lowest, norm);
+    const int since = st->iterations - c->last_verified;
+    const int due = (st->renewal > 0 && since >= st->renewal) || norm < st->trusted * c->verified;
+    const int stalled = pgi_is_stuck(st, norm, st->since_best + 1) ||
+                        (st->renewal > 0 && st->since_best >= 3 && since > (c->patience ? c->patience : 4));
+    const int drifts = st->may_drift && st->alpha == 0 && norm > 10 * c->lowest;
+    st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
+                 pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
+    if (!st->verify)
+        pgi_judge(st, norm);
+    else
+        st->seek = st->with_floor;
+}
+
+// The recurrence's residual that was too good is no residual to compare with.
+static PGI_HD inline void pgi_check_verified(pgi_state *st, double norm)
+{
+    pgi_krylov_state *const c = &st->krylov;
+    const int strayed = norm > 1.2 * c->believed;
+    if (st->verify && strayed) st->best = fmax(st->best, norm);
+    c->patience = strayed || c->patience == 0 ? 4 : c->patience < 64 ? 2 * c->patience : 64;
+    c->lowest = norm;
     pgi_judge(st, norm);
+    pgi_settle_breakdown(st);
 }
 
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
     if (step == PGI_ZERO_GUESS || step == PGI_CHECK_FIRST || step == PGI_CHECK || step == PGI_CHECK_RECURRENCE ||
-        step == PGI_SWEPT)
+        step == PGI_CHECK_SHIFTED || step == PGI_SWEPT)
         st->end_ns = now;    // for a monitor
     switch (step) {
     case PGI_BEGIN: pgi_begin(st, argument, now); break;
@@ -2355,8 +2459,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (st->outcome == PG_NOT_A_NUMBER) st->valid = st->inner = 0;
         break;
     case PGI_CHECK:
-        pgi_judge(st, pgi_measured_norm(st, st->sums));
-        pgi_settle_breakdown(st);
+        pgi_check_verified(st, pgi_measured_norm(st, st->sums));
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
         break;
     case PGI_COUNT:
@@ -2365,12 +2468,20 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         if (st->resonant && st->history_count == 0) pgi_finish(st, PG_RESONANCE);
         if (step == PGI_LAST) st->end_ns = now;
         break;
+    case PGI_CHECK_SHIFTED: pgi_judge_again(st, pgi_measured_norm(st, st->sums)); break;
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / (st->volume * st->unit_of_sums) : 0;
+        st->shifted = fabs(st->sums[0]) > 0.01 * st->sums[2] &&
+                      8 * st->epsilon * st->diagonal * fabs(st->shift) * st->unit > st->asked;
+        if (st->shifted) st->seek = st->with_floor;
         if (pgi_finite(st->shift)) break;
-        st->shift = 0;    // NaN or Inf in u: leave it alone
+        st->shift = st->shifted = 0;    // NaN or Inf in u: leave it alone
         st->valid = st->inner = 0;
         pgi_finish(st, PG_NOT_A_NUMBER);
+        break;
+    case PGI_SET_SHIFTED:
+        st->shifted = st->pockets > 0;
+        if (st->shifted) st->seek = st->with_floor;
         break;
     case PGI_SET_LIFT:    // from u's mean to the one that it must have; argument 1: FMG is to solve for the rest of f
         st->shift = st->sums[0] / (st->volume * st->unit_of_sums) - st->rhs_mean / st->own_alpha;
@@ -2385,7 +2496,10 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
     case PGI_SWEPT: pgi_swept(st, argument); break;
-    default: st->end_ns = now;
+    default:
+        st->end_ns = now;
+        // Launches were used up before a constant was found in u, see pgi_judge_again
+        if (st->go && st->resumed) pgi_finish(st, PG_MAX_ITER);
     }
 }
 
@@ -18183,6 +18297,17 @@ static PGI_HD inline double pgi_harmonic_mean(double a, double b)
     return a == b ? a : 2 * (a * b) * inverse;
 }
 
+// Where arrays of faces have face q of a cell.
+template <class T>
+static PGI_HD inline int64_t pgi_face_at(const pgi_box<T> &b, const int n[3], int q, const int at[3])
+{
+    const int axis = q / 2;
+    int to[3] = {at[0], at[1], at[2]};
+    to[axis] += q & 1;
+    if (b.axis[axis].periodic && to[axis] == n[axis]) to[axis] = 0;
+    return to[0] + (int64_t)(n[0] + (axis == 0)) * (to[1] + (int64_t)(n[1] + (axis == 1)) * to[2]);
+}
+
 // What the caller's arrays multiply the coefficient of face q of a cell with.
 template <class T>
 static PGI_HD inline double pgi_face_share(const pgi_cell_operator<T> &a, int q, const int at[3], int64_t cell)
@@ -18191,10 +18316,7 @@ static PGI_HD inline double pgi_face_share(const pgi_cell_operator<T> &a, int q,
     const int axis = q / 2, n[3] = {a.b.axis[0].n, a.b.axis[1].n, a.b.axis[2].n};
     double share = 1;
     if (c->beta_face[axis] || c->openness[axis]) {
-        int to[3] = {at[0], at[1], at[2]};
-        to[axis] += q & 1;
-        if (a.b.axis[axis].periodic && to[axis] == n[axis]) to[axis] = 0;
-        const int64_t nx = n[0] + (axis == 0), ny = n[1] + (axis == 1), face = to[0] + nx * (to[1] + ny * to[2]);
+        const int64_t face = pgi_face_at(a.b, n, q, at);
         if (c->beta_face[axis]) share *= pgi_coefficient(c, c->beta_face[axis], face);
         if (c->openness[axis]) share *= pgi_coefficient(c, c->openness[axis], face);
     }
@@ -19521,24 +19643,41 @@ struct pgi_clear_sums {
     PGI_HD void operator()(int64_t p) const { sum[p] = 0; }
 };
 
+// What a cell counts for in the mean of its component: its volume, but in proportion less where all of its faces are
+// nearly closed. There u may be so large that its mean would cost all other cells their digits.
+template <class T>
+static PGI_HD inline double pgi_weight_in_mean(const pgi_cell_operator<T> &a, int by_openness, int i, int j, int k)
+{
+    const double volume = pgi_cell_weight(a.b, i, j, k);
+    const void *const *const openness = a.cells->openness;
+    if (!by_openness || !openness[0]) return volume;
+    const int at[3] = {i, j, k}, n[3] = {a.b.axis[0].n, a.b.axis[1].n, a.b.axis[2].n};
+    double open = 0;
+    for (int q = 0; q < 6; q++)
+        if (openness[q / 2]) open = fmax(open, pgi_coefficient(a.cells, openness[q / 2], pgi_face_at(a.b, n, q, at)));
+    return volume * fmin(1.0, 1000 * open);
+}
+
 // Adds up the weights of the cells of each pocket, or weight times value.
 template <class T> struct pgi_sum_pockets {
-    pgi_box<T> b;
+    pgi_cell_operator<T> a;
     const int *pocket, *pockets;
     pgi_grid x;    // none: weights alone
+    int by_openness;
     pgi_fixed fixed;
     double largest_weight;
     int64_t *sum;
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (*pockets == 0 || (x.base && b.state->alpha != 0)) return;
-        const int p = pocket[pgi_cell_at(b, i, j, k)];
+        const pgi_state *const st = a.b.state;
+        if (*pockets == 0 || (x.base && st->alpha != 0)) return;
+        const int p = pocket[pgi_cell_at(a.b, i, j, k)];
         if (p < 0) return;
-        const double most = x.base ? b.state->sums[3] / b.state->unit_of_sums : 1;
+        const double most = x.base ? st->sums[3] / st->unit_of_sums : 1;
         if (!(most > 0) || !pgi_finite(most)) return;
         const double v = x.base ? (double)pgi_data<T>(x)[i + j * x.sj + k * x.sk] / most : 1;
         int64_t part[2];
-        fixed.split(pgi_cell_weight(b, i, j, k) / largest_weight * v, part);
+        fixed.split(pgi_weight_in_mean(a, by_openness, i, j, k) / largest_weight * v, part);
         pgi_atomic_add(sum + 2 * p, part[0]);
         pgi_atomic_add(sum + 2 * p + 1, part[1]);
     }
@@ -19602,17 +19741,29 @@ static pgi_fixed pgi_fixed_of(const pg_solver *s)
     return fixed;
 }
 
+// Adds up what the cells of each singular component count for, see pgi_weight_in_mean.
+template <class T> static void pgi_weigh_pockets(pg_solver *s, const pgi_level *l, int by_openness)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_clear_sums clear = {o->weight, o->pockets, 2};
+    pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
+    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket,     o->pockets, pgi_no_grid(), by_openness,
+                                     pgi_fixed_of(s),          o->largest_weight, o->weight};
+    pgi_for_points(s, l->n, sums);
+}
+
 // Subtracts from x the mean of each singular pocket.
 template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, int is_rhs)
 {
     const pgi_obstacles *const o = &s->obstacles;
+    if (s->work.openness[0]) pgi_weigh_pockets<T>(s, l, !is_rhs);    // in place of the ones that f had, or u
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_fixed fixed = pgi_fixed_of(s);
     unsigned long long *const largest = is_rhs ? &s->state->largest_mean : NULL;
     PGI_BACK_END(s, reduce<T>)(s, l, PGI_FIELD, PGI_SELF, x, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     const pgi_clear_sums clear = {o->sum, o->pockets, 2};
     pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
-    const pgi_sum_pockets<T> sums = {b, o->pocket, o->pockets, x, fixed, s->obstacles.largest_weight, o->sum};
+    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket, o->pockets, x, !is_rhs, fixed, o->largest_weight, o->sum};
     pgi_for_points(s, l->n, sums);
     const pgi_subtract_means<T> subtract = {b, o->pocket, o->pockets, x, fixed, o->sum, o->weight, largest};
     pgi_for_points(s, l->n, subtract);
@@ -19674,11 +19825,7 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     pgi_for_each(s, cells, numbers);
     const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity, o->overflow};
     pgi_for_each(s, 1, limit);
-    const pgi_clear_sums clear = {o->weight, o->pockets, 2};
-    pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
-    const pgi_sum_pockets<T> sums = {
-        a.b, o->pocket, o->pockets, pgi_no_grid(), pgi_fixed_of(s), s->obstacles.largest_weight, o->weight};
-    pgi_for_points(s, l->n, sums);
+    pgi_weigh_pockets<T>(s, l, 0);
 }
 
 // ---- coarse levels: aggregates of nodes ----
@@ -22842,15 +22989,15 @@ static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 #endif
     pgi_cells_clear<double>(s, &s->outer, from, to);
 }
-static void pgi_centre_pockets(pg_solver *s)
+static void pgi_centre_pockets(pg_solver *s, pgi_grid x)
 {
 #if PGI_F32
     if (s->desc.flags & PG_F32) {
-        pgi_project<float>(s, &s->outer, s->outer.u, 0);
+        pgi_project<float>(s, &s->outer, x, 0);
         return;
     }
 #endif
-    pgi_project<double>(s, &s->outer, s->outer.u, 0);
+    pgi_project<double>(s, &s->outer, x, 0);
 }
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
@@ -24349,11 +24496,23 @@ static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
     return z;
 }
 
+// Subtracts the mean of a solution, or of the residual, of each part of the problem that is singular: rounding has put a
+// little into the residual, and from there iterations amplify it in u.
+static void pgi_centre_outer(pg_solver *s, pgi_grid x)
+{
+    if (s->masked)
+        pgi_centre_pockets(s, x);
+    else if (s->may_be_singular)
+        pgi_centre(s, s->outer_ops, &s->outer, x);
+}
+static void pgi_step_centre(pg_solver *s) { pgi_centre_outer(s, s->outer.u); }
+
 // The residual of u, its norm and its square.
 static void pgi_step_residual(pg_solver *s)
 {
     if (s->masked) pgi_gather(s, 1);    // the grid of f may have served the cycle
     s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
+    pgi_centre_outer(s, s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
 }
 
@@ -24508,17 +24667,7 @@ static void pgi_bicg_start(pg_solver *s)
     if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
     pgi_bicg_begin(s, 0);
 }
-// u is up to date then, and with it the floor.
-static void pgi_verify_pending(pg_solver *s)
-{
-    pgi_add_preconditioned(s);
-    if (s->with_floor && pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
-}
-static void pgi_bicg_verify(pg_solver *s)
-{
-    pgi_verify_pending(s);
-    pgi_bicg_begin(s, 1);
-}
+static void pgi_bicg_verify(pg_solver *s) { pgi_bicg_begin(s, 1); }
 static void pgi_bicg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
@@ -24555,11 +24704,7 @@ static void pgi_pipebicg_start(pg_solver *s)
     if (!(s->desc.flags & PG_PRECOND_NONE)) s->outer_ops->fill_zero(s, &s->outer, s->vector[PGI_Y]);
     pgi_pipebicg_begin(s, 0);
 }
-static void pgi_pipebicg_verify(pg_solver *s)
-{
-    pgi_verify_pending(s);
-    pgi_pipebicg_begin(s, 1);
-}
+static void pgi_pipebicg_verify(pg_solver *s) { pgi_pipebicg_begin(s, 1); }
 static void pgi_pipebicg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector;
@@ -24586,13 +24731,22 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
     return flags & PG_CG ? &cg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
 }
 
+// Brings u up to date and its mean to zero, as it will be returned, and works out its floor and its residual.
+static void pgi_step_verify(pg_solver *s)
+{
+    if (pgi_is_pending(s)) pgi_add_preconditioned(s);
+    pgi_step_centre(s);
+    if (s->with_floor) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
+    pgi_krylov_of(s)->verify(s);
+}
+
 static void pgi_step_check(pg_solver *s)
 {
     if (!s->checked) return;
     if (s->krylov) {
         if (s->with_floor && !pgi_is_pending(s)) s->outer_ops->magnitude(s, &s->outer, s->outer.u);
         s->ops->control(s, PGI_CHECK_RECURRENCE, 0);
-        s->ops->loop(s, PGI_VERIFY, 0, pgi_krylov_of(s)->verify);
+        s->ops->loop(s, PGI_VERIFY, 0, pgi_step_verify);
         return;
     }
     if (!pgi_in_halves(s))
@@ -24673,13 +24827,6 @@ static void pgi_step_iterate(pg_solver *s)
     pgi_step_check(s);
 }
 
-static void pgi_step_centre(pg_solver *s)
-{
-    if (s->masked)
-        pgi_centre_pockets(s);
-    else
-        pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
-}
 // The caller's u, without what is outside of the fluid.
 static pgi_grid pgi_read_u(pg_solver *s)
 {
@@ -24690,7 +24837,38 @@ static pgi_grid pgi_read_u(pg_solver *s)
 static void pgi_step_clear(pg_solver *s)
 {
     pgi_clear_cells(s, s->outer.u, s->outer.u);
-    pgi_centre_pockets(s);
+    pgi_step_centre(s);
+}
+
+// The residual of u as it is returned, with mean zero.
+static void pgi_step_check_shifted(pg_solver *s)
+{
+    const pgi_level *const l = &s->outer;
+    if (s->masked) pgi_gather(s, 1);
+    s->outer_ops->reduce(s, l, PGI_RESIDUAL, PGI_SELF, l->u, pgi_no_grid(), pgi_outer_rhs(s), 0);
+    if (s->with_floor) s->outer_ops->magnitude(s, l, l->u);
+    s->ops->control(s, PGI_CHECK_SHIFTED, 0);
+}
+// Takes the iteration up again from u.
+static void pgi_step_resume(pg_solver *s)
+{
+    const pgi_grid begin = s->iterate;
+    s->iterate = s->level[0].u;
+    pgi_step_down(s);
+    if (s->iterate.base != begin.base) s->ops->copy(s, &s->level[0], s->iterate, begin);
+    s->iterate = begin;
+}
+// Iterates to a verdict that holds once u has mean zero.
+static void pgi_step_settle(pg_solver *s)
+{
+    const pgi_grid begin = s->iterate;
+    if (pgi_in_halves(s)) s->ops->loop(s, PGI_RESUMED, 0, pgi_step_resume);
+    s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+    if (begin.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
+    pgi_step_centre(s);
+    if (s->masked) s->ops->control(s, PGI_SET_SHIFTED, 0);
+    s->ops->loop(s, PGI_SHIFTED, 0, pgi_step_check_shifted);
+    s->iterate = begin;
 }
 
 // Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
@@ -24748,10 +24926,11 @@ static void pgi_program(pg_solver *s)
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
-        s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+        const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
+        s->ops->loop(s, PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
         if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
-        if (s->may_be_singular || s->masked) s->ops->loop(s, PGI_VALID, 0, pgi_step_centre);
+        if (may_drift && !settles) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
     }
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
@@ -24837,7 +25016,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
     default:
         snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
                  name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share);
-        if (r->outcome == PG_CONVERGED && st->to_round_off && r->residual > pgi_asked(st))
+        if (r->outcome == PG_CONVERGED && st->at_floor)
             snprintf(r->message, sizeof r->message,
                      "%s to round-off after %d iteration%s: residual %.3g, %.2g of the right-hand side (floor %.2g)",
                      name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share, r->floor);
@@ -24912,7 +25091,7 @@ static void pgi_monitor(pg_solver *s, const pgi_state *st)
     s->in_monitor = 1;
     const int cancel = s->monitor(s->monitor_user, &report);
     s->in_monitor = 0;
-    if (pgi_any_rank(s, cancel) && st->go) s->ops->control(s, PGI_CANCEL, 0);
+    if (pgi_any_rank(s, cancel)) s->ops->control(s, PGI_CANCEL, 0);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -26954,14 +27133,17 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     const int cycles = s->multigrid && !(s->masked && s->krylov);
     c.window = cycles ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = cycles || s->is_direct ? 0.9 : 1;
+    c.may_drift = s->may_be_singular || s->masked;
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
-    c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (single ? 25 : 50) : 0;
+    // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.
+    const int rough = single || (s->masked && s->desc.flags & PG_PRECOND_CYCLE);
+    c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (rough ? 25 : 50) : 0;
     // BiCGStab comes back from far up.
     const int bicg = s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) ? 1 : 0;
     c.pending = pgi_is_pending(s);
     c.growth = !bicg ? 1e8 : single ? 1e16 : 1e30;
-    c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (single ? 3e-4 : 1e-8) : 0;
+    c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (rough ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
     c.at_once = s->is_direct || (s->multigrid && !s->masked && (s->levels == 1 || (s->desc.flags & PG_FMG)));
@@ -26970,8 +27152,8 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.epsilon = pgi_epsilon(s);
     const double ones[4] = {s->volume, (double)s->outer.points, s->volume, 1};    // pgi_norm_of 1
     c.unit = pgi_norm_of(ones, c.stop.norm);
-    c.underflow =
-        (s->desc.flags & PG_F32 ? 0x1p-149 : 0x1p-1074) * (s->spectrum.largest_diagonal + fabs(c.alpha)) * c.unit;
+    c.diagonal = s->spectrum.largest_diagonal + fabs(c.alpha);
+    c.underflow = (s->desc.flags & PG_F32 ? 0x1p-149 : 0x1p-1074) * c.diagonal * c.unit;
     for (int q = 0; q < 6; q++) {
         const char *array = (const char *)s->work.face[q].array;
         c.face[q].value = s->comm && q > 3 ? s->end_value[q - 4] : s->work.face[q].value;
