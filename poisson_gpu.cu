@@ -2295,12 +2295,14 @@ static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
 }
 
 // BiCGStab whose residual has fallen from <r0, r0> to its rounding has nothing left to go on with: its products are
-// noise, and steps made of them lead anywhere. The iterate stays as it is until the residual is worked out from it.
-static PGI_HD inline void pgi_watch_shadow(pgi_state *st, double r0r, double rr)
+// noise, and steps made of them lead anywhere. Nor has the pipelined one whose vectors are about to overflow; largest:
+// of its products with r0. The iterate stays as it is until the residual is worked out from it.
+static PGI_HD inline void pgi_watch_shadow(pgi_state *st, double r0r, double rr, double largest)
 {
     pgi_krylov_state *const c = &st->krylov;
-    const double nothing = 64 * st->epsilon;
-    c->exhausted = c->exhausted || rr <= nothing * nothing * c->shadow;
+    const double nothing = 64 * st->epsilon, most = st->epsilon > DBL_EPSILON ? 1e30 : 1e140;
+    c->exhausted =
+        c->exhausted || rr <= nothing * nothing * c->shadow || !pgi_finite(largest) || largest > most * sqrt(c->shadow);
     if (c->exhausted)
         c->alpha = c->beta = c->omega = 0, c->broken = 0;
     else if (fabs(r0r) <= st->epsilon * sqrt(rr) * sqrt(c->shadow))
@@ -2365,7 +2367,7 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     }
     case PGI_BICG_RHO:    // <r0, r>, <r, r>
         c->rho = dot[0];
-        pgi_watch_shadow(st, dot[0], dot[1]);
+        pgi_watch_shadow(st, dot[0], dot[1], 0);
         break;
     case PGI_PIPEBICG_FIRST_STEP:    // <r0, r>, <r0, A r>
         c->rho = c->shadow = dot[0];
@@ -2376,7 +2378,7 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
         c->beta = c->omega != 0 ? pgi_ratio_or_break(c, dot[0], c->rho) * (c->alpha / c->omega) : 0;
         c->rho = dot[0];
         c->alpha = pgi_ratio_or_break(c, dot[0], dot[1] + c->beta * dot[2] - c->beta * c->omega * dot[3]);
-        pgi_watch_shadow(st, dot[0], dot[4]);
+        pgi_watch_shadow(st, dot[0], dot[4], fabs(dot[1]) + fabs(dot[2]) + fabs(dot[3]));
         break;
     }
 }
@@ -2434,6 +2436,36 @@ static PGI_HD inline void pgi_check_verified(pgi_state *st, double norm)
     pgi_settle_breakdown(st);
 }
 
+// The constant in u and in f, where nothing holds it, or alpha alone.
+static PGI_HD inline void pgi_set_constant(pgi_state *st, int step, int argument)
+{
+    switch (step) {
+    case PGI_SET_SHIFT:
+        st->shift = st->alpha == 0 ? st->sums[0] / (st->volume * st->unit_of_sums) : 0;
+        st->shifted = fabs(st->sums[0]) > 0.01 * st->sums[2] &&
+                      8 * st->epsilon * st->diagonal * fabs(st->shift) * st->unit > st->asked;
+        if (st->shifted) st->seek = st->with_floor;
+        if (pgi_finite(st->shift)) break;
+        st->shift = st->shifted = 0;    // NaN or Inf in u: leave it alone
+        st->valid = st->inner = 0;
+        pgi_finish(st, PG_NOT_A_NUMBER);
+        break;
+    case PGI_SET_SHIFTED:
+        st->shifted = st->pockets > 0;
+        if (st->shifted) st->seek = st->with_floor;
+        break;
+    case PGI_SET_LIFT:    // from u's mean to the one that it must have; argument 1: FMG is to solve for the rest of f
+        st->shift = st->sums[0] / (st->volume * st->unit_of_sums) - st->rhs_mean / st->own_alpha;
+        if (!pgi_finite(st->shift)) st->shift = 0;
+        if (argument) st->mean = st->rhs_mean;
+        break;
+    case PGI_SET_ALPHA:
+        st->alpha = argument ? st->inner_alpha : st->own_alpha;
+        if (!argument && st->own_alpha != 0) st->mean = 0;
+        break;
+    }
+}
+
 // One step of control. argument: of PGI_COUNT the iterations just done; of PGI_BEGIN 1 where u has been solved for.
 static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uint64_t now)
 {
@@ -2470,28 +2502,9 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
         break;
     case PGI_CHECK_SHIFTED: pgi_judge_again(st, pgi_measured_norm(st, st->sums)); break;
     case PGI_SET_SHIFT:
-        st->shift = st->alpha == 0 ? st->sums[0] / (st->volume * st->unit_of_sums) : 0;
-        st->shifted = fabs(st->sums[0]) > 0.01 * st->sums[2] &&
-                      8 * st->epsilon * st->diagonal * fabs(st->shift) * st->unit > st->asked;
-        if (st->shifted) st->seek = st->with_floor;
-        if (pgi_finite(st->shift)) break;
-        st->shift = st->shifted = 0;    // NaN or Inf in u: leave it alone
-        st->valid = st->inner = 0;
-        pgi_finish(st, PG_NOT_A_NUMBER);
-        break;
     case PGI_SET_SHIFTED:
-        st->shifted = st->pockets > 0;
-        if (st->shifted) st->seek = st->with_floor;
-        break;
-    case PGI_SET_LIFT:    // from u's mean to the one that it must have; argument 1: FMG is to solve for the rest of f
-        st->shift = st->sums[0] / (st->volume * st->unit_of_sums) - st->rhs_mean / st->own_alpha;
-        if (!pgi_finite(st->shift)) st->shift = 0;
-        if (argument) st->mean = st->rhs_mean;
-        break;
-    case PGI_SET_ALPHA:
-        st->alpha = argument ? st->inner_alpha : st->own_alpha;
-        if (!argument && st->own_alpha != 0) st->mean = 0;
-        break;
+    case PGI_SET_LIFT:
+    case PGI_SET_ALPHA: pgi_set_constant(st, step, argument); break;
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
@@ -19752,11 +19765,11 @@ template <class T> static void pgi_weigh_pockets(pg_solver *s, const pgi_level *
     pgi_for_points(s, l->n, sums);
 }
 
-// Subtracts from x the mean of each singular pocket.
+// Subtracts from x, u or its right-hand side, the mean of each singular pocket.
 template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, int is_rhs)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    if (s->work.openness[0]) pgi_weigh_pockets<T>(s, l, !is_rhs);    // in place of the ones that f had, or u
+    if (s->work.openness[0]) pgi_weigh_pockets<T>(s, l, !is_rhs);    // in place of those of the other one
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_fixed fixed = pgi_fixed_of(s);
     unsigned long long *const largest = is_rhs ? &s->state->largest_mean : NULL;
@@ -22989,15 +23002,15 @@ static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 #endif
     pgi_cells_clear<double>(s, &s->outer, from, to);
 }
-static void pgi_centre_pockets(pg_solver *s, pgi_grid x)
+static void pgi_centre_pockets(pg_solver *s)
 {
 #if PGI_F32
     if (s->desc.flags & PG_F32) {
-        pgi_project<float>(s, &s->outer, x, 0);
+        pgi_project<float>(s, &s->outer, s->outer.u, 0);
         return;
     }
 #endif
-    pgi_project<double>(s, &s->outer, x, 0);
+    pgi_project<double>(s, &s->outer, s->outer.u, 0);
 }
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
@@ -24496,23 +24509,20 @@ static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
     return z;
 }
 
-// Subtracts the mean of a solution, or of the residual, of each part of the problem that is singular: rounding has put a
-// little into the residual, and from there iterations amplify it in u.
-static void pgi_centre_outer(pg_solver *s, pgi_grid x)
+// Subtracts the mean of u in each part of the problem that is singular.
+static void pgi_step_centre(pg_solver *s)
 {
     if (s->masked)
-        pgi_centre_pockets(s, x);
+        pgi_centre_pockets(s);
     else if (s->may_be_singular)
-        pgi_centre(s, s->outer_ops, &s->outer, x);
+        pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
 }
-static void pgi_step_centre(pg_solver *s) { pgi_centre_outer(s, s->outer.u); }
 
 // The residual of u, its norm and its square.
 static void pgi_step_residual(pg_solver *s)
 {
     if (s->masked) pgi_gather(s, 1);    // the grid of f may have served the cycle
     s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
-    pgi_centre_outer(s, s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
 }
 
@@ -24964,11 +24974,47 @@ static double pgi_factor(const pgi_state *st)
     return steps > 0 ? pow(st->recent[0].norm / st->recent[last].norm, 1.0 / steps) : NAN;
 }
 
+// What to do about round-off that keeps the residual above the tolerance.
+static const char *pgi_remedy_for_round_off(const pg_solver *s, const pg_report *r)
+{
+    const int single = s->desc.flags & PG_F32 ? 1 : 0, nothing_left = r->floor > 0.1 * r->rhs_norm;
+    return single         ? s->dense ? "use PG_F64" : "use PG_F64 or PG_MIXED"
+           : nothing_left ? "spacings or coefficients differ by too much"
+                          : "give a larger tolerance";
+}
+
+// Whether more than rounding was subtracted from f to make a singular problem solvable.
+static int pgi_is_incompatible(const pgi_state *st)
+{
+    const double mean = fabs(st->removed) * st->unit;
+    return mean > (st->epsilon > DBL_EPSILON ? 1e-4 : 1e-6) * fmax(mean, st->rhs_norm);
+}
+
+// The message where the residual says all.
+static void pgi_write_residual(const pgi_state *st, pg_report *r)
+{
+    const char *const name = pg_outcome_string(r->outcome), *const plural = r->iterations == 1 ? "" : "s";
+    const int room = (int)sizeof r->message;
+    int length;
+    if (!(r->rhs_norm > 0))
+        length = snprintf(r->message, (size_t)room, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
+                          r->iterations, plural, r->residual);
+    else
+        length =
+            snprintf(r->message, (size_t)room, "%s%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
+                     name, r->outcome == PG_CONVERGED && st->at_floor ? " to round-off" : "", r->iterations, plural,
+                     r->residual, r->residual / r->rhs_norm);
+    if (r->outcome == PG_CONVERGED && st->at_floor && length < room)
+        length += snprintf(r->message + length, (size_t)(room - length), " (floor %.2g)", r->floor);
+    if (pgi_is_incompatible(st) && length < room)
+        snprintf(r->message + length, (size_t)(room - length), "; a mean of %.3g was subtracted from f",
+                 r->removed_mean);
+}
+
 // The outcome as a sentence, from the rest of the report.
 static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     const char *name = pg_outcome_string(r->outcome);
-    const double share = r->rhs_norm > 0 ? r->residual / r->rhs_norm : NAN;
     switch (r->outcome) {
     case PG_NOT_RUN: snprintf(r->message, sizeof r->message, "no solve has been started with this handle"); break;
     case PG_COMPLETED:
@@ -24977,8 +25023,9 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
         break;
     case PG_STAGNATED:
         snprintf(r->message, sizeof r->message,
-                 "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g)", name,
-                 r->iterations, r->iterations == 1 ? "" : "s", r->floor, r->rhs_norm, r->residual);
+                 "%s after %d iteration%s: round-off leaves a residual of about %.3g (rhs %.3g, now %.3g); %s", name,
+                 r->iterations, r->iterations == 1 ? "" : "s", r->floor, r->rhs_norm, r->residual,
+                 pgi_remedy_for_round_off(s, r));
         break;
     case PG_DIVERGED:
         snprintf(r->message, sizeof r->message,
@@ -25013,16 +25060,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
                  name, r->iterations);
         break;
-    default:
-        snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, %.2g of the right-hand side",
-                 name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share);
-        if (r->outcome == PG_CONVERGED && st->at_floor)
-            snprintf(r->message, sizeof r->message,
-                     "%s to round-off after %d iteration%s: residual %.3g, %.2g of the right-hand side (floor %.2g)",
-                     name, r->iterations, r->iterations == 1 ? "" : "s", r->residual, share, r->floor);
-        if (!(r->rhs_norm > 0))
-            snprintf(r->message, sizeof r->message, "%s after %d iteration%s: residual %.3g, right-hand side 0", name,
-                     r->iterations, r->iterations == 1 ? "" : "s", r->residual);
+    default: pgi_write_residual(st, r);
     }
 }
 
@@ -25045,6 +25083,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     r->history_count = st->history_count;
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
+    r->pockets = st->pockets;
     snprintf(r->warning, sizeof r->warning, "%s", s->warning);
     if (st->lost)
         snprintf(r->warning, sizeof r->warning,
@@ -25054,9 +25093,13 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         snprintf(
             r->warning, sizeof r->warning,
             "the fluid has more parts than coarse levels have room for; some were merged, which may slow the solve");
+    else if (!s->warning[0] && pgi_is_incompatible(st))
+        snprintf(r->warning, sizeof r->warning,
+                 "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: balance "
+                 "sources, in- and outflow",
+                 r->pockets > 1 ? " in a component" : "", st->removed);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
-    r->pockets = st->pockets;
     if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     if (r->outcome == PG_NOT_RUN) {
         r->history_count = 0;
@@ -27142,7 +27185,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     // BiCGStab comes back from far up.
     const int bicg = s->desc.flags & (PG_BICGSTAB | PG_PIPEBICGSTAB) ? 1 : 0;
     c.pending = pgi_is_pending(s);
-    c.growth = !bicg ? 1e8 : single ? 1e16 : 1e30;
+    c.growth = !bicg || s->desc.flags & PG_F32 ? 1e8 : single ? 1e16 : 1e30;
     c.trusted = c.renewal > 0 || s->desc.flags & PG_PIPEBICGSTAB ? (rough ? 3e-4 : 1e-8) : 0;
     c.to_round_off = s->to_round_off;
     c.with_floor = s->with_floor;
