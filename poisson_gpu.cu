@@ -407,6 +407,7 @@ struct pgi_state {
     int settled;           // the floor does not fall with what a wrong guess had too much of
     int shifted;           // a constant that matters has been subtracted from u since the last check,
     int resumed;           // which let the solve go on
+    int centred;           // the mean of u has been subtracted since the last iteration
     double asked;          // the residual that the tolerances asked for at the last check
     int at_floor;          // the verdict is one of round-off, not of that tolerance
     struct {
@@ -563,6 +564,7 @@ enum pgi_krylov_step {
 
 enum pgi_gate_kind {
     PGI_GO,
+    PGI_UNSETTLED,
     PGI_VALID,
     PGI_UNWRITTEN,
     PGI_SOUND,
@@ -1922,6 +1924,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_BEGUN: return st->iterations > 0;
     case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
     case PGI_VERIFY: return st->verify;
+    case PGI_UNSETTLED: return st->go || (!st->centred && st->outcome != PG_NOT_A_NUMBER);
     case PGI_SHIFTED: return st->shifted && st->outcome != PG_CANCELLED && st->outcome != PG_NOT_A_NUMBER;
     case PGI_RESUMED: return st->go && st->resumed;
     case PGI_AHEAD: return st->iterations > st->krylov.last_verified;
@@ -2117,10 +2120,12 @@ static PGI_HD inline void pgi_schedule_first(pgi_state *st)
     st->iterations = st->history_count = 0;
     st->next_check = st->inner = st->stop.max_iter;
     st->go = st->stop.max_iter > 0;
+    st->centred = 1;
 }
 static PGI_HD inline void pgi_advance(pgi_state *st, int iterations)
 {
     st->iterations += iterations;
+    st->centred = 0;
     st->inner = st->next_check - st->iterations;
     if (st->history_count == 0) st->go = st->inner > 0;    // no checks: only the count decides
 }
@@ -2439,6 +2444,7 @@ static PGI_HD inline void pgi_check_verified(pgi_state *st, double norm)
 // The constant in u and in f, where nothing holds it, or alpha alone.
 static PGI_HD inline void pgi_set_constant(pgi_state *st, int step, int argument)
 {
+    if (step == PGI_SET_SHIFT || step == PGI_SET_SHIFTED) st->centred = 1;
     switch (step) {
     case PGI_SET_SHIFT:
         st->shift = st->alpha == 0 ? st->sums[0] / (st->volume * st->unit_of_sums) : 0;
@@ -4373,11 +4379,11 @@ static void pgi_cpu_control(pg_solver *s, int step, int argument)
 
 static void pgi_cpu_loop(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
 {
-    if (gate == PGI_GO) s->observe(s, s->state);
+    if (gate <= PGI_UNSETTLED) s->observe(s, s->state);
     while (pgi_gate(s->state, gate) && s->failed == PG_OK) {
         body(s);
         if (!again) break;
-        if (gate == PGI_GO) s->observe(s, s->state);
+        if (gate <= PGI_UNSETTLED) s->observe(s, s->state);
     }
 }
 
@@ -10280,6 +10286,8 @@ static inline void pgi_foresee(pgi_state *st, int step, int argument)
     case PGI_BEGIN: pgi_schedule_first(st); break;
     case PGI_COUNT:
     case PGI_LAST: pgi_advance(st, argument); break;
+    case PGI_SET_SHIFT:
+    case PGI_SET_SHIFTED: st->centred = 1; break;
     case PGI_ZERO_GUESS:
     case PGI_CHECK_FIRST:
     case PGI_CHECK:
@@ -10407,7 +10415,7 @@ static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_so
         return;
     }
 #else
-    const int counted = gate == PGI_GO || gate >= PGI_INNER;
+    const int counted = gate == PGI_GO || gate == PGI_UNSETTLED || gate >= PGI_INNER;
     if (pgi_repeats(s) && counted && !pgi_gate(&s->host, gate)) return;
     if (pgi_repeats(s) && gate < PGI_INNER) {
         pgi_repeat(s, gate, again, body);
@@ -10416,7 +10424,7 @@ static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_so
 #endif
     for (;;) {
         if (gate <= PGI_BEGUN) pgi_cuda_read_state(s, s->state);
-        if (gate == PGI_GO && s->monitor && s->failed == PG_OK) {
+        if (gate <= PGI_UNSETTLED && s->monitor && s->failed == PG_OK) {
             s->observe(s, &s->host);
             pgi_cuda_read_state(s, s->state);
         }
@@ -24937,7 +24945,7 @@ static void pgi_program(pg_solver *s)
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
-        s->ops->loop(s, PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
+        s->ops->loop(s, settles ? PGI_UNSETTLED : PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
         if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
         if (may_drift && !settles) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
