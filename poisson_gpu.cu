@@ -24946,6 +24946,7 @@ static void pgi_program(pg_solver *s)
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
         s->ops->loop(s, settles ? PGI_UNSETTLED : PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
+        if (settles) s->iterate = s->level[0].u;
         if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
         if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
         if (may_drift && !settles) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
