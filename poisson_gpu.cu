@@ -97,6 +97,7 @@ enum { pgi_no_cuda = 0 };
 #endif
 #ifdef PG_USE_FFTW
 #include <fftw3.h>
+#include <mutex>
 #endif
 #ifdef PG_USE_MPI
 #define OMPI_SKIP_MPICXX 1
@@ -848,6 +849,7 @@ struct pgi_obstacles {
     pgi_side_value *values;
     int values_capacity, air_values;
     int64_t *bad;         // see pgi_check_media; the last one is of pgi_choose_small
+    int checked;          // what pgi_read_media reads next has been checked in host memory: it need not do so again
     int64_t *overflow;    // whether there was no room for all nodes or links of a list; for all pockets
     // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
     int *pocket, *pockets;
@@ -923,7 +925,7 @@ struct pgi_comm {
     const pgi_transport_ops *ops;
     void *state;
     int failed;              // no operation in host memory does anything any more
-    int pending;             // a wait was given up: MPI may still read and write the memory of what it waited for
+    int pending;             // a wait was given up: MPI may still read and write the memory of what it was told of
     pgi_message *message;    // room for one to each rank
     pgi_plan *plans;         // what has been exchanged on GPUs
     const unsigned *given_up;    // peers: on the device; not 0: the memory of others may be gone
@@ -987,7 +989,8 @@ struct pg_solver {
     int weighs;                         // they are not all 1
     int by_lines;                       // the smoother is line relaxation
     int together_in[PGI_PASS_CLUSTER + 1];    // blocks that run at once in clusters of so many, one to a processor
-    int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to
+    int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to;
+    int shared_most;                                // of several ranks the least, but for this one
 
     char *workspace;
     size_t bytes;
@@ -1044,6 +1047,9 @@ struct pg_solver {
     pg_status failed;    // first failure of an operation
     char warning[160];
     int accelerated;    // PG_FMG became PG_CG
+    int fastest;        // the caller leaves the method to the library
+    char *kept;         // coordinates, metrics and lists of the descriptor, which the caller may have freed
+    int listed[2];      // entries of air_value and solid_flux as they are now
     char chosen[96];    // the method and why
 #if PGI_GPU
     cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
@@ -3143,10 +3149,21 @@ PGI_WIDE static void pgi_rotate_columns(double *q, const pgi_rotation *rotation,
     }
 }
 
+// Threads of a loop over so many points before there is a solver. See pgi_cpu_threads
+static int pgi_early_threads(int64_t points)
+{
+#ifdef _OPENMP
+    const int64_t most = omp_get_max_threads(), team = points / PGI_SERIAL;
+    return (int)(team < 1 ? 1 : team < most ? team : most);
+#endif
+    (void)points;
+    return 1;
+}
+
 static void pgi_rotate_now(pgi_turned_rows *rows)
 {
     const int groups = (rows->n + PGI_ABREAST - 1) / PGI_ABREAST;
-    PGI_OMP(omp parallel for schedule(static) if (rows->n > 256))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_early_threads((int64_t)rows->n * rows->n)))
     for (int g = 0; g < groups; g++)
         pgi_rotate_columns(rows->q + (size_t)g * rows->n * PGI_ABREAST, rows->rotation, rows->count);
     rows->count = 0;
@@ -3516,9 +3533,16 @@ static pg_status pgi_make_plan(pgi_comm *c, pgi_plan key, const pgi_message *mes
         return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: not enough host memory for a plan", c->rank);
     }
     memcpy(p->message, message, (size_t)key.count * sizeof *message);
+    const pg_status status = c->ops->plan(c, p->message, key.count);
+    if (status != PG_OK) {    // not made, so the next exchange is to plan it again
+        free(p->message);
+        free(p);
+        *made = NULL;
+        return status;
+    }
     p->next = c->plans;
     c->plans = p;
-    return c->ops->plan(c, p->message, key.count);
+    return PG_OK;
 }
 
 // The messages as they are planned, or NULL. base, level, size: see pgi_plan.
@@ -3644,9 +3668,9 @@ static uint64_t pgi_cpu_now()
         .count();
 }
 
-// Threads of a loop over so many points. Each costs time where it waits for a core that others use, so none has fewer
-// than PGI_SERIAL points of the finest level; but all teams of a solver that are larger than one are equal, since
-// OpenMP libraries end the threads that a smaller team leaves out.
+// Threads of a loop over so many points of a solver. Each costs time where it waits for a core that others use, so none
+// has fewer than PGI_SERIAL points of the finest level; but all teams of a solver that are larger than one are equal,
+// since OpenMP libraries end the threads that a smaller team leaves out.
 static int pgi_cpu_threads(const pgi_level *l, int64_t points)
 {
 #ifdef _OPENMP
@@ -3938,7 +3962,7 @@ template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *
     const pgi_cpu_rows_of rows(l);
     const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b);
-    PGI_OMP(omp parallel for schedule(static) if (l->points > PGI_SERIAL))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
     for (int chunk = 0; chunk < chunks; chunk++) {
         double sums[4] = {0, 0, 0, 0};
         for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
@@ -4410,6 +4434,18 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
         }                                                                                                              \
     } while (0)
 
+// Before a launch with so many bytes of dynamic shared memory: all that the device has, as the permission is the
+// kernel's and not the handle's, and other threads may launch it with more.
+static void pgi_allow_shared(pg_solver *s, const void *kernel, int64_t bytes)
+{
+    cudaFuncAttributes compiled = {};
+    if (bytes <= PGI_SHARED_SURE / 2) return;    // beside what the kernel has of fixed size
+    PGI_CUDA(s, cudaFuncGetAttributes(&compiled, kernel));
+    const int most = s->shared_most - (int)compiled.sharedSizeBytes;
+    if (compiled.maxDynamicSharedSizeBytes < most)
+        PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+}
+
 #define PGI_LAUNCH(s, blocks, threads, kernel, ...) PGI_LAUNCH_SHARED(s, blocks, threads, 0, kernel, __VA_ARGS__)
 #define PGI_LAUNCH_SHARED(s, blocks, threads, bytes, kernel, ...)                                                      \
     PGI_LAUNCH_AS(s, 0, blocks, threads, bytes, kernel, __VA_ARGS__)
@@ -4428,6 +4464,7 @@ static void pgi_cuda_failed(pg_solver *s, cudaError_t e, const char *what, int l
         pgi_config_.stream = (s)->stream;                                                                              \
         pgi_config_.attrs = &pgi_attribute_;                                                                           \
         pgi_config_.numAttrs = (early) && PGI_OVERLAP ? 1 : 0;                                                         \
+        pgi_allow_shared(s, (const void *)(kernel), (int64_t)(bytes));                                                 \
         PGI_CUDA(s, cudaLaunchKernelEx(&pgi_config_, kernel, __VA_ARGS__));                                            \
     } while (0)
 
@@ -8749,6 +8786,7 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
     }
     const pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
     pgi_prepare_restriction<T, ROWS>(bf, bc, tr, J, own, average, s);
+    if (FLAT && own[0] < 1) return;    // this warp's tile lies beyond the end, and nothing is known of it
     const int origin[3] = {s->origin[FLAT ? warp : 0], s->origin[PGI_TILE_WARPS], s->origin[PGI_TILE_WARPS + 1]};
 
     int column[COLUMNS], row[ROWS];    // offsets in a plane
@@ -9325,7 +9363,6 @@ static int pgi_launch_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi
     enum { BOTH = PGI_STORES | PGI_SUMS, STORES = sizeof(T) == sizeof(TO) ? (int)PGI_STORES : (int)BOTH };
     auto kernel = pgi_residual_tile_kernel<T, TO, FLAT, STORES>;
     if (!sinks.out.base) kernel = pgi_residual_tile_kernel<T, T, FLAT, PGI_SUMS>;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a,
                       sinks);
     return 1;
@@ -9462,7 +9499,6 @@ static int pgi_launch_recurrence(pg_solver *s, const pgi_level *l, const pgi_vec
     const int64_t blocks = bytes ? pgi_tiles_in(a.tiling) : 0;
     if (!bytes || a.most > s->partials_capacity) return 0;
     const auto kernel = pgi_recurrence_tile_kernel<T, FLAT, RECURRENCE>;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, g,
                       s->partials, s->state);
     return 1;
@@ -9572,7 +9608,6 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
         pgi_plan_tiles(s, &h, coarse->n, pgi_coarse_range(fine, coarse), own, ROWS == 1 ? (int)PGI_TILE_WARPS : 1,
                        most < PGI_TILE_PLANES ? most : (int)PGI_TILE_PLANES, (double)tr.axis[2].mf / tr.axis[2].mc, 10,
                        ROWS == 1 ? 3 : 2);
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     if (blocks)
         PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
                           pgi_box_of(coarse, T()), tr, fine->part, r, f, average, h);
@@ -9653,7 +9688,6 @@ template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, co
     pgi_tiling h;
     const int64_t blocks = pgi_plan_tiles(s, &h, fine->n, {fine->part.lo, fine->part.hi, fine->part.most}, own, 1,
                                           PGI_INTERPOLATE_PLANES, 1, 8, 2);
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(32, PGI_TILE_WARPS), bytes, kernel, pgi_box_of(fine, T()),
                       pgi_box_of(coarse, T()), pgi_transfers_of(fine, T()), coarse->part, full ? fine->faces : NULL,
                       full ? coarse->faces : NULL, u, v, add, h);
@@ -9822,7 +9856,7 @@ static int pgi_launch_pass(pg_solver *s, pgi_pass<T> *a)
     attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
     config.attrs = &attribute;
     config.numAttrs = a->cluster > 1;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    pgi_allow_shared(s, (const void *)kernel, bytes);
     PGI_CUDA(s, cudaLaunchKernelEx(&config, kernel, *a));
     return 1;
 }
@@ -10084,7 +10118,6 @@ template <class T, int SWEEPS, int FLAT> static int pgi_launch_jacobi(pg_solver 
     const int64_t tiles = (int64_t)a->tiles[0] * a->tiles[1] * a->tiles[2];
     const auto kernel = pgi_jacobi_pass_kernel<T, SWEEPS, FLAT>;
     const int bytes = warps * tuned::BYTES;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, FLAT ? (tiles + warps - 1) / warps : tiles, dim3(32, (unsigned)warps), bytes, kernel, *a);
     return 1;
 }
@@ -10139,7 +10172,6 @@ static int pgi_launch_restriction(pg_solver *s, const pgi_level *l, pgi_grid u, 
     const int64_t blocks = pgi_tiles_in(a.tiling);
     if (NORM && a.most > s->partials_capacity) return 0;
     const auto kernel = pgi_restrict_residual_tile_kernel<T, FLAT, NORM>;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, blocks, dim3(tuned::LANES, FLAT ? 1 : (unsigned)(high / tuned::ROWS)), bytes, kernel, a, t,
                       coarse->f, job);
     return 1;
@@ -10256,7 +10288,7 @@ static int pgi_cuda_clusters(pg_solver *s)
     able = able && compiled.ptxVersion >= 90;
     s->together_in[1] = s->multiprocessors;
     const auto kernel = pgi_pass_kernel<pgi_narrowest, 2, PGI_FROM_U, 0, 0, 0, 0>;
-    if (able) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
+    if (able) pgi_allow_shared(s, (const void *)kernel, s->shared_limit);
     for (int size = 2; size <= PGI_PASS_CLUSTER && able; size++) {
         int clusters = 0;
         cudaLaunchAttribute attribute;
@@ -10588,6 +10620,7 @@ static pg_status pgi_mpi_failed(pgi_comm *c, const char *operation, int code)
     char what[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, what, &length);
+    c->pending = 1;    // other messages may still be under way
     return pgi_comm_fail(c, "rank %d of %d: %s failed: %.200s; destroy the solver", c->rank, c->ranks, operation, what);
 }
 
@@ -10670,8 +10703,12 @@ static void pgi_mpi_abort(pgi_comm *) {}    // the others' time limits end their
 static void pgi_mpi_close(pgi_comm *c)
 {
     pgi_mpi *const m = (pgi_mpi *)c->state;
-    if (!c->failed && m->comm != MPI_COMM_NULL) MPI_Comm_free(&m->comm);    // waits for the others
-    if (!c->pending) free(m->gathered);
+    // Freeing is collective, and knows no limit: so only where all ranks have come this far.
+    if (!c->failed && m->comm != MPI_COMM_NULL && MPI_Ibarrier(m->comm, m->request) == MPI_SUCCESS &&
+        pgi_mpi_wait(c, m->request, 1, "pg_destroy of all ranks") == PG_OK)
+        MPI_Comm_free(&m->comm);
+    if (c->pending) return;
+    free(m->gathered);
     free(m->request);
     free(m);
 }
@@ -10708,8 +10745,9 @@ static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
     m->comm = MPI_COMM_NULL;
     m->request = (MPI_Request *)malloc(2 * (size_t)c->ranks * sizeof *m->request);
     if (!m->request) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
-    if (MPI_Comm_dup(*(const MPI_Comm *)handle, &m->comm) != MPI_SUCCESS)
-        return pgi_refuse(text, PG_ERROR_COMM, "rank %d: MPI_Comm_dup failed", c->rank);
+    if (MPI_Comm_idup(*(const MPI_Comm *)handle, &m->comm, m->request) != MPI_SUCCESS)
+        return pgi_refuse(text, PG_ERROR_COMM, "rank %d: MPI_Comm_idup failed", c->rank);
+    PGI_TRY(pgi_mpi_wait(c, m->request, 1, "the first meeting of all ranks"));
     MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     return PG_OK;
 }
@@ -11159,8 +11197,6 @@ static pg_status pgi_peers_share(pgi_comm *c, void *values, size_t bytes_each)
     if (!a) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a list of messages", c->rank);
     a->values = (char *)values;
     a->bytes_each = bytes_each;
-    a->next = s->shared;
-    s->shared = a;
     for (int q = 1; q < c->ranks; q++) {
         pgi_message *const m = &a->message[q - 1];
         m->peer = (c->rank + q) % c->ranks;
@@ -11168,7 +11204,14 @@ static pg_status pgi_peers_share(pgi_comm *c, void *values, size_t bytes_each)
         m->receive = a->values + (size_t)m->peer * bytes_each;
         m->send_bytes = m->receive_bytes = bytes_each;
     }
-    return pgi_peers_plan(c, a->message, c->ranks - 1);
+    const pg_status status = pgi_peers_plan(c, a->message, c->ranks - 1);
+    if (status != PG_OK) {
+        free(a);
+        return status;
+    }
+    a->next = s->shared;
+    s->shared = a;
+    return PG_OK;
 }
 
 static pg_status pgi_peers_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
@@ -11413,7 +11456,10 @@ static pg_status pgi_peers_prepare(pgi_comm *c, pgi_peers_state *s, const pgi_pe
 
 // ---- NCCL: between processes and hosts, or where peers cannot reach each other ----
 #ifdef PG_USE_NCCL
+#include <atomic>
+#include <memory>
 #include <nccl.h>
+#include <thread>
 
 enum { PGI_NCCL_RESERVE = 1 << 16 };    // bytes of a rank that are gathered without a new allocation
 
@@ -11621,6 +11667,45 @@ static const pgi_transport_ops pgi_nccl_ops = {"NCCL",         pgi_nccl_gather, 
                                                pgi_nccl_share, pgi_nccl_all,    pgi_nccl_sum,  pgi_nccl_wait_for_stream,
                                                pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
 
+// The split of the caller's communicator, which may block, and then waits for all ranks without a limit: so a thread of
+// its own makes it, and is left behind where that takes too long.
+struct pgi_nccl_splitting {
+    ncclComm_t given, made;
+    ncclConfig_t config;
+    ncclResult_t result;
+    int rank, device;
+    std::atomic<int> ended, left;
+};
+
+static void pgi_nccl_split_alone(pgi_nccl_splitting *p)
+{
+    cudaSetDevice(p->device);
+    ncclResult_t e = ncclCommSplit(p->given, 0, p->rank, &p->made, &p->config);
+    while (e == ncclInProgress && !p->left)    // where the caller's does not block
+        if (ncclCommGetAsyncError(p->given, &e) != ncclSuccess) e = ncclInternalError;
+    p->result = e;
+    p->ended = 1;
+}
+
+static pg_status pgi_nccl_split_in_time(pgi_comm *c, ncclComm_t given, const ncclConfig_t &config)
+{
+    pgi_nccl_state *const n = (pgi_nccl_state *)c->state;
+    const auto p = std::make_shared<pgi_nccl_splitting>();
+    const auto begin = std::chrono::steady_clock::now();
+    p->given = given, p->config = config, p->rank = c->rank, p->device = n->device;
+    p->ended = p->left = 0;
+    try {
+        std::thread([p] { pgi_nccl_split_alone(p.get()); }).detach();
+    } catch (...) {
+        return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no thread for a communicator", c->rank);
+    }
+    while (!p->ended && pgi_seconds_since(begin) <= c->time_limit) std::this_thread::yield();
+    p->left = 1;
+    if (!p->ended) return pgi_nccl_lost(c, "ncclCommSplit", "not done within the time limit");
+    n->comm = p->made;
+    return pgi_nccl_settle(c, p->result, "ncclCommSplit");
+}
+
 // A communicator of our own, so that neither the order of our calls nor an abort touches the caller's. Inside a host
 // its operations are kernels alone, as bodies of loops demand, if its graphs do not mix with others.
 static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
@@ -11631,10 +11716,10 @@ static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
 #if NCCL_VERSION_CODE >= 22900
     config.graphUsageMode = 1;
 #endif
-    ncclResult_t e = ncclCommSplit(given, 0, c->rank, &n->comm, &config);
-    while (e == ncclInProgress)    // where the caller's does not block
-        if (ncclCommGetAsyncError(given, &e) != ncclSuccess) e = ncclInternalError;
-    PGI_NCCL(c, e == ncclSuccess ? ncclCommGetAsyncError(n->comm, &e) == ncclSuccess ? e : ncclInternalError : e);
+    ncclResult_t e = ncclInternalError;
+    PGI_TRY(pgi_nccl_split_in_time(c, given, config));
+    if (ncclCommGetAsyncError(n->comm, &e) != ncclSuccess) e = ncclInternalError;
+    PGI_TRY(pgi_nccl_settle(c, e, "ncclCommSplit"));
     PGI_COMM_CUDA(c, cudaStreamCreateWithFlags(&n->stream, cudaStreamNonBlocking));
     PGI_COMM_CUDA(c, cudaMalloc((void **)&n->slots, (size_t)c->ranks * PGI_PEER_SUMS * sizeof(double)));
     cudaFuncAttributes a;
@@ -11730,16 +11815,15 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     int rank, ranks;
     *opened = NULL;
     PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks, text));
-    if (!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
-                          d->time_limit);
     if (ranks == 1) return PG_OK;
     pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
     if (!c) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     c->rank = rank, c->ranks = ranks;
     const double longest = 1e9;    // 30 years: as good as no limit, and as nanoseconds a number of 64 bits
-    c->time_limit = d->time_limit == PG_NONE ? longest : d->time_limit == 0 ? 30 : fmin(d->time_limit, longest);
+    // A number that will be refused must not keep this rank from telling the others.
+    c->time_limit = d->time_limit == PG_NONE                            ? longest
+                    : pgi_finite(d->time_limit) && d->time_limit > 0 ? fmin(d->time_limit, longest)
+                                                                        : 30;
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
     pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     if (status == PG_OK)
@@ -11782,11 +11866,20 @@ static const char *const pgi_call_name[] = {"pg_create",
                                             "pg_set_coefficients",
                                             "pg_set_cell_values"};
 
+// What plans of kernels depend on. GPUs that differ must choose alike, for what is exchanged depends on it.
+enum { PGI_LIMITS = 3 + PGI_PASS_CLUSTER + 1 };
+static void pgi_limits_of(pg_solver *s, int *limit[PGI_LIMITS])
+{
+    int *const each[3] = {&s->multiprocessors, &s->shared_limit, &s->clusters};
+    for (int q = 0; q < PGI_LIMITS; q++) limit[q] = q < 3 ? each[q] : &s->together_in[q - 3];
+}
+
 // What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
 enum { PGI_SAID = 128 };
 struct pgi_statement {
     int status, count, lo, hi;
     int call;                // the function that was called, see pgi_call_name
+    int device[PGI_LIMITS];    // what its GPU can do, see pgi_limits_of
     unsigned face_arrays;    // those given by this rank
     double end_value[2];     // g at the ends of the last axis
     char text[256];
@@ -11836,6 +11929,13 @@ static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char t
              first, count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
 }
 
+// A rank that cannot say anything ends the waits of the others, as far as its transport can tell them.
+static pg_status pgi_fall_silent(pgi_comm *c, char text[512])
+{
+    pgi_comm_fail(c, "rank %d: not enough host memory for what %d ranks say", c->rank, c->ranks);
+    return pgi_refuse(text, PG_ERROR_MEMORY, "%s", c->error);
+}
+
 // All ranks tell each other how they fared, and compare. status, text: of this rank's own checks. Nobody waits for a
 // rank that refused, since it has come here too. Afterwards a->all is to be freed.
 static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char text[512])
@@ -11843,7 +11943,7 @@ static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char
     a->own.status = status;
     snprintf(a->own.text, sizeof a->own.text, "%.255s", status == PG_OK ? "" : text);
     a->all = (pgi_statement *)calloc((size_t)c->ranks, sizeof *a->all);
-    if (!a->all) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
+    if (!a->all) return pgi_fall_silent(c, text);
     const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
     if (status != PG_OK) return status;
     if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
@@ -13518,9 +13618,19 @@ static size_t pgi_pair_bytes(const pg_solver *s, int axis)
 
 static int pgi_is_transformed(const pg_solver *s, int axis) { return s->direct.series[axis][0].kind != PGI_IDENTITY; }
 
+#ifdef PG_USE_FFTW
+// FFTW's planner, which also forgets plans, is one for the program, and takes one thread at a time.
+static std::mutex &pgi_planner()
+{
+    static std::mutex planner;
+    return planner;
+}
+#endif
+
 static void pgi_forget_direct(pg_solver *s)
 {
 #ifdef PG_USE_FFTW
+    const std::lock_guard<std::mutex> alone(pgi_planner());
     for (int a = 0; a < 3; a++) {
         for (int q = 0; q < 2; q++) {
             if (!s->fftw[a][q]) continue;
@@ -13591,6 +13701,7 @@ static pg_status pgi_plan_tiles(pg_solver *s, char text[512])
     d->buffer_bytes = (size_t)d->slots * d->slot_bytes;
 #ifdef PG_USE_FFTW
     // The planner takes an estimate, so it does not look at the arrays.
+    const std::lock_guard<std::mutex> alone(pgi_planner());
     double *in = (double *)aligned_alloc(PGI_ALIGN, d->slot_bytes), *out = in ? in + d->slot_bytes / 16 : NULL;
     for (int a = 0; a < 3 && in; a++) {
         const pgi_series *q = &d->series[a][0];
@@ -16979,7 +17090,7 @@ static int pgi_plan_small2d(pg_solver *s, pgi_line *const line[3])
     }
     small->blocks = 0;
     if (!best) return 0;
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s->shared_limit));
+    pgi_allow_shared(s, kernel, s->shared_limit);
     if (best > 8) PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     for (; best > 1; best /= 2) {    // what the device can really run
         cudaLaunchAttribute attribute[2];
@@ -17067,12 +17178,6 @@ static void pgi_launch_fft(pg_solver *s, const pgi_level *l, int axis, int backw
                                        : pgi_fft_kernel_of<T, 4>(series.kind);
     const int64_t columns = (int64_t)per << c.log_wide;
     const size_t bytes = c.bytes + c.table_bytes;
-    size_t most = bytes;    // the same for all axes: a profiler replays launches with the last value
-    for (int a = 0; a < 3; a++) {
-        const pgi_fft &other = d.fft[a];
-        if (other.radix && other.bytes + other.table_bytes > most) most = other.bytes + other.table_bytes;
-    }
-    PGI_CUDA(s, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)most));
     // A kernel that starts early fetches its tables meanwhile. That gains up to 10 % (128^3), and costs as much where a
     // kernel does not fill the device and the next one's blocks gather on a part of it (511^2), or fills it many times.
     const int64_t blocks = (c.columns - c.first + columns - 1) / columns,
@@ -17124,7 +17229,6 @@ template <class T> static void pgi_launch_rank_part(pg_solver *s, const pgi_leve
     }
     const int bytes = pgi_eliminate_bytes(e, sizeof(T), 0),
               resident = s->multiprocessors * (PGI_LINE_THREADS / threads);
-    PGI_CUDA(s, cudaFuncSetAttribute(pgi_rank_part_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
     PGI_LAUNCH_SHARED(s, tiles < resident ? tiles : resident, dim3((unsigned)threads), bytes, pgi_rank_part_kernel<T>,
                       e, pgi_box_of(l, T()), u, rank, s->state);
 }
@@ -17181,7 +17285,6 @@ template <class T> static void pgi_cuda_eliminate(pg_solver *s, const pgi_level 
         }
         const int bytes = pgi_eliminate_bytes(e, sizeof(T), staged),
                   resident = s->multiprocessors * (PGI_LINE_THREADS / threads);
-        PGI_CUDA(s, cudaFuncSetAttribute(pgi_eliminate_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
         PGI_LAUNCH_SHARED(s, tiles < resident ? tiles : resident, dim3((unsigned)threads), bytes,
                           pgi_eliminate_kernel<T>, e, pgi_box_of(l, T()), u, lines, s->state);
     };
@@ -17759,13 +17862,6 @@ static void pgi_cuda_relax_lines(pg_solver *s, const pgi_level *l, pgi_grid u, p
     const int seam[3] = {b.axis[0].seam, b.axis[1].seam, b.axis[2].seam}, pairs_bytes = pgi_pairs_bytes(d, sizeof(T)),
               any_bytes = pgi_transpose_bytes(d) + pgi_shared_bytes(d);
     const dim3 threads(1u << (d.log_parts + d.log_wide));
-    if (d.kept) {
-        PGI_CUDA(s, cudaFuncSetAttribute(pgi_relax_any_lines_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                         any_bytes));
-        if (pairs_bytes <= s->shared_limit)
-            PGI_CUDA(s, cudaFuncSetAttribute(pgi_relax_lines_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             pairs_bytes));
-    }
     pgi_each_zebra(l, seam, reversed, [&](const pgi_zebra &z) {
         const int64_t blocks = (z.lines + (1 << d.log_wide) - 1) >> d.log_wide;
         const int at_seam = z.lo[0] > 0 || z.lo[1] > (z.slow == 2 ? l->part.lo : 0);
@@ -22862,14 +22958,16 @@ static void pgi_stage_media(pg_solver *s, const unsigned char *mask, int coeffic
 struct pgi_set_cells {
     pgi_cells *cells;
     pgi_cells value;
-    int64_t *bad;    // what is wrong, and what had no room; or NULL
+    int64_t *bad;     // what is wrong, and what had no room; or NULL
+    int64_t fluid;    // see pgi_check_media
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
         *cells = value;
         if (!bad) return;
         bad[0] = (int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT;
-        bad[1] = bad[2] = bad[3] = 0;
+        bad[1] = fluid;
+        bad[2] = bad[3] = 0;
     }
 };
 
@@ -22879,12 +22977,12 @@ template <class T> static void pgi_read_media(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_check_media check = pgi_media_of(s);
-    pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad};
+    pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad, o->checked ? -1 : 0};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
     const int places[3] = {l->n[0] + 1, l->n[1] + 1, l->n[2] + 1};
-    pgi_for_points(s, places, check);
+    if (!o->checked) pgi_for_points(s, places, check);
     const pgi_classify<T> classify = {
         pgi_operator_of<T>(s, l), check.mask, {check.stride[0], check.stride[1]}, o->kind};
     pgi_for_eighths(s, l->n, classify);
@@ -22921,7 +23019,7 @@ template <class T> static void pgi_coarsen_cells(pg_solver *s)
                                              {above, above * fine->n[1]},
                                              o->mask_of[q]};
         pgi_for_points(s, l->n, coarsen);
-        const pgi_set_cells set = {o->cells + q, o->values_of_cells[q], NULL};
+        const pgi_set_cells set = {o->cells + q, o->values_of_cells[q], NULL, 0};
         pgi_for_each(s, 1, set);
         const pgi_classify<T> classify = {
             pgi_operator_of<T>(s, l), o->mask_of[q], {l->n[0], (int64_t)l->n[0] * l->n[1]}, o->kind_of[q]};
@@ -25606,13 +25704,16 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible",
                           d->n[0], d->n[1], d->n[2]);
-    const int64_t row = d->n[0], plane = row * d->n[1];
+    int64_t packed = d->n[0], least = packed;
     for (int a = 0; a < 2; a++) {
-        if (d->stride_mask[a] == 0) d->stride_mask[a] = a ? d->stride_mask[0] * d->n[1] : row;
-        const int64_t least = a ? plane : row;
-        if (d->n[a + 1] > 1 && d->stride_mask[a] < least)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "stride_mask[%d] is %lld; it must be at least %lld", a,
-                              (long long)d->stride_mask[a], (long long)least);
+        const int64_t count = d->hi[a + 1] - d->lo[a + 1], most = INT64_MAX / 64 / count;
+        if (d->stride_mask[a] == 0 || count == 1) d->stride_mask[a] = packed;
+        if (d->stride_mask[a] < least || d->stride_mask[a] > most)
+            return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                              "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address",
+                              a, (long long)d->stride_mask[a], (long long)least);
+        packed = d->stride_mask[a] * count;
+        least *= count;
     }
     return pgi_check_masked_method(d, text);
 }
@@ -25902,6 +26003,10 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     if (!pgi_finite(d->beta) || d->beta < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
+    if (!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                          "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
+                          d->time_limit);
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
@@ -26368,17 +26473,23 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     s->bounds = (int *)calloc((size_t)(PGI_MAX_LEVELS + 1) * (size_t)(ranks + 1), sizeof *s->bounds);
     if (!a || !s->bounds) {
         free(a);
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", ranks);
+        return pgi_fall_silent(s->comm, text);
     }
     if (status == PG_OK) {
         pgi_say_desc(a, &s->desc);
+        pgi_say(a, s->accelerated, "whether flags ask for PG_FMG");
         for (int q = 0; q < s->desc.dim; q++)
             pgi_say(a, pgi_hash(s->desc.coord[q], (size_t)pgi_coordinates(&s->desc, q) * sizeof(double)),
                     "the hash of coord[%d]", q);
         a->own.lo = s->desc.lo[axis], a->own.hi = s->desc.hi[axis];
     }
+    int *limit[PGI_LIMITS], end = 0;
+    pgi_limits_of(s, limit);
+    for (int q = 0; q < PGI_LIMITS; q++) a->own.device[q] = *limit[q];
     status = pgi_agree(s->comm, a, status, text);
-    int end = 0;
+    for (int r = 0; r < ranks && status == PG_OK; r++)
+        for (int q = 0; q < PGI_LIMITS; q++)
+            if (a->all[r].device[q] < *limit[q]) *limit[q] = a->all[r].device[q];
     for (int r = 0; r < ranks && status == PG_OK; r++) {
         if (a->all[r].lo != end)
             status =
@@ -26396,13 +26507,33 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     return status;
 }
 
+// What its GPU can do.
+static pg_status pgi_find_limits(pg_solver *s, char text[512])
+{
+    s->cuda = s->desc.backend == PG_CUDA;
+#if PGI_GPU
+    if (s->cuda) {
+        const int previous = pgi_make_current(s);
+        PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
+        PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_most, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
+        s->shared_limit = s->shared_most;
+        s->clusters = pgi_cuda_clusters(s);
+        pgi_restore_current(s, previous);
+    }
+#endif
+    return s->failed ? pgi_refuse(text, s->failed, "%s", s->error) : PG_OK;
+}
+
 // The descriptor with its defaults; of several ranks the same one.
 static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char text[512])
 {
     PGI_TRY(pgi_check_desc(desc, text));
     PGI_TRY(pgi_comm_open(desc, &s->comm, text));
     const int rank = s->comm ? s->comm->rank : 0, ranks = s->comm ? s->comm->ranks : 1;
-    const pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning, text);
+    pg_status status = pgi_resolve(desc, rank, ranks, &s->desc, &s->device, s->warning, text);
+    if (status == PG_OK) status = pgi_find_limits(s, text);
+    s->fastest = s->desc.flags & PG_FASTEST ? 1 : 0;
+    s->accelerated = status == PG_OK && pgi_is_masked(&s->desc) && pgi_means_cg(desc->flags);
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
@@ -26468,7 +26599,7 @@ static void pgi_number_on_host(pgi_count_apart body, const int coarse[3], int nu
 {
     const int rows = coarse[1] * coarse[2];
     body.number = number;
-    PGI_OMP(omp parallel for schedule(static))
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_early_threads(8 * (int64_t)rows * coarse[0])))
     for (int row = 0; row < rows; row++)
         for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
 }
@@ -26564,22 +26695,10 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
 {
     PGI_TRY(pgi_resolve_together(desc, s, text));
     PGI_TRY(pgi_choose_method(s, text));
-    s->cuda = s->desc.backend == PG_CUDA;
-#if PGI_GPU
-    if (s->cuda) {
-        const int previous = pgi_make_current(s);
-        PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
-        PGI_CUDA(s, cudaDeviceGetAttribute(&s->shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, s->device));
-        s->clusters = pgi_cuda_clusters(s);
-        pgi_restore_current(s, previous);
-        if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
-    }
-#endif
     s->staged = (s->cuda && s->desc.memory == PG_MEM_HOST) || s->comm;
     s->multigrid = s->desc.flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0;
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
-    s->accelerated = s->masked && !s->obstacles.by_cells && pgi_means_cg(desc->flags);
     pgi_turn(&s->desc, &s->work);
     pgi_choose_robust(s);
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
@@ -26675,7 +26794,7 @@ static void pgi_choose_omega(pg_solver *s)
 static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
 {
     pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
-    if (!a) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    if (!a) return pgi_fall_silent(s->comm, text);
     pgi_say(a, s->levels, "the number of levels");
     for (int q = 0; q < 3; q++)    // the order of the modes
         pgi_say(a, s->direct.fft[q].radix, "the radix along %c", "xyz"[q]);
@@ -26714,6 +26833,36 @@ static pg_status pgi_join_gpus(pg_solver *s, char text[512])
     return PG_OK;
 }
 #endif
+
+// What the descriptor points to and pg_create copies, so that pg_query_desc can tell it.
+static pg_status pgi_keep_arrays(pg_solver *s, char text[512])
+{
+    pg_desc *const d = &s->desc;
+    size_t used = 0;
+    const auto keep = [&](auto &array, int count) {
+        const size_t bytes = array ? (size_t)count * sizeof *array : 0;
+        if (s->kept && bytes) memcpy(s->kept + used, array, bytes);
+        if (s->kept && bytes) array = (decltype(&*array))(s->kept + used);
+        used += bytes;
+    };
+    const auto keep_all = [&] {
+        for (int a = 0; a < d->dim; a++) {
+            keep(d->coord[a], pgi_coordinates(d, a));
+            keep(d->weight[a], d->n[a]);
+            keep(d->conductance[a], d->n[a] + 1);
+        }
+        keep(d->air_value, s->listed[0] = d->air_values);
+        keep(d->solid_flux, s->listed[1] = d->solid_fluxes);
+    };
+    keep_all();
+    if (!used) return PG_OK;
+    s->kept = (char *)malloc(used);
+    if (!s->kept) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", used);
+    used = 0;
+    keep_all();
+    pgi_turn(d, &s->work);
+    return PG_OK;
+}
 
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
@@ -26756,7 +26905,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 #if PGI_GPU
     if (s->cuda && s->failed == PG_OK && !s->without_graphs) pgi_record_graphs(s);
 #endif
-    for (int a = 0; a < 3; a++) s->desc.coord[a] = s->desc.weight[a] = s->desc.conductance[a] = NULL;
+    if (s->failed == PG_OK) PGI_TRY(pgi_keep_arrays(s, text));
     s->desc.workspace_bytes = s->bytes;
     s->desc.workspace = s->workspace;
     if (s->failed) snprintf(text, 512, "%s", s->error);
@@ -26788,6 +26937,7 @@ PG_API void pg_destroy(pg_solver *s)
     pgi_restore_current(s, previous);
     free(s->bounds);
     free(s->parts);
+    free(s->kept);
     free(s);
 }
 
@@ -26856,7 +27006,10 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
     if (s->owns_workspace) desc->workspace = NULL;
-    desc->air_value = desc->solid_flux = NULL;    // copied
+    desc->air_values = s->listed[0], desc->solid_fluxes = s->listed[1];
+    if (s->accelerated)    // what became PG_CG and its options, once more
+        desc->flags =
+            (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
     if (s->masked) {
         desc->robust = (s->obstacles.robust ? PGI_ROBUST_LIST : 0) | (s->obstacles.labyrinth ? PGI_ROBUST_VISITS : 0);
         if (!desc->robust) desc->robust = PG_NONE;
@@ -27027,7 +27180,7 @@ static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *
 {
     if (!s->comm) return status;
     pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
-    if (!a) return pgi_refuse(s->error, PG_ERROR_MEMORY, "not enough host memory for what ranks say");
+    if (!a) return pgi_fall_silent(s->comm, s->error);
     if (status == PG_OK) status = pgi_check_captured_ranks(s);
     if (status == PG_OK && s->cuda) {    // what has become of the calls before
         pgi_judge_transport(s, s->comm->ops->check(s->comm));
@@ -27491,9 +27644,10 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     for (int q = 0; q < 8; q++) check.array[q] = *pgi_media_field(&work, q);
     check.bad = bad, check.fluid = bad + 1;
     check.n[2] = s->outer.part.own[1] - s->outer.part.own[0];
-    for (int k = 0; k <= check.n[2]; k++)
-        for (int j = 0; j <= check.n[1]; j++)
-            for (int i = 0; i <= check.n[0]; i++) check(i, j, k);
+    const int64_t high = check.n[1] + 1, rows = high * (check.n[2] + 1);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
+    for (int64_t row = 0; row < rows; row++)
+        for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
     *fluid = bad[1] != 0;
     return pgi_judge_media(s, check, bad[0], s->comm ? -1 : bad[1], s->desc.lo, s->error);
 }
@@ -27518,6 +27672,7 @@ static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc.mask = s->work.mask = mask;
     pgi_stage_media(s, mask, 0);
+    s->obstacles.checked = s->desc.memory == PG_MEM_HOST;
     pgi_refresh(s, 1);
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
@@ -27553,6 +27708,7 @@ static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
     s->desc = next;
     pgi_turn(&s->desc, &s->work);
     pgi_stage_media(s, NULL, 1);
+    s->obstacles.checked = s->desc.memory == PG_MEM_HOST;
     pgi_refresh(s, 1);
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
@@ -27580,7 +27736,13 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
     for (int q = 0; q < 2 && status == PG_OK; q++)
         lists = 2 * lists + pgi_hash(list[q], (size_t)number[q] * sizeof *list[q]);
     PGI_TRY(pgi_meet(s, PGI_SET_VALUES, lists, NULL, status));
-    return pgi_store_values(s, list, number, s->error);
+    PGI_TRY(pgi_store_values(s, list, number, s->error));
+    for (int q = 0; q < 2; q++) {
+        pg_cell_value *const own = (pg_cell_value *)(q ? s->desc.solid_flux : s->desc.air_value);
+        if (number[q]) memmove(own, list[q], (size_t)number[q] * sizeof *own);
+        s->listed[q] = number[q];
+    }
+    return PG_OK;
 }
 
 // The caller's f, or its copy: not what has been made of it among obstacles.
@@ -27594,9 +27756,21 @@ static void pgi_begin_piece(pg_solver *s)
     pgi_clear_cells(s, s->outer.u, s->outer.u);
 }
 
+// The default method may have neither sweeps nor cycles. Which one it chose is no reason to take a call on one grid
+// and to refuse it on another.
+static pg_status pgi_check_has_cycles(pg_solver *s, const char *call, const char *instead)
+{
+    if (!s->fastest) return PG_OK;
+    return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                      "%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the default) may "
+                      "choose one that has none",
+                      call, instead);
+}
+
 static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, int sweeps)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
+    PGI_TRY(pgi_check_has_cycles(s, "pg_smooth", "PG_RBGS, PG_VCYCLE or PG_FMG, say,"));
     if (s->mixed)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
@@ -27648,6 +27822,7 @@ static void pgi_mixed_cycles(pg_solver *s, int steps)
 static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_check_system(s, u, f, 1));
+    PGI_TRY(pgi_check_has_cycles(s, "pg_cycle", "PG_VCYCLE, PG_WCYCLE or PG_FMG"));
     if (s->accelerated)
         return pgi_refuse(
             s->error, PG_ERROR_UNSUPPORTED,
@@ -27852,8 +28027,11 @@ static void pgi_stage_y(pg_solver *s, const void *y, int problem)
 #endif
 }
 
-static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, const double *result)
+static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
+                                  const double *result)
 {
+    if (kind < 0 || kind > PG_NORM_L1)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", kind);
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
@@ -27866,14 +28044,13 @@ static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, in
 }
 
 // Reduces x (with partner y): a norm, sum w x or sum w x y.
-static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
-                                 double *result)
+static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int partner, int kind, double *result)
 {
-    PGI_TRY(pgi_meet(s, PGI_REDUCE, 4 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, result)));
+    PGI_TRY(pgi_meet(s, PGI_REDUCE, 4.0 * partner + kind, NULL, pgi_check_reduce(s, x, y, partner, kind, result)));
     PGI_TRY(pgi_enter_call(s, x, x, 1, 0));
     pg_stop stop;
     memset(&stop, 0, sizeof stop);
-    stop.norm = kind;
+    stop.norm = (pg_norm_kind)kind;
     *result = 0;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_grid other = pgi_no_grid();
@@ -27957,6 +28134,11 @@ PG_API pg_status pg_residual(pg_solver *s, const void *u, const void *f, void *r
 PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
 {
     PGI_TRY(pgi_begin_call(s));
+    if (alpha < 0 && s->fastest && !s->is_direct)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                          "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= "
+                          "0; give PG_DIRECT in flags, or create the solver with such an alpha",
+                          alpha);
     PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
@@ -27972,19 +28154,14 @@ PG_API pg_status pg_set_stream(pg_solver *s, pg_stream stream)
     return PG_OK;
 }
 
-static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, pg_norm_kind kind,
-                                   double *result)
+static pg_status pgi_reduce_public(pg_solver *s, const void *x, const void *y, int partner, int kind, double *result)
 {
     PGI_CALL(pgi_reduce_call(s, x, y, partner, kind, result));
 }
 
 PG_API pg_status pg_norm(pg_solver *s, const void *x, pg_norm_kind kind, double *result)
 {
-    PGI_TRY(pgi_begin_call(s));
-    const int number = pgi_number(kind);
-    if (number < 0 || number > PG_NORM_L1)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", number);
-    return pgi_reduce_public(s, x, NULL, PGI_SELF, kind, result);
+    return pgi_reduce_public(s, x, NULL, PGI_SELF, pgi_number(kind), result);
 }
 
 PG_API pg_status pg_sum(pg_solver *s, const void *x, double *result)
