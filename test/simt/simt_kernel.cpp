@@ -36,19 +36,22 @@ static simt_options from_environment()
               : is("SIMT_ORDER", "shuffled") ? SIMT_SHUFFLED
                                              : SIMT_FORWARD;
     o.delay = is("SIMT_DELAY", "early") ? SIMT_EARLY : SIMT_LATE;
+    o.fill = is("SIMT_FILL", "random") ? SIMT_RANDOM : SIMT_ONES;
     o.seed = getenv("SIMT_SEED") ? strtoull(getenv("SIMT_SEED"), NULL, 0) : 1;
     return o;
 }
 
 simt_options simt = from_environment();
 
-static uint32_t random_below(uint32_t n)    // splitmix64
+static uint64_t next_random(uint64_t *state)    // splitmix64
 {
-    uint64_t z = (simt.seed += 0x9e3779b97f4a7c15u);
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)(((z ^ (z >> 31)) >> 32) * n >> 32);
+    return z ^ (z >> 31);
 }
+
+static uint32_t random_below(uint32_t n) { return (uint32_t)((next_random(&simt.seed) >> 32) * n >> 32); }
 
 void simt_permute(int *p, int n)
 {
@@ -61,13 +64,33 @@ void simt_permute(int *p, int n)
 
 static const unsigned char guard_byte = 0xfb;
 
+// Pieces of a block of such words, from anywhere in it: shared variables are filled for every block of a launch. Its
+// numbers are its own, so that orders do not depend on what is filled.
+void simt_fill(void *p, size_t bytes)
+{
+    enum { WORDS = 1 << 16 };
+    static uint64_t state = simt.seed ^ 0x5eed;
+    static std::vector<uint64_t> words;
+    if (simt.fill == SIMT_ONES) {
+        memset(p, 0xff, bytes);
+        return;
+    }
+    while (words.size() < WORDS) words.push_back(next_random(&state) >> 63 ? ~(uint64_t)0 : next_random(&state));
+    for (size_t done = 0; done < bytes;) {
+        const size_t at = (size_t)(next_random(&state) % WORDS), left = sizeof(uint64_t) * (WORDS - at),
+                     count = left < bytes - done ? left : bytes - done;
+        memcpy((char *)p + done, words.data() + at, count);
+        done += count;
+    }
+}
+
 char *simt_guarded_new(size_t bytes)
 {
     const size_t padded = (bytes + 255) / 256 * 256;
     char *base = (char *)aligned_alloc(256, padded + 2 * SIMT_GUARD), *p = base + SIMT_GUARD;
     if (!base) return NULL;
     memset(base, guard_byte, SIMT_GUARD);
-    memset(p, 0xff, bytes);
+    simt_fill(p, bytes);
     memset(p + bytes, guard_byte, padded - bytes + SIMT_GUARD);
 #if SIMT_ASAN
     __asan_poison_memory_region(base, SIMT_GUARD);
@@ -628,7 +651,7 @@ static void enter_block(struct block *b)
     if (!b->shared.empty())
         memcpy(run.shared, b->shared.data(), run.shared_bytes);
     else if (run.shared_bytes)
-        memset(run.shared, 0xff, run.shared_bytes);
+        simt_fill(run.shared, run.shared_bytes);
     run.in = b;
 }
 
@@ -656,7 +679,10 @@ static void start_block(struct block *b, uint3 index)
     b->index = index;
     b->live = run.threads, b->at_barrier = 0;
     b->shared.clear();
-    if (run.count > 1) b->shared.assign(run.shared_bytes, (char)0xff);
+    if (run.count > 1) {
+        b->shared.resize(run.shared_bytes);
+        simt_fill(b->shared.data(), run.shared_bytes);
+    }
     b->dynamic = run.kernel->dynamic_bytes ? simt_guarded_new(run.kernel->dynamic_bytes) : NULL;
     for (warp &w : b->warps) w = {0, 0};
     if (run.threads % 32) b->warps.back().gone = ~0u << run.threads % 32;
