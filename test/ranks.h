@@ -5,6 +5,8 @@
 
 #include "common.h"
 
+#include <time.h>
+
 enum { MOST_RANKS = 8, LONGEST = 400 };
 enum work { SWEEP, CYCLE, SOLVE, APPLY, RESIDUAL };
 
@@ -629,6 +631,59 @@ static void set_obstacles_have_the_bits_of_one_rank(ranks_case *c, int turn)
     c->work = turn % 4 == 3 && !(c->media & 16) ? RESIDUAL : SOLVE;
     c->stop.rtol = 1e-8, c->stop.max_iter = 20;
     c->changes = turn % 2;
+}
+
+/* What one rank refuses while the others go on. told: it can still say so to them, and they do not wait. */
+struct early_refusal {
+    const char *name;
+    void (*change)(pg_desc *);
+    int told;
+};
+static const early_refusal early_refusals[] = {
+    {"struct_size", [](pg_desc *d) { d->struct_size = 7; }, 0},
+    {"comm.kind", [](pg_desc *d) { d->comm.kind = 9; }, 0},
+    {"comm.handle", [](pg_desc *d) { d->comm.handle = NULL; }, 0},
+    {"time_limit", [](pg_desc *d) { d->time_limit = -3; }, 1},
+    {"time_limit", [](pg_desc *d) { d->time_limit = NAN; }, 1},
+    {"n[0]", [](pg_desc *d) { d->n[0] = -1; }, 1},
+    {"flags", [](pg_desc *d) { d->flags = PG_CG | PG_FMG; }, 1},
+    {"alpha", [](pg_desc *d) { d->alpha = NAN; }, 1},
+    {"allocator", [](pg_desc *d) { d->allocator.alloc = [](void *, size_t, pg_memory, pg_stream) { return (void *)NULL; }; }, 1},
+    {"stride_u", [](pg_desc *d) { d->stride_u[0] = INT64_MAX; }, 1},
+    {"backend", [](pg_desc *d) { d->backend = (pg_backend)3; }, 1},
+};
+enum { EARLY_REFUSALS = sizeof early_refusals / sizeof *early_refusals };
+
+/* All ranks create a solver, and one of them refuses. Nobody waits longer than the time limit. */
+static const double EARLY_LIMIT = 0.5;
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+struct early_result {
+    pg_status status;
+    double seconds;
+    char text[512];
+};
+static void refuse_early(const early_refusal *of, pg_desc d, int refuses, early_result *result)
+{
+    const double begin = seconds_now();
+    pg_solver *s = NULL;
+    d.time_limit = EARLY_LIMIT;
+    if (refuses) of->change(&d);
+    result->status = pg_create(&d, &s);
+    snprintf(result->text, sizeof result->text, "%s", pg_last_error(NULL));
+    pg_destroy(s);
+    result->seconds = seconds_now() - begin;
+}
+static void check_early(const early_refusal *of, int rank, int refuses, const early_result *result)
+{
+    const double most = of->told ? EARLY_LIMIT / 2 : EARLY_LIMIT + 1;
+    const int right = refuses ? result->status != PG_OK && strstr(result->text, of->name) : result->status == PG_ERROR_COMM;
+    if (!right || result->seconds > most || (of->told && !refuses && !strstr(result->text, of->name)))
+        fail_msg("%s: rank %d returned %d after %.2f s: %s", of->name, rank, result->status, result->seconds, result->text);
 }
 
 struct suite {

@@ -84,19 +84,40 @@ static void a_rank_that_leaves_ends_the_solves_of_all(void **)
     pg_destroy(s);
 }
 
+// A rank refuses, if it must before it can tell the others: they wait no longer than the time limit, for the duplicate of
+// the communicator too. Each case has a communicator of its own, for on that rank the duplicate was never asked for.
+static void one_rank_that_refuses_keeps_nobody_waiting(void **)
+{
+    if (ranks == 1 || ranks > 4) skip();    // of more ranks than cores each waits for its turn
+    static MPI_Comm own[EARLY_REFUSALS];
+    for (int q = 0; q < EARLY_REFUSALS; q++) {
+        ranks_case c;
+        early_result result;
+        MPI_Comm_dup(world, &own[q]);
+        set_case(&c, 2, 20, 1, 60, "DD", "DD", PG_NODE);
+        c.desc.backend = PG_CPU, c.desc.flags = PG_VCYCLE;
+        c.desc.comm.kind = PG_COMM_MPI, c.desc.comm.handle = &own[q];
+        const int refuses = own_rank == ranks - 1;
+        refuse_early(&early_refusals[q], c.desc, refuses, &result);
+        check_early(&early_refusals[q], own_rank, refuses, &result);
+    }
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     MPI_Comm_dup(MPI_COMM_WORLD, &world);
     MPI_Comm_rank(world, &own_rank);
     MPI_Comm_size(world, &ranks);
-    CMUnitTest tests[SUITES + 2] = {};
+    CMUnitTest tests[SUITES + 3] = {};
     for (size_t q = 0; q < SUITES; q++)
         tests[q] = {suites[q].name, every_box_has_the_result_of_one_rank, NULL, NULL, (void *)&suites[q]};
     tests[SUITES] = cmocka_unit_test(the_callers_messages_are_not_touched);
     tests[SUITES + 1] = cmocka_unit_test(a_rank_that_leaves_ends_the_solves_of_all);
+    tests[SUITES + 2] = cmocka_unit_test(one_rank_that_refuses_keeps_nobody_waiting);
+    if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
     if (own_rank > 0) dup2(2, 1);    // the results are those of rank 0; what fails elsewhere ends all
-    const int failed = _cmocka_run_group_tests("tests", tests, SUITES + 2, NULL, NULL);
+    const int failed = _cmocka_run_group_tests("tests", tests, SUITES + 3, NULL, NULL);
     if (failed) MPI_Abort(world, 1);
     MPI_Comm_free(&world);
     MPI_Finalize();

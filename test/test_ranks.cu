@@ -1198,6 +1198,93 @@ static void a_missing_rank_is_waited_for_no_longer_than_the_limit(void **)
 }
 
 // The monitor of one rank says no.
+// Also where it does so before it can tell the others, whose transport has a time limit.
+static void one_rank_that_refuses_keeps_nobody_waiting(void **)
+{
+    for (const early_refusal &of : early_refusals) {
+        world w;
+        early_result result[3];
+        world_create(&w, 3, EARLY_LIMIT);
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc d = a_case(3, PG_VCYCLE).desc;
+            d.comm = comm;
+            refuse_early(&of, d, rank == 1, &result[rank]);
+        });
+        for (int r = 0; r < 3; r++) check_early(&of, r, r == 1, &result[r]);
+    }
+    world w;    // the same of a call
+    pg_status status[3];
+    char text[3][512];
+    world_create(&w, 3, 20);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, PG_VCYCLE).desc;
+        pg_solver *s = NULL;
+        double *const u = (double *)calloc(12 * 11 * 40, sizeof *u), norm;
+        d.comm = comm;
+        RANK_OK(pg_create(&d, &s), NULL);
+        const int kind = rank == 1 ? 17 : PG_NORM_L2;
+        pg_norm_kind asked;
+        memcpy(&asked, &kind, sizeof asked);
+        status[rank] = pg_norm(s, u, asked, &norm);
+        snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(s));
+        RANK_OK(pg_norm(s, u, PG_NORM_L2, &norm), s);
+        pg_destroy(s);
+        free(u);
+    });
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(status[r], r == 1 ? PG_ERROR_ARGUMENT : PG_ERROR_COMM);
+        assert_non_null(strstr(text[r], "kind is 17"));
+    }
+}
+
+// Among obstacles PG_FMG is PG_CG, but with another guess.
+static void methods_that_differ_in_their_guess_are_refused(void **)
+{
+    static const unsigned char mask[12 * 11 * 40] = {0};
+    world w;
+    pg_status status[3];
+    char text[3][512];
+    world_create(&w, 3, 20);
+    as_threads(&w, [&](int rank, pg_comm comm) {
+        pg_desc d = a_case(3, rank == 1 ? PG_CG : PG_FMG).desc;
+        pg_solver *s = NULL;
+        d.comm = comm, d.mask = mask;
+        status[rank] = pg_create(&d, &s);
+        snprintf(text[rank], sizeof text[rank], "%s", pg_last_error(NULL));
+        pg_destroy(s);
+    });
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(status[r], PG_ERROR_COMM);
+        assert_non_null(strstr(text[r], "PG_FMG is 1 on ranks 0, 2 and 0 on rank 1"));
+    }
+}
+
+#ifndef PG_TEST_LIBRARY
+// A plan that could not be made is made anew by the next exchange, and one that was made only once.
+static int plans;
+static void a_plan_that_failed_is_made_again(void **)
+{
+    pgi_transport_ops ops = {};
+    pgi_comm c = {};
+    pg_solver *const s = (pg_solver *)calloc(1, sizeof *s);
+    pgi_message message = {};
+    ops.plan = [](pgi_comm *comm, pgi_message *, int) {
+        return plans++ ? PG_OK : pgi_refuse(comm->error, PG_ERROR_MEMORY, "no memory for it");
+    };
+    c.ops = &ops, c.ranks = 2, s->comm = &c;
+    assert_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
+    assert_int_equal(s->failed, PG_ERROR_MEMORY);
+    s->failed = PG_OK;
+    for (int again = 0; again < 2; again++) {
+        assert_non_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
+        assert_int_equal(plans, 2);
+    }
+    free(c.plans->message);
+    free(c.plans);
+    free(s);
+}
+#endif
+
 static void one_rank_that_cancels_cancels_all(void **)
 {
     world w;
@@ -1485,6 +1572,11 @@ int main(void)
         cmocka_unit_test(a_rank_that_dies_ends_the_solves_of_all),
         cmocka_unit_test(a_missing_rank_is_waited_for_no_longer_than_the_limit),
         cmocka_unit_test(one_rank_that_cancels_cancels_all),
+        cmocka_unit_test(one_rank_that_refuses_keeps_nobody_waiting),
+        cmocka_unit_test(methods_that_differ_in_their_guess_are_refused),
+#ifndef PG_TEST_LIBRARY
+        cmocka_unit_test(a_plan_that_failed_is_made_again),
+#endif
         cmocka_unit_test(parts_cover_the_box),
         cmocka_unit_test(robust_levels_are_chosen_by_all_ranks),
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
