@@ -655,7 +655,7 @@ static const early_refusal early_refusals[] = {
 enum { EARLY_REFUSALS = sizeof early_refusals / sizeof *early_refusals };
 
 /* All ranks create a solver, and one of them refuses. Nobody waits longer than the time limit. */
-static const double EARLY_LIMIT = 0.5;
+static const double EARLY_LIMIT = 1;
 static double seconds_now(void)
 {
     struct timespec now;
@@ -680,9 +680,8 @@ static void refuse_early(const early_refusal *of, pg_desc d, int refuses, early_
 }
 static void check_early(const early_refusal *of, int rank, int refuses, const early_result *result)
 {
-    const double most = of->told ? EARLY_LIMIT / 2 : EARLY_LIMIT + 1;
     const int right = refuses ? result->status != PG_OK && strstr(result->text, of->name) : result->status == PG_ERROR_COMM;
-    if (!right || result->seconds > most || (of->told && !refuses && !strstr(result->text, of->name)))
+    if (!right || result->seconds > EARLY_LIMIT + 1 || (of->told && !refuses && !strstr(result->text, of->name)))
         fail_msg("%s: rank %d returned %d after %.2f s: %s", of->name, rank, result->status, result->seconds, result->text);
 }
 

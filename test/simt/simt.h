@@ -17,13 +17,11 @@
 
 enum simt_order { SIMT_FORWARD, SIMT_REVERSED, SIMT_SHUFFLED };
 enum simt_delay { SIMT_LATE, SIMT_EARLY };
-enum simt_fresh { SIMT_ONES, SIMT_RANDOM };
 
-// What may be chosen freely. The defaults come from the environment: SIMT_ORDER, SIMT_SEED, SIMT_DELAY, SIMT_FILL.
+// What may be chosen freely. The defaults come from the environment: SIMT_ORDER, SIMT_SEED, SIMT_DELAY.
 struct simt_options {
     simt_order order;    // of blocks, of the threads of a block, of streams and graph nodes that are all ready
     simt_delay delay;    // late: stream work and asynchronous copies happen only when something waits for them
-    simt_fresh fill;     // what fresh memory holds, see simt_fill
     uint64_t seed;
 };
 extern simt_options simt;
@@ -36,7 +34,7 @@ void simt_permute(int *p, int n);
 
 enum : uint32_t { SIMT_POISON = 0xffffffff };    // NaN as float and double, -1 as int
 
-// What fresh memory holds: the poison; or at random in half of its words of 8 bytes, and any bits in the others.
+// What fresh memory holds: the poison; with SIMT_FILL=random in half of its words of 8 bytes, and any bits in the others.
 void simt_fill(void *p, size_t bytes);
 
 // Memory with guards on both sides: all of it poisoned, the guards closed to AddressSanitizer.

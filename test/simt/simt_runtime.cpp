@@ -126,7 +126,11 @@ static int processors()
     static const int count = getenv("SIMT_PROCESSORS") ? atoi(getenv("SIMT_PROCESSORS")) : 4;
     return count;
 }
-static int shared_optin() { return (capability() < 80 ? 64 : capability() < 90 ? 163 : 227) << 10; }
+static bool is_lesser(int device) { return device % 2 && getenv("SIMT_UNLIKE"); }    // tests change it
+static int shared_optin(int device)
+{
+    return (capability() < 80 || is_lesser(device) ? 64 : capability() < 90 ? 163 : 227) << 10;
+}
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
@@ -135,8 +139,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: *value = MAX_BLOCK; break;
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = SHARED; break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = shared_optin(); break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = shared_optin() + 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = shared_optin(device); break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = shared_optin(device) + 1024; break;
     case cudaDevAttrReservedSharedMemoryPerBlock: *value = cc < 80 ? 0 : 1024; break;
     case cudaDevAttrMaxRegistersPerBlock:
     case cudaDevAttrMaxRegistersPerMultiprocessor: *value = 65536; break;
@@ -144,7 +148,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     case cudaDevAttrMaxBlocksPerMultiprocessor: *value = cc < 80 ? 16 : 32; break;
     case cudaDevAttrMultiProcessorCount:
         if (getenv("SIMT_NO_PROCESSORS")) return result(cudaErrorNotSupported);
-        *value = processors();
+        *value = is_lesser(device) ? (processors() + 1) / 2 : processors();
         break;
     case cudaDevAttrWarpSize: *value = warpSize; break;
     case cudaDevAttrL2CacheSize: *value = 1 << 20; break;
@@ -165,8 +169,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
     strcpy(p->name, "SIMT on the CPU");
     p->totalGlobalMem = device_memory;
     p->sharedMemPerBlock = SHARED;
-    p->sharedMemPerBlockOptin = (size_t)shared_optin();
-    p->sharedMemPerMultiprocessor = (size_t)shared_optin() + 1024;
+    p->sharedMemPerBlockOptin = (size_t)shared_optin(device);
+    p->sharedMemPerMultiprocessor = (size_t)shared_optin(device) + 1024;
     p->major = capability() / 10, p->minor = capability() % 10;
     p->multiProcessorCount = processors();
     p->maxThreadsPerMultiProcessor = capability() < 80 ? 1024 : 2048;
@@ -927,7 +931,11 @@ cudaError_t simt_set_function_attribute(const void *kernel, cudaFuncAttribute at
 {
     ENTER();
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
-    if (value < 0 || value > shared_optin()) return result(cudaErrorInvalidValue);
+    if (value < 0 || value > shared_optin(current_device)) return result(cudaErrorInvalidValue);
+    if (value < dynamic_limit_of(kernel))
+        simt_wrong("a kernel's limit of dynamic shared memory is lowered from %d to %d bytes, while another thread may "
+                   "be about to launch it with more",
+                   dynamic_limit_of(kernel), value);
     dynamic_limit[{current_device, kernel}] = value;
     return cudaSuccess;
 }
@@ -935,7 +943,7 @@ cudaError_t simt_set_function_attribute(const void *kernel, cudaFuncAttribute at
 cudaError_t simt_blocks_per_multiprocessor(int *blocks, const void *, int threads, size_t dynamic_bytes)
 {
     const int by_threads = (capability() < 80 ? 1024 : 2048) / std::max(threads, 1);
-    const size_t by_memory = ((size_t)shared_optin() + 1024) / (dynamic_bytes + 1024);
+    const size_t by_memory = ((size_t)shared_optin(current_device) + 1024) / (dynamic_bytes + 1024);
     *blocks = std::min(by_threads, (int)by_memory);
     return cudaSuccess;
 }

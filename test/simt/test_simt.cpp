@@ -487,6 +487,7 @@ static void a_missing_dependency_spoils_the_result(void **)
 
 int main(void)
 {
+    setenv("SIMT_FILL", "ones", 1);    // what was not written shall be NaN for sure
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_by_shuffles_and_shared_memory),
         cmocka_unit_test(votes_and_shuffles_have_their_values),
