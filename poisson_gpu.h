@@ -350,7 +350,9 @@ int main(void)
               on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
               faces on all ranks alike. A monitor on all ranks or none; one that cancels cancels all.
    Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
-              for; u is undefined then, and only pg_destroy is possible. The communicator is duplicated; yours is never touched.
+              for; u is undefined then, and only pg_destroy is possible. A rank that refuses tells the others, which refuse
+              too; where it cannot (a wrong struct_size or comm.handle) they wait for the time limit, in pg_create too.
+              The communicator is duplicated; yours is never touched.
               After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
    Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points (1e6 on GPUs) is on all ranks,
               which work on it alike without messages. Two grids of the part more than one rank needs (whatever the batch), for
@@ -388,7 +390,8 @@ int main(void)
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
                            PG_NO_DENSE: leaves out dense systems
-                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f
+                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f. Its planner takes one thread at
+                           a time: the library locks it, but not against plans of your own, see fftw_make_planner_thread_safe
                            PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
                            PG_USE_NCCL: PG_COMM_NCCL; link with -lnccl    PG_NO_PEERS: GPUs do not write into each other's memory
                            PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;
@@ -690,8 +693,10 @@ PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 /* Tell which unknowns this rank has, before anything is allocated: along each axis lo <= i < hi. Not collective. */
 PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3]);
 
-/* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace). omega
-   of multigrid stays 0 where each level chooses its own. coord, weight, conductance, and a workspace that is not yours, come back as NULL. */
+/* Tell the descriptor with every default resolved (flags, strides, h, omega of sweeps, back end, device, workspace): one
+   that creates the same solver again. omega of multigrid stays 0 where each level chooses its own, and PG_FMG that became PG_CG
+   (report.accelerated) is PG_FMG. coord, weight, conductance, air_value and solid_flux are the handle's own copies, the
+   lists as they are now, until pg_destroy; other arrays are yours. A workspace that is not yours comes back as NULL. */
 PG_API pg_status pg_query_desc(const pg_solver *solver, pg_desc *desc);
 
 /* Solve A u = f.
@@ -706,7 +711,8 @@ PG_API pg_status pg_get_report(pg_solver *solver, pg_report *report);
 
 /* Between solves: new boundary data (value, array); the kinds and Robin a, b must be those of pg_create. Six faces. */
 PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
-/* Between solves: a new alpha (a new time step, say); >= 0 but with PG_DIRECT. */
+/* Between solves: a new alpha (a new time step, say); >= 0 but with PG_DIRECT. PG_FASTEST, the default, may have chosen PG_FMG
+   for the alpha of pg_create, and then refuses alpha < 0: give PG_DIRECT where alpha will change its sign. */
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
 /* Between solves: a new mask, of pg_create's strides and memory kind; its array may be changed once the stream is done with
    it. Host arrays are checked, as by pg_create. Device arrays are not looked at, and the call does not wait: a byte that is
@@ -725,7 +731,8 @@ PG_API pg_status pg_set_stream(pg_solver *solver, pg_stream stream);
 
 /* -------------------------------------------------------------------------------------------------------------------
    Pieces, on the stream and asynchronous like pg_solve unless a result goes to the host. Arrays called u, x, y have the layout
-   of u; f, r, v that of f.  Host arrays are staged, and the call then waits. */
+   of u; f, r, v that of f.  Host arrays are staged, and the call then waits. pg_smooth and pg_cycle need a method that was
+   named in flags: PG_FASTEST, the default, may choose one that has no sweeps or cycles, so they refuse it on every grid. */
 /* sweeps of the method's sweep, or of the multigrid smoother, on A u = f (not PG_MIXED). Chebyshev repeats its nu_pre weights. */
 PG_API pg_status pg_smooth(pg_solver *solver, void *u, const void *f, int sweeps);
 /* V- or W-cycles on A u = f (PG_FMG: V). PG_MIXED: one step of inner_cycles f32 cycles each. Multigrid methods only. */

@@ -10,9 +10,10 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include "poisson_gpu.h"
 
-enum { MOST_THREAD_RANKS = 16 };
+enum { MOST_THREAD_RANKS = 16, THREAD_RANKS_PATIENCE = 60 };    /* seconds that a rank waits for others */
 
 /* What threads have in common. Each pair of ranks has two places each way: no more can be on their way at once. */
 struct thread_ranks {
@@ -30,6 +31,17 @@ struct thread_rank {
     int number;
 };
 
+/* Waits for a change. Nonzero: a rank has given up, as this one does when there was none for too long. */
+static inline int thread_ranks_wait(struct thread_ranks *all)
+{
+    const struct timespec end = {time(NULL) + THREAD_RANKS_PATIENCE, 0};
+    if (!all->given_up && pthread_cond_timedwait(&all->changed, &all->mutex, &end)) {
+        all->given_up = 1;
+        pthread_cond_broadcast(&all->changed);
+    }
+    return all->given_up;
+}
+
 /* Waits until all ranks have come. Nonzero: one of them never will. */
 static inline int thread_ranks_meet(struct thread_ranks *all)
 {
@@ -38,7 +50,7 @@ static inline int thread_ranks_meet(struct thread_ranks *all)
         all->arrived = 0, all->turn++;
         pthread_cond_broadcast(&all->changed);
     }
-    while (all->turn == turn && !all->given_up) pthread_cond_wait(&all->changed, &all->mutex);
+    while (all->turn == turn && !thread_ranks_wait(all)) continue;
     return all->given_up;
 }
 
@@ -68,15 +80,13 @@ static inline int thread_exchange(void *user, const pg_rank_message *message, in
     pthread_cond_broadcast(&all->changed);
     for (int q = 0; q < count; q++) {
         const int from = message[q].peer;
-        while (all->posted[from][me] == all->taken[from][me] && !all->given_up)
-            pthread_cond_wait(&all->changed, &all->mutex);
+        while (all->posted[from][me] == all->taken[from][me] && !thread_ranks_wait(all)) continue;
         if (all->given_up) break;
         memcpy(message[q].receive, all->box[from][me][all->taken[from][me]++ % 2]->send, message[q].receive_bytes);
     }
     pthread_cond_broadcast(&all->changed);
     for (int q = 0; q < count; q++)    /* what was sent may change only once it has been taken */
-        while (all->taken[me][message[q].peer] < all->posted[me][message[q].peer] && !all->given_up)
-            pthread_cond_wait(&all->changed, &all->mutex);
+        while (all->taken[me][message[q].peer] < all->posted[me][message[q].peer] && !thread_ranks_wait(all)) continue;
     const int failed = all->given_up;
     pthread_mutex_unlock(&all->mutex);
     return failed;
