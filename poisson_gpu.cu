@@ -20870,7 +20870,7 @@ template <class LEVEL> struct pgi_number_nodes {
 template <class LEVEL> struct pgi_store_factors {
     LEVEL fine;
     pgi_factors *factors;
-    PGI_HD int64_t count() const { return fine.nodes(); }
+    PGI_HD int64_t count() const { return pgi_has_ended(fine) ? 0 : fine.nodes(); }
     PGI_HD void operator()(int64_t i) const { factors[i] = pgi_factors_at(fine, (int)i); }
 };
 
