@@ -149,13 +149,13 @@ static const double to_lamp[3] = {0.75, -0.20, 1};      /* per unit upwards */
 static const double thickness = 26;     /* optical, of smoke of density 1, over the box's longest side */
 static const double absorbed = 0.9;     /* the share of it that dims the lamp; the rest scatters forwards and goes on */
 
-/* Linear between cells, the nearest cell's towards the sides. */
-static double between_cells(const struct scene *s, const float *value, const double x[3])
+/* Linear between cells, the nearest cell's towards the sides; at is counted in cells, from the middle of the first. */
+static double between_cells(const struct scene *s, const float *value, const double at[3])
 {
     double part[3], sum = 0;
     size_t m = 0, step[3], stride = 1;
     for (int a = 0; a < 3; a++) {
-        const double t = picture_clamp(x[a] / s->h - 0.5, 0, s->n[a] - 1);
+        const double t = picture_clamp(at[a], 0, s->n[a] - 1);
         const int base = (int)t;
         part[a] = t - base;
         step[a] = base + 1 < s->n[a] ? stride : 0;
@@ -166,6 +166,13 @@ static double between_cells(const struct scene *s, const float *value, const dou
         sum += (q & 1 ? part[0] : 1 - part[0]) * (q & 2 ? part[1] : 1 - part[1]) * (q & 4 ? part[2] : 1 - part[2]) *
                value[m + (q & 1 ? step[0] : 0) + (q & 2 ? step[1] : 0) + (q & 4 ? step[2] : 0)];
     return sum;
+}
+
+/* The same at a point of the box. */
+static double value_at(const struct scene *s, const float *value, const double x[3])
+{
+    const double at[3] = {x[0] / s->h - 0.5, x[1] / s->h - 0.5, x[2] / s->h - 0.5};
+    return between_cells(s, value, at);
 }
 
 static int inside(const struct scene *s, const double x[3])
@@ -186,9 +193,10 @@ static void fill_light(const struct volume *v)
             for (int i = 0; i < s->n[0]; i++) {
                 const size_t m = i + s->n[0] * (j + (size_t)s->n[1] * k);
                 const double x[3] = {(i + 0.5) * s->h, (j + 0.5) * s->h, (k + 0.5) * s->h};
-                double above[3], coming = 1;
-                for (int a = 0; a < 3; a++) above[a] = x[a] + s->h * to_lamp[a];
-                if (k < s->n[2] - 1 && inside(s, above)) coming = between_cells(s, v->light, above);
+                const double above[3] = {i + to_lamp[0], j + to_lamp[1], k + 1.0};   /* no part of a layer below */
+                const int from_outside = k + 1 == s->n[2] || above[0] < -0.5 || above[0] > s->n[0] - 0.5 ||
+                                         above[1] < -0.5 || above[1] > s->n[1] - 0.5;
+                const double coming = from_outside ? 1 : between_cells(s, v->light, above);
                 const double solid = picture_clamp(0.5 - level(s, x) / s->h, 0, 1);
                 v->light[m] = (float)(coming * exp(-absorbed * thickness * path * v->density[m]) * (1 - 0.95 * solid));
             }
@@ -225,7 +233,7 @@ static void shade_solid(const struct volume *v, const double x[3], const double 
     normalise(normal);
     normalise(lamp);
     for (int a = 0; a < 3; a++) outside[a] = x[a] + 1.2 * s->h * normal[a];
-    const double light = between_cells(s, v->light, outside) * fmax(0, dot(normal, lamp));
+    const double light = value_at(s, v->light, outside) * fmax(0, dot(normal, lamp));
     const double edge = pow(1 - fabs(dot(normal, way)), 3), sky = 0.10 + 0.08 * normal[2];
     for (int c = 0; c < 3; c++) colour[c] = paint[c] * (0.8 * light + sky) + 0.10 * edge * (0.3 + 0.7 * light);
 }
@@ -240,7 +248,7 @@ static double floor_light(const struct volume *v, const double at[2])
         const double up = (q + 0.5) / STEPS * s->size[2];
         const double x[3] = {at[0] + up * to_lamp[0], at[1] + up * to_lamp[1], up};
         if (!inside(s, x)) continue;
-        depth += absorbed * thickness * between_cells(s, v->density, x);
+        depth += absorbed * thickness * value_at(s, v->density, x);
         depth += 60 * picture_clamp(0.5 - level(s, x) / s->h, 0, 1);
     }
     return exp(-depth * s->size[2] / STEPS);
@@ -289,10 +297,10 @@ static void trace_ray(const struct volume *v, const double eye[3], const double 
     const double step = 0.5 * s->h;
     for (t += step * noise; meets && t < leave && seen > 0.004 && !solid; t += step) {
         for (int a = 0; a < 3; a++) x[a] = eye[a] + t * way[a];
-        const double off = shown_level(s, x), density = between_cells(s, v->density, x) * below_top(s, x[2]);
+        const double off = shown_level(s, x), density = value_at(s, v->density, x) * below_top(s, x[2]);
         solid = off < 0;
         if (solid || density < 0.002) continue;
-        const double stop = 1 - exp(-thickness * density * step), light = between_cells(s, v->light, x);
+        const double stop = 1 - exp(-thickness * density * step), light = value_at(s, v->light, x);
         for (int c = 0; c < 3; c++) smoke[c] += seen * stop * (lamp[c] * light + sky[c] * (0.6 + 0.8 * x[2]));
         seen *= 1 - stop;
     }
