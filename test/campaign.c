@@ -473,7 +473,7 @@ static void free_problem(problem *p)
 /* One axis: row i has low[i] (u_i - u_(i-1)) + high[i] (u_i - u_(i+1)), and beside a face end (a u - g); of the velocity
    flow[e][i] (what is beside - u_i), and beside a face flow[e][i] (g - a u). */
 typedef struct axis {
-    real *w, *link[2], *flow[2], end[2], a[2];
+    real *w, *link[2], *flow[2], end[2], a[2], geometry;
 } axis;
 
 static void axis_flow(axis *t, const pg_desc *d, int a, const real *gap, const real b[2])
@@ -514,6 +514,7 @@ static void axis_create(axis *t, const pg_desc *d, int a)
     const int first = !periodic && face[0].kind == PG_DIRICHLET;
     for (int i = 0; i < n; i++) x[i] = cell ? (edge[i] + edge[i + 1]) / 2 : edge[i + first];
     for (int i = 1; i < n; i++) gap[i] = x[i] - x[i - 1];
+    for (int i = 1; i < n && d->coord[a]; i++) t->geometry = fmaxl(t->geometry, fabsl(x[i]) / gap[i]);
     gap[0] = x[0] - edge[0], gap[n] = edge[m] - x[n - 1];
     if (periodic) gap[0] = gap[n] = gap[0] + gap[n];
     for (int i = 0; i < n; i++) {
@@ -543,9 +544,10 @@ typedef struct row {
 typedef struct matrix {
     int rows, batch, parts;
     row *row;
-    real *load;                     /* [problem][row] f and boundary terms, means removed */
+    real *load, *terms;             /* [problem][row] f and boundary terms, means removed; sums of moduli of terms */
     char *singular;                 /* the part */
     real *removed, *largest;        /* of a problem: largest mean that was removed, and value of f before that */
+    real geometry;                  /* by how many units of f64 distances between rounded positions are off */
 } matrix;
 
 /* Of the face at one side, without its distance. */
@@ -584,6 +586,11 @@ static real face_value(const problem *p, const int at[3], int a, int end, int q)
     return get(p, face->array, (size_t)q * count + (size_t)at[low] + (size_t)d->n[low] * (size_t)at[high]);
 }
 
+static void add_load(matrix *m, int q, int number, real value)
+{
+    m->load[q * m->rows + number] += value, m->terms[q * m->rows + number] += fabsl(value);
+}
+
 /* Returns whether the side holds u. */
 static int add_side(matrix *m, const problem *p, const axis *t, int number, int side, const int *number_of,
                     const real *of_side)
@@ -595,7 +602,7 @@ static int add_side(matrix *m, const problem *p, const axis *t, int number, int 
     int to[3];
     if (!beside(d, r->at, a, e, to)) {
         const real end = c * t[a].end[e] - flow, shift = end * t[a].a[e];
-        for (int q = 0; q < m->batch; q++) m->load[q * m->rows + number] += end * face_value(p, r->at, a, e, q);
+        for (int q = 0; q < m->batch; q++) add_load(m, q, number, end * face_value(p, r->at, a, e, q));
         r->diagonal += shift;
         return c * t[a].end[e] * t[a].a[e] > 0;
     }
@@ -604,7 +611,7 @@ static int add_side(matrix *m, const problem *p, const axis *t, int number, int 
         r->diagonal += link - flow, r->to[side] = other, r->factor[side] = flow - link;
     if (kind == PG_AIR) r->diagonal += link;
     const real value = (kind == PG_AIR ? link : c / t[a].w[i]) * of_side[6 * packed(d, r->at) + (size_t)side];
-    for (int q = 0; q < m->batch; q++) m->load[q * m->rows + number] += value;
+    for (int q = 0; q < m->batch; q++) add_load(m, q, number, value);
     return kind == PG_AIR && link > 0;
 }
 
@@ -659,11 +666,11 @@ static void matrix_create(matrix *m, const problem *p)
     const pg_desc *d = &p->desc;
     const size_t points = points_of(d);
     axis t[3];
-    for (int a = 0; a < 3; a++) axis_create(&t[a], d, a);
     memset(m, 0, sizeof *m);
+    for (int a = 0; a < 3; a++) axis_create(&t[a], d, a), m->geometry += t[a].geometry;
     m->batch = d->batch > 1 ? d->batch : 1;
     m->row = reserve(points * sizeof *m->row), m->singular = reserve(points);
-    m->load = reserve(points * (size_t)m->batch * sizeof *m->load);
+    m->load = reserve(2 * points * (size_t)m->batch * sizeof *m->load), m->terms = m->load + points * (size_t)m->batch;
     m->removed = reserve(2 * (size_t)m->batch * sizeof *m->removed), m->largest = m->removed + m->batch;
     int *const number_of = reserve(points * sizeof *number_of), at[3];
     char *const held = reserve(points);
@@ -682,8 +689,7 @@ static void matrix_create(matrix *m, const problem *p)
         held[i] = r->diagonal > 0;
         r->volume = t[0].w[r->at[0]] * t[1].w[r->at[1]] * t[2].w[r->at[2]];
         for (int q = 0; q < m->batch; q++)
-            m->load[q * m->rows + i] =
-                get(p, p->f, (size_t)q * to_next_problem(d, d->stride_f) + element(d, d->stride_f, r->at));
+            add_load(m, q, i, get(p, p->f, (size_t)q * to_next_problem(d, d->stride_f) + element(d, d->stride_f, r->at)));
         for (int side = 0; side < 6; side++) r->to[side] = -1;
         for (int side = 0; side < 2 * d->dim; side++)
             if (add_side(m, p, t, i, side, number_of, of_side)) held[i] = 1;
@@ -713,7 +719,7 @@ enum { LABELS = 24 };
 static struct label { const char *name; int count, fault; long example; } labels[LABELS];
 static int verbosity, faults;
 
-typedef struct truth { real residual, first, rhs, floor, mean, largest; int is_nan; } truth;
+typedef struct truth { real residual, first, rhs, floor, noise, mean, largest; int is_nan; } truth;   /* noise: of terms that cancel, and of distances */
 
 static const char *method_of(const problem *p)
 {
@@ -783,6 +789,8 @@ static truth truth_of(const problem *p, const matrix *m, const void *u, int q, c
     const int direct = strstr(r->method, "PG_DIRECT") && !(d->flags & (PG_CG | PG_PIPECG | PG_BICGSTAB | PG_PIPEBICGSTAB));
     const real spread = direct ? 16 : d->flags & PG_SOR ? 3 : 1;
     t.floor = eps * (spread * norm_of(m, size, p->stop.norm) + t.rhs + 8 * m->removed[q] * unit);
+    t.noise = 0x1p-52L * m->geometry * norm_of(m, size, p->stop.norm) +
+              eps * norm_of(m, m->terms + q * m->rows, p->stop.norm);
     if (t.rhs <= 8 * eps * m->removed[q] * unit) t.rhs = 0;
     free(x);
     return t;
@@ -825,7 +833,7 @@ static void judge_arrays(const problem *p, const pg_report *r, const truth *t)
 
 static void judge_convergence(const problem *p, const pg_report *r, const truth *t)
 {
-    const real tolerance = tolerance_of(p, t), allowed = 2 * fmaxl(tolerance, t->floor);
+    const real tolerance = tolerance_of(p, t), allowed = 2 * fmaxl(tolerance, t->floor) + t->noise;
     const int own = p->stop.rtol != 0 || p->stop.atol != 0, converged = r->outcome == PG_CONVERGED;
     if (converged && t->residual > allowed) say(p, r, t, 1, "converged", "not within two tolerances or floors");
     else if (converged && !own && t->rhs > 0 && t->residual > 0.3L * fminl(t->rhs, fmaxl(t->first, t->rhs)) &&
@@ -856,7 +864,7 @@ static void judge(const problem *p, const matrix *m, const pg_report *r)
     }
     judge_convergence(p, r, &t);
     const real off = fabsl(t.residual - r->residual);
-    if (!(off <= 3 * t.floor + 0.02L * t.residual)) say(p, r, &t, 1, "report", "the residual reported is not that of u");
+    if (!(off <= 3 * t.floor + t.noise + 0.02L * t.residual)) say(p, r, &t, 1, "report", "the residual reported is not that of u");
     if (!(fabsl(t.rhs - r->rhs_norm) <= 3 * t.floor + 1e-4L * t.rhs)) say(p, r, &t, 1, "rhs", "another norm of f");
     if (t.mean > 1e-3L * t.largest && !p->weak) say(p, r, &t, 0, "mean", "u of a singular part has a mean");
     if (r->outcome == PG_DIVERGED && !(p->desc.flags & (PG_VCYCLE | PG_WCYCLE | PG_JACOBI | PG_FMG)))
@@ -965,6 +973,16 @@ static void count_iterations(const problem *p, const pg_report *r)
     if (r->iterations > 150) say(p, r, &none, 1, "slow", "more than 150 iterations");
 }
 
+/* What the library says of u afterwards, means left in. */
+static void print_piece(const problem *p, pg_solver *solver)
+{
+    void *r = reserve(p->count_f * sizeof(double));
+    double norm = NAN;
+    if (pg_residual(solver, p->u, p->f, r) == PG_OK) pg_norm(solver, r, p->stop.norm, &norm);
+    printf("    pg_residual: %.6g\n", norm);
+    free(r);
+}
+
 static int run(int kind, long number, pg_backend backend)
 {
     problem p;
@@ -981,6 +999,9 @@ static int run(int kind, long number, pg_backend backend)
     if (status == PG_OK) {
         solved++, outcomes[report.outcome]++;
         if (verbosity) printf("    %s\n    %s\n    %s\n", report.message, report.method, report.warning);
+        for (int q = 0; verbosity && q < report.history_count && q < PG_HISTORY; q++)
+            printf("%s%.2g", q ? " " : "    history: ", report.history[q]);
+        if (verbosity) puts(""), print_piece(&p, solver);
         matrix m;
         matrix_create(&m, &p);
         judge(&p, &m, &report);
