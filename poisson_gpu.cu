@@ -13841,18 +13841,12 @@ static int pgi_line_axis(const pg_desc *d, pgi_line *const line[3], int *other)
 static pg_status pgi_plan_direct(pg_solver *s, pgi_line *const line[3], char text[512])
 {
     pgi_direct *d = &s->direct;
-    const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
     d->lines.scale = 1;
     d->fused = -1;
     s->together = s->mixed || s->krylov || s->comm ? 1 : s->desc.batch;    // buffers and chunks are for a whole batch
-    int other;
+    int other;                                                             // there is none: pgi_check_axes_of_direct
     d->lines.line = pgi_line_axis(&s->work, line, &other);
-    if (pgi_is_split(s) && other < 0) d->lines.line = 2;    // in parts: no rank needs whole columns of another axis
-    if (other >= 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_DIRECT transforms all axes but one, and %s and %s both have coord, a metric or a "
-                          "Robin face; use PG_FMG or PG_VCYCLE",
-                          name(d->lines.line), name(other));
+    if (pgi_is_split(s)) d->lines.line = 2;    // in parts: no rank needs whole columns of another axis
 #if PGI_GPU
     // In 3D, one kernel that transforms there and back costs less than elimination.
     if (s->cuda && !pgi_is_split(s) && !line[1]->absent && d->lines.line >= 0 &&
@@ -25279,6 +25273,106 @@ static const unsigned pgi_precisions = PG_F64 | PG_F32 | PG_MIXED, pgi_sweep_met
                       pgi_preconditioners = PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE | PG_PRECOND_AINV |
                                             PG_PRECOND_AINV2 | PG_PRECOND_DIRECT;
 
+static int pgi_is_masked(const pg_desc *d)
+{
+    return d->mask || d->beta_face[0] || d->beta_cell || d->openness[0] || d->alpha_cell || d->air_values ||
+           d->solid_fluxes;
+}
+
+// Options, each a flag or a field. coarsest is none: a limit, which holds for the levels that there are.
+struct pgi_option {
+    const char *name;
+    unsigned flag;
+    int pg_desc::*field;    // NULL of flags and of omega
+};
+static const pgi_option pgi_options[] = {{"PG_PRECOND_CYCLE", PG_PRECOND_CYCLE, NULL},
+                                         {"PG_PRECOND_DIAGONAL", PG_PRECOND_DIAGONAL, NULL},
+                                         {"PG_PRECOND_NONE", PG_PRECOND_NONE, NULL},
+                                         {"PG_PRECOND_AINV", PG_PRECOND_AINV, NULL},
+                                         {"PG_PRECOND_AINV2", PG_PRECOND_AINV2, NULL},
+                                         {"PG_PRECOND_DIRECT", PG_PRECOND_DIRECT, NULL},
+                                         {"PG_SMOOTH_RBGS", PG_SMOOTH_RBGS, NULL},
+                                         {"PG_SMOOTH_JACOBI", PG_SMOOTH_JACOBI, NULL},
+                                         {"PG_SMOOTH_CHEBYSHEV", PG_SMOOTH_CHEBYSHEV, NULL},
+                                         {"PG_SMOOTH_LINES", PG_SMOOTH_LINES, NULL},
+                                         {"PG_SYMMETRIC", PG_SYMMETRIC, NULL},
+                                         {"PG_KEEP_CYCLES", PG_KEEP_CYCLES, NULL},
+                                         {"PG_COARSEN_CELLS", PG_COARSEN_CELLS, NULL},
+                                         {"PG_UPWIND", PG_UPWIND, NULL},
+                                         {"omega", 0, NULL},
+                                         {"nu_pre", 0, &pg_desc::nu_pre},
+                                         {"nu_post", 0, &pg_desc::nu_post},
+                                         {"fmg_cycles", 0, &pg_desc::fmg_cycles},
+                                         {"inner_cycles", 0, &pg_desc::inner_cycles},
+                                         {"robust", 0, &pg_desc::robust}};
+
+// Whether an option is given, and not as what is so anyway: no sweeps where there are none, say.
+static int pgi_is_given(const pg_desc *d, const pgi_option &o)
+{
+    if (o.flag) return d->flags & o.flag ? 1 : 0;
+    if (!o.field) return d->omega != 0 && !(d->flags & PG_RBGS && d->omega == 1);
+    return d->*o.field != 0 && d->*o.field != (o.field == &pg_desc::inner_cycles ? 1 : PG_NONE);
+}
+static void pgi_drop_option(pg_desc *d, const pgi_option &o)
+{
+    d->flags &= ~o.flag;
+    if (o.field) d->*o.field = 0;
+    if (!o.field && !o.flag) d->omega = 0;
+}
+
+// Whether the method, which is known by now, and the problem have any use for an option.
+static int pgi_has_use(const pg_desc *d, const pgi_option &o)
+{
+    const unsigned flags = d->flags;
+    const int cycles = flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) ? 1 : 0, masked = pgi_is_masked(d);
+    if (o.flag & pgi_preconditioners) return flags & pgi_krylov_methods ? 1 : 0;
+    if (o.flag & pgi_smoothers) return cycles && (!masked || o.flag == PG_SMOOTH_RBGS);
+    if (o.flag == PG_KEEP_CYCLES) return (cycles || flags & PG_FASTEST) && !masked;
+    if (o.flag) return o.flag == PG_UPWIND || cycles;    // and what else is to be said of it elsewhere
+    if (o.field == &pg_desc::robust) return masked;      // it is about the medium
+    if (o.field == &pg_desc::fmg_cycles) return flags & PG_FMG ? 1 : 0;
+    if (o.field == &pg_desc::inner_cycles) return flags & PG_MIXED && flags & pgi_cycle_methods;
+    if (o.field) return cycles;
+    return flags & (PG_JACOBI | PG_SOR) || (cycles && !(flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)));
+}
+
+// An option is refused where it is of no use, so that nobody believes it was heard. A text that ends with a semicolon
+// goes on with remedies, see pgi_add_remedies.
+static pg_status pgi_check_use(const pg_desc *d, char text[512])
+{
+    const char *const method = pgi_method_name(d->flags);
+    const char *const where = pgi_is_masked(d)                 ? " with a mask or coefficient fields"
+                              : pgi_convects(d)                ? " with a velocity"
+                              : d->flags & PG_SMOOTH_CHEBYSHEV ? " with PG_SMOOTH_CHEBYSHEV"
+                              : d->flags & PG_SMOOTH_LINES     ? " with PG_SMOOTH_LINES"
+                                                               : "";
+    for (const pgi_option &o : pgi_options) {
+        if (!pgi_is_given(d, o) || pgi_has_use(d, o)) continue;
+        if (o.flag)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no %s like %s (flags 0x%x)%s;", method,
+                              o.flag & pgi_preconditioners ? "preconditioner"
+                              : o.flag & pgi_smoothers     ? "smoother"
+                                                           : "option",
+                              o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
+        if (o.field == &pg_desc::robust)
+            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                              "robust is %d, but there is neither a mask nor a coefficient field;", d->robust);
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s is %g, and %s has no use for it%s;", o.name,
+                          o.field ? d->*o.field : d->omega, method, where);
+    }
+    return PG_OK;
+}
+
+// The method, where none is given. Options of multigrid tell that this is what is meant.
+static unsigned pgi_default_method(const pg_desc *d)
+{
+    if (pgi_convects(d)) return PG_BICGSTAB;
+    return d->flags & (pgi_smoothers | PG_SYMMETRIC | PG_COARSEN_CELLS) || d->omega != 0 || d->nu_pre || d->nu_post ||
+                   d->fmg_cycles || d->inner_cycles
+               ? PG_FMG
+               : PG_FASTEST;
+}
+
 static pg_status pgi_check_flags(pg_desc *d, char text[512])
 {
     const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners |
@@ -25287,46 +25381,34 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
-    const unsigned options =
-        pgi_smoothers | PG_SYMMETRIC | PG_COARSEN_CELLS;    // of multigrid, which is what is meant then
-    const int convects = pgi_convects(d);
-    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods,
-                            convects                              ? PG_BICGSTAB
-                            : d->flags & options || d->omega != 0 ? PG_FMG
-                                                                  : PG_FASTEST));
-    const char *method = pgi_method_name(d->flags);
-    if (d->flags & pgi_krylov_methods)
-        PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners,
-                                convects ? PG_PRECOND_AINV : PG_PRECOND_CYCLE));
-    else if (d->flags & pgi_preconditioners)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%s takes no preconditioner (flags 0x%x); give PG_CG or PG_BICGSTAB", method,
-                          d->flags & pgi_preconditioners);
+    PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, pgi_default_method(d)));
+    PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
+    const unsigned own = !(d->flags & pgi_krylov_methods)                 ? 0
+                         : pgi_convects(d)                                ? PG_PRECOND_AINV
+                         : d->flags & PG_PIPEBICGSTAB && pgi_is_masked(d) ? PG_PRECOND_AINV
+                                                                          : PG_PRECOND_CYCLE;
+    PGI_TRY(pgi_check_group(text, &d->flags, "preconditioner", pgi_preconditioners, own));
     if (d->flags & PG_PRECOND_CYCLE && d->flags & pgi_cg_methods) d->flags |= PG_SYMMETRIC;
-    if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE))
-        return pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0);    // see pgi_choose_line_axis
-    if (d->flags & PG_KEEP_CYCLES && !(d->flags & PG_FASTEST))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_KEEP_CYCLES does not go with %s, which has none; use PG_VCYCLE, PG_WCYCLE or PG_FMG",
-                          method);
-    if (d->flags & pgi_krylov_methods && d->flags & PG_MIXED && !(d->flags & PG_PRECOND_DIRECT))
+    return PG_OK;
+}
+
+// What goes with PG_MIXED.
+static pg_status pgi_check_mixed(const pg_desc *d, char text[512])
+{
+    const char *const method = pgi_method_name(d->flags);
+    if (!(d->flags & PG_MIXED) || d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE | PG_DIRECT | PG_FASTEST))
+        return PG_OK;
+    if (!(d->flags & pgi_krylov_methods))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_MIXED does not go with %s;", method);
+    if (!(d->flags & PG_PRECOND_DIRECT))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or "
-                          "PG_PRECOND_DIRECT (flags 0x%x)",
+                          "PG_PRECOND_DIRECT (flags 0x%x);",
                           method, d->flags);
-    if (d->flags & PG_PIPEBICGSTAB && d->flags & PG_MIXED)
+    if (d->flags & PG_PIPEBICGSTAB)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what "
-                          "f32 rounds; use PG_BICGSTAB, PG_CG or PG_F64");
-    if (d->flags & pgi_smoothers)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%s takes no smoother (flags 0x%x); smoothers belong to PG_VCYCLE, PG_WCYCLE, PG_FMG", method,
-                          d->flags & pgi_smoothers);
-    if ((d->flags & PG_MIXED) && !(d->flags & (PG_DIRECT | PG_FASTEST | pgi_krylov_methods)))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_MIXED does not go with %s; use PG_VCYCLE, PG_WCYCLE, PG_FMG or PG_DIRECT", method);
-    if (d->flags & PG_SYMMETRIC)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_SYMMETRIC does not go with %s; use PG_VCYCLE", method);
+                          "f32 rounds;");
     return PG_OK;
 }
 
@@ -25349,14 +25431,6 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
     if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
                           d->omega);
-    if ((d->flags & PG_RBGS) && d->omega != 0 && d->omega != 1)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with PG_RBGS, which has none; use PG_SOR", d->omega);
-    if ((d->flags & (PG_DIRECT | PG_FASTEST)) && d->omega != 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
-                          pgi_method_name(d->flags));
-    if ((d->flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)) && d->omega != 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "omega is %g with %s, which has none; leave it 0", d->omega,
-                          d->flags & PG_SMOOTH_LINES ? "PG_SMOOTH_LINES" : "PG_SMOOTH_CHEBYSHEV");
     PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
@@ -25369,7 +25443,7 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
     if (symmetric && d->nu_pre != d->nu_post)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
                           d->nu_pre, d->nu_post);
-    if (d->nu_pre + d->nu_post == 0)
+    if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
     return PG_OK;
@@ -25557,16 +25631,14 @@ static double pgi_largest(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ?
 // What the switches of compilation have left out.
 static pg_status pgi_check_left_out(unsigned flags, char text[512])
 {
-    const char *name = NULL, *without = NULL, *instead = NULL;
-    if (!PGI_F32 && flags & (PG_F32 | PG_MIXED))
-        name = flags & PG_F32 ? "PG_F32" : "PG_MIXED", without = "PG_NO_F32", instead = "PG_F64";
-    if (!PGI_DIRECT && flags & PG_DIRECT) name = "PG_DIRECT", without = "PG_NO_DIRECT", instead = "PG_FMG";
-    if (!PGI_DIRECT && flags & PG_PRECOND_DIRECT)
-        name = "PG_PRECOND_DIRECT", without = "PG_NO_DIRECT", instead = "PG_PRECOND_CYCLE or PG_PRECOND_AINV";
+    const char *name = NULL, *without = NULL;
+    if (!PGI_F32 && flags & (PG_F32 | PG_MIXED)) name = flags & PG_F32 ? "PG_F32" : "PG_MIXED", without = "PG_NO_F32";
+    if (!PGI_DIRECT && flags & (PG_DIRECT | PG_PRECOND_DIRECT))
+        name = flags & PG_DIRECT ? "PG_DIRECT" : "PG_PRECOND_DIRECT", without = "PG_NO_DIRECT";
     if (!name) return PG_OK;
     return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "poisson_gpu.cu was compiled with %s, which leaves out %s; use %s, or compile it without %s",
-                      without, name, instead, without);
+                      "poisson_gpu.cu was compiled with %s, which leaves out %s: compile it without that;", without,
+                      name);
 }
 
 // Has no face a coupling to what is outside?
@@ -25581,12 +25653,6 @@ static int pgi_is_closed(const pg_desc *d)
 }
 
 // ---- masks and coefficient fields ----
-
-static int pgi_is_masked(const pg_desc *d)
-{
-    return d->mask || d->beta_face[0] || d->beta_cell || d->openness[0] || d->alpha_cell || d->air_values ||
-           d->solid_fluxes;
-}
 
 // PG_FMG is PG_CG around a symmetric cycle then.
 static int pgi_means_cg(unsigned flags)
@@ -25619,47 +25685,25 @@ static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const
     return PG_OK;
 }
 
-// PG_COARSEN_CELLS is an option of cycles on a mask, and on nothing else.
-static pg_status pgi_check_coarsen_cells(const pg_desc *d, char text[512])
-{
-    if (!d->mask || pgi_has_fields(d))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COARSEN_CELLS goes with a mask and constant beta and alpha; leave it out, or %s",
-                          d->mask ? "beta_face, beta_cell, openness and alpha_cell" : "give a mask");
-    if (d->robust > 0)
-        return pgi_refuse(
-            text, PG_ERROR_UNSUPPORTED,
-            "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules; leave one of them out", d->robust);
-    if (!(d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COARSEN_CELLS is about cycles, and %s has none; use PG_FMG, PG_VCYCLE or PG_WCYCLE",
-                          pgi_method_name(d->flags));
-    return PG_OK;
-}
-
 static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
 {
-    const char *const method = pgi_method_name(d->flags);
-    const unsigned others = PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES;
+    const int masked = pgi_is_masked(d);
+    if (d->flags & PG_COARSEN_CELLS && (!d->mask || pgi_has_fields(d)))
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "PG_COARSEN_CELLS goes with a mask and constant beta and alpha, but %s;",
+                          d->mask ? "one of beta_face, beta_cell, openness and alpha_cell is given" : "mask is NULL");
+    if (d->flags & PG_COARSEN_CELLS && d->robust > 0)
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
+                          "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;", d->robust);
+    if (!masked) return PG_OK;
     if (d->flags & PG_DIRECT)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_DIRECT does not go with a mask or coefficient fields; use PG_FMG, or PG_CG with "
-                          "PG_PRECOND_DIRECT");
-    if (d->flags & others)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "flags 0x%x name a smoother, but with a mask or coefficient fields there is only "
-                          "PG_SMOOTH_RBGS",
-                          d->flags & others);
-    if (d->flags & PG_KEEP_CYCLES)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_KEEP_CYCLES does not go with a mask or coefficient fields; use PG_VCYCLE or PG_WCYCLE");
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_DIRECT does not go with a mask or coefficient fields;");
     if (d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%s does not go with PG_PRECOND_CYCLE and a mask or coefficient fields, whose coarse levels "
-                          "are f32: its recurrences lose what they round; use PG_BICGSTAB or PG_CG",
-                          method);
-    if (d->flags & PG_COARSEN_CELLS) PGI_TRY(pgi_check_coarsen_cells(d, text));
-    if (pgi_means_cg(d->flags)) d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) | PG_CG | PG_PRECOND_CYCLE;
+                          "PG_PIPEBICGSTAB does not go with PG_PRECOND_CYCLE and a mask or coefficient fields, whose "
+                          "coarse levels are f32: its recurrences lose what they round;");
+    if (pgi_means_cg(d->flags) && !(d->flags & pgi_preconditioners))
+        d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) | PG_CG | PG_PRECOND_CYCLE;
     if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)) d->flags |= PG_SYMMETRIC;
     return PG_OK;
 }
@@ -25677,10 +25721,7 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
     PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face, text));
     PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness, text));
     for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
-    if (!pgi_is_masked(d)) {
-        d->robust = 0;
-        return d->flags & PG_COARSEN_CELLS ? pgi_check_coarsen_cells(d, text) : PG_OK;
-    }
+    if (!pgi_is_masked(d)) return PG_OK;
     if (d->beta_face[0] && d->beta_cell)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta_face and beta_cell are both given; give one of them");
     if ((d->air_values || d->solid_fluxes) && !d->mask)
@@ -25715,7 +25756,7 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
         packed = d->stride_mask[a] * count;
         least *= count;
     }
-    return pgi_check_masked_method(d, text);
+    return PG_OK;
 }
 
 // The velocity of every axis, and that the method takes one.
@@ -25728,24 +25769,21 @@ static pg_status pgi_check_velocity(pg_desc *d, char text[512])
     }
     if (!pgi_convects(d)) {
         if (d->flags & PG_UPWIND)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_UPWIND needs a velocity, and velocity is 0");
+            return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_UPWIND needs a velocity, and velocity is 0;");
         return PG_OK;
     }
     const unsigned takes = PG_JACOBI | PG_RBGS | PG_SOR | PG_BICGSTAB | PG_PIPEBICGSTAB;
     if (!(d->flags & takes))
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric; use PG_BICGSTAB, "
-                          "PG_PIPEBICGSTAB, or PG_JACOBI, PG_RBGS, PG_SOR",
+                          "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
                           pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
     if (d->flags & PG_PRECOND_CYCLE)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g); use PG_PRECOND_AINV or "
-                          "PG_PRECOND_DIRECT",
-                          d->velocity[0], d->velocity[1], d->velocity[2]);
+        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);",
+                          d->velocity[1], d->velocity[2]);
     if (d->flags & PG_MIXED)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 from "
-                          "its preconditioner; use PG_F64",
+                          "its preconditioner;",
                           d->velocity[0], d->velocity[1], d->velocity[2]);
     return PG_OK;
 }
@@ -25763,15 +25801,134 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
         return pgi_refuse(
             text, PG_ERROR_UNSUPPORTED,
             "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out the constant, "
-            "which alpha_cell holds; give alpha > 0, or use PG_PRECOND_CYCLE");
-    if (alpha < 0 && pgi_convects(d))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with a velocity, which needs alpha >= 0", alpha);
-    if (alpha < 0 && !(d->flags & (PG_DIRECT | PG_FASTEST)))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0; use PG_DIRECT%s",
-                          alpha, pgi_method_name(d->flags), PGI_DIRECT ? "" : ", which PG_NO_DIRECT has left out");
+            "which alpha_cell holds: give alpha > 0;");
+    if (alpha < 0 && !(d->flags & (PG_DIRECT | (PGI_DIRECT ? PG_FASTEST : 0))))
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0;", alpha,
+                          pgi_method_name(d->flags));
     if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
     return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
                       1 / largest, largest);
+}
+
+// PG_DIRECT takes one axis that cannot be transformed; alpha < 0 means PG_DIRECT.
+static pg_status pgi_check_axes_of_direct(const pg_desc *d, char text[512])
+{
+#if PGI_DIRECT
+    if (!(d->flags & PG_DIRECT || (d->flags & PG_FASTEST && d->alpha < 0))) return PG_OK;
+    pg_desc work;
+    int other;
+    pgi_turn(d, &work);
+    pgi_hierarchy *const h = pgi_hierarchy_create(&work, 0);
+    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
+    pgi_line *const *const line = h->line[0];
+    const int axis = pgi_line_axis(&work, line, &other);
+    const int turns = axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]);
+    pgi_hierarchy_free(h);
+    const auto name = [&](int a) { return pgi_axis_name[d->dim == 2 && a > 0 ? 3 - a : a]; };
+    const pg_status status = d->flags & PG_FASTEST ? PG_ERROR_ARGUMENT : PG_ERROR_UNSUPPORTED;
+    char shift[60] = "";
+    if (d->alpha < 0) snprintf(shift, sizeof shift, "alpha is %g, which is for PG_DIRECT, and ", d->alpha);
+    if (other >= 0)
+        return pgi_refuse(text, status,
+                          "%sPG_DIRECT transforms all axes but one, while %s and %s both have coord, a metric or a "
+                          "Robin face;",
+                          shift, name(axis), name(other));
+    if (turns && d->alpha < 0)
+        return pgi_refuse(text, status, "%sthe periodic axis %s has coord or a metric;", shift, name(axis));
+#endif
+    (void)d, (void)text;
+    return PG_OK;
+}
+
+// The method, its options, and alpha: all that flags have to do with.
+static pg_status pgi_check_choices(pg_desc *d, char text[512])
+{
+    PGI_TRY(pgi_check_flags(d, text));
+    PGI_TRY(pgi_check_left_out(d->flags, text));
+    PGI_TRY(pgi_check_masked_method(d, text));
+    PGI_TRY(pgi_check_velocity(d, text));
+    PGI_TRY(pgi_check_use(d, text));
+    PGI_TRY(pgi_check_mixed(d, text));
+    PGI_TRY(pgi_check_options(d, text));
+    PGI_TRY(pgi_check_axes_of_direct(d, text));
+    return pgi_check_alpha(d, d->alpha, text);
+}
+static int pgi_is_accepted(pg_desc d, unsigned flags)
+{
+    char unused[512];
+    d.flags = flags;
+    return pgi_check_choices(&d, unused) == PG_OK;
+}
+
+static int pgi_wants_remedies(const char *text) { return *text && text[strlen(text) - 1] == ';'; }
+static void pgi_add_text(char text[512], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const size_t used = strlen(text);
+    vsnprintf(text + used, 512 - used, format, arguments);
+    va_end(arguments);
+}
+// " verb a, b or c"
+static void pgi_add_list(char text[512], const char *verb, const char *const *name, int count)
+{
+    for (int q = 0; q < count; q++) pgi_add_text(text, "%s %s", q == 0 ? verb : q == count - 1 ? " or" : ",", name[q]);
+}
+
+// Where no method takes alpha < 0.
+static void pgi_add_shift(const pg_desc *given, char text[512])
+{
+    char reason[512] = "";
+    pg_desc direct = *given;
+    direct.flags = (given->flags & pgi_precisions) | PG_DIRECT;
+    for (const pgi_option &o : pgi_options)
+        if (!o.flag) pgi_drop_option(&direct, o);
+    if (pgi_check_choices(&direct, reason) != PG_OK && pgi_wants_remedies(reason) && !strstr(text, reason))
+        pgi_add_text(text, " %s", reason);
+    pgi_add_text(text,
+                 " so no method here takes alpha < 0: if -alpha is below the least eigenvalue of A without it, set "
+                 "alpha to 0 and repeat solves of f - alpha u, with the last u");
+}
+
+// Ends a refusal with what would be accepted, one change at a time: the same checks have tried it.
+static void pgi_add_remedies(const pg_desc *given, char text[512])
+{
+    enum { MOST = 4 };
+    static const unsigned methods[] = {PG_DIRECT,   PG_FMG,          PG_VCYCLE, PG_WCYCLE, PG_CG,    PG_PIPECG,
+                                       PG_BICGSTAB, PG_PIPEBICGSTAB, PG_SOR,    PG_RBGS,   PG_JACOBI};
+    const char *out[sizeof pgi_options / sizeof *pgi_options], *use[MOST];
+    int outs = 0, uses = 0;
+    const unsigned flags = given->flags;
+    for (const pgi_option &o : pgi_options) {
+        pg_desc without = *given;
+        pgi_drop_option(&without, o);
+        if (pgi_is_given(given, o) && pgi_is_accepted(without, without.flags)) out[outs++] = o.name;
+    }
+    if (flags & (PG_MIXED | PG_F32) && pgi_is_accepted(*given, (flags & ~pgi_precisions) | PG_F64))
+        use[uses++] = "PG_F64";
+    for (const pgi_option &o : pgi_options) {
+        const int precond = o.flag & pgi_preconditioners ? 1 : 0;
+        if (uses == MOST || !(o.flag & (pgi_preconditioners | pgi_smoothers))) continue;
+        if (flags & (precond ? pgi_krylov_methods : pgi_smoothers) &&
+            pgi_is_accepted(*given, (flags & ~(precond ? pgi_preconditioners : pgi_smoothers)) | o.flag))
+            use[uses++] = o.name;
+    }
+    for (const unsigned method : methods)
+        if (uses < MOST && pgi_is_accepted(*given, (flags & ~pgi_methods) | method))
+            use[uses++] = pgi_method_name(method);
+    pgi_add_list(text, " leave out", out, outs);
+    pgi_add_list(text, outs && uses ? ", or use" : " use", use, uses);
+    if (outs || uses) return;
+    pg_desc plain = *given;
+    for (const pgi_option &o : pgi_options) pgi_drop_option(&plain, o);
+    if (pgi_is_accepted(plain, flags & pgi_precisions))
+        pgi_add_text(text, " leave out the method and all of its options");
+    else if (pgi_is_accepted(plain, 0))
+        pgi_add_text(text, " leave out all flags and options");
+    else if (given->alpha < 0)
+        pgi_add_shift(given, text);
+    else
+        text[strlen(text) - 1] = 0;
 }
 
 #if PGI_GPU
@@ -25982,11 +26139,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     d->struct_size = sizeof *d;
     PGI_TRY(pgi_check_size(d, text));
     PGI_TRY(pgi_check_part(d, rank, ranks, text));
-    PGI_TRY(pgi_check_flags(d, text));
-    PGI_TRY(pgi_check_left_out(d->flags, text));
     PGI_TRY(pgi_check_masked(d, text));
-    PGI_TRY(pgi_check_velocity(d, text));
-    PGI_TRY(pgi_check_options(d, text));
     PGI_TRY(pgi_check_strides(d, "stride_u", d->stride_u, text));
     PGI_TRY(pgi_check_strides(d, "stride_f", d->stride_f, text));
     for (int a = 0; a < d->dim; a++) PGI_TRY(pgi_check_axis(d, a, text));
@@ -25999,7 +26152,6 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
             d->face[2 * a + e].kind = PG_PERIODIC;
         }
     }
-    PGI_TRY(pgi_check_alpha(d, d->alpha, text));
     if (!pgi_finite(d->beta) || d->beta < 0)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
@@ -26007,6 +26159,10 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
                           d->time_limit);
+    const pg_desc given = *d;
+    const pg_status status = pgi_check_choices(d, text);
+    if (status != PG_OK && pgi_wants_remedies(text)) pgi_add_remedies(&given, text);
+    if (status != PG_OK) return status;
     if (!d->allocator.alloc != !d->allocator.free)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
     PGI_TRY(pgi_check_backend(d, device, warning, text));
@@ -26419,7 +26575,7 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     d->flags = (d->flags & ~(unsigned)PG_FASTEST) | (direct ? PG_DIRECT : PG_FMG);
     if (direct) d->flags &= ~(unsigned)PG_KEEP_CYCLES, d->inner_cycles = 1;
     if (direct) snprintf(s->chosen, sizeof s->chosen, "PG_DIRECT");
-    return pgi_check_alpha(d, d->alpha, text);
+    return PG_OK;
 }
 
 // Where cycles would be slow they are exact or, on too many points for that, PG_FMG is conjugate gradients around the
@@ -27005,6 +27161,8 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
+    for (const pgi_option &o : pgi_options)
+        if (pgi_is_given(desc, o) && !pgi_has_use(desc, o)) pgi_drop_option(desc, o);
     if (s->owns_workspace) desc->workspace = NULL;
     desc->air_values = s->listed[0], desc->solid_fluxes = s->listed[1];
     if (s->accelerated)    // what became PG_CG and its options, once more
@@ -28139,7 +28297,9 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
                           "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= "
                           "0; give PG_DIRECT in flags, or create the solver with such an alpha",
                           alpha);
-    PGI_TRY(pgi_check_alpha(&s->desc, alpha, s->error));
+    const pg_status status = pgi_check_alpha(&s->desc, alpha, s->error);
+    if (pgi_wants_remedies(s->error)) pgi_add_text(s->error, " pg_create tells what takes it");
+    if (status != PG_OK) return status;
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
     s->desc.alpha = alpha;
@@ -29146,7 +29306,9 @@ static pg_status pgi_dense_check_flags(pg_dense_desc *d, char text[512])
                           d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", PG_F64 | PG_F32, PG_F64));
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_dense_methods, PG_GAUSS_SEIDEL));
-    PGI_TRY(pgi_check_left_out(d->flags & PG_F32, text));
+    const pg_status status = pgi_check_left_out(d->flags & PG_F32, text);
+    if (status != PG_OK) pgi_add_text(text, " use PG_F64");
+    if (status != PG_OK) return status;
     if (d->flags & PG_JACOBI && d->flags & PG_BACKWARD)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                           "PG_BACKWARD does not go with PG_JACOBI, whose rows have no order; use PG_GAUSS_SEIDEL");

@@ -56,7 +56,8 @@ int main(void)
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
        masks and coefficient fields on nodes; free-space boundaries; parts along two axes (see SEVERAL RANKS); alpha < 0
-       but with PG_DIRECT; cycles where the spacing or metric of two or three axes varies much, each along itself, and
+       but with PG_DIRECT (where -alpha is below the least eigenvalue of A without alpha, repeated solves with alpha 0 and
+       f - alpha u converge); cycles where the spacing or metric of two or three axes varies much, each along itself, and
        one axis has more than 1024 points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes
        tens of iterations; up to 1024 such problems are solved exactly, see below). At any time: irregular meshes,
        complex numbers.
@@ -118,8 +119,8 @@ int main(void)
    CHOOSING A METHOD (flags; the default is PG_FASTEST in f64)
        PG_FASTEST (not with a velocity) PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be
                   faster: with two lengths of large prime factors, or with few points on the CPU. report.method tells which
-                  and why. Takes no smoother and no omega: with one of these, or PG_SYMMETRIC, and no method the default is
-                  PG_FMG.
+                  and why. Takes no options of multigrid: with a smoother, PG_SYMMETRIC, omega, nu_pre, nu_post,
+                  fmg_cycles or inner_cycles, and no method, the default is PG_FMG.
        PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol = PG_NONE, max_iter = 1) already
                   solves to about the discretisation error. Guess: zero unless told. (Brandt 1977; Trottenberg,
                   Oosterlee, Schueller, Multigrid, 2001, sections 2.6 and 5)
@@ -168,6 +169,10 @@ int main(void)
                   colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
                   that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
                   values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
+   Options    (flags beside method and precision, omega, nu_pre, nu_post, fmg_cycles, inner_cycles) that the method has no
+              use for, and robust without obstacles or coefficients, are refused by name, with what would be accepted;
+              but they may say what is so anyway (no sweeps, omega 1 of PG_RBGS, one inner cycle). coarsest is a limit:
+              any method takes it.
    Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). Metrics and jumps of
    them along an axis, ends that conduct badly or not at all, do not matter: coarse levels add up resistances. Where one axis
    varies much multigrid solves for whole lines along it at a time, every second one, and coarsens the other axes only: where
@@ -237,9 +242,9 @@ int main(void)
               largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
               Cells without any link have u = 0, or f / alpha.
    Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
-              and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle; PG_VCYCLE and PG_WCYCLE (may fall
-              slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless given) too. PG_PRECOND_DIRECT solves on the
-              empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
+              and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle (default: PG_PRECOND_AINV);
+              PG_VCYCLE and PG_WCYCLE (may fall slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless
+              given) too. PG_PRECOND_DIRECT solves on the empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
    The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as
               compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
               not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a

@@ -290,6 +290,177 @@ static void every_allowed_descriptor_is_taken(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* ---- Remedies: what a refusal says would help is accepted -------------------------------------------------------- */
+
+#define ANY_PRECISION (PG_F64 | PG_F32 | PG_MIXED)
+#define ANY_METHOD                                                                                                       \
+    (PG_JACOBI | PG_RBGS | PG_SOR | PG_VCYCLE | PG_WCYCLE | PG_FMG | PG_DIRECT | PG_FASTEST | PG_CG | PG_PIPECG |     \
+     PG_BICGSTAB | PG_PIPEBICGSTAB)
+#define ANY_PRECONDITIONER                                                                                               \
+    (PG_PRECOND_CYCLE | PG_PRECOND_DIAGONAL | PG_PRECOND_NONE | PG_PRECOND_AINV | PG_PRECOND_AINV2 | PG_PRECOND_DIRECT)
+#define ANY_SMOOTHER (PG_SMOOTH_RBGS | PG_SMOOTH_JACOBI | PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)
+#define NAMED(flag, group) {#flag, flag, group}
+
+static const struct { const char *name; unsigned flag, group; } flag_names[] = {
+    NAMED(PG_F64, ANY_PRECISION), NAMED(PG_F32, ANY_PRECISION), NAMED(PG_MIXED, ANY_PRECISION), NAMED(PG_JACOBI, ANY_METHOD),
+    NAMED(PG_RBGS, ANY_METHOD), NAMED(PG_SOR, ANY_METHOD), NAMED(PG_VCYCLE, ANY_METHOD), NAMED(PG_WCYCLE, ANY_METHOD),
+    NAMED(PG_FMG, ANY_METHOD), NAMED(PG_DIRECT, ANY_METHOD), NAMED(PG_FASTEST, ANY_METHOD), NAMED(PG_CG, ANY_METHOD),
+    NAMED(PG_PIPECG, ANY_METHOD), NAMED(PG_BICGSTAB, ANY_METHOD), NAMED(PG_PIPEBICGSTAB, ANY_METHOD),
+    NAMED(PG_PRECOND_CYCLE, ANY_PRECONDITIONER), NAMED(PG_PRECOND_DIAGONAL, ANY_PRECONDITIONER),
+    NAMED(PG_PRECOND_NONE, ANY_PRECONDITIONER), NAMED(PG_PRECOND_AINV, ANY_PRECONDITIONER),
+    NAMED(PG_PRECOND_AINV2, ANY_PRECONDITIONER), NAMED(PG_PRECOND_DIRECT, ANY_PRECONDITIONER),
+    NAMED(PG_SMOOTH_RBGS, ANY_SMOOTHER), NAMED(PG_SMOOTH_JACOBI, ANY_SMOOTHER), NAMED(PG_SMOOTH_CHEBYSHEV, ANY_SMOOTHER),
+    NAMED(PG_SMOOTH_LINES, ANY_SMOOTHER), NAMED(PG_SYMMETRIC, 0), NAMED(PG_KEEP_CYCLES, 0), NAMED(PG_COARSEN_CELLS, 0),
+    NAMED(PG_UPWIND, 0)};
+
+/* Does to a descriptor what the sentence proposes: leaves a name out, or uses it in the place of others of its group. */
+static void follow(pg_desc *d, const char *name, int leave_out)
+{
+    if (!strcmp(name, "omega")) d->omega = 0;
+    if (!strcmp(name, "nu_pre")) d->nu_pre = 0;
+    if (!strcmp(name, "nu_post")) d->nu_post = 0;
+    if (!strcmp(name, "fmg_cycles")) d->fmg_cycles = 0;
+    if (!strcmp(name, "inner_cycles")) d->inner_cycles = 0;
+    if (!strcmp(name, "robust")) d->robust = 0;
+    for (size_t q = 0; q < sizeof flag_names / sizeof *flag_names; q++)
+        if (!strcmp(name, flag_names[q].name))
+            d->flags = (d->flags & ~(leave_out ? flag_names[q].flag : flag_names[q].group)) |
+                       (leave_out ? 0 : flag_names[q].flag);
+}
+
+static void expect_creation(const pg_desc *d, const char *message, const char *change)
+{
+    pg_solver *solver = NULL;
+    EXPECT(pg_create(d, &solver) == PG_OK, "\"%s\"\n    %s leads to \"%s\"", message, change, pg_last_error(NULL));
+    pg_destroy(solver);
+}
+
+/* Follows all remedies of a refusal, which stand behind its last semicolon; returns how many there are. */
+static int follow_remedies(const pg_desc *refused, const char *message)
+{
+    char text[512];
+    int leave_out = 0, count = 0;
+    const char *const remedies = strrchr(message, ';');
+    snprintf(text, sizeof text, "%s", remedies ? remedies + 1 : "");
+    if (strstr(text, " and all of its options") || strstr(text, "leave out all flags")) {
+        pg_desc plain = *refused;
+        plain.flags &= strstr(text, "all flags") ? 0 : ANY_PRECISION, plain.omega = 0;
+        plain.nu_pre = plain.nu_post = plain.fmg_cycles = plain.inner_cycles = plain.robust = 0;
+        expect_creation(&plain, message, "the default");
+        return 1;
+    }
+    for (char *word = strtok(text, " ,"); word; word = strtok(NULL, " ,")) {
+        if (!strcmp(word, "leave") || !strcmp(word, "use")) leave_out = word[0] == 'l';
+        pg_desc d = *refused;
+        follow(&d, word, leave_out);
+        if (!memcmp(&d, refused, sizeof d)) continue;
+        count++;
+        expect_creation(&d, message, word);
+    }
+    return count;
+}
+
+/* One of some problems, from an empty box on, in the precision of the flags. */
+static void set_situation(pg_desc *d, int situation)
+{
+    enum { N = 12 };
+    static double wide[N * N], ones[N + 1], rises[N + 1];
+    static float narrow[N * N];
+    static unsigned char mask[N * N];
+    for (int i = 0; i < N * N; i++) wide[i] = 1 + i % 3, narrow[i] = (float)wide[i];
+    for (int i = 0; i <= N; i++) ones[i] = 1, rises[i] = 1 + i;
+    d->n[0] = d->n[1] = N, d->centring[0] = d->centring[1] = PG_CELL;
+    if (situation == 1 || situation == 3) d->mask = mask;
+    if (situation == 2 || situation == 3) d->beta_cell = d->flags & PG_F32 ? (void *)narrow : (void *)wide;
+    if (situation == 4) d->velocity[0] = 2;
+    if (situation == 5) d->conductance[0] = d->conductance[1] = rises;
+    if (situation == 6) set_ends(d, 0, "PP"), d->conductance[0] = ones, d->weight[0] = rises;
+}
+
+static void remedies_are_accepted(void **state)
+{
+    enum { SITUATIONS = 7, NUMBERS = 6 };
+    static const unsigned methods[] = {0,      PG_JACOBI, PG_RBGS,    PG_SOR, PG_VCYCLE, PG_WCYCLE,
+                                       PG_FMG, PG_DIRECT, PG_FASTEST, PG_CG,  PG_PIPECG, PG_BICGSTAB,
+                                       PG_PIPEBICGSTAB};
+    static const unsigned options[] = {
+        0, PG_PRECOND_CYCLE, PG_PRECOND_DIAGONAL, PG_PRECOND_AINV, PG_PRECOND_DIRECT, PG_SMOOTH_RBGS, PG_SMOOTH_LINES,
+        PG_SMOOTH_CHEBYSHEV, PG_SYMMETRIC, PG_KEEP_CYCLES, PG_COARSEN_CELLS, PG_UPWIND, PG_MIXED,
+        PG_MIXED | PG_PRECOND_AINV, PG_SMOOTH_JACOBI | PG_PRECOND_NONE, PG_F32 | PG_PRECOND_AINV2};
+    enum { METHODS_TRIED = sizeof methods / sizeof *methods, OPTIONS_TRIED = sizeof options / sizeof *options };
+    const pg_backend backend = backend_or_skip(state);
+    int refused = 0, impossible = 0;
+    failures = 0;
+    for (int q = 0; q < SITUATIONS * METHODS_TRIED * OPTIONS_TRIED * NUMBERS * 2; q++) {
+        const int rest = q / SITUATIONS / METHODS_TRIED / OPTIONS_TRIED, number = rest % NUMBERS, sign = rest / NUMBERS;
+        if (number > 0 && q % 5) continue;
+        pg_desc d = {.backend = backend, .alpha = sign ? -1 : 1};
+        d.flags = methods[q / SITUATIONS % METHODS_TRIED] | options[q / SITUATIONS / METHODS_TRIED % OPTIONS_TRIED];
+        set_situation(&d, q % SITUATIONS);
+        d.omega = number == 1 ? 1.25 : 0, d.nu_pre = d.nu_post = number == 2 ? 3 : 0;
+        d.fmg_cycles = number == 3 ? 2 : 0, d.inner_cycles = number == 4 ? 3 : 0, d.robust = number == 5 ? 1 : 0;
+        pg_solver *solver = NULL;
+        char message[512];
+        row = describe(&d);
+        const pg_status status = pg_create(&d, &solver);
+        pg_destroy(solver);
+        if (status == PG_OK) continue;
+        snprintf(message, sizeof message, "%s", pg_last_error(NULL));
+        const int count = follow_remedies(&d, message);
+        refused++, impossible += count == 0;
+        EXPECT(count > 0 || (sign && strstr(message, "no method here takes")), "no remedy in \"%s\"", message);
+    }
+    assert_int_equal(failures, 0);
+    assert_true(refused > 1000 && impossible > 100 && impossible < refused / 2);
+}
+
+/* Options that do not apply are refused, with their value and a remedy, unless they say what is so anyway; what
+   pg_query_desc tells is accepted, and so has none of them. */
+static void options_that_do_not_apply_are_refused(void **state)
+{
+    enum { N = 12 };
+    static unsigned char mask[N * N];
+    static const struct {
+        unsigned flags;
+        int masked, nu_pre, nu_post, fmg_cycles, inner_cycles, robust;
+        double omega;
+        const char *refused, *value;    /* NULL: accepted */
+    } cases[] = {
+        {PG_CG | PG_PRECOND_DIAGONAL, 0, 0, 0, 0, 0, 0, 1.5, "omega", "1.5"},
+        {PG_CG | PG_PRECOND_DIAGONAL, 0, 3, 0, 0, 0, 0, 0, "nu_pre", "3"},
+        {PG_BICGSTAB | PG_PRECOND_AINV, 0, 0, 4, 0, 0, 0, 0, "nu_post", "4"},
+        {PG_JACOBI, 0, 2, 0, 0, 0, 0, 0, "nu_pre", "2"}, {PG_DIRECT, 0, 0, 1, 0, 0, 0, 0, "nu_post", "1"},
+        {PG_VCYCLE, 0, 0, 0, 5, 0, 0, 0, "fmg_cycles", "5"}, {PG_FMG, 1, 0, 0, 6, 0, 0, 0, "fmg_cycles", "6"},
+        {PG_VCYCLE, 0, 0, 0, 0, 7, 0, 0, "inner_cycles", "7"}, {PG_FASTEST, 0, 8, 0, 0, 0, 0, 0, "nu_pre", "8"},
+        {PG_MIXED | PG_CG, 0, 0, 0, 0, 9, 0, 0, "inner_cycles", "9"}, {0, 0, 0, 0, 0, 0, 1, 0, "robust", "1"},
+        {PG_DIRECT, 0, 0, 0, 0, 0, 3, 0, "robust", "3"}, {PG_SOR, 1, 0, 2, 0, 0, 0, 0, "nu_post", "2"},
+        {PG_CG | PG_PRECOND_DIAGONAL, 0, PG_NONE, PG_NONE, 0, 0, 0, 0, NULL, ""},
+        {PG_RBGS, 0, 0, 0, 0, 0, 0, 1, NULL, ""}, {PG_DIRECT | PG_MIXED, 0, 0, 0, 0, 1, PG_NONE, 0, NULL, ""},
+        {0, 0, 3, 1, 2, 0, 0, 0, NULL, ""}, {PG_CG, 0, 3, 3, 0, 0, 0, 0.9, NULL, ""},
+        {PG_CG | PG_PRECOND_DIAGONAL, 1, 0, 0, 0, 0, 2, 0, NULL, ""}, {PG_PIPEBICGSTAB, 1, 0, 0, 0, 0, 0, 0, NULL, ""}};
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        pg_desc d = {.n = {N, N}, .centring = {PG_CELL, PG_CELL}, .backend = backend, .flags = cases[q].flags}, again;
+        d.mask = cases[q].masked ? mask : NULL, d.omega = cases[q].omega;
+        d.nu_pre = cases[q].nu_pre, d.nu_post = cases[q].nu_post, d.fmg_cycles = cases[q].fmg_cycles;
+        d.inner_cycles = cases[q].inner_cycles, d.robust = cases[q].robust;
+        row = describe(&d);
+        pg_solver *solver = NULL;
+        const pg_status status = pg_create(&d, &solver);
+        if (cases[q].refused)
+            expect_refusal(status, PG_ERROR_UNSUPPORTED, pg_last_error(NULL), cases[q].refused, cases[q].value);
+        if (cases[q].refused) EXPECT(strstr(pg_last_error(NULL), "leave out"), "no remedy: %s", pg_last_error(NULL));
+        if (!cases[q].refused) EXPECT(status == PG_OK, "\"%s\"", pg_last_error(NULL));
+        if (status == PG_OK) {
+            OK(pg_query_desc(solver, &again), solver);
+            expect_creation(&again, "pg_query_desc", "the same");
+        }
+        pg_destroy(solver);
+    }
+    assert_int_equal(failures, 0);
+}
+
 /* ---- When to stop ------------------------------------------------------------------------------------------------ */
 
 #define BAD_STOPS(X)                                                                                                  \
@@ -1129,6 +1300,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_BOTH(every_bad_descriptor_is_refused_by_name),
         ON_BOTH(every_allowed_descriptor_is_taken),
+        ON_BOTH(remedies_are_accepted),
+        ON_BOTH(options_that_do_not_apply_are_refused),
         ON_BOTH(every_bad_stop_is_refused_by_name),
         ON_BOTH(null_arguments_are_refused),
         ON_BOTH(overlapping_arrays_are_refused),
