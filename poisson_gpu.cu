@@ -23190,11 +23190,16 @@ static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &chec
                           cell[0], cell[1], cell[2]);
     char array[16];
     pgi_media_name(q, axis, array);
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %g at %s (%d, %d, %d); it must be %s", array,
-                      pgi_media_value(s, check.array[q], at), q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
-                      q < 3 || q == 6 ? "positive, 1e-30 to 1e30"
-                      : q < 6         ? "0 to 1"
-                                      : "0 or positive, at most 1e30");
+    const double value = pgi_media_value(s, check.array[q], at);
+    const int beta = q < 3 || q == 6;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                      "%s is %g at %s (%d, %d, %d); it must be %s, in an array of %s, as u is%s", array, value,
+                      q < 6 ? "face" : "cell", cell[0], cell[1], cell[2],
+                      beta    ? "positive, 1e-30 to 1e30"
+                      : q < 6 ? "0 to 1"
+                              : "0 or positive, at most 1e30",
+                      s->desc.flags & PG_F32 ? "floats" : "doubles",
+                      beta && value == 0 ? "; where nothing passes give openness 0, or PG_SOLID in a mask" : "");
 }
 
 // By cell; those that are not used last.
@@ -24981,6 +24986,17 @@ static void pgi_step_settle(pg_solver *s)
     s->iterate = begin;
 }
 
+// Iterates to the verdict, or as often as was asked for, and leaves the result in u, with mean zero where nothing holds it.
+static void pgi_iterate(pg_solver *s)
+{
+    const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
+    s->ops->loop(s, settles ? PGI_UNSETTLED : PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
+    if (settles) return;
+    if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
+    if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
+    if (may_drift) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
+}
+
 // Nothing is written to u before f (and u, where it is read) are known to be finite, if a tolerance was given. But a
 // batch of PG_DIRECT is solved at once, without checks, and then checked problem after problem: u as it is counts as
 // solved for then (guess_zero is 0, otherwise never with PG_DIRECT).
@@ -25036,12 +25052,7 @@ static void pgi_program(pg_solver *s)
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
-        const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
-        s->ops->loop(s, settles ? PGI_UNSETTLED : PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
-        if (settles) s->iterate = s->level[0].u;
-        if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
-        if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
-        if (may_drift && !settles) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
+        pgi_iterate(s);
     }
     if (!at_once || s->checked) s->ops->control(s, PGI_END, 0);
 }
@@ -25165,6 +25176,24 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
     }
 }
 
+static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report *r)
+{
+    snprintf(r->warning, sizeof r->warning, "%s", s->warning);
+    if (st->lost)
+        snprintf(r->warning, sizeof r->warning,
+                 "there are more pockets than there is room for, %d; others count as regular",
+                 s->obstacles.pocket_capacity);
+    else if (st->merged)
+        snprintf(r->warning, sizeof r->warning,
+                 "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
+                 s->desc.mask ? "the fluid has" : "strong links join cells to");
+    else if (!s->warning[0] && pgi_is_incompatible(st))
+        snprintf(r->warning, sizeof r->warning,
+                 "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: balance "
+                 "sources, in- and outflow",
+                 r->pockets > 1 ? " in a component" : "", st->removed);
+}
+
 static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
     memset(r, 0, sizeof *r);
@@ -25185,20 +25214,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     memcpy(r->history, st->history, sizeof r->history);
     r->backend = s->cuda ? PG_CUDA : PG_CPU;
     r->pockets = st->pockets;
-    snprintf(r->warning, sizeof r->warning, "%s", s->warning);
-    if (st->lost)
-        snprintf(r->warning, sizeof r->warning,
-                 "there are more pockets than there is room for, %d; others count as regular",
-                 s->obstacles.pocket_capacity);
-    else if (st->merged)
-        snprintf(
-            r->warning, sizeof r->warning,
-            "the fluid has more parts than coarse levels have room for; some were merged, which may slow the solve");
-    else if (!s->warning[0] && pgi_is_incompatible(st))
-        snprintf(r->warning, sizeof r->warning,
-                 "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: balance "
-                 "sources, in- and outflow",
-                 r->pockets > 1 ? " in a component" : "", st->removed);
+    pgi_write_warning(s, st, r);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
     if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
@@ -25708,16 +25724,21 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
     return PG_OK;
 }
 
+static pg_status pgi_check_list(const char *list, const char *number, const void *entries, int count, char text[512])
+{
+    if (count < 0) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %d; it must not be negative", number, count);
+    if (count == 0 || entries) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL, but %s is %d; give the list, or 0 entries", list, number,
+                      count);
+}
+
 // All that can be said of them without reading them.
 static pg_status pgi_check_masked(pg_desc *d, char text[512])
 {
     if (d->robust != PG_NONE && (d->robust < 0 || d->robust > (PGI_ROBUST_LIST | PGI_ROBUST_VISITS)))
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
-    if (d->air_values < 0 || d->solid_fluxes < 0 || (d->air_values && !d->air_value) ||
-        (d->solid_fluxes && !d->solid_flux))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "air_values is %d and solid_fluxes %d; they must not be negative, nor their lists NULL",
-                          d->air_values, d->solid_fluxes);
+    PGI_TRY(pgi_check_list("air_value", "air_values", d->air_value, d->air_values, text));
+    PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->solid_flux, d->solid_fluxes, text));
     PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face, text));
     PGI_TRY(pgi_check_face_arrays(d, "openness", d->openness, text));
     for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
@@ -26250,6 +26271,23 @@ static int pgi_overlap(const pg_desc *d, const void *x, const int64_t sx[3], con
     return (b - a) % bytes || pgi_meets(nest, nest.levels, d->n[0], (b - a) / bytes);
 }
 
+// Does a block of bytes that begins so far behind a window have one of its elements? It may lie in a gap.
+static int pgi_is_hit(const pgi_nest &nest, int levels, int64_t row, int64_t element, int64_t begin, int64_t end)
+{
+    if (levels == 0) return begin < row && end > 0;
+    const int64_t stride = nest.stride[levels - 1] * element, first = begin > 0 ? begin / stride : 0;
+    for (int64_t p = first; p < first + 2 && p < nest.count[levels - 1]; p++)    // the second one begins in the block
+        if (pgi_is_hit(nest, levels - 1, row, element, begin - p * stride, end - p * stride)) return 1;
+    return 0;
+}
+static int pgi_overlaps_block(const pg_desc *d, const void *x, const int64_t stride[3], const void *block, size_t bytes)
+{
+    const int64_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double),
+                  begin = (int64_t)((intptr_t)block - (intptr_t)x);
+    const pgi_nest nest = pgi_nest_of(d, stride);
+    return pgi_is_hit(nest, nest.levels, d->n[0] * element, element, begin, begin + (int64_t)bytes);
+}
+
 // One array of a call: there, aligned to its element, and of the declared kind.
 static pg_status pgi_check_array(const pg_solver *s, const char *name, const void *data, char text[512])
 {
@@ -26541,6 +26579,11 @@ static void pgi_describe_near(pg_solver *s, const pgi_hierarchy *h)
         snprintf(axes + used, sizeof axes - used, "%s%s", used ? ", " : "", pgi_axis_name[q]);
     }
     const char *const still = pgi_convects(&s->desc) ? " without its velocity" : "";
+    if (s->masked) {
+        snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of the empty box with constant beta%s%s",
+                 pgi_method_name(s->desc.flags), axes[0] ? ", uniform " : "", axes);
+        return;
+    }
     snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of A%s%s%s", pgi_method_name(s->desc.flags),
              axes[0] || *still ? still : " itself", axes[0] ? " with uniform " : "", axes);
 }
@@ -27605,18 +27648,15 @@ static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
 // f when u is written.
 static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, int checked)
 {
-    const size_t element = pgi_element(s->desc.flags);
     if (u && u == f && s->is_direct && !s->mixed)
         PGI_TRY(pgi_check_same(s, u, checked));
     else
         PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
-    const char *begin = (const char *)u, *end = begin + (size_t)pgi_extent(&s->desc, s->desc.stride_u) * element;
     for (int q = 0; q < 6; q++) {
-        const char *data = (const char *)s->work.face[q].array;
-        if (data && data < end && data + pgi_given_face_bytes(s, q) > begin)
+        const void *const data = s->work.face[q].array;
+        if (data && pgi_overlaps_block(&s->desc, u, s->desc.stride_u, data, pgi_given_face_bytes(s, q)))
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                              "u (%p) and a face array (%p) overlap; give them memory of their own", u,
-                              (const void *)data);
+                              "u (%p) and a face array (%p) overlap; give them memory of their own", u, data);
     }
     return PG_OK;
 }
@@ -27876,10 +27916,12 @@ static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const 
     PGI_TRY(pgi_check_is_masked(s, "pg_set_cell_values"));
     static const char *const name[2] = {"air_values", "solid_fluxes"};
     const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
-    for (int q = 0; q < 2; q++)
-        if (number[q] < 0 || number[q] > most[q] || (number[q] && !list[q]))
+    for (int q = 0; q < 2; q++) {
+        if (number[q] < 0 || number[q] > most[q])
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s is %d; it must be 0 to %d, as at pg_create", name[q],
                               number[q], most[q]);
+        PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q], s->error));
+    }
 #if PGI_GPU
     if (pgi_capturing(s))
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "lists cannot be copied while the stream is being captured");
@@ -28082,13 +28124,15 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     const int at_faces = where == PG_AT_FACES;
     const size_t elements = (size_t)(at_faces ? d->batch * pgi_face_count(s, axis) : pgi_extent(d, d->stride_f));
     const char *const begin = (const char *)out, *const end = begin + elements * element;
-    const char *const own = (const char *)u, *const own_end = own + (size_t)pgi_extent(d, d->stride_u) * element;
-    if (at_faces ? own < end && own_end > begin : pgi_overlap(d, u, d->stride_u, out, d->stride_f, element))
+    if (at_faces ? pgi_overlaps_block(d, u, d->stride_u, begin, elements * element)
+                 : pgi_overlap(d, u, d->stride_u, out, d->stride_f, element))
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "u (%p) and out (%p) overlap; give them memory of their own", u,
                           out);
     for (int q = 0; q < 6; q++) {
         const char *const data = (const char *)s->work.face[q].array;
-        if (data && data < end && data + pgi_given_face_bytes(s, q) > begin)
+        if (!data) continue;
+        if (at_faces ? data < end && data + pgi_given_face_bytes(s, q) > begin
+                     : pgi_overlaps_block(d, out, d->stride_f, data, pgi_given_face_bytes(s, q)))
             return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
                               "out (%p) and a face array (%p) overlap; give them memory of their own", out,
                               (const void *)data);

@@ -628,6 +628,47 @@ static void interleaved_windows_do_not_overlap(void **state)
     pg_destroy(solver);
 }
 
+/* Boundary data may lie in the gaps of a padded u, and of what pg_gradient writes, but on no element of them. */
+static void boundary_data_may_lie_in_padding(void **state)
+{
+    enum { ROW = NX + 2, PLANE = 2 * NX * NY + 40, SIZE = NZ * PLANE };
+    static double padded[SIZE], slopes[SIZE], f[POINTS], plain[POINTS], face[NX * NY], unused[POINTS];
+    pg_desc desc = box(backend_or_skip(state));
+    fill(unused, f, POINTS);
+    for (int q = 0; q < NX * NY; q++) face[q] = 1 + q % 5;
+    desc.face[PG_Z_LOW].array = face;
+    OK(pg_solve_once(&desc, plain, f, NULL), NULL);
+
+    const int gap = (NY - 1) * ROW + NX;    /* from the end of a plane's last row on */
+    desc.stride_u[0] = ROW, desc.stride_u[1] = PLANE;
+    const int most = PLANE - gap - NX * NY, shifts[] = {-1, 0, 1, most, most + 1};
+    for (int plane = 0; plane < NZ - 1; plane++)
+        for (int q = 0; q < 5; q++) {
+            const int shift = shifts[q], fits = shift >= 0 && shift <= most;
+            double *const data = padded + plane * PLANE + gap + shift;
+            memset(padded, 0, sizeof padded);
+            memcpy(data, face, sizeof face);
+            desc.face[PG_Z_LOW].array = data;
+            pg_solver *solver = create(&desc);
+            const pg_status status = pg_solve(solver, padded, f, NULL);
+            if ((status == PG_OK) != fits) fail_msg("plane %d, %d: %s", plane, shift, pg_last_error(solver));
+            for (int m = 0; m < POINTS && fits; m++) {
+                const double got = padded[m % NX + m / NX % NY * ROW + m / NX / NY * PLANE];
+                if (!(fabs(got - plain[m]) < 1e-9)) fail_msg("u[%d] is %g, not %g", m, got, plain[m]);
+            }
+            if (fits) assert_memory_equal(data, face, sizeof face);
+            pg_destroy(solver);
+        }
+    desc.stride_f[0] = ROW, desc.stride_f[1] = PLANE;
+    desc.face[PG_Z_LOW].array = slopes + gap;
+    memcpy(slopes + gap, face, sizeof face);
+    pg_solver *solver = create(&desc);
+    OK(pg_gradient(solver, padded, 1, slopes, PG_AT_UNKNOWNS), solver);
+    assert_memory_equal(slopes + gap, face, sizeof face);
+    assert_int_equal(pg_gradient(solver, padded, 1, slopes + 1, PG_AT_UNKNOWNS), PG_ERROR_ARGUMENT);
+    pg_destroy(solver);
+}
+
 static void an_array_between_two_elements_is_refused(void **state)
 {
     const pg_desc desc = box(backend_or_skip(state));
@@ -1306,6 +1347,7 @@ int main(void)
         ON_BOTH(null_arguments_are_refused),
         ON_BOTH(overlapping_arrays_are_refused),
         ON_BOTH(interleaved_windows_do_not_overlap),
+        ON_BOTH(boundary_data_may_lie_in_padding),
         ON_BOTH(an_array_between_two_elements_is_refused),
         ON_BOTH(bad_changes_between_solves_are_refused_and_change_nothing),
         cmocka_unit_test(a_bad_workspace_is_refused_with_the_bytes_needed),

@@ -1340,6 +1340,8 @@ static void bad_face(const void *array[3], double value)
     X(flux_beside_air, flux(d, 3, 3, 2, PG_X_HIGH, 1), PG_ERROR_ARGUMENT, "solid_flux[0]", "air")                     \
     X(flux_infinite, flux(d, 0, 1, 1, PG_X_HIGH, INFINITY), PG_ERROR_ARGUMENT, "solid_flux[0]", "inf")                \
     X(beta_face_zero, bad_face(d->beta_face, 0), PG_ERROR_ARGUMENT, "beta_face[1] is 0", "(2, 3, 1)")                 \
+    X(beta_face_zero_hint, bad_face(d->beta_face, 0), PG_ERROR_ARGUMENT, "openness 0", "PG_SOLID")                    \
+    X(doubles_in_f32, (d->beta_cell = r_cells, d->flags = PG_F32), PG_ERROR_ARGUMENT, "beta_cell", "array of floats") \
     X(beta_face_negative, bad_face(d->beta_face, -2.5), PG_ERROR_ARGUMENT, "beta_face[1] is -2.5", "(2, 3, 1)")       \
     X(beta_face_nan, bad_face(d->beta_face, NAN), PG_ERROR_ARGUMENT, "beta_face[1] is", "(2, 3, 1)")                  \
     X(beta_face_infinite, bad_face(d->beta_face, INFINITY), PG_ERROR_ARGUMENT, "beta_face[1] is inf", "(2, 3, 1)")    \
@@ -1473,6 +1475,8 @@ static void refused_changes_change_nothing(void **state)
     expect_refusal("one more array", pg_set_coefficients(solver, &spoilt), PG_ERROR_UNSUPPORTED, pg_last_error(solver),
                    "alpha_cell", "pg_create");
     const pg_cell_value two[2] = {r_value, r_value};
+    expect_refusal("no list", pg_set_cell_values(solver, NULL, 1, NULL, 0), PG_ERROR_ARGUMENT, pg_last_error(solver),
+                   "air_value is NULL", "air_values is 1");
     expect_refusal("a longer list", pg_set_cell_values(solver, two, 2, NULL, 0), PG_ERROR_ARGUMENT,
                    pg_last_error(solver), "air_values", "2");
     pg_cell_value outside = r_value;
@@ -1483,6 +1487,25 @@ static void refused_changes_change_nothing(void **state)
     EXPECT(!memcmp(u, expected, sizeof u), "other bits after calls that were refused");
     pg_destroy(solver);
     assert_int_equal(failures, 0);
+}
+
+/* PG_PRECOND_DIRECT is that of the empty box: the report does not say "of A itself". */
+static void the_report_tells_of_the_empty_box(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static double u[RCELLS], f[RCELLS];
+    static const unsigned methods[] = {PG_CG, PG_BICGSTAB};
+    for (int q = 0; q < 4; q++) {
+        pg_desc desc = refusal_desc(backend);
+        if (q / 2) desc.mask = NULL, desc.beta_cell = r_cells;
+        desc.flags = methods[q % 2] | PG_PRECOND_DIRECT;
+        pg_solver *solver = create(&desc);
+        pg_report report;
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        if (!strstr(report.method, "of the empty box")) fail_msg("method: %s", report.method);
+        pg_destroy(solver);
+    }
 }
 
 static void a_handle_without_a_mask_takes_none(void **state)
@@ -1827,6 +1850,7 @@ int main(void)
         ON_BOTH(u_is_that_of_the_only_air),
         ON_BOTH(refused_changes_change_nothing),
         ON_BOTH(a_handle_without_a_mask_takes_none),
+        ON_BOTH(the_report_tells_of_the_empty_box),
         ON_BOTH(nan_matters_inside_only),
         ON_BOTH(pg_apply_and_pg_residual_are_those_of_the_matrix),
         ON_CUDA(large_cycles_are_those_of_the_cpu),

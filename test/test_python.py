@@ -258,6 +258,8 @@ def masked_box(**options):
     (lambda s: pg.Solver((5, 4), bc={'x_low': 3.0}), 'x_low is 3.0'),
     (lambda s: pg.Solver((5, 4), bc=('dirichlet', None)), 'g of x_low is None'),
     (lambda s: pg.Solver((5, 4), alpha=None), 'alpha is None'),
+    (lambda s: pg.Solver((5, 4), beta=np.ones((5, 4))), r'(?s)beta is array.*beta_cell'),
+    (lambda s: pg.Solver((5, 4), alpha=np.ones((5, 4))), r'(?s)alpha is array.*alpha_cell'),
     (lambda s: pg.Solver((5, 4), method=3), 'method is 3'),
     (lambda s: pg.Solver((5, 4), rtol=1e-3), 'Solver.solve takes it'),
     (lambda s: pg.Solver((5, 4), method='CG|FMG'), r'flags F64 \| FMG \| CG .*\(FMG \| CG\)'),

@@ -524,7 +524,8 @@ def _real(name, value):
             return float(value)
     except (TypeError, ValueError):
         pass
-    raise ValueError('%s is %r; it must be a number' % (name, value))
+    hint = '; fields take %s_cell%s' % (name, ', beta_face' * (name == 'beta')) if name in ('alpha', 'beta') else ''
+    raise ValueError('%s is %r; it must be a number%s' % (name, value, hint))
 
 
 def _whole(name, value):
