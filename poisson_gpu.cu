@@ -373,7 +373,7 @@ struct pgi_state {
     int may_grow;            // sweeps whose residual rises before it falls
     int with_floor;          // the floor can be above the tolerance: checks can have it estimated
     int at_once;             // a method whose first answer is as good as round-off allows once its residual is
-    int may_drift;           // alpha = 0: nothing holds the constant, which grows in u from iteration to iteration
+    int may_drift;           // but for alpha nothing holds the constant, which may grow in u; of masks see pockets
     double epsilon, unit;    // round-off of u and f; norm of 1
     double progress;         // what counts as progress: a residual below this times the best
     double gain;             // ||D u|| is at most about this times ||f||, D the diagonal of A; -1: not known
@@ -2037,9 +2037,9 @@ static PGI_HD inline void pgi_plan_floor(pgi_state *st)
 {
     const int matters = st->floor > st->asked / 4 || st->rhs_norm == 0 || st->gain < 0;
     const int slow = st->history_count > 1 && st->last > 0.3 * st->recent[1].norm;
-    const int waits = st->since_best > 0 && st->since_best % 8 == 0;    // u may have grown since
-    st->seek = st->with_floor && matters && (slow || st->to_round_off || st->window == 0) &&
-               (!st->measured || st->last <= 1000 * st->floor || waits);
+    const int near_floor = !st->measured || st->last <= 1000 * st->floor;
+    const int waits = st->since_best > 0 && st->since_best % 4 == 0;    // u may be larger than f lets expect
+    st->seek = st->with_floor && (waits || (matters && near_floor && (slow || st->to_round_off || st->window == 0)));
 }
 
 static PGI_HD inline void pgi_record(pgi_state *st, double norm)
@@ -2144,6 +2144,13 @@ static PGI_HD inline void pgi_schedule(pgi_state *st)
     st->inner = st->next_check - st->iterations;
 }
 
+// The floor of a u that has blown up is no reason for its residual.
+static PGI_HD inline int pgi_has_blown_up(const pgi_state *st)
+{
+    const double most = fmax(st->first, st->rhs_norm);
+    return !st->at_once && st->last > most && (st->last > st->floor || st->last > 1e6 * most);
+}
+
 // Decides on the residual that was recorded last.
 static PGI_HD inline void pgi_decide(pgi_state *st)
 {
@@ -2161,8 +2168,8 @@ static PGI_HD inline void pgi_decide(pgi_state *st)
         pgi_finish(st, PG_CONVERGED);
     else if (pgi_grows(st, norm, st->since_best))
         pgi_finish(st, PG_DIVERGED);
-    else if (pgi_stagnates(st) && may_end)    // the floor of a u that has blown up is no reason
-        pgi_finish(st, norm <= fmax(st->first, st->rhs_norm) || st->at_once ? PG_STAGNATED : PG_DIVERGED);
+    else if (pgi_stagnates(st) && may_end)
+        pgi_finish(st, pgi_has_blown_up(st) ? PG_DIVERGED : PG_STAGNATED);
     else if (st->iterations >= stop.max_iter)
         pgi_finish(st, PG_MAX_ITER);
 }
@@ -2422,11 +2429,12 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
     c->believed = norm;
     c->lowest = fmin(c->lowest, norm);
-    const int since = st->iterations - c->last_verified;
+    const int since = st->iterations - c->last_verified, patience = c->patience ? c->patience : 4;
     const int due = (st->renewal > 0 && since >= st->renewal) || norm < st->trusted * c->verified;
-    const int stalled = pgi_is_stuck(st, norm, st->since_best + 1) ||
-                        (st->renewal > 0 && st->since_best >= 3 && since > (c->patience ? c->patience : 4));
-    const int drifts = st->may_drift && st->alpha == 0 && norm > 10 * c->lowest;
+    const int stalled =
+        pgi_is_stuck(st, norm, st->since_best + 1) || (st->renewal > 0 && st->since_best >= 3 && since > patience);
+    const int drifts =
+        st->alpha == 0 && (st->may_drift || st->pockets > 0) && norm > 10 * c->lowest && since > patience;
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
     if (!st->verify)
@@ -27539,7 +27547,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     const int cycles = s->multigrid && !(s->masked && s->krylov);
     c.window = cycles ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = cycles || s->is_direct ? 0.9 : 1;
-    c.may_drift = s->may_be_singular || s->masked;
+    c.may_drift = s->may_be_singular && !s->masked;
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.
