@@ -547,6 +547,7 @@ typedef struct matrix {
     real *load, *terms;             /* [problem][row] f and boundary terms, means removed; sums of moduli of terms */
     char *singular;                 /* the part */
     real *removed, *largest;        /* of a problem: largest mean that was removed, and value of f before that */
+    int loose;                      /* nothing but an alpha below its rounding holds a part */
     real geometry;                  /* by how many units of f64 distances between rounded positions are off */
 } matrix;
 
@@ -615,23 +616,26 @@ static int add_side(matrix *m, const problem *p, const axis *t, int number, int 
     return kind == PG_AIR && link > 0;
 }
 
+/* held: 2 by more than an alpha near the round-off of the diagonal, 1 by that */
 static void find_parts(matrix *m, const char *held)
 {
     int *const stack = reserve(sizeof *stack * (size_t)m->rows);
     for (int first = 0; first < m->rows; first++) {
         if (m->row[first].part >= 0) continue;
         const int part = m->parts++;
-        int waiting = 1;
-        m->singular[part] = 1, stack[0] = first, m->row[first].part = part;
+        int waiting = 1, most = 0;
+        stack[0] = first, m->row[first].part = part;
         while (waiting) {
             const int number = stack[--waiting];
-            if (held[number]) m->singular[part] = 0;
+            if (held[number] > most) most = held[number];
             for (int side = 0; side < 6; side++) {
                 const int to = m->row[number].to[side];
                 if (to >= 0 && m->row[number].factor[side] != 0 && m->row[to].part < 0)
                     m->row[to].part = part, stack[waiting++] = to;
             }
         }
+        m->singular[part] = most == 0;
+        if (most == 1) m->loose = 1;
     }
     free(stack);
 }
@@ -686,13 +690,15 @@ static void matrix_create(matrix *m, const problem *p)
         row *const r = &m->row[i];
         r->part = -1, r->diagonal = d->alpha;
         if (d->alpha_cell) r->diagonal += get(p, d->alpha_cell, packed(d, r->at));
-        held[i] = r->diagonal > 0;
+        const real alpha = r->diagonal, eps = p->f32 ? 0x1p-23L : 0x1p-52L;
+        char by_side = 0;
         r->volume = t[0].w[r->at[0]] * t[1].w[r->at[1]] * t[2].w[r->at[2]];
         for (int q = 0; q < m->batch; q++)
             add_load(m, q, i, get(p, p->f, (size_t)q * to_next_problem(d, d->stride_f) + element(d, d->stride_f, r->at)));
         for (int side = 0; side < 6; side++) r->to[side] = -1;
         for (int side = 0; side < 2 * d->dim; side++)
-            if (add_side(m, p, t, i, side, number_of, of_side)) held[i] = 1;
+            if (add_side(m, p, t, i, side, number_of, of_side)) by_side = 2;
+        held[i] = by_side ? by_side : alpha <= 0 ? 0 : alpha < eps * r->diagonal ? 1 : 2;
     }
     find_parts(m, held);
     remove_means(m);
@@ -855,7 +861,7 @@ static void judge(const problem *p, const matrix *m, const pg_report *r)
     const truth t = truth_of(p, m, p->u, q, r);
     judge_arrays(p, r, &t);
     if (r->outcome == PG_NOT_A_NUMBER) {
-        say(p, r, &t, 1, "not a number", "of a problem without NaN");
+        say(p, r, &t, !m->loose, m->loose ? "lost in round-off" : "not a number", "of a problem without NaN");
         return;
     }
     if (t.is_nan) {
