@@ -848,7 +848,7 @@ static void judge_convergence(const problem *p, const pg_report *r, const truth 
     if (r->outcome == PG_STAGNATED && t->residual > 100 * t->floor) say(p, r, t, 1, "stagnated", "far above round-off");
     else if (r->outcome == PG_STAGNATED && t->residual > 2 * fmaxl(t->first, t->rhs) + 2 * t->floor)
         say(p, r, t, 1, "blown up", "stagnated above where it began");
-    if (r->outcome == PG_DIVERGED && t->residual <= 0.9L * t->floor)
+    if (r->outcome == PG_DIVERGED && t->residual <= 0.9L * fminl(t->floor, 1e5L * fmaxl(t->first, t->rhs)))
         say(p, r, t, 1, "not diverged", "the residual is that of round-off");
     else if (r->outcome == PG_STAGNATED && !own && t->floor < 0.01L * t->rhs)
         say(p, r, t, 0, "stagnated early", "with the default tolerance, and a floor far below f");
@@ -874,7 +874,8 @@ static void judge(const problem *p, const matrix *m, const pg_report *r)
     const real off = fabsl(t.residual - r->residual);
     if (!(off <= 3 * t.floor + t.noise + 0.02L * t.residual)) say(p, r, &t, 1, "report", "the residual reported is not that of u");
     if (!(fabsl(t.rhs - r->rhs_norm) <= 3 * t.floor + 1e-4L * t.rhs)) say(p, r, &t, 1, "rhs", "another norm of f");
-    if (t.mean > 1e-3L * t.largest && !p->weak) say(p, r, &t, r->outcome == PG_CONVERGED, "mean", "u of a singular part has a mean");
+    if (t.mean > 1e-3L * t.largest && t.rhs > 0 && !p->weak)
+        say(p, r, &t, r->outcome == PG_CONVERGED, "mean", "u of a singular part has a mean");
     if (r->outcome == PG_DIVERGED && !(p->desc.flags & (PG_VCYCLE | PG_WCYCLE | PG_JACOBI | PG_FMG)))
         say(p, r, &t, 0, "diverged", "");
     if (r->outcome == PG_MAX_ITER && !(p->desc.flags & (PG_VCYCLE | PG_WCYCLE | PG_JACOBI | PG_RBGS | PG_SOR)))
