@@ -218,7 +218,8 @@ enum {
     PGI_MATRIX_NODES = PGI_SMALL_NODES,    // of levels that are visited by a matrix
 #endif
     PGI_LIST_NODES = 4,                // nodes that a list has room for, a cell
-    PGI_LIST_LINKS = 8,                // and links, a node
+    PGI_LIST_LINKS = 8,                // and links, a node,
+    PGI_ROOMY_LIST_LINKS = 6,          // or with room for more nodes: with desc.robust
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
     PGI_ROBUST_CELLS = 120000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
     PGI_ROBUST_CELLS_OF_BETA = 300000,    // balls of 1e6 took 15 iterations with it, 100 without, layers 12 and 11
@@ -20537,7 +20538,7 @@ static PGI_HD inline int pgi_has_ended(const pgi_list_level &l) { return l.meta[
 // and its outcome is the same in whatever order they come: trees are united as those of pockets are. First nodes of
 // different cells are joined. Then those of one cell, which weak links have kept apart so far, in pairs: a chain of
 // them that become strongly linked on the same level would else be one aggregate, far longer than smoothing reaches. A
-// list that would be too long (again) has one aggregate a cell.
+// list that would be too long (again) joins what weak links keep apart too.
 template <class LEVEL> struct pgi_joining {
     LEVEL fine;
     pgi_list to;
@@ -20639,17 +20640,26 @@ template <class LEVEL> struct pgi_join_cells {
         }
     }
 };
+// In each coarse cell what is linked there, however weakly, and of these parts those for which there is no room.
 template <class LEVEL> struct pgi_join_all {
-    pgi_joining<LEVEL> a;    // of each coarse cell
+    pgi_joining<LEVEL> a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.to.cells : 0; }
     PGI_HD void operator()(int64_t J) const
     {
-        int coarse[3], least = -1;
+        int coarse[3], parts = 0, last = -1;
+        const int most = (int)(a.to.capacity / a.to.cells);
         pgi_place_of(a.to.n, J, coarse);
         a.fine.children(coarse, [&](int i) {
-            if (a.root[i] < 0) return;
-            if (least < 0) least = i;
-            a.root[i] = least;
+            int at[3];
+            pgi_fine_place(a.fine, i, at);
+            a.fine.links(i, [&](int j, int q, float) {
+                if (pgi_stays_inside(a.fine, at, j, q)) pgi_unite(a.root, i, j);
+            });
+        });
+        a.fine.children(coarse, [&](int i) {
+            if (a.root[i] != i) return;
+            if (++parts > most) pgi_unite(a.root, last, i);
+            if (parts <= most) last = i;
         });
     }
 };
@@ -20663,16 +20673,30 @@ template <class LEVEL> struct pgi_join_flatten {
         a.aggregate[i] = 0;
     }
 };
+// The root of the aggregate of node j; of a leaf, see pgi_join_leaves, that of the node which it follows.
+enum { PGI_LEAF = -2, PGI_LEAF_ROUNDS = 3 };    // PGI_LEAF - round: in place of a leaf's root
+template <class LEVEL> static PGI_HD inline int pgi_root_with_leaves(const pgi_joining<LEVEL> &a, int j)
+{
+    return a.root[j];
+}
+static PGI_HD inline int pgi_root_with_leaves(const pgi_joining<pgi_list_level> &a, int j)
+{
+    while (a.root[j] <= PGI_LEAF) j = ((const int *)a.fine.r)[j];
+    return a.root[j];
+}
 // Whether an aggregate is a node of the next level: not a pocket that lies in one cell. aggregate[root]: it is.
 template <class LEVEL> struct pgi_join_alive {
     pgi_joining<LEVEL> a;
     PGI_HD int64_t count() const { return a.is_wanted() ? a.fine.nodes() : 0; }
     PGI_HD void operator()(int64_t i) const
     {
-        const int own = a.root[i];
+        const int own = pgi_root_with_leaves(a, (int)i);
         if (own < 0) return;
         int alive = a.fine.shift((int)i) > 0;
-        a.fine.links((int)i, [&](int j, int, float) { alive |= a.root[j] >= 0 && a.root[j] != own; });
+        a.fine.links((int)i, [&](int j, int, float) {
+            const int other = pgi_root_with_leaves(a, j);
+            alive |= other >= 0 && other != own;
+        });
         if (alive) *(volatile int *)(a.aggregate + own) = 1;    // all who write write the same
     }
 };
@@ -20757,13 +20781,12 @@ struct pgi_clear_first {    // of a list that is to be counted
 
 // Leaves are nodes that follow one neighbour, in whatever cell: they join its aggregate, and the coarse levels do not
 // have them. There are two kinds. The links of a node that nothing holds lead to one other node, but for those to
-// leaves that were found in rounds before: to eliminate it changes nothing for the others. And in a coarse cell of many
-// aggregates, a node by itself that is weakly linked for all its neighbours though not for itself. Else every dead end
+// leaves that were found in rounds before, and that one is not weak beside these: to eliminate it changes nothing for the
+// others, and a sweep does so. And in a coarse cell of many aggregates, a node by itself that is weakly linked for all its neighbours though not for itself. Else every dead end
 // and splinter that is cut off by a face between cells would be a node of all levels, down to the one where the cells
 // become one. Of lists: the transfers of other levels stay within cells.
-enum { PGI_LEAF = -2, PGI_LEAF_ROUNDS = 3 };    // PGI_LEAF - round: in place of a leaf's root
 struct pgi_join_leaves {
-    enum { MANY = 4 };
+    enum { MANY = 4, MAIN = 8 };
     pgi_joining_inside a;
     int mark;
     PGI_HD int64_t count() const { return a.count(); }
@@ -20781,9 +20804,10 @@ struct pgi_join_leaves {
             strong |= pgi_is_strong(a.fine, i, j, c, 0);
             if (c > largest) largest = c, most = j;
         });
-        if (only >= 0 && !several && !(a.fine.shift(i) > 0)) return only;
+        const float diagonal = pgi_diagonal_of(a.fine, i);
+        if (only >= 0 && !several && !(a.fine.shift(i) > 0) && MAIN * largest >= diagonal) return only;
         if (a.to.first[pgi_coarse_cell_of(a.fine, i)] <= MANY || strong) return -1;
-        return (float)PGI_STRONG_SHARE * largest >= pgi_diagonal_of(a.fine, i) ? most : -1;
+        return (float)PGI_STRONG_SHARE * largest >= diagonal ? most : -1;
     }
     PGI_HD void operator()(int64_t node) const
     {
@@ -20879,8 +20903,15 @@ template <class LEVEL> struct pgi_store_factors {
 // The links of a node of the next level, each once. The first ones are kept at hand, where those that come later are
 // looked up. A node with more of them has places for all crossing links, and a link's place is that of its key or one
 // of those after it; places that are left over have links of conductance 0.
+enum { PGI_LINKS_KEPT = 32, PGI_NO_LINK = -1 };
+// The place of a key among `places`: with few of them they are filled from the first one on.
+static PGI_HD inline int pgi_link_place(const int *link, int places, int own)
+{
+    int l = places > PGI_LINKS_KEPT ? (int)(((unsigned)own * 0x9e3779b1u >> 8) % (unsigned)places) : 0;
+    while (link[l] != PGI_NO_LINK && link[l] != own) l = l + 1 < places ? l + 1 : 0;
+    return l;
+}
 template <class LEVEL> struct pgi_gather_links {
-    enum { KEPT = 32, NONE = -1 };
     LEVEL fine;
     pgi_list to;
     const int *next;    // see pgi_number_nodes
@@ -20897,23 +20928,16 @@ template <class LEVEL> struct pgi_gather_links {
     }
     PGI_HD int number_of_links(int J) const
     {
-        int key[KEPT] = {0}, links = 0;
+        int key[PGI_LINKS_KEPT] = {0}, links = 0;
         crossing(J, [&](int, int, int, float, int own) {
-            const int kept = links < KEPT ? links : (int)KEPT;
+            const int kept = links < PGI_LINKS_KEPT ? links : (int)PGI_LINKS_KEPT;
             int l = 0;
             while (l < kept && key[l] != own) l++;
             if (l < kept) return;
-            if (links < KEPT) key[links] = own;
+            if (links < PGI_LINKS_KEPT) key[links] = own;
             links++;
         });
         return links;
-    }
-    // The place of a key among `places`: with few of them they are filled from the first one on.
-    PGI_HD int place_of(const int *link, int places, int own) const
-    {
-        int l = places > KEPT ? (int)(((unsigned)own * 0x9e3779b1u >> 8) % (unsigned)places) : 0;
-        while (link[l] != NONE && link[l] != own) l = l + 1 < places ? l + 1 : 0;
-        return l;
     }
     PGI_HD void operator()(int64_t node) const
     {
@@ -20921,24 +20945,24 @@ template <class LEVEL> struct pgi_gather_links {
         if (!fills) {
             const int links = number_of_links(J);
             to.begin[J] = links;
-            if (links > KEPT) pgi_atomic_max(to.meta + PGI_MOST_OF_A_NODE, links);
+            if (links > PGI_LINKS_KEPT) pgi_atomic_max(to.meta + PGI_MOST_OF_A_NODE, links);
             return;
         }
         const int places = to.begin[J + 1] - to.begin[J];
         int *const link = to.link + to.begin[J];
         float *const conductance = to.c + to.begin[J], held = 0, diagonal = 0;
-        for (int l = 0; l < places; l++) link[l] = NONE, conductance[l] = 0;
+        for (int l = 0; l < places; l++) link[l] = PGI_NO_LINK, conductance[l] = 0;
         for (int i = to.head[J]; i >= 0; i = next[i]) held += pgi_coarse_shift(fine.factors_of(i), fine.shift(i));
         crossing(J, [&](int i, int j, int q, float c, int own) {
             const float part = pgi_series(c, pgi_half_resistance(fine.factors_of(i), q, c),
                                           pgi_half_resistance(fine.factors_of(j), q ^ 1, c));
-            const int l = place_of(link, places, own);
+            const int l = pgi_link_place(link, places, own);
             link[l] = own;
             conductance[l] += part;
             diagonal += part;
         });
         for (int l = 0; l < places; l++)
-            if (link[l] == NONE) link[l] = J << 3;
+            if (link[l] == PGI_NO_LINK) link[l] = J << 3;
         to.s[J] = held;
         to.d[J] = held + diagonal;
     }
@@ -20997,9 +21021,10 @@ struct pgi_mirror_links {
     {
         float sum = level.s[i];
         for (int l = level.begin[i]; l < level.begin[i + 1]; l++) {
-            const int j = level.link[l] >> 3, back = (int)i << 3 | ((level.link[l] & 7) ^ 1);
-            for (int m = level.begin[j]; j < (int)i && m < level.begin[j + 1]; m++)
-                if (level.link[m] == back) level.c[l] = level.c[m];
+            const int j = level.link[l] >> 3, first = level.begin[j];
+            if (j < (int)i && level.c[l] > 0)
+                level.c[l] = level.c[first + pgi_link_place(level.link + first, level.begin[j + 1] - first,
+                                                            (int)i << 3 | ((level.link[l] & 7) ^ 1))];
             sum += level.c[l];
         }
         level.d[i] = sum;
@@ -23354,14 +23379,15 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
 
 // above: nodes of the level before at most; kept: those that are left where strong links join nodes by twos, along one
 // axis alone, say
-static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64_t kept, int most, int repeated)
+static void pgi_layout_list(pgi_arena *arena, pgi_list *to, int64_t above, int64_t kept, int most, int repeated,
+                            int roomy)
 {
     const auto ints = [&](int64_t count) { return (int *)pgi_take_block(arena, (size_t)count * sizeof(int)); };
     const auto floats = [&](int64_t count) { return (float *)pgi_take_block(arena, (size_t)count * sizeof(float)); };
     const int64_t capacity = most * to->cells > kept ? most * to->cells : kept;
     const int64_t wanted = capacity < above ? capacity : above;
     to->capacity = (int)(wanted < PGI_MOST_NODES ? wanted : (int64_t)PGI_MOST_NODES);
-    to->link_capacity = PGI_LIST_LINKS * to->capacity;
+    to->link_capacity = (roomy ? PGI_ROOMY_LIST_LINKS : PGI_LIST_LINKS) * to->capacity;
     to->first = ints(to->colours * to->cells + 1);
     to->meta = ints(PGI_METAS);
     to->cell = ints(to->capacity);
@@ -23497,6 +23523,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
             seams |= (periodic >> a & 1 && n[a] % 2 && n[a] > 1) << a;
         }
         kept += kept / 16;    // of parts of the box with an odd number more are left
+        if (o->robust) kept = s->level[0].points <= PGI_ROBUST_CELLS_OF_BETA ? above - above / 4 : above - 3 * above / 8;
         pgi_list *const list = &o->list[q];
         pgi_lattice *const lattice = &o->lattice;
         const int64_t cells = (int64_t)n[0] * n[1] * n[2];
@@ -23511,7 +23538,7 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
             pgi_layout_lattice(arena, lattice, pgi_is_repeated_level(s, q), o->held.base,
                                (size_t)s->level[0].points * pgi_element(s->desc.flags));
         else
-            pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q));
+            pgi_layout_list(arena, list, above, kept, most, pgi_is_repeated_level(s, q), o->robust);
         above = q == 0 && !o->robust ? cells : list->capacity;
         o->too_long |= (q > 0 || o->robust) && list->capacity == PGI_MOST_NODES;
     }
