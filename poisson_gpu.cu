@@ -3159,7 +3159,7 @@ PGI_WIDE static void pgi_rotate_columns(double *q, const pgi_rotation *rotation,
 }
 
 // Threads of a loop over so many points before there is a solver. See pgi_cpu_threads
-static int pgi_early_threads(int64_t points)
+[[maybe_unused]] static int pgi_early_threads(int64_t points)
 {
 #ifdef _OPENMP
     const int64_t most = omp_get_max_threads(), team = points / PGI_SERIAL;
@@ -8750,8 +8750,8 @@ static __device__ inline void pgi_prepare_restriction(const pgi_box<T> &bf, cons
         const pgi_windows<T> windows = a == 0   ? pgi_windows<T>(s->x[FLAT ? warp : 0])
                                        : a == 1 ? pgi_windows<T>(s->y)
                                                 : pgi_windows<T>(s->z);
-        if (own[a] < 1 || (a == 0 && FLAT ? false : warp != a)) continue;
-        const int origin = windows.align(tr.axis[a], own[a]);
+        if (a == 0 && FLAT ? false : warp != a) continue;
+        const int origin = own[a] < 1 ? 0 : windows.align(tr.axis[a], own[a]);    // 0: a warp's tile beyond the end
         if (lane == 0) s->origin[a == 0 ? warp : PGI_TILE_WARPS + a - 1] = origin;
     }
     __syncthreads();
@@ -8795,7 +8795,6 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
     }
     const pgi_tile_windows<T, WIDTH> &x = s->x[FLAT ? warp : 0];
     pgi_prepare_restriction<T, ROWS>(bf, bc, tr, J, own, average, s);
-    if (FLAT && own[0] < 1) return;    // this warp's tile lies beyond the end, and nothing is known of it
     const int origin[3] = {s->origin[FLAT ? warp : 0], s->origin[PGI_TILE_WARPS], s->origin[PGI_TILE_WARPS + 1]};
 
     int column[COLUMNS], row[ROWS];    // offsets in a plane
@@ -11830,9 +11829,9 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     c->rank = rank, c->ranks = ranks;
     const double longest = 1e9;    // 30 years: as good as no limit, and as nanoseconds a number of 64 bits
     // A number that will be refused must not keep this rank from telling the others.
-    c->time_limit = d->time_limit == PG_NONE                            ? longest
+    c->time_limit = d->time_limit == PG_NONE                         ? longest
                     : pgi_finite(d->time_limit) && d->time_limit > 0 ? fmin(d->time_limit, longest)
-                                                                        : 30;
+                                                                     : 30;
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
     pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     if (status == PG_OK)
@@ -25806,9 +25805,10 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
         const int64_t count = d->hi[a + 1] - d->lo[a + 1], most = INT64_MAX / 64 / count;
         if (d->stride_mask[a] == 0 || count == 1) d->stride_mask[a] = packed;
         if (d->stride_mask[a] < least || d->stride_mask[a] > most)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                              "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address",
-                              a, (long long)d->stride_mask[a], (long long)least);
+            return pgi_refuse(
+                text, PG_ERROR_ARGUMENT,
+                "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address", a,
+                (long long)d->stride_mask[a], (long long)least);
         packed = d->stride_mask[a] * count;
         least *= count;
     }
@@ -27244,8 +27244,7 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
     if (s->owns_workspace) desc->workspace = NULL;
     desc->air_values = s->listed[0], desc->solid_fluxes = s->listed[1];
     if (s->accelerated)    // what became PG_CG and its options, once more
-        desc->flags =
-            (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
+        desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
     if (s->masked) {
         desc->robust = (s->obstacles.robust ? PGI_ROBUST_LIST : 0) | (s->obstacles.labyrinth ? PGI_ROBUST_VISITS : 0);
         if (!desc->robust) desc->robust = PG_NONE;
@@ -27996,10 +27995,11 @@ static void pgi_begin_piece(pg_solver *s)
 static pg_status pgi_check_has_cycles(pg_solver *s, const char *call, const char *instead)
 {
     if (!s->fastest) return PG_OK;
-    return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                      "%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the default) may "
-                      "choose one that has none",
-                      call, instead);
+    return pgi_refuse(
+        s->error, PG_ERROR_UNSUPPORTED,
+        "%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the default) may "
+        "choose one that has none",
+        call, instead);
 }
 
 static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, int sweeps)
