@@ -23904,7 +23904,7 @@ static int64_t pgi_team(const pg_solver *s)
     for (int a = 0; a < 3; a++) longest = last->n[a] > longest ? last->n[a] : longest;
     const int64_t products = last->points * longest / 8;
     if (s->level[0].part.split) work = work / s->level[0].n[2] * (s->level[0].part.hi - s->level[0].part.lo);
-    if ((s->direct.exact || (s->multigrid && !s->by_lines)) && products > work) work = products;
+    if ((s->direct.exact || (s->multigrid && !s->by_lines && !s->masked)) && products > work) work = products;
     return work > PGI_SERIAL ? work / PGI_SERIAL : 1;
 }
 

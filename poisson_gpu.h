@@ -345,7 +345,7 @@ int main(void)
               GPUs have everything and do the same work. All else agrees with it to round-off. Refused by name: GPUs that do
               not reach each other without NCCL. Where arrays are used in place (see Cost) calls return at once, as on one
               GPU, and what fails in one is said by the next one, or by pg_get_report. The workspace must be memory of
-              cudaMalloc, and begin where that does. Threads that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs
+              cudaMalloc, and begin where that does. GPUs that differ make the plans of the least. Threads that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs
               of one host: ranks that are threads, and processes of MPI; brought together by either or by NCCL.
    Captured   calls of ranks, with device arrays, are captured by all of them: threads begin with
               cudaStreamCaptureModeThreadLocal. Instantiate and upload the graphs of all ranks before one launches its own, and
@@ -382,7 +382,8 @@ int main(void)
    before CUDA 12.4 or with PG_NO_CONDITIONAL, pg_solve sends the launches of max_iter iterations, or fewer if it sees the end
    in time; it waits for nothing but space in the launch queue, and a captured solve may have a max_iter of 1000 at most. An
    older driver under a newer toolkit, without that switch, makes it wait at every check, and refuse a capture. On the CPU pg_solve returns when done;
-   OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most; where other programs want the
+   OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most, more only for products with the
+   matrices of exact solves; where other programs want the
    cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a
    time; two handles never affect each other.
 

@@ -2,6 +2,10 @@
    taken depends on what was asked for at pg_create, not on what the library chose. */
 #include "common.h"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 enum { N = 14, POINTS = N * N * N, LONG_AXIS = 1100 };
 
 /* ---- pg_query_desc ------------------------------------------------------------------------------------------------- */
@@ -233,6 +237,50 @@ static void a_negative_alpha_is_taken_or_refused_with_the_remedy(void **state)
         }
 }
 
+/* ---- threads ------------------------------------------------------------------------------------------------------- */
+
+/* How many this process has; 0: nobody knows. */
+static int threads_now(void)
+{
+    FILE *const status = fopen("/proc/self/status", "r");
+    char line[200];
+    int count = 0;
+    while (status && fgets(line, sizeof line, status))
+        if (sscanf(line, "Threads: %d", &count) == 1) break;
+    if (status) fclose(status);
+    return count;
+}
+
+/* None for fewer than 32768 unknowns each, whatever is allowed. The first of all tests: OpenMP keeps what it has begun. */
+static void small_problems_have_one_thread(void **state)
+{
+    enum { SIDE = 38, CELLS = SIDE * SIDE * SIDE };
+#ifdef _OPENMP
+    const int before = threads_now(), allowed = omp_get_max_threads();
+    static unsigned char mask[CELLS];
+    double *const u = (double *)allocate(2 * CELLS * sizeof *u), *const f = u + CELLS;
+    const pg_stop stop = {.rtol = 1e-15, .max_iter = 30};    /* below the floor, which is measured then */
+    if (!before) skip();
+    omp_set_num_threads(6);
+    for (int kind = 0; kind < 3; kind++) {
+        pg_desc d = {.n = {SIDE, SIDE, SIDE}, .backend = backend_or_skip(state), .flags = kind ? PG_CG : PG_VCYCLE};
+        for (int a = 0; a < 3; a++) d.centring[a] = PG_CELL;
+        for (int m = 0; m < CELLS; m++) u[m] = 0, f[m] = cos(m), mask[m] = m % 7 == 3 ? PG_SOLID : PG_FLUID;
+        if (kind) d.mask = mask;
+        if (kind == 2) d.flags = PG_F32;
+        pg_solver *const solver = create(&d);
+        if (kind) OK(pg_set_mask(solver, mask), solver);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        pg_destroy(solver);
+        if (threads_now() != before) fail_msg("kind %d: %d threads became %d", kind, before, threads_now());
+    }
+    omp_set_num_threads(allowed);
+    free(u);
+#else
+    (void)state, (void)threads_now, skip();
+#endif
+}
+
 /* ---- strides ------------------------------------------------------------------------------------------------------- */
 
 static void strides_beyond_memory_are_refused(void **state)
@@ -263,6 +311,7 @@ static void strides_beyond_memory_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_CPU(small_problems_have_one_thread),
         ON_BOTH(a_descriptor_that_is_told_creates_the_same_solver),
         ON_BOTH(values_that_have_changed_are_told),
         ON_BOTH(the_default_has_no_cycles_on_any_grid),
