@@ -166,7 +166,7 @@ static void a_floor_above_the_right_hand_side_is_no_convergence(void **state)
     static run t;
     memset(&t, 0, sizeof t);
     t.desc.backend = backend_or_skip(state);
-    for (int i = 0; i < N; i++) edge[i + 1] = edge[i] + pow(1.6, i - N);
+    for (int i = 0; i < N; i++) edge[i + 1] = edge[i] + pow(1.4, i - N);
     for (int i = 0; i <= N; i++) edge[i] /= edge[N];
     t.desc.face[PG_X_LOW].kind = t.desc.face[PG_Y_LOW].kind = PG_NEUMANN;
     for (int a = 0; a < 2; a++) t.desc.n[a] = N, t.desc.coord[a] = edge, t.desc.centring[a] = PG_CELL;
