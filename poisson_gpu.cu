@@ -11860,7 +11860,8 @@ enum pgi_call_kind {
     PGI_GRADIENT,
     PGI_SET_MASK,
     PGI_SET_COEFFICIENTS,
-    PGI_SET_VALUES
+    PGI_SET_VALUES,
+    PGI_GET_PARTS
 };
 static const char *const pgi_call_name[] = {"pg_create",
                                             "pg_solve",
@@ -11872,7 +11873,8 @@ static const char *const pgi_call_name[] = {"pg_create",
                                             "pg_gradient",
                                             "pg_set_mask",
                                             "pg_set_coefficients",
-                                            "pg_set_cell_values"};
+                                            "pg_set_cell_values",
+                                            "pg_get_parts"};
 
 // What plans of kernels depend on. GPUs that differ must choose alike, for what is exchanged depends on it.
 enum { PGI_LIMITS = 3 + PGI_PASS_CLUSTER + 1 };
@@ -19922,8 +19924,9 @@ struct pgi_limit_pockets {
     }
 };
 
-// The pockets of the mask as it is.
-template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l)
+// The number of its connected part of the fluid for every cell, in the order of their first cells, and how many there
+// are. singular: of these parts alone
+template <class T> static void pgi_label(pg_solver *s, const pgi_level *l, int singular, int capacity)
 {
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_cell_operator<T> a = pgi_operator_of<T>(s, l);
@@ -19934,17 +19937,65 @@ template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l
     const pgi_label_unite<T> unite = {a, parent};
     pgi_for_eighths(s, l->n, unite);
     const pgi_label_held<T> held = {a, o->kind, parent};
-    pgi_for_eighths(s, l->n, held);
+    if (singular) pgi_for_eighths(s, l->n, held);
     const pgi_set_number none = {o->pockets, 0};
     pgi_for_each(s, 1, none);
     const pgi_label_count counts = {o->kind, parent, o->pocket, cells, o->pockets};
     pgi_for_each(s, cells, counts);
     pgi_prefix_sum(s, o->pocket, cells, NULL, o->scan, o->pockets);
-    const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, o->pocket_capacity, o->pockets};
+    const pgi_label_number numbers = {o->kind, parent, o->pocket, cells, capacity, o->pockets};
     pgi_for_each(s, cells, numbers);
+}
+
+// The pockets of the mask as it is.
+template <class T> static void pgi_find_pockets(pg_solver *s, const pgi_level *l)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    pgi_label<T>(s, l, 1, o->pocket_capacity);
     const pgi_limit_pockets limit = {o->pockets, o->pocket_capacity, o->overflow};
     pgi_for_each(s, 1, limit);
     pgi_weigh_pockets<T>(s, l, 0);
+}
+
+// Sums over parts of the fluid, those from `first` on, where their numbers are in place of pockets.
+template <class T> struct pgi_sum_parts {
+    pgi_box<T> b;
+    const int *part;
+    int first, count;
+    pgi_grid x;    // none: 1
+    pgi_fixed fixed;
+    double largest_weight, most;    // most: of |x|; 0: to be found
+    unsigned long long *found;
+    int64_t *sum;
+    PGI_HD void operator()(int i, int j, int k) const
+    {
+        const int p = part[pgi_cell_at(b, i, j, k)] - first;
+        if (p < 0 || (most > 0 && p >= count)) return;
+        const double v = x.base ? (double)pgi_data<T>(x)[i + j * x.sj + k * x.sk] : 1, size = fabs(v);
+        if (most > 0) {
+            int64_t half[2];
+            fixed.split(pgi_cell_weight(b, i, j, k) / largest_weight * (v / most), half);
+            pgi_atomic_add(sum + 2 * p, half[0]);
+            pgi_atomic_add(sum + 2 * p + 1, half[1]);
+            return;
+        }
+        unsigned long long bits;    // of Inf and NaN the largest
+        memcpy(&bits, &size, sizeof bits);
+        if (bits > *(const volatile unsigned long long *)found) pgi_atomic_most(found, bits);
+    }
+};
+// x.base NULL: their volumes. most: as in the body. result: of `count` parts from `first` on
+template <class T> static void pgi_add_up_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const pgi_level *const l = &s->outer;
+    unsigned long long *const found = &s->state->largest_mean;
+    const pgi_clear_words clear = {most > 0 ? (unsigned *)o->sum : (unsigned *)found,
+                                   most > 0 ? 4 * (int64_t)count : 2};
+    const pgi_sum_parts<T> sums = {pgi_box_of(l, T()), o->pocket,         first, count, x,
+                                   pgi_fixed_of(s),    o->largest_weight, most,  found, o->sum};
+    pgi_for_each(s, clear.size, clear);
+    pgi_for_points(s, l->n, sums);
 }
 
 // ---- coarse levels: aggregates of nodes ----
@@ -23143,6 +23194,37 @@ static void pgi_centre_pockets(pg_solver *s)
     }
 #endif
     pgi_project<double>(s, &s->outer, s->outer.u, 0);
+}
+// All parts of the fluid in place of pockets, and these again.
+static void pgi_label_parts(pg_solver *s)
+{
+#if PGI_F32
+    if (s->desc.flags & (PG_F32 | PG_MIXED)) {
+        pgi_label<float>(s, &s->level[0], 0, INT32_MAX);
+        return;
+    }
+#endif
+    pgi_label<double>(s, &s->level[0], 0, INT32_MAX);
+}
+static void pgi_restore_pockets(pg_solver *s)
+{
+    const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+#if PGI_F32
+    if (single) pgi_find_pockets<float>(s, &s->level[0]);
+#endif
+    if (!single) pgi_find_pockets<double>(s, &s->level[0]);
+    if (s->multigrid && !s->obstacles.by_cells) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
+    pgi_clear_vectors(s);    // labels were made in one of them
+}
+static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
+{
+#if PGI_F32
+    if (s->desc.flags & PG_F32) {
+        pgi_add_up_parts<float>(s, x, most, first, count);
+        return;
+    }
+#endif
+    pgi_add_up_parts<double>(s, x, most, first, count);
 }
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
@@ -28312,6 +28394,94 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
     return PG_OK;
 }
 
+static pg_status pgi_check_parts(pg_solver *s, const void *x, const int *labels, const int *count, const double *sums,
+                                 const double *volumes)
+{
+    PGI_TRY(pgi_check_is_masked(s, "pg_get_parts"));
+    if (!count) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "count is NULL; pass the address of an int");
+    if (*count < 0 || (*count == 0 && (sums || volumes)))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
+                          "count is %d; set it to the number of parts that sums and volumes have room for", *count);
+    if (!x != !sums)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s is NULL, but %s is given; give both or none",
+                          x ? "sums" : "x", x ? "x" : "sums");
+    if (x) PGI_TRY(pgi_check_array(s, "x", x, s->error));
+    if (labels && (uintptr_t)labels % sizeof *labels)
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "labels (%p) is not aligned to ints", (const void *)labels);
+    if (labels) PGI_TRY(pgi_check_kind(&s->desc, "labels", labels, s->error));
+    const int64_t cells = (int64_t)s->desc.n[0] * (s->desc.hi[1] - s->desc.lo[1]) * (s->desc.hi[2] - s->desc.lo[2]);
+    if (x && labels && pgi_overlaps_block(&s->desc, x, s->desc.stride_u, labels, (size_t)cells * sizeof *labels))
+        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "x (%p) and labels (%p) overlap; give them memory of their own",
+                          x, (const void *)labels);
+#if PGI_GPU
+    if (pgi_capturing(s))
+        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
+                          "pg_get_parts waits for the stream, which is being captured; call it outside the capture");
+#endif
+    return PG_OK;
+}
+
+// Waits for what has been copied to the host, and for the state.
+static void pgi_wait_for_state(pg_solver *s)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        pgi_cuda_read_state(s, s->state);
+        return;
+    }
+#endif
+    s->host = *s->state;
+}
+
+// The sums of x over parts 0 to count, or their volumes. room: for some at a time
+static void pgi_read_parts(pg_solver *s, pgi_grid x, int count, int64_t *room, double *to)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    double most = 1;
+    if (x.base) {
+        pgi_sum_over_parts(s, x, 0, 0, count);
+        pgi_wait_for_state(s);
+        memcpy(&most, &s->host.largest_mean, sizeof most);
+    }
+    const int finite = pgi_finite(most);
+    for (int p = 0; p < count; p++) to[p] = finite ? 0 : NAN;
+    for (int first = 0; first < count && finite && most > 0 && s->failed == PG_OK; first += o->pocket_capacity) {
+        const int some = count - first < o->pocket_capacity ? count - first : o->pocket_capacity;
+        pgi_sum_over_parts(s, x, most, first, some);
+        pgi_copy_rows(s, (char *)room, 0, (const char *)o->sum, 0, 2 * sizeof *room * (size_t)some, 1);
+        pgi_wait_for_state(s);
+        for (int p = 0; p < some; p++) to[first + p] = pgi_fixed_of(s).join(room + 2 * p) * o->largest_weight * most;
+    }
+}
+
+static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *count, double *sums, double *volumes)
+{
+    PGI_TRY(pgi_meet(s, PGI_GET_PARTS, x != NULL, NULL, pgi_check_parts(s, x, labels, count, sums, volumes)));
+    PGI_TRY(pgi_enter_call(s, x, x, x != NULL, 0));
+    const pgi_obstacles *const o = &s->obstacles;
+    const int *const own = s->outer.part.own, given = *count;
+    const int64_t plane = (int64_t)s->work.n[0] * s->work.n[1];
+    int parts = 0;
+    pgi_label_parts(s);
+    if (labels)
+        pgi_copy_rows(s, (char *)labels, 0, (const char *)(o->pocket + own[0] * plane), 0,
+                      (size_t)((own[1] - own[0]) * plane) * sizeof *labels, 1);
+    pgi_copy_rows(s, (char *)&parts, 0, (const char *)o->pockets, 0, sizeof parts, 1);
+    pgi_wait_for_state(s);
+    const int some = parts < given ? parts : given, at_once = some < o->pocket_capacity ? some : o->pocket_capacity;
+    int64_t *const room = (int64_t *)malloc(2 * sizeof *room * (size_t)(at_once + 1));
+    if (!room) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the sums over %d parts", some);
+    if (volumes && room) pgi_read_parts(s, pgi_no_grid(), some, room, volumes);
+    for (int q = 0; q < s->desc.batch && x && s->failed == PG_OK; q++) {
+        pgi_enter_problem(s, x, x, NULL, q);
+        pgi_read_parts(s, s->outer.u, some, room, sums + (int64_t)q * given);
+    }
+    free(room);
+    pgi_restore_pockets(s);
+    *count = parts;
+    return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
+}
+
 extern "C" {
 
 PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
@@ -28349,6 +28519,10 @@ PG_API pg_status pg_set_cell_values(pg_solver *s, const pg_cell_value *air_value
     const pg_cell_value *const list[2] = {air_value, solid_flux};
     const int number[2] = {air_values, solid_fluxes};
     PGI_CALL(pgi_set_cell_values(s, list, number));
+}
+PG_API pg_status pg_get_parts(pg_solver *s, const void *x, int *labels, int *count, double *sums, double *volumes)
+{
+    PGI_CALL(pgi_get_parts(s, x, labels, count, sums, volumes));
 }
 PG_API pg_status pg_smooth(pg_solver *s, void *u, const void *f, int sweeps)
 {

@@ -49,6 +49,7 @@ int main(void)
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
        pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that change
        pg_gradient                                                  after a solve: forces, fluxes, projections
+       pg_get_parts                                                 the parts of the fluid among obstacles, and sums over each
        pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
        pg_dense_create  pg_dense_solve  ...                         dense systems A u = f, see DENSE SYSTEMS
        pg_last_error  pg_status_string  pg_outcome_string  pg_version  pg_abi
@@ -240,7 +241,8 @@ int main(void)
    Singular   problems are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin
               face nor alpha holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the
               largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
-              Cells without any link have u = 0, or f / alpha.
+              Cells without any link have u = 0, or f / alpha, and are not among these pockets. pg_get_parts tells all
+              parts of the fluid, and the mean of any array in each.
    Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
               and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle (default: PG_PRECOND_AINV);
               PG_VCYCLE and PG_WCYCLE (may fall slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless
@@ -651,7 +653,8 @@ typedef struct pg_report {
     char message[160];              /* the outcome in a sentence */
     char method[96];                /* the method; of PG_FASTEST, the default, which one it chose and why; whether it is exact */
     int accelerated;                /* 1: PG_FMG was PG_CG around its cycle, see CHOOSING A METHOD */
-    int pockets;                    /* parts of the fluid that are singular by themselves, see OBSTACLES AND COEFFICIENTS */
+    int pockets;                    /* parts of the fluid, of two cells or more, that are singular by themselves, see OBSTACLES
+                                       AND COEFFICIENTS */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
                                        it can use, unless compiled without CUDA; that parts of the fluid or pockets were
                                        more than there is room for; else empty */
@@ -769,6 +772,19 @@ PG_API pg_status pg_gradient(pg_solver *solver, const void *u, int axis, void *o
 PG_API pg_status pg_norm(pg_solver *solver, const void *x, pg_norm_kind kind, double *result);
 PG_API pg_status pg_sum(pg_solver *solver, const void *x, double *result);
 PG_API pg_status pg_dot(pg_solver *solver, const void *x, const void *y, double *result);
+
+/* The connected parts of the fluid, as the mask and the coefficients are now: cells joined by faces that are open,
+   numbered from 0 in the order of their first cells, i fastest. A cell without any open face is a part of its own.
+   Needs a handle with a mask or coefficient fields; waits; refused under capture.
+   x        an array like u, or NULL (then sums too). With pg_residual of u = 0, f + boundary terms: what must be 0 in a
+            part that nothing holds. What x has outside the fluid is not read; NaN or Inf within makes all sums NaN
+   labels   NULL, or the part of each cell, -1 outside the fluid: packed, [i + nx*(j + ny*k)], in memory as desc.memory
+            says; of several ranks this one's cells
+   count    in: how many parts sums and volumes have room for; out: how many there are
+   sums     sum w x over each part, of problem q of a batch from sums[q * (count that was given)] on; in host memory. The
+            mean of part p is sums[p] / volumes[p]. On all ranks the same, run after run
+   volumes  NULL, or sum w over each part; in host memory */
+PG_API pg_status pg_get_parts(pg_solver *solver, const void *x, int *labels, int *count, double *sums, double *volumes);
 
 /* -------------------------------------------------------------------------------------------------------------------
    Dense systems. What is said of pg_create, pg_solve and their like holds of these too.

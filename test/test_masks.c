@@ -1826,6 +1826,221 @@ static void conjugate_gradients_of_ones_own(void **state)
     }
 }
 
+/* ---- Parts of the fluid ------------------------------------------------------------------------------------------ */
+
+enum { PARTS_CELLS = 11 * 11 * 11 + 20, PARTS_BATCH = 2 };
+
+/* Their labels by filling, from the cells' own open faces as the header has them; the number of parts. */
+static int fill_parts(const pg_desc *d, const double *openness[3], const unsigned char *mask, int *labels)
+{
+    const int n[3] = {d->n[0], d->n[1], d->n[2]}, cells = n[0] * n[1] * n[2];
+    static int todo[PARTS_CELLS];
+    int parts = 0;
+    for (int c = 0; c < cells; c++) labels[c] = -1;
+    for (int begin = 0; begin < cells; begin++) {
+        if (mask[begin] != PG_FLUID || labels[begin] >= 0) continue;
+        int count = 0;
+        labels[begin] = parts;
+        todo[count++] = begin;
+        while (count > 0) {
+            const int c = todo[--count], at[3] = {c % n[0], c / n[0] % n[1], c / n[0] / n[1]};
+            for (int q = 0; q < 6; q++) {
+                const int a = q / 2;
+                int to[3] = {at[0], at[1], at[2]}, face[3] = {at[0], at[1], at[2]};
+                to[a] += q % 2 ? 1 : -1, face[a] += q % 2;
+                if (d->face[2 * a].kind == PG_PERIODIC) to[a] = (to[a] + n[a]) % n[a], face[a] %= n[a];
+                if (n[a] == 1 || to[a] < 0 || to[a] >= n[a]) continue;
+                const int nx = n[0] + (a == 0), ny = n[1] + (a == 1), other = to[0] + n[0] * (to[1] + n[1] * to[2]);
+                if (openness[a] && openness[a][face[0] + nx * (face[1] + ny * face[2])] == 0) continue;
+                if (mask[other] != PG_FLUID || labels[other] >= 0) continue;
+                labels[other] = parts;
+                todo[count++] = other;
+            }
+        }
+        parts++;
+    }
+    return parts;
+}
+
+/* The widths of the cells along an axis, by its edges. */
+static double part_width(const pg_desc *d, int axis, int i)
+{
+    return d->coord[axis] ? d->coord[axis][i + 1] - d->coord[axis][i] : d->h[axis];
+}
+
+static void the_parts_of_the_fluid_are_told(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static int labels[PARTS_CELLS], expected[PARTS_CELLS];
+    static unsigned char mask[PARTS_CELLS], next[PARTS_CELLS];
+    static double open[3][2 * PARTS_CELLS], x[PARTS_BATCH * 2 * PARTS_CELLS], before[PARTS_CELLS], f[PARTS_CELLS];
+    static float narrow_x[PARTS_BATCH * 2 * PARTS_CELLS], narrow_open[3][2 * PARTS_CELLS];
+    static const unsigned methods[] = {0, PG_F32, PG_MIXED, PG_CG | PG_PRECOND_DIAGONAL, PG_JACOBI | PG_F32, PG_COARSEN_CELLS};
+    rng r = {28};
+    for (int q = 0; q < full_or_small(90, 45); q++) {
+        pg_desc d = {.dim = 1 + q % 3, .backend = backend, .flags = methods[q % 6], .alpha = q % 4 == 3 ? 0.5 : 0};
+        double coord[24];
+        const double *faces[3] = {NULL, NULL, NULL};
+        int cells = 1, single = d.flags & PG_F32 ? 1 : 0, room = 1 + q % 50, parts;
+        for (int a = 0; a < 3; a++) {
+            d.n[a] = a < d.dim ? rng_int(&r, 3, d.dim == 1 ? 20 : 11) : 1, d.centring[a] = PG_CELL, d.h[a] = 0.5 + a;
+            set_ends(&d, a, a >= d.dim ? "DD" : q % 5 == a ? "PP" : q % 7 ? "NN" : "DN");
+            cells *= d.n[a];
+        }
+        if (q % 4 == 1) d.coord[0] = coord, d.h[0] = 0;
+        coord[0] = 0;
+        for (int i = 0; i < d.n[0]; i++) coord[i + 1] = coord[i] + 1 + i % 3;
+        const int wide = q % 2 ? d.n[0] : d.n[0] + 3, problem = wide * d.n[1] * d.n[2] + q % 2;
+        d.batch = q % 3 ? 1 : PARTS_BATCH, d.stride_u[0] = wide, d.stride_u[2] = problem;
+        d.stride_u[1] = (int64_t)wide * d.n[1];
+        for (int c = 0; c < cells; c++) {
+            mask[c] = rng_int(&r, 0, 2) ? PG_FLUID : rng_int(&r, 0, 1) ? PG_SOLID : PG_AIR;
+            next[c] = rng_int(&r, 0, 3) ? PG_FLUID : PG_SOLID;
+        }
+        mask[cells / 2] = next[cells / 3] = PG_FLUID;
+        d.mask = mask;
+        for (int a = 0; a < d.dim && q % 2 && !(d.flags & PG_COARSEN_CELLS); a++) {
+            for (int c = 0; c < 2 * PARTS_CELLS; c++) {
+                open[a][c] = rng_int(&r, 0, 2) ? 0.25 * rng_int(&r, 1, 4) : 0;
+                narrow_open[a][c] = (float)open[a][c];
+            }
+            faces[a] = open[a], d.openness[a] = single ? (void *)narrow_open[a] : (void *)open[a];
+        }
+        for (int c = 0; c < PARTS_BATCH * problem; c++) {
+            x[c] = ldexp(rng_uniform(&r, -1, 1), rng_int(&r, -20, 20));
+            narrow_x[c] = (float)x[c];
+            if (single) x[c] = narrow_x[c];
+        }
+        pg_solver *solver = create(&d);
+        if (d.flags & PG_F32 || d.batch > 1 || d.stride_u[0] != d.n[0]) memset(before, 0, sizeof before);
+        for (int again = 0; again < 2; again++) {
+            double sums[PARTS_BATCH * 60], volumes[60];
+            int count = room, found = 0;
+            if (again && pg_set_mask(solver, next) != PG_OK) fail_msg("%s", pg_last_error(solver));
+            parts = fill_parts(&d, faces, again ? next : mask, expected);
+            OK(pg_get_parts(solver, single ? (void *)narrow_x : (void *)x, labels, &count, sums, volumes), solver);
+            if (count != parts) fail_msg("%s: %d parts instead of %d", describe(&d), count, parts);
+            for (int c = 0; c < cells; c++)
+                if (labels[c] != expected[c]) fail_msg("%s: cell %d is in %d, not %d", describe(&d), c, labels[c], expected[c]);
+            for (int p = 0; p < parts && p < room; p++, found++)
+                for (int b = 0; b < d.batch; b++) {
+                    long double sum = 0, volume = 0, most = 0;
+                    for (int c = 0; c < cells; c++) {
+                        const int i = c % d.n[0], j = c / d.n[0] % d.n[1], k = c / d.n[0] / d.n[1];
+                        const double v = x[i + j * wide + k * wide * d.n[1] + b * problem];
+                        long double w = part_width(&d, 0, i);
+                        for (int a = 1; a < d.dim; a++) w *= part_width(&d, a, a == 1 ? j : k);
+                        if (expected[c] >= 0) most = fmaxl(most, fabsl(v) * w);
+                        if (expected[c] == p) sum += w * v, volume += w;
+                    }
+                    if (!(fabsl(sums[p + room * b] - sum) <= 1e-14L * most + 1e-12L * fabsl(sum)))
+                        fail_msg("%s: sum %g of part %d, not %Lg", describe(&d), sums[p + room * b], p, sum);
+                    if (!(fabsl(volumes[p] - volume) <= 1e-12L * volume))
+                        fail_msg("%s: volume %g of part %d, not %Lg", describe(&d), volumes[p], p, volume);
+                }
+            assert_true(found > 0);
+        }
+        pg_destroy(solver);
+    }
+    (void)f;
+}
+
+/* pg_get_parts leaves the handle as it was: the next solve has the bits of a new handle's. */
+static void parts_leave_no_trace_in_solves(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned methods[] = {0, PG_MIXED, PG_CG | PG_PRECOND_AINV, PG_VCYCLE, PG_JACOBI, PG_COARSEN_CELLS, PG_BICGSTAB, PG_SOR};
+    enum { N = 40 };
+    static double u[2][N * N], f[N * N], sums[N * N];
+    static unsigned char mask[N * N];
+    static int labels[N * N];
+    for (int c = 0; c < N * N; c++) {    /* two closed rooms, one with air, and solid in between, whole bricks of it */
+        const int i = c % N, j = c / N;
+        mask[c] = i == 15 || (i > 15 && i < 32 && j < 20) || (j == 20 && i < 15) ? PG_SOLID : i == 3 && j > 30 ? PG_AIR : PG_FLUID;
+        f[c] = sin(c) + 0.3;
+    }
+    for (size_t q = 0; q < sizeof methods / sizeof *methods; q++) {
+        pg_desc d = {.n = {N, N}, .centring = {PG_CELL, PG_CELL}, .backend = backend, .flags = methods[q], .mask = mask};
+        set_ends(&d, 0, "NN"), set_ends(&d, 1, "NN");
+        const pg_stop stop = {.rtol = PG_NONE, .max_iter = 5, .guess = PG_GUESS_ZERO};
+        pg_report report[2];
+        for (int with = 0; with < 2; with++) {
+            pg_solver *solver = create(&d);
+            int count = N * N;
+            OK(pg_solve(solver, u[with], f, &stop), solver);
+            if (with) OK(pg_get_parts(solver, u[1], labels, &count, sums, NULL), solver);
+            if (with) assert_int_equal(count, 3);
+            if (with && methods[q] == 0)    /* means of singular parts are removed */
+                for (int p = 0; p < 3; p++) assert_true(p == labels[N - 1] || p == labels[0] ? fabs(sums[p]) < 1e-9 : 1);
+            OK(pg_solve(solver, u[with], f, &stop), solver);
+            OK(pg_get_report(solver, &report[with]), solver);
+            pg_destroy(solver);
+        }
+        assert_memory_equal(u[0], u[1], sizeof u[0]);
+        assert_int_equal(report[0].pockets, report[1].pockets);
+        assert_true(report[0].removed_mean == report[1].removed_mean);
+    }
+}
+
+/* More parts than there is room for sums on the device at a time, and than there are entries; no fluid elsewhere. */
+static void parts_by_the_hundred_thousand(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    const int n[3] = {128, 128, full_or_small(80, 66)}, cells = n[0] * n[1] * n[2];
+    unsigned char *const mask = (unsigned char *)allocate((size_t)cells);
+    int *const labels = (int *)allocate((size_t)cells * sizeof *labels), expected = cells / 8;
+    double *const sums = (double *)allocate((size_t)expected * 2 * sizeof *sums), *const volumes = sums + expected;
+    float *const x = (float *)allocate((size_t)cells * sizeof *x);
+    for (int c = 0; c < cells; c++) {    /* every second cell along each axis */
+        const int i = c % n[0], j = c / n[0] % n[1], k = c / n[0] / n[1];
+        mask[c] = i % 2 || j % 2 || k % 2 ? PG_SOLID : PG_FLUID;
+        x[c] = mask[c] ? NAN : (float)c;
+    }
+    pg_desc d = {.n = {n[0], n[1], n[2]}, .h = {1, 1, 1}, .centring = {PG_CELL, PG_CELL, PG_CELL}, .backend = backend};
+    d.flags = PG_F32 | PG_CG | PG_PRECOND_DIAGONAL, d.mask = mask, d.alpha = 1;
+    pg_solver *solver = create(&d);
+    int count = expected;
+    OK(pg_get_parts(solver, x, labels, &count, sums, volumes), solver);
+    assert_int_equal(count, expected);
+    for (int c = 0; c < cells; c++) {
+        if (mask[c] ? labels[c] != -1 : labels[c] < 0 || labels[c] >= expected) fail_msg("cell %d: %d", c, labels[c]);
+        if (!mask[c] && !(fabs(sums[labels[c]] - x[c]) < 1e-6 && fabs(volumes[labels[c]] - 1) < 1e-9))
+            fail_msg("part %d: %g, %g", labels[c], sums[labels[c]], volumes[labels[c]]);
+    }
+    x[0] = NAN, count = 3;
+    OK(pg_get_parts(solver, x, NULL, &count, sums, NULL), solver);
+    assert_true(count == expected && isnan(sums[0]) && isnan(sums[2]));
+    pg_destroy(solver);
+    free(mask), free(labels), free(sums), free(x);
+}
+
+static void parts_are_refused_by_name(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    static double u[RCELLS], sums[RCELLS];
+    int labels[RCELLS], count = RCELLS;
+    pg_desc desc = refusal_desc(backend);
+    pg_solver *solver = create(&desc);
+    failures = 0;
+#define REFUSED(call, status, field, value) expect_refusal(#call, call, status, pg_last_error(solver), field, value)
+    REFUSED(pg_get_parts(solver, u, labels, NULL, sums, NULL), PG_ERROR_ARGUMENT, "count", "NULL");
+    REFUSED(pg_get_parts(solver, NULL, labels, &count, sums, NULL), PG_ERROR_ARGUMENT, "x is NULL", "sums");
+    REFUSED(pg_get_parts(solver, u, labels, &count, NULL, NULL), PG_ERROR_ARGUMENT, "sums is NULL", "x");
+    REFUSED(pg_get_parts(solver, u, (int *)(void *)u, &count, sums, NULL), PG_ERROR_ARGUMENT, "labels", "overlap");
+    count = -2;
+    REFUSED(pg_get_parts(solver, NULL, labels, &count, NULL, NULL), PG_ERROR_ARGUMENT, "count", "-2");
+    count = 0;
+    REFUSED(pg_get_parts(solver, u, NULL, &count, sums, NULL), PG_ERROR_ARGUMENT, "count", "0");
+    OK(pg_get_parts(solver, NULL, NULL, &count, NULL, NULL), solver);
+    assert_int_equal(count, 1);
+    pg_destroy(solver);
+    desc.mask = NULL;
+    solver = create(&desc);
+    REFUSED(pg_get_parts(solver, NULL, NULL, &count, NULL, NULL), PG_ERROR_UNSUPPORTED, "pg_get_parts", "mask");
+    pg_destroy(solver);
+    assert_int_equal(failures, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1851,6 +2066,10 @@ int main(void)
         ON_BOTH(refused_changes_change_nothing),
         ON_BOTH(a_handle_without_a_mask_takes_none),
         ON_BOTH(the_report_tells_of_the_empty_box),
+        ON_BOTH(the_parts_of_the_fluid_are_told),
+        ON_BOTH(parts_leave_no_trace_in_solves),
+        ON_BOTH(parts_by_the_hundred_thousand),
+        ON_BOTH(parts_are_refused_by_name),
         ON_BOTH(nan_matters_inside_only),
         ON_BOTH(pg_apply_and_pg_residual_are_those_of_the_matrix),
         ON_CUDA(large_cycles_are_those_of_the_cpu),
