@@ -221,21 +221,31 @@ enum {
     PGI_LIST_LINKS = 8,                // and links, a node,
     PGI_ROOMY_LIST_LINKS = 6,          // or with room for more nodes: with desc.robust
     PGI_MOST_NODES = (1 << 28) - 1,    // of a list: links and their numbers are ints
-    PGI_ROBUST_CELLS = 120000,    // desc.robust is 1 up to here, unless told; and where beta varies up to here: at 65^3
-    PGI_ROBUST_CELLS_OF_BETA = 300000,    // balls of 1e6 took 15 iterations with it, 100 without, layers 12 and 11
-    PGI_ROBUST_CELLS_APART =
-        20000000,    // and where fluid falls apart in coarse cells up to here, for the sake of memory
     PGI_ROBUST_LIST = 1,
     PGI_ROBUST_VISITS = 2,        // of desc.robust
-    PGI_LOOKED_AT = 20000,        // cells: on smaller grids the choice does not depend on the mask
+    // Where desc.robust does not tell, the workspace has room for a robust cycle of any kind up to so many cells, with
+    // beta_face or beta_cell up to more; for one with fewer nodes up to more; see pgi_room_of
+    PGI_ROOM_SURE = 120000,
+    PGI_ROOM_OF_BETA = 4000000,
+    PGI_ROOM_SLIM = 20000000,
+    PGI_ROOMY_CELLS = 300000,    // up to here a robust cycle has room for three nodes of four, above for five of eight
+    PGI_MEASURED_MOST = 400000000,    // cells: above, lists would be too long for desc.robust
+    PGI_LABYRINTH_LEAST = 20000,      // cells
+    PGI_MESSY_LEAST = 40000,
     PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most: the first one,
     PGI_LABYRINTH_CELLS = 400,    // the second one if it has more cells, the third one if it is not small
     PGI_WIDE_CELLS = 30000,       // of the first list, from which on coefficients take the wider interval of visits
     PGI_ALIGN = 256,              // bytes
     PGI_ALIGN_RANK = 16           // of the caller's arrays that a rank on a GPU uses in place
 };
-// desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box.
-static const double PGI_APART_OF_SURFACE = 0.05;
+// desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box; what
+// barriers of beta keep apart, of any height, counts so many times.
+static const double PGI_APART_OF_SURFACE = 0.04, PGI_BARRIER_COUNTS = 16;
+// But not where a robust level would have many nodes that follow others: so many a coarse cell, and so many for each
+// coarse cell that falls apart. Random from cell to cell, that is, where lists get hundreds of links a node.
+static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
+// Spacings that differ by so much leave strong links along one axis alone, and lists half as many nodes as cells.
+static const double PGI_FLAT_RATIO = 5;
 // A labyrinth: in this part of all coarse cells a fluid cell has on average at most so many strong links to other ones.
 static const double PGI_LABYRINTH_PART = 0.5, PGI_LABYRINTH_WAYS = 2.5;
 
@@ -834,6 +844,7 @@ enum pgi_meta {
     PGI_METAS
 };
 
+enum pgi_room { PGI_ROOM_NONE, PGI_ROOM_FEW_NODES, PGI_ROOM_FULL };    // for a robust cycle
 struct pgi_obstacles {
     pgi_cells *cells;    // in the workspace, one for each level
     void *operators;     // there too, see pgi_apart
@@ -849,7 +860,7 @@ struct pgi_obstacles {
     const pgi_faces *faces;
     pgi_side_value *values;
     int values_capacity, air_values;
-    int64_t *bad;         // see pgi_check_media; the last one is of pgi_choose_small
+    int64_t *bad;         // see pgi_check_media; the fifth one is of pgi_choose_small, then those of pgi_measure_parts
     int checked;          // what pgi_read_media reads next has been checked in host memory: it need not do so again
     int64_t *overflow;    // whether there was no room for all nodes or links of a list; for all pockets
     // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
@@ -863,6 +874,12 @@ struct pgi_obstacles {
     int *root;
     int robust, levels;
     int labyrinth;    // several levels are visited three times
+    int chooses;      // both follow from mask and coefficients, see pgi_choose_levels
+    int room;         // for what may be chosen: see pgi_room
+    int cramped;      // a robust cycle would be better, and has no room
+    int begun;        // the solver exists
+    int periodic, even;      // bits: axes; all axes have equal spacings
+    size_t levels_at;        // where in the workspace lies what depends on the choice
     int too_long;    // a list would have more nodes than ints can number
     pgi_lattice lattice;
     pgi_list list[PGI_COARSE_LEVELS];
@@ -23079,7 +23096,6 @@ template <class T> static void pgi_read_media(pg_solver *s)
         if (o->quads) pgi_for_points(s, quads, pack);
     }
     pgi_find_pockets<T>(s, l);
-    pgi_list_others<T>(s);
 }
 
 // The coarse masks of PG_COARSEN_CELLS, and what follows from them.
@@ -23139,6 +23155,147 @@ static void pgi_clear_lattice(pg_solver *s)
     }
 }
 
+// ---- the kind of coarse levels, where desc.robust does not tell ----
+
+// What pgi_choose_levels asks of all coarse cells
+enum pgi_measured {
+    PGI_COARSE_FLUID,      // those with fluid
+    PGI_COARSE_NARROW,     // those whose cells have few strong links, as in corridors
+    PGI_COARSE_APART,      // those with several parts, each with a say of its own: a grid of coarse cells would join them
+    PGI_PARTS_FOLLOW,      // parts that are weakly linked for a neighbour in the coarse cell, not for themselves
+    PGI_PARTS,             // all parts that no strong link joins: the nodes of a robust level
+    PGI_MEASURES
+};
+template <class T> struct pgi_measure_parts {
+    enum { RUN = 16 };    // coarse cells of a thread
+    pgi_finest<T> fine;
+    int64_t *number;
+    struct cell {
+        float c[6], shift, diagonal;
+        int live, part;
+    };
+    static PGI_HD int is_strong(float c, const cell &p) { return c > 0 && (float)PGI_STRONG_SHARE * c >= p.diagonal; }
+    PGI_HD void read(int I, int J, int K, cell p[8]) const
+    {
+        for (int e = 0; e < 8; e++) {
+            const int i = 2 * I + (e & 1), j = 2 * J + (e >> 1 & 1), k = 2 * K + (e >> 2);
+            p[e].live = i < fine.n[0] && j < fine.n[1] && k < fine.n[2] && fine.is_live(fine.spot_at(i, j, k).cell);
+            p[e].part = e;
+            if (!p[e].live) continue;
+            const typename pgi_finest<T>::links_of own = fine.row(fine.spot_at(i, j, k));
+            p[e].diagonal = p[e].shift = own.shift;
+            for (int q = 0; q < 6; q++) p[e].c[q] = own.c[q], p[e].diagonal += own.c[q];
+        }
+    }
+    static PGI_HD void join(cell p[8])
+    {
+        for (int round = 0; round < 7; round++)    // the longest way through eight cells
+            for (int e = 0; e < 8; e++)
+                for (int a = 0; a < 3; a++) {
+                    cell &low = p[e], &high = p[e | 1 << a];
+                    if (e >> a & 1 || !low.live || !high.live) continue;
+                    if (!is_strong(low.c[2 * a + 1], low) || !is_strong(low.c[2 * a + 1], high)) continue;
+                    low.part = high.part = low.part < high.part ? low.part : high.part;
+                }
+    }
+    // held, out, follows: what is true of a cell of the part: something else holds it, its strong links go on elsewhere,
+    // or lead to another part of the coarse cell
+    static PGI_HD void look(const cell p[8], int part, int *held, int *out, int *follows)
+    {
+        *held = *out = *follows = 0;
+        for (int e = 0; e < 8; e++) {
+            if (!p[e].live || p[e].part != part) continue;
+            *held |= is_strong(p[e].shift, p[e]);
+            for (int a = 0; a < 3; a++) {
+                const int up = e >> a & 1;
+                const cell &other = p[e ^ 1 << a];
+                *out |= is_strong(p[e].c[2 * a + up], p[e]);
+                *follows |= other.live && other.part != part && is_strong(p[e].c[2 * a + 1 - up], p[e]);
+            }
+        }
+    }
+    PGI_HD void count(int I, int J, int K, int64_t sum[PGI_MEASURES]) const
+    {
+        cell p[8];
+        int fluid = 0, ways = 0, alone = 0;
+        read(I, J, K, p);
+        join(p);
+        for (int e = 0; e < 8; e++)
+            for (int q = 0; q < 6 && p[e].live; q++) fluid += q == 0, ways += is_strong(p[e].c[q], p[e]);
+        for (int part = 0; part < 8 && fluid; part++) {
+            int held, out, follows;
+            look(p, part, &held, &out, &follows);
+            sum[PGI_PARTS] += held || out || follows;
+            sum[PGI_PARTS_FOLLOW] += follows && !held;
+            alone += out && !held && !follows;
+        }
+        sum[PGI_COARSE_FLUID] += fluid > 0;
+        sum[PGI_COARSE_NARROW] += fluid > 0 && ways <= PGI_LABYRINTH_WAYS * fluid;
+        sum[PGI_COARSE_APART] += alone > 1;
+    }
+    PGI_HD void operator()(int run, int J, int K) const
+    {
+        int64_t sum[PGI_MEASURES] = {0};
+        for (int I = RUN * run; I < RUN * (run + 1) && 2 * I < fine.n[0]; I++) count(I, J, K, sum);
+        for (int q = 0; q < PGI_MEASURES; q++)
+            if (sum[q]) pgi_atomic_add(number + q, sum[q]);
+    }
+};
+template <class T> static void pgi_measure(pg_solver *s)
+{
+    const int *const n = s->level[0].n;
+    pgi_measure_parts<T> body = {pgi_finest_of<T>(s), s->obstacles.bad + 5};
+    body.fine.a.stored = NULL;    // not made yet
+    body.fine.a.apart = pgi_place_of_operator<T>(s, s->levels);
+    const int runs[3] = {(pgi_half(n[0]) + body.RUN - 1) / body.RUN, pgi_half(n[1]), pgi_half(n[2])};
+    const pgi_clear_words clear = {(unsigned *)body.number, 2 * PGI_MEASURES};
+    pgi_for_each(s, clear.size, clear);
+    pgi_for_points(s, runs, body);
+}
+
+static void pgi_name_cycle(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    if (s->accelerated)
+        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s",
+                 o->robust ? ", robust" : "", o->labyrinth ? ", labyrinth" : "");
+}
+
+// A robust level where fluid falls apart in more coarse cells than a few spots on a surface have; more visits where it
+// is a labyrinth. At creation, and for new media where the host may wait for them: then graphs are recorded anew.
+static int64_t pgi_read_number(pg_solver *s, const int64_t *from);
+static void pgi_layout_levels(pg_solver *s, pgi_arena *arena);
+static void pgi_choose_levels(pg_solver *s)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const pg_desc *const d = &s->work;
+    const double points = (double)s->level[0].points, coarse = points / (d->n[2] > 1 ? 8 : d->n[1] > 1 ? 4 : 2);
+    double found[PGI_MEASURES];
+#if PGI_F32
+    if (d->flags & (PG_F32 | PG_MIXED)) pgi_measure<float>(s);
+#endif
+    if (!(d->flags & (PG_F32 | PG_MIXED))) pgi_measure<double>(s);
+    for (int q = 0; q < PGI_MEASURES; q++) found[q] = (double)pgi_read_number(s, o->bad + 5 + q);
+    const int varies = d->beta_face[0] || d->beta_cell;
+    const double barriers = found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
+                 follow = found[PGI_PARTS_FOLLOW];
+    const int messy = varies && d->n[2] > 1 && points > PGI_MESSY_LEAST &&
+                      follow > PGI_MESSY_PART * found[PGI_COARSE_FLUID] &&
+                      follow > PGI_MESSY_RATIO * found[PGI_COARSE_APART];
+    const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
+    o->labyrinth = !robust && !varies && d->n[1] > 1 && points >= PGI_LABYRINTH_LEAST &&
+                   found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * found[PGI_COARSE_FLUID];
+    o->robust = o->room != PGI_ROOM_NONE && (robust || (o->labyrinth && points <= PGI_ROOM_SURE));
+    pgi_arena arena = {s->workspace, NULL, o->levels_at};
+    pgi_layout_levels(s, &arena);
+    o->cramped = robust && !(o->robust && found[PGI_PARTS] <= o->list[0].capacity);
+    if (o->cramped && o->robust) {
+        o->robust = 0, arena.used = o->levels_at;
+        pgi_layout_levels(s, &arena);
+    }
+    pgi_name_cycle(s);
+}
+
 // media: mask or coefficients are new; else alpha is
 static void pgi_refresh(pg_solver *s, int media)
 {
@@ -23151,9 +23308,13 @@ static void pgi_refresh(pg_solver *s, int media)
     if (media && !single) pgi_read_media<double>(s);
     if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s);
     if (s->multigrid && !s->obstacles.by_cells) {
+        const int waits = !s->obstacles.begun || !s->cuda || s->desc.memory == PG_MEM_HOST;
+        if (media && waits && s->obstacles.chooses) pgi_choose_levels(s);
 #if PGI_F32
+        if (media && single) pgi_list_others<float>(s);
         if (single) pgi_make_levels<float>(s);
 #endif
+        if (media && !single) pgi_list_others<double>(s);
         if (!single) pgi_make_levels<double>(s);
         pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
@@ -23453,6 +23614,7 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, fluid, origin, text));
     if (s->cuda && s->multigrid && !o->by_cells) pgi_choose_small(s);
+    s->obstacles.begun = 1;
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
 }
 
@@ -23498,95 +23660,16 @@ static void pgi_layout_lattice(pgi_arena *arena, pgi_lattice *to, int repeated, 
     to->root = (int *)(to->factors + cells);
 }
 
-// Does the fluid of a coarse cell fall apart, into parts that no strong link joins there, nothing holds, and that go on
-// elsewhere? A grid of coarse cells would join them.
-struct pgi_count_apart {
-    int n[3], periodic, wide;
-    const unsigned char *mask;
-    int64_t stride[2];
-    const void *openness[3];
-    float weight[3];    // of a link along each axis
-    int *number;        // of such coarse cells; and of those whose cells have few links, as in corridors
-    struct cell {
-        int at[3], fluid;
-        float link[6], total;
-    };
-    PGI_HD unsigned kind(const int at[3]) const
-    {
-        return mask ? mask[at[0] + at[1] * stride[0] + at[2] * stride[1]] : (unsigned)PG_FLUID;
-    }
-    PGI_HD float open_part(const int at[3], int q) const
-    {
-        const int64_t nx = n[0] + (q / 2 == 0), ny = n[1] + (q / 2 == 1);
-        const int64_t face = at[0] + nx * (at[1] + ny * at[2]) + (q & 1 ? q < 2 ? 1 : q < 4 ? nx : nx * ny : 0);
-        const void *const array = openness[q / 2];
-        return !array ? 1 : wide ? (float)((const double *)array)[face] : ((const float *)array)[face];
-    }
-    // held: the directions of strong links to air; on: of those to fluid
-    PGI_HD cell cell_at(int i, int j, int k, unsigned *held, unsigned *on) const
-    {
-        cell own = {{i, j, k}, 0, {0, 0, 0, 0, 0, 0}, 0};
-        unsigned to_air = 0;
-        *held = *on = 0;
-        if (i >= n[0] || j >= n[1] || k >= n[2] || kind(own.at) != PG_FLUID) return own;
-        own.fluid = 1;
-        for (int q = 0; q < 6; q++) {
-            int at[3];
-            const int64_t other = n[q / 2] > 1 ? pgi_neighbour(n, periodic, own.at, q) : -1;
-            if (other < 0) continue;
-            pgi_place_of(n, other, at);
-            if (kind(at) == PG_SOLID) continue;
-            own.link[q] = weight[q / 2] * open_part(own.at, q);
-            own.total += own.link[q];
-            to_air |= (unsigned)(kind(at) != PG_FLUID) << q;
-        }
-        for (int q = 0; q < 6; q++)
-            if (own.link[q] > 0 && PGI_STRONG_SHARE * own.link[q] >= own.total)
-                *(to_air >> q & 1 ? held : on) |= 1u << q;
-        return own;
-    }
-    PGI_HD void operator()(int I, int J, int K) const
-    {
-        unsigned char root[8];
-        unsigned held[8], on[8], parts = 0;
-        int fluid = 0, ways = 0;
-        for (int c = 0; c < 8; c++) {
-            const cell own = cell_at(2 * I + (c & 1), 2 * J + (c >> 1 & 1), 2 * K + (c >> 2), &held[c], &on[c]);
-            root[c] = (unsigned char)(own.fluid ? c : 8);
-            fluid += own.fluid;
-            for (int q = 0; q < 6; q++) ways += on[c] >> q & 1;
-        }
-        if (fluid && ways <= PGI_LABYRINTH_WAYS * fluid) pgi_atomic_next(number + 1);
-        for (int round = 0; round < 7; round++)    // the longest way through eight cells
-            for (int c = 0; c < 8; c++)
-                for (int a = 0; a < 3; a++) {
-                    const int d = c ^ 1 << a, up = c >> a & 1;
-                    if (!(on[c] >> (2 * a + 1 - up) & 1) || !(on[d] >> (2 * a + up) & 1)) continue;
-                    root[c] = root[d] = root[c] < root[d] ? root[c] : root[d];
-                }
-        for (int r = 0; r < 8; r++) {
-            int is_held = 0, goes_on = 0;
-            for (int c = 0; c < 8; c++)
-                for (int a = 0; a < 3 && root[c] == r; a++) {
-                    is_held |= held[c] != 0;
-                    goes_on |= on[c] >> (2 * a + (c >> a & 1)) & 1;
-                }
-            parts += goes_on && !is_held;
-        }
-        if (parts > 1) pgi_atomic_next(number);
-    }
-};
-
 // The coarse levels: the grid of coarse cells, or with desc.robust a list in its place, and lists down to one cell.
-static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+static void pgi_layout_coarse(pg_solver *s, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
-    int n[3], periodic = 0, longest = 1;
+    const int periodic = o->periodic, few_nodes = o->robust && o->chooses && o->room != PGI_ROOM_FULL;
+    int n[3], longest = 1;
     int64_t above = s->level[0].points;
     for (int a = 0; a < 3; a++) {
         n[a] = s->level[0].n[a];
         if (n[a] > longest) longest = n[a];
-        periodic |= h->line[0][a]->periodic << a;
     }
     o->levels = o->too_long = 0;
     do {
@@ -23604,7 +23687,8 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
             seams |= (periodic >> a & 1 && n[a] % 2 && n[a] > 1) << a;
         }
         kept += kept / 16;    // of parts of the box with an odd number more are left
-        if (o->robust) kept = s->level[0].points <= PGI_ROBUST_CELLS_OF_BETA ? above - above / 4 : above - 3 * above / 8;
+        if (o->robust) kept = s->level[0].points <= PGI_ROOMY_CELLS ? above - above / 4 : above - 3 * above / 8;
+        if (few_nodes) kept = 0;
         pgi_list *const list = &o->list[q];
         pgi_lattice *const lattice = &o->lattice;
         const int64_t cells = (int64_t)n[0] * n[1] * n[2];
@@ -23635,16 +23719,16 @@ static void pgi_layout_coarse(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
 }
 
 // What the longest prefix sum needs: over the cells, or the rows of colours or nodes of a list.
-static void pgi_layout_scan(pg_solver *s, pgi_arena *arena)
+static int64_t pgi_longest_sum(const pg_solver *s)
 {
-    pgi_obstacles *const o = &s->obstacles;
+    const pgi_obstacles *const o = &s->obstacles;
     int64_t longest = s->level[0].points;
     for (int q = o->robust ? 0 : 1; q < o->levels; q++) {
         const pgi_list *const l = &o->list[q];
         if (l->colours * l->cells > longest) longest = l->colours * l->cells;
         if (l->capacity + (int64_t)1 > longest) longest = l->capacity + (int64_t)1;
     }
-    o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(longest) * sizeof(int));
+    return longest;
 }
 
 static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
@@ -23661,16 +23745,25 @@ static void pgi_layout_bricks(pg_solver *s, pgi_arena *arena)
         (unsigned *)pgi_take_block(arena, (size_t)b->n[0] * (size_t)b->n[1] * (size_t)b->n[2] * sizeof(unsigned));
 }
 
-// For kernels that sweep a masked level, and those that restrict from it to a grid
+// For kernels that sweep a masked level
+static int pgi_has_quads(const pg_solver *s)
+{
+    return s->cuda && s->multigrid && !s->obstacles.by_cells && s->level[0].n[1] > 1 && !pgi_has_fields(&s->work);
+}
 static void pgi_layout_quads(pg_solver *s, pgi_arena *arena)
+{
+    const int *const n = s->level[0].n;
+    const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]) * (size_t)n[2];
+    s->obstacles.quads = pgi_has_quads(s) ? (unsigned *)pgi_take_block(arena, quads * sizeof(unsigned)) : NULL;
+}
+// And for those that restrict from it to a grid
+static void pgi_layout_others(pg_solver *s, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
     const int *const n = s->level[0].n;
-    const int passes = s->cuda && s->multigrid && !o->by_cells && n[1] > 1 && !pgi_has_fields(&s->work);
     const size_t quads = (size_t)pgi_half(n[0]) * (size_t)pgi_half(n[1]);
-    o->quads = o->packed = NULL, o->others = o->others_number = NULL;
-    if (passes) o->quads = (unsigned *)pgi_take_block(arena, quads * (size_t)n[2] * sizeof(unsigned));
-    if (passes && !o->robust && s->level[0].points >= PGI_CELL_PASS_POINTS) {
+    o->packed = NULL, o->others = o->others_number = NULL;
+    if (pgi_has_quads(s) && !o->robust && s->level[0].points >= PGI_CELL_PASS_POINTS) {
         o->others = (int *)pgi_take_block(arena, quads * (size_t)pgi_half(n[2]) * sizeof(int));
         o->others_number = (int *)pgi_take_block(arena, sizeof(int));
         o->packed = (unsigned *)pgi_take_block(arena, (size_t)s->level[0].points * sizeof(unsigned));
@@ -23691,18 +23784,47 @@ static void pgi_layout_cells(const pg_solver *s, pgi_line *const line[3], const 
     }
 }
 
-// Rows of the preconditioner and weights of transfers, where coefficients or tables make them work.
-static void pgi_layout_stored(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
+// What depends on the kind of coarse levels
+static void pgi_layout_levels(pg_solver *s, pgi_arena *arena)
 {
     pgi_obstacles *const o = &s->obstacles;
     const size_t points = (size_t)s->level[0].points;
-    const int even = h->line[0][0]->uniform && h->line[0][1]->uniform && h->line[0][2]->uniform;
-    const int stores = s->multigrid && !o->by_cells && (!even || pgi_has_fields(&s->work));
-    o->stored = NULL, o->transfers = NULL;
-    if (stores && (s->krylov || s->mixed))
-        o->stored = (pgi_stored_row *)pgi_take_block(arena, points * sizeof(pgi_stored_row));
-    if (stores && !o->robust)
-        o->transfers = (pgi_stored_weights *)pgi_take_block(arena, points * sizeof(pgi_stored_weights));
+    const int weighs = !o->robust && (!o->even || pgi_has_fields(&s->work));
+    o->transfers = weighs ? (pgi_stored_weights *)pgi_take_block(arena, points * sizeof(pgi_stored_weights)) : NULL;
+    o->node = o->robust ? (int *)pgi_take_block(arena, points * sizeof(int)) : NULL;
+    pgi_layout_others(s, arena);
+    pgi_layout_coarse(s, arena);
+}
+
+// Room for every kind that may be chosen, in the same place. What is laid out is that of o->robust and o->labyrinth.
+static int64_t pgi_layout_choices(pg_solver *s, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const int robust = o->robust, labyrinth = o->labyrinth;
+    size_t most = 0;
+    int64_t longest = 0;
+    o->levels_at = arena->used;
+    for (int kind = 0; kind < 4 && o->chooses; kind++) {
+        pgi_arena trial = *arena;
+        o->robust = kind & PGI_ROBUST_LIST, o->labyrinth = kind / PGI_ROBUST_VISITS;
+        if (o->robust && o->room == PGI_ROOM_NONE) continue;
+        pgi_layout_levels(s, &trial);
+        most = trial.used > most ? trial.used : most;
+        longest = pgi_longest_sum(s) > longest ? pgi_longest_sum(s) : longest;
+    }
+    o->robust = robust, o->labyrinth = labyrinth;
+    pgi_layout_levels(s, arena);
+    if (most > arena->used) arena->used = most;
+    return pgi_longest_sum(s) > longest ? pgi_longest_sum(s) : longest;
+}
+
+// Rows of the preconditioner, where coefficients or tables make them work.
+static void pgi_layout_stored(pg_solver *s, pgi_arena *arena)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const int stores = s->multigrid && !o->by_cells && (!o->even || pgi_has_fields(&s->work));
+    const size_t bytes = (size_t)s->level[0].points * sizeof(pgi_stored_row);
+    o->stored = stores && (s->krylov || s->mixed) ? (pgi_stored_row *)pgi_take_block(arena, bytes) : NULL;
 }
 
 static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
@@ -23712,6 +23834,8 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     const size_t element = pgi_element(s->desc.flags);
     const int cycle = s->krylov && s->multigrid;
     pg_desc work = s->work;
+    o->periodic = 0, o->even = 1;
+    for (int a = 0; a < 3; a++) o->periodic |= h->line[0][a]->periodic << a, o->even &= h->line[0][a]->uniform ? 1 : 0;
     o->given = s->outer.f;
     o->faces = s->outer.faces;
     s->outer.faces = s->level[0].faces = NULL;
@@ -23733,7 +23857,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     }
     pgi_layout_bricks(s, arena);
     pgi_layout_quads(s, arena);
-    o->bad = (int64_t *)pgi_take_block(arena, 5 * sizeof(int64_t));
+    o->bad = (int64_t *)pgi_take_block(arena, (5 + PGI_MEASURES) * sizeof(int64_t));
     o->overflow = o->bad ? o->bad + 2 : NULL;
     o->pocket_capacity = (int)(points <= 1 << 20 ? points / 2 + 1 : points / 16);
     o->pocket = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
@@ -23744,12 +23868,7 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
     o->values = o->values_capacity
                     ? (pgi_side_value *)pgi_take_block(arena, (size_t)o->values_capacity * sizeof(pgi_side_value))
                     : NULL;
-    pgi_layout_stored(s, h, arena);
-    if (s->multigrid && !o->by_cells) {
-        if (o->robust) o->node = (int *)pgi_take_block(arena, (size_t)points * sizeof(int));
-        pgi_layout_coarse(s, h, arena);
-    }
-    pgi_layout_scan(s, arena);
+    pgi_layout_stored(s, arena);
     for (int q = 0; q < 8 && s->staged; q++)
         o->copy[q] = *pgi_media_field(&work, q) ? (char *)pgi_take_block(arena, pgi_media_bytes(&work, q)) : NULL;
     if (work.mask) o->copy[8] = (char *)pgi_take_block(arena, (size_t)points);
@@ -23762,6 +23881,8 @@ static void pgi_layout_obstacles(pg_solver *s, const pgi_hierarchy *h, pgi_arena
         o->mean_weight *= pgi_line_volume(line) / line->n;
     }
     for (int q = 0; q < s->levels; q++) pgi_layout_cells(s, h->line[q], o->kind_of[q], &o->values_of_cells[q]);
+    const int64_t longest = s->multigrid && !o->by_cells ? pgi_layout_choices(s, arena) : points;
+    o->scan = (int *)pgi_take_block(arena, (size_t)pgi_scan_size(longest) * sizeof(int));
 }
 
 // The table of operations for these problems: those of the back end, but what has to do with the operator.
@@ -25792,19 +25913,6 @@ static int pgi_means_cg(unsigned flags)
     return !(flags & (PG_COARSEN_CELLS | (pgi_methods & ~(unsigned)(PG_FMG | PG_FASTEST))));
 }
 
-// Where desc.robust does not tell, and without a look at the mask.
-static int pgi_is_robust(const pg_desc *d)
-{
-    const int most = d->beta_face[0] || d->beta_cell ? PGI_ROBUST_CELLS_OF_BETA : PGI_ROBUST_CELLS;
-    double finest = DBL_MAX, coarsest = 0;
-    for (int a = 0; a < d->dim; a++) {
-        const double h = d->coord[a] ? fabs(d->coord[a][d->n[a]] - d->coord[a][0]) / d->n[a] : d->h[a];
-        if (d->n[a] == 1) continue;
-        finest = fmin(finest, h), coarsest = fmax(coarsest, h);
-    }
-    return coarsest > 4 * finest || (double)d->n[0] * d->n[1] * d->n[2] <= most;
-}
-
 // Arrays for the faces of all axes of the problem, or of none.
 static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const void *const array[3], char text[512])
 {
@@ -26853,133 +26961,49 @@ static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char te
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
-// The same as pgi_gather_pieces in host memory, whatever the back end, before there is a workspace. In rounds, as a
-// gather takes as much of each rank as of the one that has most.
-static void pgi_gather_on_host(pg_solver *s, char *base, int64_t unit, const int *bound)
+// The largest and the smallest spacing of an axis.
+static void pgi_spacings(const pg_desc *d, int axis, double *largest, double *smallest)
 {
-    const int64_t most_at_once = 1 << 20;
-    pgi_comm *const c = s->comm;
-    int64_t longest = 0;
-    for (int r = 0; r < c->ranks; r++) {
-        const int64_t bytes = (bound[r + 1] - bound[r]) * unit;
-        longest = bytes > longest ? bytes : longest;
+    const double *const x = d->coord[axis];
+    *largest = *smallest = d->h[axis];
+    for (int i = 0; i < d->n[axis] && x; i++) {    // of cells
+        const double h = x[i + 1] - x[i];
+        *largest = i ? fmax(*largest, h) : h, *smallest = i ? fmin(*smallest, h) : h;
     }
-    const int64_t room = longest < most_at_once ? longest : most_at_once;
-    char *const own = (char *)calloc((size_t)(c->ranks + 1), (size_t)room);    // and behind it all
-    if (!own) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
-    for (int64_t at = 0; at < longest && s->failed == PG_OK; at += room) {
-        const auto length = [&](int r) {
-            const int64_t left = (bound[r + 1] - bound[r]) * unit - at;
-            return (size_t)(left < 0 ? 0 : left < room ? left : room);
-        };
-        memcpy(own, base + bound[c->rank] * unit + (length(c->rank) ? at : 0), length(c->rank));
-        pgi_judge_transport(s, c->ops->gather(c, own, (size_t)room, own + room));
-        for (int r = 0; r < c->ranks && s->failed == PG_OK; r++)
-            if (length(r)) memcpy(base + bound[r] * unit + at, own + (r + 1) * room, length(r));
-    }
-    free(own);
 }
 
-// Mask and openness of all ranks, in host memory that is to be freed.
-static void pgi_gather_apart(pg_solver *s, pgi_count_apart *body, char *held[4])
+// What the descriptor without its masks and coefficients says of the room for a robust cycle, should these call for one.
+// Spacings that differ much between axes call for one by themselves. With fields all strong links may lie along one axis,
+// which leaves more nodes than masks do.
+static int pgi_room_of(const pg_desc *d)
 {
-    pg_desc work = s->work;
-    const int previous = pgi_make_current(s);
-#if PGI_GPU
-    if (s->cuda) s->stream = (cudaStream_t)s->desc.stream;
-#endif
-    for (int a = 0; a < 4 && s->failed == PG_OK; a++) {
-        const int q = a < 3 ? 3 + a : 8;
-        const void *const array = a < 3 ? work.openness[a] : work.mask;
-        if (!array) continue;
-        const int *const bound = pgi_media_bounds(s, q);
-        const int64_t plane = pgi_media_plane(s, q);
-        held[a] = (char *)malloc((size_t)(bound[s->comm->ranks] * plane));
-        if (!held[a]) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the mask of all ranks");
-        if (s->failed != PG_OK) break;
-        pgi_copy_media_part(s, q, array, held[a] + bound[s->comm->rank] * plane);
-#if PGI_GPU
-        if (s->cuda) PGI_CUDA(s, cudaStreamSynchronize(s->stream));
-#endif
-        pgi_gather_on_host(s, held[a], plane, bound);
-        if (a < 3)
-            body->openness[a] = held[a];
-        else
-            body->mask = (unsigned char *)held[a];
+    const double cells = (double)d->n[0] * d->n[1] * d->n[2];
+    const int varies = d->beta_face[0] || d->beta_cell;
+    double most[3] = {0, 0, 0}, least[3] = {0, 0, 0};
+    int flat = 0;
+    for (int a = 0; a < d->dim; a++) {
+        if (d->n[a] > 1) pgi_spacings(d, a, &most[a], &least[a]);
+        for (int b = 0; b < a; b++)
+            flat |= fmax(most[a], most[b]) > PGI_FLAT_RATIO * (most[a] > most[b] ? least[b] : least[a]) && least[a] > 0 &&
+                    least[b] > 0;
     }
-    pgi_restore_current(s, previous);
-    body->stride[0] = work.n[0], body->stride[1] = (int64_t)work.n[0] * work.n[1];
+    return cells > PGI_MEASURED_MOST                                                  ? PGI_ROOM_NONE
+           : cells <= PGI_ROOM_SURE || flat || (varies && cells <= PGI_ROOM_OF_BETA) ? PGI_ROOM_FULL
+           : cells <= PGI_ROOM_SLIM                                                   ? PGI_ROOM_FEW_NODES
+                                                                                      : PGI_ROOM_NONE;
 }
 
-static void pgi_number_on_host(pgi_count_apart body, const int coarse[3], int number[2])
-{
-    const int rows = coarse[1] * coarse[2];
-    body.number = number;
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_early_threads(8 * (int64_t)rows * coarse[0])))
-    for (int row = 0; row < rows; row++)
-        for (int I = 0; I < coarse[0]; I++) body(I, row % coarse[1], row / coarse[1]);
-}
-
-// Counts coarse cells, where mask and openness lie: see pgi_count_apart.
-static void pgi_number_apart(pg_solver *s, int number[2])
-{
-    const pg_desc *const w = &s->work;
-    pgi_count_apart body;
-    char *held[4] = {NULL, NULL, NULL, NULL};
-    number[0] = number[1] = 0;
-    memset(&body, 0, sizeof body);
-    body.mask = w->mask, body.wide = w->flags & PG_F32 ? 0 : 1;
-    for (int a = 0; a < 3; a++) {
-        const double h = w->coord[a] ? fabs(w->coord[a][w->n[a]] - w->coord[a][0]) / w->n[a] : w->h[a];
-        body.n[a] = w->n[a], body.openness[a] = w->openness[a];
-        body.periodic |= (w->face[2 * a].kind == PG_PERIODIC) << a;
-        body.weight[a] = (float)(w->h[0] * w->h[0] / (h * h));
-    }
-    body.stride[0] = w->stride_mask[0], body.stride[1] = w->stride_mask[1];
-    const int coarse[3] = {pgi_half(w->n[0]), pgi_half(w->n[1]), pgi_half(w->n[2])};
-#if PGI_GPU
-    if (s->cuda && !s->staged) {
-        void *block = NULL;    // the state of a solver that does not exist yet, and the number
-        const int previous = pgi_make_current(s);
-        s->stream = (cudaStream_t)s->desc.stream;
-        PGI_CUDA(s, cudaMalloc(&block, sizeof(pgi_state) + 2 * sizeof(int)));
-        if (!s->failed) {
-            s->state = (pgi_state *)block, body.number = (int *)(s->state + 1);
-            PGI_CUDA(s, cudaMemsetAsync(block, 0, sizeof(pgi_state) + 2 * sizeof(int), s->stream));
-            pgi_for_points(s, coarse, body);
-            PGI_CUDA(s, cudaMemcpyAsync(number, body.number, 2 * sizeof(int), cudaMemcpyDeviceToHost, s->stream));
-            PGI_CUDA(s, cudaStreamSynchronize(s->stream));
-            s->state = NULL;
-            cudaFree(block);
-        }
-        pgi_restore_current(s, previous);
-        return;
-    }
-#endif
-    if (s->comm) pgi_gather_apart(s, &body, held);
-    if (!s->failed) pgi_number_on_host(body, coarse, number);
-    for (char *each : held) free(each);
-}
-
-// The kind of coarse levels. Where desc.robust does not tell: on small grids the robust one; on larger ones where the
-// fluid falls apart in more coarse cells than a few spots on a surface have. More visits where it is a labyrinth.
-static void pgi_choose_robust(pg_solver *s)
+// What desc.robust tells; or that mask and coefficients shall, and how much room there is for that.
+static void pgi_prepare_choice(pg_solver *s)
 {
     const pg_desc *const d = &s->desc;
     pgi_obstacles *const o = &s->obstacles;
-    const double cells = (double)d->n[0] * d->n[1] * d->n[2], children = d->dim == 3 ? 8 : d->dim == 2 ? 4 : 2;
     const int told = d->robust > 0 ? d->robust : 0;
-    o->robust = o->labyrinth = 0;
     if (!s->masked || o->by_cells) return;
-    o->robust = d->robust == 0 ? pgi_is_robust(d) : told & PGI_ROBUST_LIST;
+    o->robust = told & PGI_ROBUST_LIST;
     o->labyrinth = told & PGI_ROBUST_VISITS ? 1 : 0;
-    if (d->robust != 0 || d->beta_face[0] || d->beta_cell || !(d->mask || d->openness[0])) return;
-    if (cells < PGI_LOOKED_AT || cells > PGI_ROBUST_CELLS_APART || (s->comm && cells > PGI_SHARED_MOST)) return;
-    int number[2];
-    pgi_number_apart(s, number);
-    const int apart = number[0] > PGI_APART_OF_SURFACE * pow(cells / children, 1 - 1.0 / d->dim);
-    o->robust |= apart;
-    o->labyrinth = !apart && d->dim > 1 && number[1] > PGI_LABYRINTH_PART * cells / children;
+    o->chooses = d->robust == 0 && s->multigrid && (double)d->n[0] * d->n[1] * d->n[2] <= PGI_MEASURED_MOST;
+    o->room = o->chooses ? pgi_room_of(d) : PGI_ROOM_FULL;
 }
 
 // After the layout, which finds how long lists of nodes are.
@@ -27016,11 +27040,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->masked = pgi_is_masked(&s->desc);
     s->obstacles.by_cells = s->desc.flags & PG_COARSEN_CELLS ? 1 : 0;
     pgi_turn(&s->desc, &s->work);
-    pgi_choose_robust(s);
-    if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
-    if (s->accelerated)
-        snprintf(s->chosen, sizeof s->chosen, "PG_CG around a symmetric cycle among obstacles%s%s",
-                 s->obstacles.robust ? ", robust" : "", s->obstacles.labyrinth ? ", labyrinth" : "");
+    pgi_prepare_choice(s);
+    pgi_name_cycle(s);
     s->observe = pgi_monitor;
     s->program = pgi_program;
     pg_desc levels = s->work;
