@@ -97,7 +97,7 @@ static double centre_line(const double *u, const struct fields *g, int axis, dou
 
 /* Streamlines: colours and lines of the cube root of the stream function, which shows the corners too. It is taken of
    each pixel, not of the grid's points, between which it is no smooth function where the stream function passes 0. */
-static void draw(const double *psi, int points, const char *path, double re)
+static int draw(const double *psi, int points, const char *path, double re)
 {
     enum { PIXELS = 600 };
     struct picture p = picture_create(PIXELS, PIXELS);
@@ -113,13 +113,16 @@ static void draw(const double *psi, int points, const char *path, double re)
     picture_lines(&p, root, PIXELS, PIXELS, most / 12, 1.2, 0.7);
     picture_lines(&p, psi, points, points, 0, 1.2, 0.7);
     picture_write(&p, name);
+    const int good = picture_shows(&p, psi, points, points, 0.11 * most * most * most);     /* coloured as a root */
     free(p.rgb);
     free(fine);
     free(root);
+    return good;
 }
 
-/* The stream function, by sums of u from the bottom, says where the main vortex has its middle, and is drawn. */
-static void show_vortex(const double *u, const struct fields *g, const char *path)
+/* The stream function, by sums of u from the bottom, says where the main vortex has its middle, and is drawn.
+   Returns whether the picture is as it should be. */
+static int show_vortex(const double *u, const struct fields *g, const char *path)
 {
     const int points = g->n[0] + 1;
     double *psi = (double *)sample_alloc((size_t)points * (size_t)points * sizeof *psi, PG_MEM_HOST);
@@ -131,8 +134,9 @@ static void show_vortex(const double *u, const struct fields *g, const char *pat
     }
     printf("main vortex: stream function %.5f at x = %.4f, y = %.4f\n", psi[middle], middle % points * g->h,
            middle / points * g->h);
-    if (path) draw(psi, points, path, g->re);
+    const int good = !path || draw(psi, points, path, g->re);
     free(psi);
+    return good;
 }
 
 /* Steps until velocities change by no more than 1e-5 a unit of time, and what a step is rounded by; for 300 units at
@@ -200,7 +204,7 @@ static int steady_flow(double re, int n, unsigned flags, pg_backend backend, dou
         gather(velocity, &w, axis);
         if (re == 100 || re == 1000) good = compare(velocity, &w.g, axis) && good;
     }
-    show_vortex(velocity, &w.g, w.all.number == 0 ? path : NULL);
+    good = show_vortex(velocity, &w.g, w.all.number == 0 ? path : NULL) && good;
     printf("%s\n", good ? "as it should be" : "MISSED");
     free(velocity);
     flow_free(&w);

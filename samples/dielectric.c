@@ -331,7 +331,7 @@ static int known(struct problem *p, int n, int spacings, double margin, double d
 
 /* The plane of cells next to the middle of the charges: potentials of kT/e and below in proportion, above as their
    logarithm, with contours at 0 and at every 40 % or so, and the outline of the spheres. */
-static void draw(const struct problem *p, const char *name)
+static int draw(const struct problem *p, const char *name)
 {
     const struct grid g = p->grid;
     const int nx = g.n[0], ny = g.n[1], k = (int)((p->charges->middle[2] - g.first[2]) / g.h[2] + 0.5);
@@ -347,9 +347,11 @@ static void draw(const struct problem *p, const char *name)
     picture_lines(&picture, plane, nx, ny, 0, 2, 0.7);
     picture_lines(&picture, outline, nx, ny, 0, 3, 0.9);
     picture_write(&picture, name);
+    const int good = picture_shows(&picture, plane, nx, ny, 9);
     free(picture.rgb);
     free(plane);
     free(outline);
+    return good;
 }
 
 /* What the ions add to the energy of the last solve, against a solve without them. It is so little that errors in it
@@ -378,7 +380,7 @@ static int ion(int n, int spacings, double margin, const char *name)
     int good = known(&p, n, spacings, margin, atom.radius, 0.12, 0);
     printf("the energy and its order: %s\n", good ? "as they should be" : "MISSED");
     if (medium.kappa > 0) good = part_of_ions(&p, n, margin) && good;
-    if (name) draw(&p, name);
+    if (name) good = draw(&p, name) && good;
     free(p.potential);
     return good;
 }
@@ -424,7 +426,7 @@ static int molecule(const struct molecule *all, int n, int spacings, double marg
     if (spacings > 1)
         printf("    the last two differ by %.2f %%: %s\n", 100 * change, steady ? "steady" : "MISSED, too coarse");
     printf("below the energy of one sphere, %.4f kcal/mol: %s\n", bound, lower ? "as it should be" : "MISSED");
-    if (name) draw(&p, name);
+    if (name) good = draw(&p, name) && good;
     free(p.potential);
     return good && lower && steady;
 }

@@ -193,6 +193,44 @@ static inline void picture_streamlines(struct picture *p, const double *x, const
     free(cover);
 }
 
+/* Mean and spread (standard deviation) of the brightness, 0 to 255, of the pixels whose kind is this one. */
+struct picture_look { size_t pixels; double mean, spread; };
+
+static inline struct picture_look picture_look_at(const struct picture *p, const unsigned char *kinds, int kind)
+{
+    struct picture_look look = {0, 0, 0};
+    double square = 0;
+    for (size_t m = 0; m < (size_t)p->width * p->height; m++) {
+        if (kinds[m] != kind) continue;
+        const double bright = (p->rgb[3 * m] + p->rgb[3 * m + 1] + p->rgb[3 * m + 2]) / 3.0;
+        look.pixels++, look.mean += bright, square += bright * bright;
+    }
+    if (!look.pixels) return look;
+    look.mean /= (double)look.pixels;
+    look.spread = sqrt(fmax(0, square / (double)look.pixels - look.mean * look.mean));
+    return look;
+}
+
+/* Whether the colours of picture_colours are there, below lines: where the nearest value of the field is a fifth of top
+   and more, blue exceeds red if it is positive, else red blue, but for one pixel in 20; and there are such pixels. */
+static inline int picture_shows(const struct picture *p, const double *field, int nx, int ny, double top)
+{
+    size_t coloured = 0, wrong = 0;
+    for (int row = 0; row < p->height; row++)
+        for (int column = 0; column < p->width; column++) {
+            const int i = (int)((column + 0.5) / p->width * (nx - 1) + 0.5);
+            const int j = (int)((p->height - row - 0.5) / p->height * (ny - 1) + 0.5);
+            const double value = field[i + (size_t)nx * j];
+            const unsigned char *rgb = &p->rgb[3 * (column + (size_t)p->width * row)];
+            if (fabs(value) < top / 5) continue;
+            coloured++;
+            wrong += !(value > 0 ? rgb[2] > rgb[0] : value < 0 && rgb[0] > rgb[2]);
+        }
+    const int good = coloured > 0 && 20 * wrong <= coloured;
+    if (!good) printf("the picture: of %zu pixels with a colour %zu have the wrong one: MISSED\n", coloured, wrong);
+    return good;
+}
+
 #ifdef PG_SAMPLE_PNG
 /* The picture as libpng describes it. */
 static inline png_image picture_image(const struct picture *p)

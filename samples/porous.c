@@ -205,7 +205,7 @@ static void join(struct picture *all, const struct picture *part, const unsigned
 }
 
 /* The plane in the middle: the potential, red at 0 and blue at 1, with contours, and the density of the current. */
-static void draw(const char *name)
+static int draw(const char *name)
 {
     const int k = depth() / 2, width = 800, between = 20;
     const unsigned char *solid = &mask[cell(0, 0, k)];
@@ -215,6 +215,7 @@ static void draw(const char *name)
     extend(plane, solid);
     picture_colours(&part, plane, n, n, 1.2);
     picture_lines(&part, plane, n, n, 0.1, 1.4, 0.6);
+    const int good = picture_shows(&part, plane, n, n, 1.2);
     join(&all, &part, solid, 0);
     for (int m = 0; m < n * n; m++) {
         const int i = m % n, j = m / n;
@@ -230,6 +231,7 @@ static void draw(const char *name)
     free(all.rgb);
     free(part.rgb);
     free(plane);
+    return good;
 }
 
 /* Two planes differ by what the residuals of the cells between them add up to, and the power from the current by those
@@ -296,8 +298,8 @@ int main(int argc, char **argv)
            radius, (double)seed, n, n, depth(), porosity);
     if (porosity == 0) return fputs("the spheres leave no cell that conducts\n", stderr), 2;
     const pg_report report = solve(desc);
-    const int good = check(&report, porosity, spheres, (desc.flags & PG_F32) != 0);
-    if (name) draw(name);
+    int good = check(&report, porosity, spheres, (desc.flags & PG_F32) != 0);
+    if (name) good = draw(name) && good;
     free(centre);
     free(mask);
     free(u);

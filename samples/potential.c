@@ -103,7 +103,7 @@ static double *solve(struct grid g, double *rms, int *good)
 }
 
 /* The plane of g next to z: contours at 0 and from 0.7 V on every 40 % or so, field lines, and the outline of atoms. */
-static void draw(struct grid g, const double *u, double z, const char *name)
+static int draw(struct grid g, const double *u, double z, const char *name)
 {
     const int nx = g.n[0], ny = g.n[1], k = (int)((z - g.first[2]) / g.h[2] + 0.5);
     const size_t first = (size_t)nx * ny * k, count = (size_t)nx * ny * g.n[2];
@@ -118,9 +118,11 @@ static void draw(struct grid g, const double *u, double z, const char *name)
     picture_streamlines(&p, u + count + first, u + 2 * count + first, nx, ny, 36, 1.4, 0.6);
     picture_lines(&p, outline, nx, ny, 0, 3, 0.9);
     picture_write(&p, name);
+    const int good = picture_shows(&p, plane, nx, ny, 5);
     free(p.rgb);
     free(plane);
     free(outline);
+    return good;
 }
 
 int main(int argc, char **argv)
@@ -145,7 +147,7 @@ int main(int argc, char **argv)
         free(u);
         u = solve(g, &rms[s], &good);
     }
-    draw(g, u, input.middle[2], name);
+    good = draw(g, u, input.middle[2], name) && good;
     volume_write(name, "potential", u, g.n, g.first, g.h);
 
     const double order = log2(rms[0] / rms[1]);

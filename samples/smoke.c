@@ -58,7 +58,8 @@ static const char usage[] =
     "    --mask      2D: the dark pixels of a picture are solid\n"
     "    -p          precision of all values, f32 unless told\n"
     "    -b          where it runs; --backend is the same\n"
-    "    -o          writes NAME.png, six moments as NAME_sheet.png, and an animated NAME_anim.png\n";
+    "    -o          writes NAME.png, six moments as NAME_sheet.png, and an animated NAME_anim.png; without libpng\n"
+    "                NAME.ppm and NAME_sheet.ppm\n";
 
 /* How far a point is outside of what is solid, negative within. */
 static double level(const struct scene *s, const double x[3])
@@ -286,8 +287,11 @@ static double below_top(const struct scene *s, double up)
     return t * t * t;
 }
 
-/* Colour along a ray: smoke in front of a solid, or of the room. */
-static void trace_ray(const struct volume *v, const double eye[3], const double way[3], double noise, double colour[3])
+/* What a pixel shows, where it is one thing. */
+enum { SHOWS_EDGES, SHOWS_SMOKE, SHOWS_SOLID, SHOWS_ROOM };
+
+/* Colour along a ray: smoke in front of a solid, or of the room. Returns what is seen. */
+static int trace_ray(const struct volume *v, const double eye[3], const double way[3], double noise, double colour[3])
 {
     static const double lamp[3] = {1.70, 1.42, 1.10}, sky[3] = {0.040, 0.060, 0.105};
     const struct scene *s = v->scene;
@@ -315,13 +319,14 @@ static void trace_ray(const struct volume *v, const double eye[3], const double 
         shade_solid(v, at, way, behind);
     } else shade_room(v, eye, way, behind);
     for (int c = 0; c < 3; c++) colour[c] = smoke[c] + seen * behind[c];
+    return seen < 0.1 ? SHOWS_SMOKE : seen < 0.9 ? SHOWS_EDGES : solid ? SHOWS_SOLID : SHOWS_ROOM;
 }
 
 /* A colour of light as screens want it, 0 to 1 each: bright light saturates slowly, and the rest is a root. */
 static double on_screen(double light) { return pow(1 - exp(-1.5 * fmax(0, light)), 1 / 2.2); }
 
 /* Rays from an eye above the floor, rays * rays a pixel. Many rays also round to bytes by chance, against bands. */
-static void draw_3d(struct picture *p, const struct volume *v, int rays)
+static void draw_3d(struct picture *p, const struct volume *v, int rays, unsigned char *kinds)
 {
     const double target[3] = {0.5, 0.5, 0.45}, back[3] = {0.42, -0.88, 0.20}, distance = 2.75, width = 0.42;
     double ahead[3], right[3], up[3], eye[3];
@@ -346,7 +351,8 @@ static void draw_3d(struct picture *p, const struct volume *v, int rays)
             double way[3], colour[3];
             for (int a = 0; a < 3; a++) way[a] = distance / 2 * ahead[a] + across * right[a] + upwards * up[a];
             normalise(way);
-            trace_ray(v, eye, way, pixel_noise(x, y), colour);
+            const int kind = trace_ray(v, eye, way, pixel_noise(x, y), colour);
+            kinds[m] = (unsigned char)(q == 0 || kind == kinds[m] ? kind : SHOWS_EDGES);
             for (int c = 0; c < 3; c++) sum[c] += on_screen(colour[c]) / (rays * rays);
         }
         const double round = rays > 1 ? pixel_noise(m, 1) : 0.5;
@@ -355,7 +361,7 @@ static void draw_3d(struct picture *p, const struct volume *v, int rays)
 }
 
 /* 2D: colours from the darkness over violet and orange to nearly white; solids grey, their edges lit from above. */
-static void draw_2d(struct picture *p, const struct volume *v)
+static void draw_2d(struct picture *p, const struct volume *v, unsigned char *kinds)
 {
     static const double stop[6][3] = {
         {11, 11, 22}, {52, 20, 88}, {135, 36, 108}, {214, 74, 72}, {251, 154, 60}, {252, 244, 204}};
@@ -374,6 +380,8 @@ static void draw_2d(struct picture *p, const struct volume *v)
             const double t = 5 * pow(picture_clamp(smoke[m], 0, 1), 0.8);
             const int low = t < 4 ? (int)t : 4;
             const double solid = picture_clamp(0.5 - off[m] * p->width / s->n[0], 0, 1);
+            kinds[m] = solid == 1 ? SHOWS_SOLID : solid > 0 ? SHOWS_EDGES : smoke[m] > 0.9 ? SHOWS_SMOKE
+                     : smoke[m] < 0.02 ? SHOWS_ROOM : SHOWS_EDGES;
             const double above = y > 1 ? off[m - 2 * p->width] : off[m], left = x > 1 ? off[m - 2] : off[m];
             const double lit = picture_clamp((above - off[m] + 0.5 * (left - off[m])) * p->width / s->n[0] / 2, -1, 1);
             for (int c = 0; c < 3; c++) {
@@ -395,9 +403,31 @@ struct film {
     struct picture frame[FRAMES];
 };
 
+/* Whether all that is seen alone has a brightness that it has in any light, and in 3D light and shade. What few pixels
+   show may be all in shadow. */
+static int looks_right(const struct picture *p, const unsigned char *kinds, int dim)
+{
+    static const struct { const char *name; double low, high, spread; } may_be[2][3] = {
+        {{"smoke", 190, 250, 0}, {"solids", 60, 130, 0}, {"air", 11, 30, 0}},
+        {{"smoke", 90, 235, 2}, {"solids", 45, 215, 1}, {"the room", 15, 90, 2}}};
+    int good = 1;
+    for (int kind = SHOWS_SMOKE; kind <= SHOWS_ROOM; kind++) {
+        const struct picture_look look = picture_look_at(p, kinds, kind);
+        const double low = may_be[dim - 2][kind - 1].low, high = may_be[dim - 2][kind - 1].high;
+        const double spread = may_be[dim - 2][kind - 1].spread;
+        if (look.pixels < (size_t)p->width * p->height / 200) continue;
+        if (look.mean >= low && look.mean <= high && look.spread >= spread) continue;
+        printf("the picture: %s has a brightness of %.0f, spread %.0f; %.0f to %.0f is allowed, spread from %.0f on\n",
+               may_be[dim - 2][kind - 1].name, look.mean, look.spread, low, high, spread);
+        good = 0;
+    }
+    return good;
+}
+
 /* The smoke of this moment as a picture of so many pixels across; of several ranks the first one draws it. Solid cells
-   get the mean of the fluid ones beside them, so that smoke does not fade towards their surface. */
-static struct picture draw(struct smoke *w, const struct scene *s, int width)
+   get the mean of the fluid ones beside them, so that smoke does not fade towards their surface. *good becomes 0 if it
+   does not look right. */
+static struct picture draw(struct smoke *w, const struct scene *s, int width, int *good)
 {
     const size_t cells = (size_t)s->n[0] * s->n[1] * s->n[2];
     const struct picture none = {0, 0, NULL};
@@ -422,8 +452,11 @@ static struct picture draw(struct smoke *w, const struct scene *s, int width)
     }
     const int height = s->dim == 3 ? width * 9 / 8 : (int)fmax(1, floor((double)width * s->n[1] / s->n[0] + 0.5));
     struct picture p = picture_create(width, height);
-    if (s->dim == 3) fill_light(&v), draw_3d(&p, &v, width == LARGE ? 2 : 1);
-    else draw_2d(&p, &v);
+    unsigned char *kinds = (unsigned char *)sample_alloc((size_t)width * height, PG_MEM_HOST);
+    if (s->dim == 3) fill_light(&v), draw_3d(&p, &v, width == LARGE ? 2 : 1, kinds);
+    else draw_2d(&p, &v, kinds);
+    *good = looks_right(&p, kinds, s->dim) && *good;
+    free(kinds);
     free(value);
     free(mask);
     free(v.density);
@@ -431,8 +464,6 @@ static struct picture draw(struct smoke *w, const struct scene *s, int width)
 }
 
 #ifdef PG_SAMPLE_PNG
-enum { WITH_PICTURES = 1 };
-
 /* Chunks of PNG files are a length, a name of four letters, data and a checksum (Portable Network Graphics, W3C 2025,
    which has animations too). */
 static unsigned char *big_endian(unsigned char *to, unsigned long value)
@@ -515,7 +546,6 @@ static void write_animation(const struct picture *frame, int frames, const char 
 }
 
 #else
-enum { WITH_PICTURES = 0 };
 static void write_animation(const struct picture *frame, int frames, const char *path)
 {
     (void)frame, (void)frames, (void)path;
@@ -541,23 +571,28 @@ static void write_sheet(const struct picture *frame, int frames, const char *pat
     free(p.rgb);
 }
 
-static void film_step(struct film *film, struct smoke *w, const struct scene *s, int step)
+/* Whether the frame, if there is one of this step, looks right. */
+static int film_step(struct film *film, struct smoke *w, const struct scene *s, int step)
 {
-    if (WITH_PICTURES && film->path && step % film->every == 0) film->frame[film->frames++] = draw(w, s, FRAME_WIDTH);
+    int good = 1;
+    if (film->path && step % film->every == 0) film->frame[film->frames++] = draw(w, s, FRAME_WIDTH, &good);
+    return good;
 }
 
-static void film_end(struct film *film, struct smoke *w, const struct scene *s)
+static int film_end(struct film *film, struct smoke *w, const struct scene *s)
 {
+    int good = 1;
     if (film->frames) {
-        struct picture last = draw(w, s, LARGE);
+        struct picture last = draw(w, s, LARGE, &good);
         if (w->all.number == 0) {
             picture_write(&last, film->path);
             write_sheet(film->frame, film->frames, film->path);
             write_animation(film->frame, film->frames, film->path);
         }
         free(last.rgb);
-    } else if (film->path) puts(WITH_PICTURES ? "too few steps for pictures" : "built without libpng: no pictures");
+    }
     for (int q = 0; q < film->frames; q++) free(film->frame[q].rgb);
+    return good;
 }
 
 /* Sums over the steps, of which the first is left out of the means where there are more: it has no pressure to begin
@@ -632,14 +667,14 @@ static int run(struct smoke *w, const struct scene *s, int steps, double cfl, do
             sum.iterations += w->report.iterations, sum.ms += w->report.milliseconds;
             sum.before += w->before, sum.after += w->after;
         }
-        film_step(&film, w, s, step);
+        good = film_step(&film, w, s, step) && good;
         if (isatty(2)) {
             sample_bar((double)step / steps);
             fprintf(stderr, "%d of %d steps, %d iterations ", step, steps, w->report.iterations);
         }
     }
     if (isatty(2)) fputs("\r\033[K", stderr);
-    film_end(&film, w, s);
+    good = film_end(&film, w, s) && good;
     if (sum.steps > 0)
         printf("means of %.0f steps: %.1f iterations, %.3f ms a projection; divergence %.2e before, %.1e after\n",
                sum.steps, sum.iterations / sum.steps, sum.ms / sum.steps, sum.before / sum.steps,
