@@ -252,6 +252,67 @@ else
     skip "the tests under sanitizers"
 fi
 
+# ---- memory that nobody wrote decides nothing: the CPU tests and the samples under Clang's sanitizer of memory. Without
+# OpenMP and libpng, whose libraries it cannot see into.
+mkdir "$temp/memory" && cd "$temp/memory" || exit 1
+sanitize="-O1 -g1 -fsanitize=memory -I$root -I$root/test -I$root/bench -Wno-unknown-pragmas -Wno-missing-field-initializers"
+written() {                          # written program arguments: 77, the sanitizer's own status, would be "skipped"
+    MSAN_OPTIONS=exit_code=1 PG_TEST_SMALL=1 "$@"
+    status=$?
+    [ $status = 0 ] || [ $status = 77 ]
+}
+test_written() { clang++ $sanitize -x c -std=c99 "$root/test/$1.c" -x none msan.o -o "$1" -lcmocka && written "./$1"; }
+ranks_written() {
+    wait $ranks_pid
+    status=$?
+    cat ranks
+    return $status
+}
+sample_written() {
+    name=$1
+    shift
+    [ -f "$name" ] || clang++ $sanitize -x c -std=c99 "$root/samples/$name.c" -x none msan.o -o "$name" && written "./$name" "$@"
+}
+if echo 'int main() {}' | clang++ -fsanitize=memory -x c++ - -o here 2>/dev/null &&
+    sh "$root/test/need.sh" --no-install cmocka 2>/dev/null; then
+    { clang++ -x c++ -std=c++17 $sanitize "$root/test/test_ranks.cu" -o test_ranks -lcmocka -lpthread &&
+        written ./test_ranks; } >ranks 2>&1 &
+    ranks_pid=$!
+    check "poisson_gpu.cu with Clang's sanitizer of memory" \
+        clang++ -x c++ -std=c++17 $sanitize -c "$root/poisson_gpu.cu" -o msan.o
+    for file in "$root"/test/test_*.c; do
+        name=$(basename "$file" .c)
+        check "no memory is read that nobody wrote: $name" test_written $name
+    done
+    while read -r arguments; do
+        check "no memory is read that nobody wrote: sample $arguments" sample_written $arguments
+    done <<EOF
+hello
+cube -n 31
+own_stream
+many_gpus -n 24
+channel -n 48
+blend -o moon
+potential $root/samples/data/water.pqr -s 0.5 -o water
+grad_shafranov -n 129 -o flux
+cavity -n 24 --re 100 -o cavity
+cavity -n 17 --re 100 -p f32 --solver cg --precond ainv
+cavity --table -n 16 -s 2
+dense --make spd -n 100 -m sor -w system.txt
+dense $root/samples/data/system.txt --backward -o read.txt
+dense $root/samples/data/truss.mtx -m sor -o truss.txt
+dielectric -n 33 -o ion
+dielectric $root/samples/data/water.pqr -n 49 --salt 0.1 -o molecule
+porous -n 25 -o porous
+porous -2 -n 65 -p f32
+smoke -n 17 --steps 6 -o smoke
+smoke -2 -n 33 --steps 8 --scene wall -p f64 -o wall
+EOF
+    check "no memory is read that nobody wrote: test_ranks" ranks_written
+else
+    skip "no memory is read that nobody wrote: what Clang's sanitizer of memory sees"
+fi
+
 # ---- what nvcc has compiled meanwhile
 cd "$temp/alone" || exit 1
 if [ -n "$nvcc" ]; then
