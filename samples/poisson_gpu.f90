@@ -257,6 +257,11 @@ module poisson_gpu
             type(c_ptr), value :: solver, u, out
             integer(c_int), value :: axis, where    ! axis: from 0
         end function
+        integer(c_int) function pg_get_parts(solver, x, labels, count, sums, volumes) bind(c)
+            import
+            type(c_ptr), value :: solver, x, labels, sums, volumes    ! labels: integer(c_int), from 0; or c_null_ptr
+            integer(c_int), intent(inout) :: count
+        end function
         integer(c_int) function pg_residual(solver, u, f, r) bind(c)
             import
             type(c_ptr), value :: solver, u, f, r

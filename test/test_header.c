@@ -46,6 +46,7 @@ typedef struct functions {
     pg_status (*dense_set_stream)(pg_dense *, pg_stream);
     const char *(*dense_last_error)(const pg_dense *);
     pg_status (*gradient)(pg_solver *, const void *, int, void *, pg_where);
+    pg_status (*get_parts)(pg_solver *, const void *, int *, int *, double *, double *);
     const pg_abi_entry *(*abi)(void);
 } functions;
 
@@ -54,7 +55,7 @@ static const functions pg = {
     pg_set_faces,  pg_set_alpha, pg_set_stream, pg_smooth,          pg_cycle,         pg_apply,          pg_residual,
     pg_norm,       pg_sum,       pg_dot,        pg_last_error,      pg_status_string, pg_outcome_string, pg_version,
     pg_dense_create, pg_dense_destroy, pg_dense_workspace_bytes, pg_dense_query_desc, pg_dense_update, pg_dense_solve,
-    pg_dense_get_report, pg_dense_set_stream, pg_dense_last_error, pg_gradient, pg_abi};
+    pg_dense_get_report, pg_dense_set_stream, pg_dense_last_error, pg_gradient, pg_get_parts, pg_abi};
 
 #include "common.h"
 

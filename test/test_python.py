@@ -348,6 +348,14 @@ def test_masks_and_coefficients():
         assert solver.report.converged and (u[mask > 0] == 0).all()
         solver.set_mask(np.where(mask == pg.AIR, mask, 0).astype('uint8'))
         assert solver.solve(f)[5, 5] != 0
+        mask[:, 2] = pg.SOLID
+        solver.set_mask(mask)
+        labels, sums, volumes = solver.parts(f)
+        assert labels.dtype == 'int32' and (labels[mask > 0] == -1).all() and len(sums) == len(volumes) == 4
+        assert list(labels[[0, 0, 15, 15], [0, 15, 0, 15]]) == [0, 1, 2, 3]
+        for part in range(4):
+            assert abs(sums[part] - f[labels == part].sum() / n**2) < 1e-14
+            assert abs(volumes[part] - (labels == part).sum() / n**2) < 1e-14
     beta = np.exp(random((n, n)))
     with pg.Solver((n, n), centring='cell', beta_cell=beta) as solver:
         u = solver.solve(f, rtol=1e-12)

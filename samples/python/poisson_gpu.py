@@ -220,7 +220,8 @@ def _load():
             'set_cell_values': (handle, POINTER(pg_cell_value), c_int, POINTER(pg_cell_value), c_int),
             'gradient': (handle, array, c_int, array, c_int), 'residual': (handle, array, array, array),
             'norm': (handle, array, c_int, number), 'sum': (handle, array, number),
-            'dot': (handle, array, array, number)}.items():
+            'dot': (handle, array, array, number),
+            'get_parts': (handle, array, array, POINTER(c_int), number, number)}.items():
         getattr(library, 'pg_' + name).argtypes = arguments
     library.pg_destroy.argtypes, library.pg_destroy.restype = (handle,), None
     library.pg_last_error.argtypes, library.pg_last_error.restype = (handle,), c_char_p
@@ -467,6 +468,20 @@ def _new_on(device, shape, dtype):
     except Exception:
         raise ValueError('a new array on the GPU takes CuPy or PyTorch; install one, or give the result memory of your '
                          'own (u=..., out=...)') from None
+
+
+def _new_labels(shape, like):
+    """A new array of ints beside another one: of NumPy, or on the GPU of PyTorch or CuPy."""
+    found = _describers.get(type(like)) or _describer(like)
+    if found is _of_torch:
+        return like.new_full(shape, -1, dtype=sys.modules['torch'].int32)
+    if found is _of_cupy:
+        import cupy
+        with like.device:
+            return cupy.full(shape, -1, 'int32')
+    if found not in (_of_numpy, _of_buffer) and _describe(like)[1].device != _HOST:
+        raise ValueError('labels on the GPU take an array of CuPy or PyTorch; convert x to one')
+    return numpy.full(shape, -1, 'int32')
 
 
 def _returned(array, like):
@@ -1070,6 +1085,24 @@ class Solver:
         if place_x != place_y:
             raise ValueError('x and y are not on one device; move one of them')
         return self._number('dot', x, address_y)
+
+    @_locked
+    def parts(self, x):
+        """The connected parts of the fluid: labels (-1 outside of it), and by part sum w x and sum w, in NumPy arrays.
+
+        sums / volumes are the means of x; of a batch sums has a row for each problem.
+        """
+        address, place, stream, x = self._array('x', x)
+        handle = self._handle_for(place, place, stream)
+        count = c_int(0)
+        _check(_library.pg_get_parts(handle.pointer, None, None, byref(count), None, None), handle.pointer)
+        labels = _new_labels(self.shape, x)
+        count.value = max(1, count.value)
+        sums, volumes = numpy.zeros((max(1, self.batch), count.value)), numpy.zeros(count.value)
+        _check(_library.pg_get_parts(handle.pointer, address, _describe(labels)[0], byref(count),
+                                     *(x.ctypes.data_as(POINTER(c_double)) for x in (sums, volumes))), handle.pointer)
+        sums = sums[:, :count.value]
+        return labels, sums if self.batch else sums[0], volumes[:count.value]
 
     @contextlib.contextmanager
     def _all_or_nothing(self):
