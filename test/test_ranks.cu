@@ -1397,6 +1397,84 @@ static void robust_levels_are_chosen_by_all_ranks_on_gpus(void **)
 }
 #endif
 
+// Labels of a rank's cells, and sums over parts of the whole fluid, with the bits of one rank.
+static void compare_parts(int ranks, pg_backend backend, int on_device)
+{
+    enum { BATCH = 2, ROOM = 40 };
+    for (int dim = 2; dim <= 3; dim++) {
+        ranks_case c;
+        set_case(&c, dim, 11, dim == 3 ? 9 : 34, 23, "NN", "PP", PG_CELL);
+        pg_desc d = c.desc;
+        d.backend = backend, d.flags = dim == 3 ? PG_F32 : PG_CG | PG_PRECOND_DIAGONAL, d.batch = BATCH;
+        const size_t plane = (size_t)d.n[0] * (size_t)(dim == 3 ? d.n[1] : 1), cells = plane * (size_t)d.n[dim - 1];
+        const size_t element = dim == 3 ? sizeof(float) : sizeof(double);
+        unsigned char *const mask = (unsigned char *)allocate(cells);
+        char *const x = (char *)allocate(BATCH * cells * element);
+        int *const labels = (int *)allocate(2 * cells * sizeof(int)), *const of_ranks = labels + cells, count[1 + MOST_RANKS];
+        double sums[1 + MOST_RANKS][BATCH * ROOM] = {}, volumes[1 + MOST_RANKS][ROOM] = {};
+        rng r = {cells};
+        for (size_t p = 0; p < cells; p++) mask[p] = rng_int(&r, 0, 1) ? PG_FLUID : PG_SOLID;
+        for (size_t p = 0; p < BATCH * cells; p++) {
+            const double v = rng_uniform(&r, -1, 1);
+            if (dim == 3) ((float *)x)[p] = (float)v;
+            else ((double *)x)[p] = v;
+        }
+        d.mask = mask, count[0] = ROOM;
+        pg_solver *s = create(&d);
+        OK(pg_get_parts(s, x, labels, &count[0], sums[0], volumes[0]), s);
+        pg_destroy(s);
+        assert_true(count[0] > 3);
+        world w;
+        world_create(&w, ranks, 60);
+        as_threads(&w, [&](int rank, pg_comm comm) {
+            pg_desc own = d;
+            int lo[3], hi[3], wrong = ROOM;
+            pg_solver *of = NULL;
+            own.comm = comm, own.time_limit = 300, own.stride_u[2] = (int64_t)cells;
+            if (backend == PG_CUDA) own.device = PG_DEVICE(rank);
+            RANK_OK(pg_query_part(&own, lo, hi), NULL);
+            const size_t at = plane * (size_t)lo[dim - 1], points = plane * (size_t)(hi[dim - 1] - lo[dim - 1]);
+            const size_t bytes = ((BATCH - 1) * cells + points) * element;
+            char *data = x + at * element;
+            int *to = of_ranks + at;
+            own.mask = mask + at;
+            if (on_device) {
+                own.memory = PG_MEM_DEVICE;
+                data = (char *)to_device(rank, data, bytes), to = (int *)to_device(rank, to, points * sizeof(int));
+                own.mask = (unsigned char *)to_device(rank, own.mask, points);
+            }
+            RANK_OK(pg_create(&own, &of), NULL);
+            if (pg_get_parts(of, rank ? data : NULL, NULL, &wrong, rank ? sums[1 + rank] : NULL, NULL) != PG_ERROR_COMM)
+                abort();    // rank 0 gives no x, the others do
+            count[1 + rank] = ROOM;
+            RANK_OK(pg_get_parts(of, data, to, &count[1 + rank], sums[1 + rank], volumes[1 + rank]), of);
+            pg_destroy(of);
+            if (on_device) {
+                from_device(to, of_ranks + at, points * sizeof(int));
+                from_device(data, NULL, 0), from_device((void *)own.mask, NULL, 0);
+            }
+        });
+        assert_memory_equal(of_ranks, labels, cells * sizeof(int));
+        for (int q = 1; q <= ranks; q++) {
+            assert_int_equal(count[q], count[0]);
+            assert_memory_equal(sums[q], sums[0], sizeof sums[0]);
+            assert_memory_equal(volumes[q], volumes[0], sizeof volumes[0]);
+        }
+        free(mask), free(x), free(labels);
+    }
+}
+static void parts_of_the_fluid_are_those_of_one_rank(void **)
+{
+    for (int ranks = 2; ranks <= 3; ranks++) compare_parts(ranks, PG_CPU, 0);
+}
+#if PGI_GPU
+static void parts_of_the_fluid_are_those_of_one_gpu(void **)
+{
+    if (devices_of_ranks() < 2) skip();
+    for (int on_device = 0; on_device < 2; on_device++) compare_parts(2, PG_CUDA, on_device);
+}
+#endif
+
 // What does not go with several ranks is refused by its name, on all of them.
 struct refusal {
     void (*change)(pg_desc *);
@@ -1598,6 +1676,7 @@ int main(void)
 #endif
         cmocka_unit_test(parts_cover_the_box),
         cmocka_unit_test(robust_levels_are_chosen_by_all_ranks),
+        cmocka_unit_test(parts_of_the_fluid_are_those_of_one_rank),
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
@@ -1619,6 +1698,7 @@ int main(void)
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
     tests[count++] = cmocka_unit_test(robust_levels_are_chosen_by_all_ranks_on_gpus);
+    tests[count++] = cmocka_unit_test(parts_of_the_fluid_are_those_of_one_gpu);
     tests[count++] = cmocka_unit_test(masks_that_are_wrong_are_refused_by_all_on_gpus);
     tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PGI_SIMT
