@@ -216,6 +216,13 @@ static pg_report solve_to(const pg_desc *desc, void *u, const void *f, const pg_
     return report;
 }
 
+/* The default tolerance holds, or round-off of u leaves nothing of the right-hand side. */
+static int ends_well(const pg_report *report)
+{
+    return report->outcome == PG_CONVERGED ||
+           (report->outcome == PG_STAGNATED && report->floor > 0.1 * report->rhs_norm);
+}
+
 /* With the default options every problem converges, to the default tolerance or to round-off. */
 static void default_options_solve(void **state, unsigned precision, double rtol)
 {
@@ -228,7 +235,7 @@ static void default_options_solve(void **state, unsigned precision, double rtol)
         make_fields(&p.desc, (uint64_t)q, &u, &f);
         const pg_report report = solve_to(&p.desc, u, f, NULL);
         const truth t = truth_of(&p.desc, u, f, report.removed_mean);
-        if (report.outcome != PG_CONVERGED) fail_msg("%s: %s", wild_text(&p, (uint64_t)q), report.message);
+        if (!ends_well(&report)) fail_msg("%s: %s", wild_text(&p, (uint64_t)q), report.message);
         if (!(t.residual <= 1.001 * rtol * t.rhs + 20 * t.floor))
             fail_msg("%s: %s, but the residual is %g (rhs %g, round-off %g)", wild_text(&p, (uint64_t)q),
                      report.message, t.residual, t.rhs, t.floor);
@@ -258,7 +265,7 @@ static void several_axes_vary(void **state, unsigned flags, double rtol)
         const pg_report report = solve_to(&p.desc, u, f, NULL);
         const truth t = truth_of(&p.desc, u, f, report.removed_mean);
         const int is_exact = strstr(report.method, "solved exactly") != NULL;
-        if (report.outcome != PG_CONVERGED || report.iterations > (is_exact ? 8 : 40))
+        if (!ends_well(&report) || report.iterations > (is_exact ? 8 : 40))
             fail_msg("%s: %s (%s)", wild_text(&p, (uint64_t)q), report.message, report.method);
         if (!(t.residual <= 1.001 * rtol * t.rhs + 20 * t.floor))
             fail_msg("%s: %s, but the residual is %g (rhs %g, round-off %g)", wild_text(&p, (uint64_t)q),
