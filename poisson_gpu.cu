@@ -1052,6 +1052,7 @@ struct pg_solver {
 
     // The solve under way or being recorded
     int guess_zero, checked, recording;
+    int ignores_u;           // an iterative solve that was not told a guess begins with 0
     int reads_u, reads_f;    // ranks: what a call reads of its arrays
     int to_round_off;    // the tolerance is the default
     int with_floor;      // round-off may keep the residual above the tolerance
@@ -25360,6 +25361,14 @@ static void pgi_write_residual(const pgi_state *st, pg_report *r)
                  r->removed_mean);
 }
 
+// That a better start may be at hand, if there is room for it.
+static void pgi_add_guess(const pg_solver *s, pg_report *r)
+{
+    const char *const text = "; began with 0, see PG_GUESS_U, relative_to_first";
+    if (!s->ignores_u || r->iterations < 3 || strlen(r->message) + strlen(text) >= sizeof r->message) return;
+    strcat(r->message, text);
+}
+
 // The outcome as a sentence, from the rest of the report.
 static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
@@ -25409,7 +25418,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
                  name, r->iterations);
         break;
-    default: pgi_write_residual(st, r);
+    default: pgi_write_residual(st, r); pgi_add_guess(s, r);
     }
 }
 
@@ -27891,6 +27900,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
     const int batch = s->desc.batch, checked = stop.rtol > 0 || stop.atol > 0;
     const int at_once = batch > 1 && s->is_direct && !s->mixed && !s->comm && !(checked && stop.monitor);
     s->guess_zero = stop.guess == PG_GUESS_ZERO;
+    s->ignores_u = s->guess_zero && !s->is_direct && (!caller || pgi_number(caller->guess) == PG_GUESS_DEFAULT);
     s->to_round_off = !caller || (caller->rtol == 0 && caller->atol == 0);
     s->with_floor = checked && pgi_floor_can_matter(s, &stop);
     PGI_TRY(pgi_enter_call(s, u, f, !s->guess_zero, 1));

@@ -1826,6 +1826,31 @@ static void conjugate_gradients_of_ones_own(void **state)
     }
 }
 
+/* A solve that was not told a guess and began with 0 names PG_GUESS_U, and no other does. */
+static void a_guess_that_is_ignored_is_named(void **state)
+{
+    enum { N = 48 };
+    static double u[N * N], f[N * N];
+    static unsigned char mask[N * N];
+    const pg_backend backend = backend_or_skip(state);
+    for (int c = 0; c < N * N; c++) mask[c] = c % 7 == 3 && c / N % 5 ? PG_SOLID : PG_FLUID, f[c] = sin(c);
+    for (int q = 0; q < 12; q++) {
+        static const unsigned methods[] = {0, PG_FMG, PG_CG, PG_VCYCLE};
+        static const pg_guess guesses[] = {PG_GUESS_DEFAULT, PG_GUESS_ZERO, PG_GUESS_U};
+        pg_desc d = {.n = {N, N}, .centring = {PG_CELL, PG_CELL}, .backend = backend, .mask = mask};
+        d.flags = methods[q % 4];
+        const pg_stop stop = {.rtol = 1e-9, .guess = guesses[q / 4], .max_iter = 20};
+        pg_report report;
+        pg_solver *solver = create(&d);
+        memset(u, 0, sizeof u);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        pg_destroy(solver);
+        const int names = strstr(report.message, "PG_GUESS_U") && strstr(report.message, "relative_to_first");
+        if (report.iterations < 3 || names != (q / 4 == 0 && q % 4 < 2)) fail_msg("%d: %s", q, report.message);
+    }
+}
+
 /* ---- Parts of the fluid ------------------------------------------------------------------------------------------ */
 
 enum { PARTS_CELLS = 11 * 11 * 11 + 20, PARTS_BATCH = 2 };
@@ -2066,6 +2091,7 @@ int main(void)
         ON_BOTH(refused_changes_change_nothing),
         ON_BOTH(a_handle_without_a_mask_takes_none),
         ON_BOTH(the_report_tells_of_the_empty_box),
+        ON_BOTH(a_guess_that_is_ignored_is_named),
         ON_BOTH(the_parts_of_the_fluid_are_told),
         ON_BOTH(parts_leave_no_trace_in_solves),
         ON_BOTH(parts_by_the_hundred_thousand),
