@@ -302,7 +302,7 @@ dense --make spd -n 100 -m sor -w system.txt
 dense $root/samples/data/system.txt --backward -o read.txt
 dense $root/samples/data/truss.mtx -m sor -o truss.txt
 dielectric -n 33 -o ion
-dielectric $root/samples/data/water.pqr -n 49 --salt 0.1 -o molecule
+dielectric $root/samples/data/water.pqr -n 33 --spacings 1 --salt 0.1 -o molecule
 porous -n 25 -o porous
 porous -2 -n 65 -p f32
 smoke -n 17 --steps 6 -o smoke
