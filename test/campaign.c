@@ -854,7 +854,7 @@ static void judge_convergence(const problem *p, const pg_report *r, const truth 
         say(p, r, t, 0, "stagnated early", "with the default tolerance, and a floor far below f");
     if (is_default(p) && !p->f32 && !own && !converged && !(t->floor > 0.01L * t->rhs && r->outcome == PG_STAGNATED) &&
         p->kind != VELOCITY)
-        say(p, r, t, 1, "default", "the default did not converge");
+        say(p, r, t, p->desc.robust == 0, p->desc.robust == 0 ? "default" : "robust chosen", "the default did not converge");
 }
 
 static void judge(const problem *p, const matrix *m, const pg_report *r)
