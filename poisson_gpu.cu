@@ -25365,6 +25365,7 @@ static void pgi_write_residual(const pgi_state *st, pg_report *r)
 static void pgi_add_guess(const pg_solver *s, pg_report *r)
 {
     const char *const text = "; began with 0, see PG_GUESS_U, relative_to_first";
+    if (r->outcome != PG_CONVERGED && r->outcome != PG_MAX_ITER) return;
     if (!s->ignores_u || r->iterations < 3 || strlen(r->message) + strlen(text) >= sizeof r->message) return;
     strcat(r->message, text);
 }
@@ -25418,7 +25419,7 @@ static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report
                      : "%s: NaN, Inf or an overflowing norm in f, u or the boundary data; u was not touched",
                  name, r->iterations);
         break;
-    default: pgi_write_residual(st, r); pgi_add_guess(s, r);
+    default: pgi_write_residual(st, r);
     }
 }
 
@@ -25469,6 +25470,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
         r->rhs_norm = r->first_residual = r->residual = NAN;
     }
     pgi_write_message(s, st, r);
+    pgi_add_guess(s, r);
 }
 
 // Whether any rank says so. Hosts ask, whatever the back end.

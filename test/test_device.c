@@ -22,7 +22,8 @@
     X(the_allocator_provides_device_memory)                                                                           \
     X(gpu_and_cpu_agree_to_round_off)                                                                                 \
     X(two_runs_on_the_device_give_the_same_bits)                                                                      \
-    X(device_arrays_are_written_only_in_their_window)
+    X(device_arrays_are_written_only_in_their_window)                                                                 \
+    X(parts_of_the_fluid_in_device_arrays)
 
 #ifndef PG_TEST_CUDA
 
@@ -951,6 +952,46 @@ static void device_arrays_are_written_only_in_their_window(void **state)
         free(host), free(inside);
         problem_destroy(&t);
     }
+}
+
+/* pg_get_parts: labels in device memory and sums of a device array are those of host arrays and of the CPU. */
+static void parts_of_the_fluid_in_device_arrays(void **state)
+{
+    enum { N = 20, CELLS = N * N * N, PITCH = N + 4, ALL = PITCH * N * N };
+    NEED_DEVICE();
+    static unsigned char mask[CELLS];
+    static double x[ALL], sums[2][CELLS], volumes[2][CELLS];
+    static int labels[2][CELLS];
+    rng r = {3};
+    for (int c = 0; c < CELLS; c++) mask[c] = rng_int(&r, 0, 1) ? PG_FLUID : PG_SOLID;
+    for (int c = 0; c < ALL; c++) x[c] = c % PITCH < N ? rng_uniform(&r, -1, 1) : NAN;
+    void *const device_mask = device_bytes(sizeof mask), *const device_x = device_bytes(sizeof x);
+    int *const device_labels = (int *)device_bytes(sizeof labels[0]);
+    CUDA(cudaMemcpy(device_mask, mask, sizeof mask, cudaMemcpyHostToDevice));
+    CUDA(cudaMemcpy(device_x, x, sizeof x, cudaMemcpyHostToDevice));
+    int count[2] = {CELLS, CELLS};
+    for (int on_device = 0; on_device < 2; on_device++) {
+        pg_desc d = {.n = {N, N, N}, .centring = {PG_CELL, PG_CELL, PG_CELL}};
+        d.backend = on_device ? PG_CUDA : PG_CPU, d.memory = on_device ? PG_MEM_DEVICE : PG_MEM_HOST;
+        d.mask = on_device ? (unsigned char *)device_mask : mask, d.stride_u[0] = PITCH;
+        pg_solver *solver = create(&d);
+        OK(pg_get_parts(solver, on_device ? device_x : x, on_device ? device_labels : labels[0], &count[on_device],
+                        sums[on_device], volumes[on_device]),
+           solver);
+        if (on_device) assert_int_equal(pg_get_parts(solver, NULL, labels[1], &count[1], NULL, NULL), PG_ERROR_ARGUMENT);
+        pg_destroy(solver);
+    }
+    CUDA(cudaMemcpy(labels[1], device_labels, sizeof labels[0], cudaMemcpyDeviceToHost));
+    assert_int_equal(count[0], count[1]);
+    assert_true(count[0] > 10);
+    assert_memory_equal(labels[0], labels[1], sizeof labels[0]);
+    for (int p = 0; p < count[0]; p++) {
+        assert_true(sums[0][p] == sums[1][p] && volumes[0][p] == volumes[1][p]);
+        assert_true(fabs(volumes[0][p] * CELLS) > 0.5);
+    }
+    CUDA(cudaFree(device_mask));
+    CUDA(cudaFree(device_x));
+    CUDA(cudaFree(device_labels));
 }
 
 #endif
