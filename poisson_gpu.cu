@@ -2002,7 +2002,7 @@ static PGI_HD inline void pgi_finish(pgi_state *st, int outcome)
 // it in which terms are not lost; else 1. (BLAS nrm2 scales for the same reason.) With f32 they never do.
 static PGI_HD inline double pgi_rescale(const pgi_state *st)
 {
-    const double safe = 1e260, up = 0x1p600;
+    const double safe = 1e260, up = 0x1p600, down = 0x1p-700;
     const int kind = st->stop.norm;
     if (st->epsilon > DBL_EPSILON) return 1;
     const double size = st->sums[kind == PG_NORM_L1 ? 2 : 3];    // inner products are of squares, whatever the norm
@@ -2010,7 +2010,7 @@ static PGI_HD inline double pgi_rescale(const pgi_state *st)
                        : kind == PG_NORM_L2_PLAIN ? st->sums[1]
                        : size < 1e-160            ? 0
                                                   : size * size;
-    if (!pgi_finite(sum) || sum > safe) return st->unit_of_sums > 1 / up ? 1 / up : 1;
+    if (!pgi_finite(sum) || sum > safe) return st->unit_of_sums > down ? down : 1;
     return sum < 1 / safe && st->unit_of_sums < up ? up : 1;
 }
 
