@@ -230,7 +230,6 @@ enum {
     PGI_ROOM_SLIM = 20000000,
     PGI_ROOMY_CELLS = 300000,    // up to here a robust cycle has room for three nodes of four, above for five of eight
     PGI_MEASURED_MOST = 400000000,    // cells: above, lists would be too long for desc.robust
-    PGI_LABYRINTH_LEAST = 20000,      // cells
     PGI_MESSY_LEAST = 40000,
     PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most: the first one,
     PGI_LABYRINTH_CELLS = 400,    // the second one if it has more cells, the third one if it is not small
@@ -240,7 +239,7 @@ enum {
 };
 // desc.robust is 1 by default where fluid falls apart in so many coarse cells, times those of a surface of the box; what
 // barriers of beta keep apart, of any height, counts so many times.
-static const double PGI_APART_OF_SURFACE = 0.04, PGI_BARRIER_COUNTS = 16;
+static const double PGI_APART_OF_SURFACE = 0.03, PGI_BARRIER_COUNTS = 16;
 // But not where a robust level would have many nodes that follow others: so many a coarse cell, and so many for each
 // coarse cell that falls apart. Random from cell to cell, that is, where lists get hundreds of links a node.
 static const double PGI_MESSY_PART = 0.15, PGI_MESSY_RATIO = 8;
@@ -407,6 +406,7 @@ struct pgi_state {
     int problem;                        // of a batch
     int pockets;                        // that are singular
     int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
+    int empty;                          // there is no fluid
     unsigned long long largest_mean;    // bits of the largest one that was removed from a pocket
     pgi_krylov_state krylov;
     int outcome, iterations, next_check, since_best;
@@ -861,7 +861,7 @@ struct pgi_obstacles {
     pgi_side_value *values;
     int values_capacity, air_values;
     int64_t *bad;         // see pgi_check_media; the fifth one is of pgi_choose_small, then those of pgi_measure_parts
-    int checked;          // what pgi_read_media reads next has been checked in host memory: it need not do so again
+    int checked;          // what pgi_read_media reads next has been checked in host memory already: 1; 2: it has no fluid
     int64_t *overflow;    // whether there was no room for all nodes or links of a list; for all pockets
     // Pockets: the number of each cell's, -1: none; the weight of each, and sums over them
     int *pocket, *pockets;
@@ -1065,6 +1065,7 @@ struct pg_solver {
     int in_monitor;      // the caller's function runs: the handle is taken
     pg_status failed;    // first failure of an operation
     char warning[160];
+    char outdated[2][512];    // why a new mask, new coefficients were refused; empty: they were not
     int accelerated;    // PG_FMG became PG_CG
     int fastest;        // the caller leaves the method to the library
     char *kept;         // coordinates, metrics and lists of the descriptor, which the caller may have freed
@@ -19856,6 +19857,7 @@ struct pgi_begin_means {
     PGI_HD void operator()(int64_t) const
     {
         st->pockets = st->alpha == 0 ? *pockets : 0;
+        st->empty = overflow[-1] == 0;    // see pgi_check_media
         st->merged = overflow[0] != 0;
         st->lost = st->alpha == 0 && overflow[1] != 0;
         st->largest_mean = 0;
@@ -23072,7 +23074,7 @@ template <class T> static void pgi_read_media(pg_solver *s)
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_level *const l = &s->level[0];
     const pgi_check_media check = pgi_media_of(s);
-    pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad, o->checked ? -1 : 0};
+    pgi_set_cells set = {o->cells, o->values_of_cells[0], o->bad, o->checked == 1 ? -1 : 0};
     for (int a = 0; a < 3; a++) set.value.beta_face[a] = check.array[a], set.value.openness[a] = check.array[3 + a];
     set.value.beta_cell = check.array[6], set.value.alpha_cell = check.array[7];
     pgi_for_each(s, 1, set);
@@ -23284,12 +23286,13 @@ static void pgi_choose_levels(pg_solver *s)
                       follow > PGI_MESSY_PART * found[PGI_COARSE_FLUID] &&
                       follow > PGI_MESSY_RATIO * found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
-    o->labyrinth = !robust && !varies && d->n[1] > 1 && points >= PGI_LABYRINTH_LEAST &&
+    o->labyrinth = !robust && !varies && d->n[1] > 1 &&
                    found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * found[PGI_COARSE_FLUID];
     o->robust = o->room != PGI_ROOM_NONE && (robust || (o->labyrinth && points <= PGI_ROOM_SURE));
     pgi_arena arena = {s->workspace, NULL, o->levels_at};
     pgi_layout_levels(s, &arena);
-    o->cramped = robust && !(o->robust && found[PGI_PARTS] <= o->list[0].capacity);
+    const int fits = o->room == PGI_ROOM_FULL || found[PGI_PARTS] <= o->list[0].capacity;
+    o->cramped = robust && !(o->robust && fits);
     if (o->cramped && o->robust) {
         o->robust = 0, arena.used = o->levels_at;
         pgi_layout_levels(s, &arena);
@@ -23446,13 +23449,11 @@ static void pgi_media_name(int q, int axis, char name[16])
 }
 
 // In words, what pgi_check_media has found.
-static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, int64_t fluid,
-                                 const int first[3], char text[512])
+static pg_status pgi_judge_media(const pg_solver *s, const pgi_check_media &check, int64_t bad, const int first[3],
+                                 char text[512])
 {
     const int what = (int)(bad >> PGI_BAD_SHIFT), q = what - PGI_BAD_BETA_FACE;
     const int64_t at = bad & (((int64_t)1 << PGI_BAD_SHIFT) - 1);
-    if (what == PGI_MEDIA_FINE && fluid == 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "mask has no fluid cell; at least one byte must be PG_FLUID (0)");
     if (what == PGI_MEDIA_FINE) return PG_OK;
     int n[3] = {s->desc.n[0], s->desc.n[1], s->desc.n[2]};
     const int axis = q % 3 == 0 || s->desc.dim != 2 ? q % 3 : 1;
@@ -23610,10 +23611,10 @@ static pg_status pgi_begin_masked(pg_solver *s, char text[512])
     pgi_set_operators<float>(s);
 #endif
     pgi_refresh(s, 1);
-    const int64_t bad = pgi_read_number(s, o->bad), fluid = pgi_read_number(s, o->bad + 1);
+    const int64_t bad = pgi_read_number(s, o->bad);
     const int origin[3] = {0, 0, 0};
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
-    PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, fluid, origin, text));
+    PGI_TRY(pgi_judge_media(s, pgi_media_of(s), bad, origin, text));
     if (s->cuda && s->multigrid && !o->by_cells) pgi_choose_small(s);
     s->obstacles.begun = 1;
     return number[0] + number[1] > 0 ? pgi_check_lists(s, list, number, text) : s->failed;
@@ -25370,6 +25371,18 @@ static void pgi_add_guess(const pg_solver *s, pg_report *r)
     strcat(r->message, text);
 }
 
+// What the message also says of obstacles: that there is no fluid, and what may help slow cycles.
+static void pgi_add_advice(const pg_solver *s, const pgi_state *st, pg_report *r)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const size_t used = strlen(r->message), room = sizeof r->message - used;
+    if (!s->masked) return;
+    if (st->empty)
+        snprintf(r->message + used, room, "; the mask has no fluid cell");
+    else if (s->multigrid && !o->by_cells && r->factor > 0.6 && !(o->robust && o->labyrinth))
+        snprintf(r->message + used, room, "; slow cycles: try robust = %d", o->robust ? 3 : 1);
+}
+
 // The outcome as a sentence, from the rest of the report.
 static void pgi_write_message(const pg_solver *s, const pgi_state *st, pg_report *r)
 {
@@ -25434,6 +25447,10 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         snprintf(r->warning, sizeof r->warning,
                  "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
                  s->desc.mask ? "the fluid has" : "strong links join cells to");
+    else if (s->obstacles.cramped)
+        snprintf(r->warning, sizeof r->warning,
+                 "these media call for a robust cycle, for which the workspace has no room; create the solver with "
+                 "desc.robust = 1");
     else if (!s->warning[0] && pgi_is_incompatible(st))
         snprintf(r->warning, sizeof r->warning,
                  "f is not compatible%s: its mean, %.3g, was subtracted; sum w f + boundary flux must be 0: balance "
@@ -25471,6 +25488,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     }
     pgi_write_message(s, st, r);
     pgi_add_guess(s, r);
+    pgi_add_advice(s, st, r);
 }
 
 // Whether any rank says so. Hosts ask, whatever the back end.
@@ -26621,7 +26639,12 @@ static void pgi_record_graphs(pg_solver *s)
     int driver = 0;
     PGI_CUDA(s, cudaDriverGetVersion(&driver));
     if (driver < 12040) return;
-    for (int q = 0; q < 4; q++) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
+    for (int q = 0; q < 4; q++)
+        if (!s->side[q]) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
+    for (int q = 0; q < 6; q++) {    // where they are recorded anew
+        if (s->graph[q]) PGI_CUDA(s, cudaGraphExecDestroy(s->graph[q]));
+        s->graph[q] = NULL;
+    }
     for (int variant = 0; variant < 6 && s->failed == PG_OK; variant++) {
         cudaGraph_t graph = NULL;
         s->guess_zero = variant & 1;
@@ -26641,7 +26664,7 @@ static void pgi_record_graphs(pg_solver *s)
     }
     s->recording = s->depth = 0;
 #else
-    PGI_CUDA(s, cudaMallocHost((void **)&s->ended, sizeof *s->ended));
+    if (!s->ended) PGI_CUDA(s, cudaMallocHost((void **)&s->ended, sizeof *s->ended));
     if (s->ended) *s->ended = 0;
 #endif
 }
@@ -27762,9 +27785,20 @@ static pg_status pgi_begin_call(pg_solver *s)
     return PG_OK;
 }
 
+static pg_status pgi_check_up_to_date(pg_solver *s)
+{
+    static const char *const what[2][2] = {{"the mask is", "pg_set_mask"}, {"coefficients are", "pg_set_coefficients"}};
+    for (int q = 0; q < 2; q++)
+        if (s->outdated[q][0])
+            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s outdated: %s was refused because %s; give a good one",
+                              what[q][0], what[q][1], s->outdated[q]);
+    return PG_OK;
+}
+
 static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
                                 const int64_t stride[3])
 {
+    PGI_TRY(pgi_check_up_to_date(s));
     PGI_TRY(pgi_check_array(s, name_u, u, s->error));
     PGI_TRY(pgi_check_array(s, name_f, f, s->error));
     if (pgi_overlap(&s->desc, u, s->desc.stride_u, f, stride, pgi_element(s->desc.flags)))
@@ -27977,11 +28011,10 @@ static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
                       call);
 }
 
-// What is in host memory is checked before anything changes; a rank checks its part, in which fluid tells whether there
-// is any. mask: NULL where it stays as it is
-static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays, int *fluid)
+// What is in host memory is checked before anything changes; a rank checks its part. mask: NULL where it stays as it is
+static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, const pg_desc *arrays)
 {
-    *fluid = 1;    // of what is in device memory nobody knows yet
+    s->obstacles.checked = 0;
     if (s->desc.memory != PG_MEM_HOST) return PG_OK;
     int64_t bad[2] = {(int64_t)PGI_MEDIA_FINE << PGI_BAD_SHIFT, 0};
     pgi_check_media check = pgi_media_of(s);
@@ -27995,11 +28028,11 @@ static pg_status pgi_check_host_media(pg_solver *s, const unsigned char *mask, c
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(&s->outer, s->outer.points)))
     for (int64_t row = 0; row < rows; row++)
         for (int i = 0; i <= check.n[0]; i++) check(i, (int)(row % high), (int)(row / high));
-    *fluid = bad[1] != 0;
-    return pgi_judge_media(s, check, bad[0], s->comm ? -1 : bad[1], s->desc.lo, s->error);
+    s->obstacles.checked = s->comm ? 0 : bad[1] ? 1 : 2;
+    return pgi_judge_media(s, check, bad[0], s->desc.lo, s->error);
 }
 
-static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask, int *fluid)
+static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
     if (!s->desc.mask)
@@ -28007,20 +28040,41 @@ static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask, int *fl
                           "the handle was created without a mask; create one with desc.mask");
     if (!mask) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask is NULL; pass a byte a cell");
     PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
-    return pgi_check_host_media(s, mask, &s->desc, fluid);
+    return pgi_check_host_media(s, mask, &s->desc);
+}
+
+// After a refusal nothing is solved with the mask or the coefficients of before, of which the caller thinks otherwise.
+static pg_status pgi_mark_outdated(pg_solver *s, int coefficients, pg_status status)
+{
+    char *const why = s->outdated[coefficients];
+    const int has = coefficients ? s->masked : s->desc.mask != NULL;
+    why[0] = 0;
+    if (has && status != PG_OK) snprintf(why, sizeof s->outdated[0], "%s", s->error);
+    return status;
+}
+
+// Mask or coefficients are new: what follows from them. Where that is another kind of coarse levels, graphs too.
+static void pgi_renew_media(pg_solver *s)
+{
+    const pgi_obstacles *const o = &s->obstacles;
+    const int robust = o->robust, labyrinth = o->labyrinth;
+    pgi_refresh(s, 1);
+    if (!s->cuda || (robust == o->robust && labyrinth == o->labyrinth)) return;
+#if PGI_GPU
+    const cudaStream_t stream = s->stream;
+    pgi_choose_small(s);
+    if (!s->without_graphs) pgi_record_graphs(s);
+    s->stream = stream;
+#endif
 }
 
 static pg_status pgi_set_mask(pg_solver *s, const unsigned char *mask)
 {
-    int fluid = 0;
-    PGI_TRY(pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask, &fluid)));
-    if (s->comm && !pgi_any_rank(s, fluid))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask has no fluid cell on any rank; give one at least");
+    PGI_TRY(pgi_mark_outdated(s, 0, pgi_meet(s, PGI_SET_MASK, 0, NULL, pgi_check_mask(s, mask))));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc.mask = s->work.mask = mask;
     pgi_stage_media(s, mask, 0);
-    s->obstacles.checked = s->desc.memory == PG_MEM_HOST;
-    pgi_refresh(s, 1);
+    pgi_renew_media(s);
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
@@ -28041,22 +28095,21 @@ static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_d
         *own = array;
     }
     pg_desc arrays = *next;
-    int fluid;
     arrays.mask = NULL;    // the caller's may be gone
     PGI_TRY(pgi_check_media_arrays(&arrays, s->error));
-    return pgi_check_host_media(s, NULL, next, &fluid);
+    return pgi_check_host_media(s, NULL, next);
 }
 
 static pg_status pgi_set_coefficients(pg_solver *s, const pg_desc *given)
 {
     pg_desc next = s->desc;
-    PGI_TRY(pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next)));
+    PGI_TRY(pgi_mark_outdated(
+        s, 1, pgi_meet(s, PGI_SET_COEFFICIENTS, 0, NULL, pgi_check_coefficients(s, given, &next))));
     PGI_TRY(pgi_enter_call(s, NULL, NULL, 0, 0));
     s->desc = next;
     pgi_turn(&s->desc, &s->work);
     pgi_stage_media(s, NULL, 1);
-    s->obstacles.checked = s->desc.memory == PG_MEM_HOST;
-    pgi_refresh(s, 1);
+    pgi_renew_media(s);
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
@@ -28257,6 +28310,7 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
 {
     const pg_desc *const d = &s->desc;
     const size_t element = pgi_element(d->flags);
+    PGI_TRY(pgi_check_up_to_date(s));
     if (axis < 0 || axis >= d->dim)
         return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "axis is %d; this problem has %s", axis,
                           d->dim == 1   ? "only axis 0, x"

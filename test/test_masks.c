@@ -727,36 +727,157 @@ static void the_direct_preconditioner_of_two_stretched_axes(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* The bytes of a solver of a scene, by the value of desc.robust. */
-static size_t bytes_with(const scene *s, int robust, pg_backend backend)
+/* The kind of coarse levels that pg_create chose. */
+static int chosen_robust(const pg_desc *desc)
 {
-    size_t bytes = 0;
-    pg_desc desc = {0};
-    scene_describe(s, &desc);
-    desc.backend = backend, desc.robust = robust;
-    assert_int_equal(pg_workspace_bytes(&desc, &bytes), PG_OK);
-    return bytes;
+    pg_desc resolved;
+    pg_solver *solver = create(desc);
+    OK(pg_query_desc(solver, &resolved), solver);
+    pg_destroy(solver);
+    return resolved.robust;
 }
 
-/* On grids that are not small, robust is the default where the fluid of coarse cells falls apart, and not elsewhere: not
-   where one of the parts is held by air, and not where coefficients vary. It is 2 in corridors. */
-static void robust_where_fluid_falls_apart(void **state)
+/* Robust is the default where coarse cells fall apart into parts that have a say of their own, and not elsewhere: not
+   where one of the parts is held by air, or follows another one, and not in large boxes where beta is random from cell to
+   cell. It has the bit 2 in corridors. */
+static void robust_where_coarse_cells_fall_apart(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     static const struct { const char *name; int n, dim, robust; } cases[] = {
-        {"box", 600, 2, 0}, {"obstacle", 600, 2, 0}, {"random 50%", 600, 2, 1}, {"cut cells", 600, 2, 1},
-        {"porous", 600, 2, 1}, {"liquid", 600, 2, 0}, {"rooms", 600, 2, 0}, {"spiral 1", 600, 2, 2},
-        {"maze", 600, 2, 2}, {"beta per cell", 600, 2, 0}, {"cut cells", 69, 3, 1}, {"obstacle", 69, 3, 0}, {"maze", 69, 3, 2},
-        {"baffles", 69, 3, 0}, {"spiral 1", 69, 3, 0}};
+        {"box", 65, 2, PG_NONE}, {"random 50%", 200, 2, 1}, {"cut cells", 200, 2, 1}, {"liquid", 200, 2, PG_NONE},
+        {"rooms", 200, 2, PG_NONE}, {"maze", 65, 2, 3}, {"maze", 360, 2, 2}, {"layers", 65, 2, PG_NONE},
+        {"dielectric", 33, 3, PG_NONE}, {"obstacle", 33, 3, PG_NONE}, {"pockets", 33, 3, PG_NONE},
+        {"cut cells", 33, 3, 1}, {"beta 1e6", 33, 3, 1}, {"beta per cell", 33, 3, 1}, {"beta per cell", 40, 3, PG_NONE}};
     for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
         scene s;
+        pg_desc desc = {.backend = backend};
         assert_true(scene_create(&s, cases[q].name, cases[q].n, cases[q].dim));
-        size_t with[4];
-        for (int robust = 0; robust < 4; robust++) with[robust] = bytes_with(&s, robust ? robust : PG_NONE, backend);
-        assert_true(with[0] <= with[2] && with[2] < with[1] && with[1] < with[3]);
-        if (bytes_with(&s, 0, backend) != with[cases[q].robust])
-            fail_msg("%s, %d^%d: robust is not %d", cases[q].name, cases[q].n, cases[q].dim, cases[q].robust);
+        scene_describe(&s, &desc);
+        const int robust = chosen_robust(&desc);
+        if (robust != cases[q].robust)
+            fail_msg("%s, %d^%d: robust is %d, not %d", cases[q].name, cases[q].n, cases[q].dim, robust, cases[q].robust);
         scene_free(&s);
+    }
+}
+
+/* Spacings along axes, spacings that vary, conductances: what differs tenfold and more between axes calls for robust, a
+   factor of two does not. A checkerboard of blocks calls for it where coarse cells cut blocks. */
+static void robust_where_couplings_differ(void **state)
+{
+    enum { N = 24, CELLS = N * N * N, FACES = N * N * (N + 1) };
+    const pg_backend backend = backend_or_skip(state);
+    unsigned char *const mask = calloc(CELLS, 1);
+    double *const beta = allocate(FACES * sizeof *beta), *const across = allocate(FACES * sizeof *across), x[N + 1];
+    pg_desc desc = {.n = {N, N, N}, .backend = backend};
+    for (int a = 0; a < 3; a++) desc.centring[a] = PG_CELL;
+    for (int c = 0; c < FACES; c++) beta[c] = 1;
+    for (int strong = 0; strong < 2; strong++) {
+        const int expected = strong ? 1 : PG_NONE;
+        pg_desc d = desc;
+        d.mask = mask;
+        for (int a = 0; a < 3; a++) d.h[a] = a == 2 ? (strong ? 0.1 : 0.5) : 1;
+        assert_int_equal(chosen_robust(&d), expected);
+        const double g = strong ? 4.5 : 1;
+        for (int i = 0; i <= N; i++) x[i] = sinh(g * (2.0 * i / N - 1));
+        for (int a = 0; a < 3; a++) d.h[a] = 0, d.coord[a] = x;
+        assert_int_equal(chosen_robust(&d), expected);
+        d = desc;
+        for (int c = 0; c < FACES; c++) across[c] = strong ? 100 : 4;
+        for (int a = 0; a < 3; a++) d.beta_face[a] = a == 1 ? across : beta;
+        assert_int_equal(chosen_robust(&d), expected);
+        d = desc, d.beta_cell = across;
+        const int block = strong ? 3 : 4;
+        for (int c = 0; c < CELLS; c++) across[c] = (c % N / block + c / N % N / block + c / N / N / block) % 2 ? 1e4 : 1;
+        assert_int_equal(chosen_robust(&d), expected);
+    }
+    free(mask), free(beta), free(across);
+}
+
+/* The descriptor alone tells the bytes, whose arrays are not even read; and a new mask, or new coefficients, get the kind
+   of coarse levels that a new handle would have, within the memory of the first ones. */
+static void new_media_choose_anew(void **state)
+{
+    enum { N = 50, CELLS = N * N * N };
+    const pg_backend backend = backend_or_skip(state);
+    double *const f = allocate(CELLS * sizeof *f), *const u = allocate(CELLS * sizeof *u), *const v = allocate(CELLS * sizeof *v);
+    static const struct { const char *first, *second; int robust; } cases[] = {
+        {"obstacle", "random 50%", 1}, {"random 50%", "maze", 2}, {"maze", "pockets", PG_NONE}, {"layers", "beta 1e6", 1},
+        {"beta 1e6", "dielectric", PG_NONE}};
+    const pg_stop stop = {.guess = PG_GUESS_ZERO};
+    for (size_t q = 0; q < sizeof cases / sizeof *cases; q++) {
+        scene s[2];
+        pg_desc desc[2] = {{.backend = backend}, {.backend = backend}}, now;
+        pg_report report[2];
+        size_t bytes[3];
+        for (int e = 0; e < 2; e++) {
+            const int n = full_or_small(N, q < 3 ? 22 : 16);
+            assert_true(scene_create(&s[e], e ? cases[q].second : cases[q].first, n, 3));
+            s[e].outer = 'o';
+            scene_describe(&s[e], &desc[e]);
+            assert_int_equal(pg_workspace_bytes(&desc[e], &bytes[e]), PG_OK);
+        }
+        pg_desc unread = desc[0];
+        if (unread.mask) unread.mask = (const unsigned char *)f;
+        if (unread.beta_cell) unread.beta_cell = f;
+        for (int c = 0; c < CELLS; c++) f[c] = NAN;
+        assert_int_equal(pg_workspace_bytes(&unread, &bytes[2]), PG_OK);
+        assert_true(bytes[0] == bytes[1] && bytes[0] == bytes[2]);
+        for (int c = 0; c < CELLS; c++) f[c] = c % 7 - 3;
+        pg_solver *const solver = create(&desc[0]);
+        if (desc[0].mask)
+            OK(pg_set_mask(solver, desc[1].mask), solver);
+        else
+            OK(pg_set_coefficients(solver, &desc[1]), solver);
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report[0]), solver);
+        OK(pg_query_desc(solver, &now), solver);
+        pg_destroy(solver);
+        pg_solver *const anew = create(&desc[1]);
+        OK(pg_solve(anew, v, f, &stop), anew);
+        OK(pg_get_report(anew, &report[1]), anew);
+        pg_destroy(anew);
+        if (full_or_small(1, 0) && now.robust != cases[q].robust)
+            fail_msg("%s after %s: robust is %d", cases[q].second, cases[q].first, now.robust);
+        assert_int_equal(now.robust, chosen_robust(&desc[1]));
+        if (memcmp(u, v, scene_cells(&s[1]) * sizeof *u) || report[0].iterations != report[1].iterations)
+            fail_msg("%s after %s: %s; a new handle: %s", cases[q].second, cases[q].first, report[0].message,
+                     report[1].message);
+        for (int e = 0; e < 2; e++) scene_free(&s[e]);
+    }
+    free(f), free(u), free(v);
+}
+
+/* A mask without fluid is one like any other: u is 0 at once. */
+static void a_mask_without_fluid_is_solved(void **state)
+{
+    const pg_backend backend = backend_or_skip(state);
+    enum { N = 12, CELLS = N * N * N };
+    double u[CELLS], f[CELLS];
+    unsigned char mask[CELLS];
+    static const unsigned flags[] = {0, PG_CG | PG_PRECOND_DIAGONAL, PG_BICGSTAB, PG_VCYCLE, PG_RBGS, PG_PIPECG,
+                                     PG_FMG | PG_COARSEN_CELLS, PG_MIXED};
+    for (size_t q = 0; q < 2 * sizeof flags / sizeof *flags; q++) {
+        pg_desc desc = {.n = {N, N, N}, .backend = backend, .flags = flags[q / 2], .mask = mask};
+        pg_report report;
+        for (int a = 0; a < 3; a++) desc.centring[a] = PG_CELL;
+        memset(mask, q % 2 ? PG_FLUID : PG_AIR, sizeof mask);
+        pg_solver *const solver = create(&desc);
+        memset(mask, PG_SOLID, sizeof mask);
+        if (q % 2) OK(pg_set_mask(solver, mask), solver);
+        for (int c = 0; c < CELLS; c++) u[c] = 1, f[c] = NAN;
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        if (report.outcome != PG_CONVERGED || report.iterations || !strstr(report.message, "no fluid"))
+            fail_msg("flags 0x%x: %s", desc.flags, report.message);
+        for (int c = 0; c < CELLS; c++) assert_true(u[c] == 0);
+        memset(mask, PG_FLUID, sizeof mask);    /* and the fluid comes back */
+        for (int c = 0; c < CELLS; c++) u[c] = 0, f[c] = c % 5;
+        OK(pg_set_mask(solver, mask), solver);
+        OK(pg_solve(solver, u, f, NULL), solver);
+        OK(pg_get_report(solver, &report), solver);
+        if (report.outcome != PG_CONVERGED || strstr(report.message, "no fluid"))
+            fail_msg("flags 0x%x: %s", desc.flags, report.message);
+        pg_destroy(solver);
     }
 }
 
@@ -1321,8 +1442,6 @@ static void bad_face(const void *array[3], double value)
 
 #define REFUSALS(X)                                                                                                   \
     X(unknown_byte, r_mask[R_AT(3, 2, 1)] = 7, PG_ERROR_ARGUMENT, "mask", "(3, 2, 1)")                                \
-    X(all_solid, memset(r_mask, PG_SOLID, sizeof r_mask), PG_ERROR_ARGUMENT, "mask", "no fluid")                      \
-    X(all_air, memset(r_mask, PG_AIR, sizeof r_mask), PG_ERROR_ARGUMENT, "mask", "no fluid")                          \
     X(air_outside, air(d, 6, 3, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(6, 3, 2)")                      \
     X(air_below, air(d, 1, -1, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(1, -1, 2)")                      \
     X(air_beside_fluid, air(d, 3, 3, 2, PG_X_LOW, 1), PG_ERROR_ARGUMENT, "air_value[0]", "(3, 3, 2)")                 \
@@ -1446,8 +1565,9 @@ static void u_is_that_of_the_only_air(void **state)
     free(mask), free(u), free(f);
 }
 
-/* A call between solves that is refused changes nothing. */
-static void refused_changes_change_nothing(void **state)
+/* A solve after a mask or coefficients that were refused does not use those of before, but says so: until good ones
+   come. Other calls that are refused change nothing. */
+static void refused_media_are_outdated(void **state)
 {
     const pg_backend backend = backend_or_skip(state);
     double u[RCELLS], expected[RCELLS], f[RCELLS];
@@ -1464,16 +1584,29 @@ static void refused_changes_change_nothing(void **state)
     other[R_AT(3, 2, 1)] = 7, bad[R_AT(4, 0, 2)] = -1;
     expect_refusal("a bad byte", pg_set_mask(solver, other), PG_ERROR_ARGUMENT, pg_last_error(solver), "mask",
                    "(3, 2, 1)");
-    memset(other, PG_SOLID, sizeof other);
-    expect_refusal("no fluid", pg_set_mask(solver, other), PG_ERROR_ARGUMENT, pg_last_error(solver), "mask",
-                   "no fluid");
+    for (int piece = 0; piece < 4; piece++) {
+        memset(u, 0, sizeof u);
+        const pg_status status = piece == 0   ? pg_solve(solver, u, f, &stop)
+                                 : piece == 1 ? pg_apply(solver, f, u)
+                                 : piece == 2 ? pg_residual(solver, expected, f, u)
+                                              : pg_gradient(solver, f, 0, u, PG_AT_UNKNOWNS);
+        expect_refusal("an outdated mask", status, PG_ERROR_ARGUMENT, pg_last_error(solver), "outdated", "(3, 2, 1)");
+        for (int c = 0; c < RCELLS; c++) assert_true(u[c] == 0);
+    }
+    OK(pg_set_mask(solver, desc.mask), solver);
+    OK(pg_solve(solver, u, f, &stop), solver);
+    EXPECT(!memcmp(u, expected, sizeof u), "other bits after a mask that was refused, and the old one again");
     expect_refusal("no mask", pg_set_mask(solver, NULL), PG_ERROR_ARGUMENT, pg_last_error(solver), "mask", "NULL");
     spoilt = desc, spoilt.beta_cell = bad;
     expect_refusal("a bad value", pg_set_coefficients(solver, &spoilt), PG_ERROR_ARGUMENT, pg_last_error(solver),
                    "beta_cell is -1", "(4, 0, 2)");
     spoilt = desc, spoilt.alpha_cell = r_cells;
+    OK(pg_set_mask(solver, desc.mask), solver);
+    expect_refusal("outdated coefficients", pg_solve(solver, u, f, &stop), PG_ERROR_ARGUMENT, pg_last_error(solver),
+                   "outdated", "(4, 0, 2)");
     expect_refusal("one more array", pg_set_coefficients(solver, &spoilt), PG_ERROR_UNSUPPORTED, pg_last_error(solver),
                    "alpha_cell", "pg_create");
+    OK(pg_set_coefficients(solver, &desc), solver);
     const pg_cell_value two[2] = {r_value, r_value};
     expect_refusal("no list", pg_set_cell_values(solver, NULL, 1, NULL, 0), PG_ERROR_ARGUMENT, pg_last_error(solver),
                    "air_value is NULL", "air_values is 1");
@@ -2073,7 +2206,10 @@ int main(void)
         ON_BOTH(random_problems_in_f32),
         ON_BOTH(the_direct_preconditioner_of_a_box_that_is_singular),
         ON_BOTH(the_direct_preconditioner_of_two_stretched_axes),
-        ON_BOTH(robust_where_fluid_falls_apart),
+        ON_BOTH(robust_where_coarse_cells_fall_apart),
+        ON_BOTH(robust_where_couplings_differ),
+        ON_BOTH(new_media_choose_anew),
+        ON_BOTH(a_mask_without_fluid_is_solved),
         ON_BOTH(iterations),
         ON_BOTH(iterations_in_labyrinths),
         ON_BOTH(iterations_with_fields_of_lines_and_planes),
@@ -2088,7 +2224,7 @@ int main(void)
         ON_BOTH(what_cannot_be_is_refused_by_name),
         ON_BOTH(what_can_be_is_taken),
         ON_BOTH(u_is_that_of_the_only_air),
-        ON_BOTH(refused_changes_change_nothing),
+        ON_BOTH(refused_media_are_outdated),
         ON_BOTH(a_handle_without_a_mask_takes_none),
         ON_BOTH(the_report_tells_of_the_empty_box),
         ON_BOTH(a_guess_that_is_ignored_is_named),

@@ -1352,39 +1352,44 @@ static void parts_cover_the_box(void **)
         }
 }
 
-// Whether coarse levels are robust follows from the masks of all ranks, which hosts gather a megabyte at a time: here from
-// planes behind the first of the last rank. The workspace tells what has been chosen.
+// Whether coarse levels are robust follows from the masks of all ranks: here from planes of the last one. The workspace
+// does not.
 static void compare_choice_of_robust(pg_backend backend, int on_device)
 {
-    enum { N = 128, PLANES = 180, RANKS = 2, OPEN, CUT, NOT_ROBUST, ROBUST, KINDS };
+    enum { N = 16, PLANES = 40, RANKS = 2, OPEN = 0, CUT, KINDS };
     const size_t plane = N * N;
     unsigned char *const open = (unsigned char *)allocate(2 * plane * PLANES), *const cut = open + plane * PLANES;
     memset(open, PG_FLUID, 2 * plane * PLANES);
-    for (size_t p = 170 * plane; p < plane * PLANES; p++)    // columns that meet at edges alone
+    for (size_t p = 30 * plane; p < plane * PLANES; p++)    // columns that meet at edges alone
         cut[p] = (p % N + p / N % N) % 2 ? PG_SOLID : PG_FLUID;
     size_t bytes[RANKS][KINDS] = {};
+    int robust[RANKS][KINDS] = {};
     world w;
     world_create(&w, RANKS, 60);
     as_threads(&w, [&](int rank, pg_comm comm) {
         for (int q = OPEN; q < KINDS; q++) {
-            pg_desc d = a_case(3, PG_FMG).desc;
+            pg_desc d = a_case(3, PG_FMG).desc, now;
+            pg_solver *s = NULL;
             int lo[3], hi[3];
             d.n[0] = d.n[1] = N, d.n[2] = PLANES;
             d.comm = comm, d.backend = backend, d.time_limit = 300;
             if (backend == PG_CUDA) d.device = PG_DEVICE(rank);
             RANK_OK(pg_query_part(&d, lo, hi), NULL);
             const unsigned char *const part = (q == CUT ? cut : open) + plane * (size_t)lo[2];
-            d.robust = q == ROBUST ? 1 : q == NOT_ROBUST ? PG_NONE : 0;
             d.memory = on_device ? PG_MEM_DEVICE : PG_MEM_HOST;
             d.mask = on_device ? (unsigned char *)to_device(rank, part, plane * (size_t)(hi[2] - lo[2])) : part;
             RANK_OK(pg_workspace_bytes(&d, &bytes[rank][q]), NULL);
+            RANK_OK(pg_create(&d, &s), NULL);
+            RANK_OK(pg_query_desc(s, &now), s);
+            robust[rank][q] = now.robust;
+            pg_destroy(s);
             if (on_device) from_device((void *)d.mask, NULL, 0);
         }
     });
     for (int r = 0; r < RANKS; r++) {
-        assert_int_equal(bytes[r][OPEN], bytes[r][NOT_ROBUST]);
-        assert_int_equal(bytes[r][CUT], bytes[r][ROBUST]);
-        assert_true(bytes[r][CUT] != bytes[r][OPEN]);
+        assert_int_equal(robust[r][OPEN], PG_NONE);
+        assert_int_equal(robust[r][CUT], 1);
+        assert_true(bytes[r][CUT] == bytes[r][OPEN]);
     }
     free(open);
 }
@@ -1597,8 +1602,7 @@ static void masks_that_are_wrong_are_refused_by_all_on_gpus(void **)
         }
         assert_int_equal(status[r][2], r == RANKS - 1 ? PG_ERROR_ARGUMENT : PG_ERROR_COMM);
         assert_non_null(strstr(text[r][2], "the byte of cell (2, 4, 39) of mask"));
-        assert_int_equal(status[r][3], PG_ERROR_ARGUMENT);
-        assert_non_null(strstr(text[r][3], "no fluid cell on any rank"));
+        assert_int_equal(status[r][3], PG_OK);    // no fluid on any rank
         assert_int_equal(status[r][4], PG_OK);
     }
 }
