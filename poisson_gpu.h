@@ -5,11 +5,11 @@
        nvcc -O3 -std=c++17 -arch=native -Xcompiler -fopenmp -c poisson_gpu.cu    GPU and CPU
        c++ -x c++ -std=c++17 -O3 -fopenmp -c poisson_gpu.cu                      CPU only, no CUDA toolkit needed
 
-   and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp
--lstdc++ -lm (and -lcudart -lcufft, if nvcc made it). For a shared library: -shared -Xcompiler -fPIC,-fopenmp ...
--lcufft, or -shared -fPIC. nvcc takes some minutes for an architecture and leaves 8 MB of it; the second line takes 40
-seconds and leaves 1.8 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}. A whole program
-(samples/hello.c, word for word):
+   and link it with  nvcc main.c poisson_gpu.o -lcufft -Xcompiler -fopenmp  or  cc main.c poisson_gpu.o -fopenmp -lstdc++ -lm
+   (and -lcudart -lcufft, if nvcc made it). For a shared library: -shared -Xcompiler -fPIC,-fopenmp ... -lcufft, or -shared
+   -fPIC. nvcc takes some minutes for an architecture and leaves 8 MB of it; the second line takes 40 seconds and leaves
+   1.8 MB. -ffast-math is allowed. In C++ write  pg_desc desc{};  where C has {0}.
+   A whole program (samples/hello.c, word for word):
 
 #include <math.h>
 #include <stdio.h>
@@ -47,18 +47,18 @@ int main(void)
        pg_create  pg_destroy  pg_workspace_bytes  pg_query_desc  pg_query_part   once per problem shape
        pg_solve  pg_get_report                                      as often as f changes
        pg_set_faces  pg_set_alpha  pg_set_stream                    between solves, free of cost
-       pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that
-change pg_gradient                                                  after a solve: forces, fluxes, projections
-       pg_get_parts                                                 the parts of the fluid among obstacles, and sums
-over each pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
+       pg_set_mask  pg_set_coefficients  pg_set_cell_values         between solves: obstacles and coefficients that change
+       pg_gradient                                                  after a solve: forces, fluxes, projections
+       pg_get_parts                                                 the parts of the fluid among obstacles, and sums over each
+       pg_smooth  pg_cycle  pg_apply  pg_residual  pg_norm  pg_dot  pg_sum    to build a solver of your own
        pg_dense_create  pg_dense_solve  ...                         dense systems A u = f, see DENSE SYSTEMS
        pg_last_error  pg_status_string  pg_outcome_string  pg_version  pg_abi
 
    ===================================================================================================================
    WHAT IT DOES NOT DO (in this version)
        masks and coefficient fields on nodes; free-space boundaries; parts along two axes (see SEVERAL RANKS); alpha < 0
-       but with PG_DIRECT (where -alpha is below the least eigenvalue of A without alpha, repeated solves with alpha 0
-and f - alpha u converge); cycles where the spacing or metric of two or three axes varies much, each along itself, and
+       but with PG_DIRECT (where -alpha is below the least eigenvalue of A without alpha, repeated solves with alpha 0 and
+       f - alpha u converge); cycles where the spacing or metric of two or three axes varies much, each along itself, and
        one axis has more than 1024 points converge slowly or not at all (PG_FMG is conjugate gradients then, and takes
        tens of iterations; up to 1024 such problems are solved exactly, see below). At any time: irregular meshes,
        complex numbers.
@@ -80,163 +80,179 @@ and f - alpha u converge); cycles where the spacing or metric of two or three ax
 
               One Dirichlet end, or periodic (the last interval leads back to unknown 0): h = length/n.
               The default length is 1: h = 0 in the descriptor picks the h above.
-   Stencil.            (j+1)            Per axis a row reads  (1/w_i) [ k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i -
-u_(i+1))/d_(i+1) ], |              d: distances, w: control length times metric weight, k: conductance (i-1) --- (i) ---
-(i+1)   (both 1 unless given). Uniform: (2 u_i - u_(i-1) - u_(i+1))/h^2. At a Neumann |              node end w = h/2:
-(2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second order throughout. (j-1) Faces      in order x low, x high, y low, y high, z
-low, z high: u = g (Dirichlet); du/dn = g along the OUTWARD normal (Neumann); a u + b du/dn = g with a*b >= 0, b != 0
-(Robin); periodic (both faces of the axis). g is 0, one constant, or an array over the face, packed over the other axes
-in the order x, y, z with the lower one fastest: ny*nz values [j + ny*k] on an x face, nx*nz values [i + nx*k] on a y
-face, nx*ny [i + nx*j] on z. A face of cells is h/2 from the unknown beside it: the flux into that cell is (g - u)/(h/2)
-where Dirichlet, (g - a u)/(a h/2 + b) where Robin; times the conductance of that end, as is Neumann's g. Spacing.   h
-per axis, or coord: the m+1 interval ends from one side of the box to the other, strictly increasing. Cells: the n+1
-cell edges. Nodes: all points with the Dirichlet end points, and once more the first point, one period on, where
-periodic; so m = n+1, n or n-1 as in the drawings. Metric.    weight[n] at the unknowns and conductance[n+1] between
-them ([0] and [n] at the ends) turn -d2/dx2 into
+   Stencil.            (j+1)            Per axis a row reads  (1/w_i) [ k_i (u_i - u_(i-1))/d_i + k_(i+1) (u_i - u_(i+1))/d_(i+1) ],
+                         |              d: distances, w: control length times metric weight, k: conductance
+              (i-1) --- (i) --- (i+1)   (both 1 unless given). Uniform: (2 u_i - u_(i-1) - u_(i+1))/h^2. At a Neumann
+                         |              node end w = h/2: (2/h^2)(u_0 - u_1) = f_0 + 2 g/h. Second order throughout.
+                       (j-1)
+   Faces      in order x low, x high, y low, y high, z low, z high: u = g (Dirichlet); du/dn = g along the OUTWARD normal
+              (Neumann); a u + b du/dn = g with a*b >= 0, b != 0 (Robin); periodic (both faces of the axis). g is 0, one
+              constant, or an array over the face, packed over the other axes in the order x, y, z with the lower one
+              fastest: ny*nz values [j + ny*k] on an x face, nx*nz values [i + nx*k] on a y face, nx*ny [i + nx*j] on z.
+              A face of cells is h/2 from the unknown beside it: the flux into that cell is (g - u)/(h/2) where Dirichlet,
+              (g - a u)/(a h/2 + b) where Robin; times the conductance of that end, as is Neumann's g.
+   Spacing.   h per axis, or coord: the m+1 interval ends from one side of the box to the other, strictly increasing. Cells:
+              the n+1 cell edges. Nodes: all points with the Dirichlet end points, and once more the first point, one period
+              on, where periodic; so m = n+1, n or n-1 as in the drawings.
+   Metric.    weight[n] at the unknowns and conductance[n+1] between them ([0] and [n] at the ends) turn -d2/dx2 into
               -(1/w) d/dx (k d/dx). Axisymmetric r: w = k = r. Grad-Shafranov R: w = k = 1/R. (r,theta): multiply the
-              equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. f is
-not multiplied by w. k = 0 at an end (r = 0 on a cell edge) closes that end, whatever its face kind; r = 0 on a Neumann
-node: w[0] = h/4, the mean of r over half an interval, k[0] = 0, the other k at the midpoints. Layers, beta(x): w = k =
-beta(x), f/beta(x) for f, alpha = 0 (of cells: w in the cell, k at its edges, the harmonic mean of both sides). Rows c_i
-(u_i - u_(i-1)) + a_i (u_i - u_(i+1)) of a scheme that does not conserve become such by w_0 = 1, k_(i+1) = a_i w_i h^2,
-w_(i+1) = k_(i+1)/(c_(i+1) h^2), if a and c are positive. Velocity.  desc.velocity adds v_x du/dx + v_y du/dy + v_z
-du/dz to A u (neither a metric nor beta multiplies it): a step of advection and diffusion. Central differences, of
-second order on any spacing; with PG_UPWIND the difference on the side that the flow comes from, of first order and
-without wiggles where |v| h > 2 beta. A is not symmetric then: BiCGStab (default, with PG_PRECOND_AINV) solves it;
-sweeps converge with PG_UPWIND, or where |v| h <= 2 beta; others are refused. Needs alpha > 0, or a Dirichlet or Robin
-face. Central differences beside a Dirichlet face of cells that the flow leaves through need |v| h < 3 beta, or the
-diagonal is not positive: use PG_UPWIND. Norms      (of all finite values): PG_NORM_L2 = sqrt(sum w r^2), w the product
-of the three control lengths; PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint
-in the inner product sum w x y, which pg_dot is. Singular   problems (alpha = 0 and no Dirichlet or Robin end anywhere):
-f must satisfy sum w f + boundary flux = 0. What has to be subtracted from f to make it so is subtracted and reported
-(report.removed_mean); of all solutions the one with weighted mean zero is returned. Works with every method; with the
-pieces (pg_cycle, pg_residual, ...) the mean is yours to subtract: (pg_sum of f + boundary flux) / pg_sum of 1.
+              equation by r^2, then w = 1/r, k = r along r and a plain theta axis. (r,theta,z) is not separable. f is not
+              multiplied by w. k = 0 at an end (r = 0 on a cell edge) closes that end, whatever its face kind; r = 0 on a
+              Neumann node: w[0] = h/4, the mean of r over half an interval, k[0] = 0, the other k at the midpoints.
+              Layers, beta(x): w = k = beta(x), f/beta(x) for f, alpha = 0 (of cells: w in the cell, k at its edges, the harmonic
+              mean of both sides). Rows c_i (u_i - u_(i-1)) + a_i (u_i - u_(i+1)) of a scheme that does not conserve become
+              such by w_0 = 1, k_(i+1) = a_i w_i h^2, w_(i+1) = k_(i+1)/(c_(i+1) h^2), if a and c are positive.
+   Velocity.  desc.velocity adds v_x du/dx + v_y du/dy + v_z du/dz to A u (neither a metric nor beta multiplies it): a step of
+              advection and diffusion. Central differences, of second order on any spacing; with PG_UPWIND the difference on the side that
+              the flow comes from, of first order and without wiggles where |v| h > 2 beta. A is not symmetric then: BiCGStab
+              (default, with PG_PRECOND_AINV) solves it; sweeps converge with PG_UPWIND, or where |v| h <= 2 beta; others
+              are refused. Needs alpha > 0, or a Dirichlet or Robin face. Central differences beside a Dirichlet face of
+              cells that the flow leaves through need |v| h < 3 beta, or the diagonal is not positive: use PG_UPWIND.
+   Norms      (of all finite values): PG_NORM_L2 = sqrt(sum w r^2), w the product of the three control lengths;
+              PG_NORM_L2_PLAIN = sqrt(sum r^2); PG_NORM_MAX; PG_NORM_L1 = sum w |r|. A is self-adjoint in the inner
+              product sum w x y, which pg_dot is.
+   Singular   problems (alpha = 0 and no Dirichlet or Robin end anywhere): f must satisfy sum w f + boundary flux = 0. What has
+              to be subtracted from f to make it so is subtracted and reported (report.removed_mean); of all solutions the
+              one with weighted mean zero is returned. Works with every method; with the pieces (pg_cycle, pg_residual, ...)
+              the mean is yours to subtract: (pg_sum of f + boundary flux) / pg_sum of 1.
 
    ===================================================================================================================
    CHOOSING A METHOD (flags; the default is PG_FASTEST in f64)
-       PG_FASTEST (not with a velocity) PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to
-be faster: with two lengths of large prime factors, or with few points on the CPU. report.method tells which and why.
-Takes no options of multigrid: with a smoother, PG_SYMMETRIC, omega, nu_pre, nu_post, fmg_cycles or inner_cycles, and no
-method, the default is PG_FMG. PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol =
-PG_NONE, max_iter = 1) already solves to about the discretisation error. Guess: zero unless told, also among obstacles:
-in time steps give stop.guess = PG_GUESS_U, for the last u may save a third of the iterations; rtol is against f all the
-same, unless relative_to_first. (Brandt 1977; Trottenberg, Oosterlee, Schueller, Multigrid, 2001, sections 2.6 and 5)
-       PG_VCYCLE  V(2,1) cycles from the guess in u: for time steps, where the last solution is a good guess. The
-residual falls by 10 to 30 a cycle, at every size, boundary kind and ratio of spacings. PG_WCYCLE  two visits on the
-coarser levels (at most 32 on one level): rarely needed. PG_RBGS, PG_SOR, PG_JACOBI   stationary sweeps: for smoothing,
-teaching, or tiny grids. SOR picks Young's omega (D. Young 1954) by itself; iterations grow like n for SOR, like n^2 for
-the others. PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes,
-elimination along the one that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review
-19, 1977). One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
-                  large prime factors is fast, and one axis with such a factor is eliminated (two: see report.warning);
-2D problems to 128^2 take one kernel, 3D ones to 34^3 three. alpha may be negative (but not where a periodic axis has
-coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u lacks that
-eigenfunction. pg_solve is one solve, whatever the guess; a tolerance asks for the residual of u. Without one (rtol =
-PG_NONE) u and f may be the same array, with the same strides. PG_CG      conjugate gradients from the guess in u
-(Hestenes, Stiefel 1952), in the inner product of pg_dot, in which A is self-adjoint. Of use where multigrid alone is
-slow; elsewhere PG_DIRECT and PG_FMG are faster. PG_PIPECG  the same iterates, with sums that need not be awaited before
-the products that follow them: of use where sums are slow; on one GPU they are not, and PG_CG is faster. Without a
-preconditioner or with the diagonal by predict and recompute (Chen, Carson 2020), else Ghysels, Vanroose 2014, whose
-residual is renewed every 50 iterations. PG_BICGSTAB  van der Vorst 1992, preconditioned from the right, two products an
-iteration; the sums of both halves taken together (Krasnopolsky 2010). PG_PIPEBICGSTAB: pipelined (Cools, Vanroose
-2017). Where it divides by 0 it begins again; where that leads to the next such division at once: PG_BREAKDOWN. Krylov
-methods take one preconditioner: PG_PRECOND_CYCLE (default) a V-cycle from 0: CG a symmetric V(2,2) (7 iterations to
-1e-8 on a cube), BiCGStab V(2,1) PG_PRECOND_DIAGONAL, PG_PRECOND_NONE   iterations grow like n PG_PRECOND_AINV    M =
-D^-1 (9/4 - A D^-1), the Neumann series cut so that M has the stencil's sparsity (Dubois, Greenbaum, Rodrigue 1979):
-about half the iterations of the diagonal for one product more PG_PRECOND_AINV2   2 M - M A M: a third, for three
-                  PG_PRECOND_DIRECT  PG_DIRECT of a nearby operator (P. Concus, G. H. Golub 1973): the axis that varies
-most stays, others with coord, a metric or Robin faces become uniform, velocities 0. Iterations hardly depend on n:
-spacings to 1:2, 1:10, 1:100 along each axis, to 1e-8, take CG 11, 29, 102 in 2D, 16, 77, 623 in 3D. For mild stretching
-on large grids and, with BiCGStab, for time steps of advection. Grids: one less than AINV, and those of PG_DIRECT;
+       PG_FASTEST (not with a velocity) PG_DIRECT where it can solve the problem, but PG_FMG where that is estimated to be
+                  faster: with two lengths of large prime factors, or with few points on the CPU. report.method tells which
+                  and why. Takes no options of multigrid: with a smoother, PG_SYMMETRIC, omega, nu_pre, nu_post,
+                  fmg_cycles or inner_cycles, and no method, the default is PG_FMG.
+       PG_FMG     full multigrid, then V-cycles until the tolerance holds. One pass (rtol = PG_NONE, max_iter = 1) already
+                  solves to about the discretisation error. Guess: zero unless told, also among obstacles: in time steps
+                  give stop.guess = PG_GUESS_U, for the last u may save a third of the iterations; rtol is against f all
+                  the same, unless relative_to_first. (Brandt 1977; Trottenberg, Oosterlee, Schueller, Multigrid, 2001,
+                  sections 2.6 and 5)
+       PG_VCYCLE  V(2,1) cycles from the guess in u: for time steps, where the last solution is a good guess. The residual
+                  falls by 10 to 30 a cycle, at every size, boundary kind and ratio of spacings.
+       PG_WCYCLE  two visits on the coarser levels (at most 32 on one level): rarely needed.
+       PG_RBGS, PG_SOR, PG_JACOBI   stationary sweeps: for smoothing, teaching, or tiny grids. SOR picks Young's omega
+                  (D. Young 1954) by itself; iterations grow like n for SOR, like n^2 for the others.
+       PG_DIRECT  solves at once, without iterations: sine and cosine transforms along the uniform axes, elimination along the one
+                  that remains, which may have coord, a metric or Robin faces (P. N. Swarztrauber, SIAM Review 19, 1977).
+                  One such axis at most: else PG_FMG. Every n; n (n+1, n-1 with node-centred Dirichlet, Neumann ends) without
+                  large prime factors is fast, and one axis with such a factor is eliminated (two: see report.warning); 2D
+                  problems to 128^2 take one kernel, 3D ones to 34^3 three. alpha may be negative (but not where a periodic
+                  axis has coord or a metric); if -alpha is an eigenvalue, to round-off, the outcome is PG_RESONANCE and u
+                  lacks that eigenfunction. pg_solve is one solve, whatever the guess; a tolerance asks for the residual of
+                  u. Without one (rtol = PG_NONE) u and f may be the same array, with the same strides.
+       PG_CG      conjugate gradients from the guess in u (Hestenes, Stiefel 1952), in the inner product of pg_dot, in which A is
+                  self-adjoint. Of use where multigrid alone is slow; elsewhere PG_DIRECT and PG_FMG are faster.
+       PG_PIPECG  the same iterates, with sums that need not be awaited before the products that follow them: of use where sums
+                  are slow; on one GPU they are not, and PG_CG is faster. Without a preconditioner or with the diagonal by predict
+                  and recompute (Chen, Carson 2020), else Ghysels, Vanroose 2014, whose residual is renewed every 50 iterations.
+       PG_BICGSTAB  van der Vorst 1992, preconditioned from the right, two products an iteration; the sums of both halves taken
+                  together (Krasnopolsky 2010). PG_PIPEBICGSTAB: pipelined (Cools, Vanroose 2017). Where it divides by 0 it
+                  begins again; where that leads to the next such division at once: PG_BREAKDOWN.
+       Krylov methods take one preconditioner:
+                  PG_PRECOND_CYCLE (default) a V-cycle from 0: CG a symmetric V(2,2) (7 iterations to 1e-8 on a cube), BiCGStab V(2,1)
+                  PG_PRECOND_DIAGONAL, PG_PRECOND_NONE   iterations grow like n
+                  PG_PRECOND_AINV    M = D^-1 (9/4 - A D^-1), the Neumann series cut so that M has the stencil's sparsity (Dubois,
+                                     Greenbaum, Rodrigue 1979): about half the iterations of the diagonal for one product more
+                  PG_PRECOND_AINV2   2 M - M A M: a third, for three
+                  PG_PRECOND_DIRECT  PG_DIRECT of a nearby operator (P. Concus, G. H. Golub 1973): the axis that varies most
+                                     stays, others with coord, a metric or Robin faces become uniform, velocities 0. Iterations
+                                     hardly depend on n: spacings to 1:2, 1:10, 1:100 along each axis, to 1e-8, take CG 11, 29,
+                                     102 in 2D, 16, 77, 623 in 3D. For mild stretching on large grids and, with
+                                     BiCGStab, for time steps of advection. Grids: one less than AINV, and those of PG_DIRECT;
                                      PG_MIXED one more.
-                  The residual of a check is that of the recurrence; before a solve ends it is worked out from u, and
-the method begins again from it where it is too large. Words moved an iteration and point, without a preconditioner: CG
-                  8, PIPECG 14, BiCGStab 18, PIPEBICGSTAB 28. Grids beyond u and f in 3D (diagonal, AINV, cycle): CG 2
-(3, 4, 4.4), PIPECG 5 (7, 10, 10.4), BiCGStab 5 (7, 8, 8.4), PIPEBICGSTAB 8 (10, 11, 11.4); PG_MIXED 0.3 more. PG_MIXED
-f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE, PG_WCYCLE,
-PG_FMG, PG_DIRECT, PG_FASTEST; Krylov methods keep f64 vectors, and the cycle or PG_PRECOND_DIRECT is f32 (not with
-PG_PIPEBICGSTAB or a velocity for the latter). PG_F32     limits: u is stored with 24 bits, so the relative residual
-stops near 1e-7 * (4/h^2) |u|/|f|, see TOLERANCES. PG_SYMMETRIC  makes a cycle a symmetric positive operator in the
-inner product of pg_dot (transposed transfers, the colours of the post-smoothing reversed, nu_pre = nu_post): a
-preconditioner for CG on an operator of your own that is near this one. As a solver it is slower: a factor of 7 or so a
-cycle. Cycles solve with the boundary values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0,
-pg_cycle(z, r, 1). Options    (flags beside method and precision, omega, nu_pre, nu_post, fmg_cycles, inner_cycles) that
-the method has no use for, and robust without obstacles or coefficients, are refused by name, with what would be
-accepted; but they may say what is so anyway (no sweeps, omega 1 of PG_RBGS, one inner cycle). coarsest is a limit: any
-method takes it. Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening).
-Metrics and jumps of them along an axis, ends that conduct badly or not at all, do not matter: coarse levels add up
-resistances. Where one axis varies much multigrid solves for whole lines along it at a time, every second one, and
-coarsens the other axes only: where the coupling k/(w d) of its rows varies by more than 4 (equal k and w: the spacing
-by more than 2), or k or w of neighbours differ by more than 10. V(2,1) falls by 5 or more a cycle, mostly by 10 to 30.
-The coarsest level is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a
-whole problem of up to about 33^3 or 129^2 points, in one cycle of any kind. And so is one where cycles would be slow:
-where a second axis varies too, each along itself, by more than 2 in 3D or 8 in 2D (the same measure: the spacing by so
-much, or the root of the coupling), and no axis has more than 1024 points. The tables are separable all the same, and
-one cycle of any kind, and the preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for
-spacings to 1 : 1000. It takes 4 (nx + ny + nz) flops a point, at pg_create a second or two on one core for an axis of
-1024, and memory for two matrices of n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond
-u and f. report.method says so. With more points along an axis PG_FMG is PG_CG around the symmetric cycle instead (from
-0 unless told, with its memory and without pg_cycle): report.accelerated. Both follow from the tables, at pg_create;
-PG_KEEP_CYCLES, a smoother or an omega of your own forbid them. V(2,1) may fall by less than 2 a cycle then, or diverge.
+                  The residual of a check is that of the recurrence; before a solve ends it is worked out from u, and the method
+                  begins again from it where it is too large. Words moved an iteration and point, without a preconditioner: CG
+                  8, PIPECG 14, BiCGStab 18, PIPEBICGSTAB 28. Grids beyond u and f in 3D (diagonal, AINV, cycle): CG 2 (3, 4, 4.4),
+                  PIPECG 5 (7, 10, 10.4), BiCGStab 5 (7, 8, 8.4), PIPEBICGSTAB 8 (10, 11, 11.4); PG_MIXED 0.3 more.
+       PG_MIXED   f64 answers by f32 cycles or direct solves (iterative refinement): half the memory traffic. With PG_VCYCLE,
+                  PG_WCYCLE, PG_FMG, PG_DIRECT, PG_FASTEST; Krylov methods keep f64 vectors, and the cycle
+                  or PG_PRECOND_DIRECT is f32 (not with PG_PIPEBICGSTAB or a velocity for the latter).
+       PG_F32     limits: u is stored with 24 bits, so the relative residual stops near 1e-7 * (4/h^2) |u|/|f|, see TOLERANCES.
+       PG_SYMMETRIC  makes a cycle a symmetric positive operator in the inner product of pg_dot (transposed transfers, the
+                  colours of the post-smoothing reversed, nu_pre = nu_post): a preconditioner for CG on an operator of your own
+                  that is near this one. As a solver it is slower: a factor of 7 or so a cycle. Cycles solve with the boundary
+                  values of the faces, so precondition with these set to 0 (pg_set_faces): z = 0, pg_cycle(z, r, 1).
+   Options    (flags beside method and precision, omega, nu_pre, nu_post, fmg_cycles, inner_cycles) that the method has no
+              use for, and robust without obstacles or coefficients, are refused by name, with what would be accepted;
+              but they may say what is so anyway (no sweeps, omega 1 of PG_RBGS, one inner cycle). coarsest is a limit:
+              any method takes it.
+   Axes may differ in spacing by 1:1000: only the strongly coupled axes are coarsened (semi-coarsening). Metrics and jumps of
+   them along an axis, ends that conduct badly or not at all, do not matter: coarse levels add up resistances. Where one axis
+   varies much multigrid solves for whole lines along it at a time, every second one, and coarsens the other axes only: where
+   the coupling k/(w d) of its rows varies by more than 4 (equal k and w: the spacing by more than 2), or k or w of
+   neighbours differ by more than 10. V(2,1) falls by 5 or more a cycle, mostly by 10 to 30. The coarsest
+   level is solved exactly, by products with the eigenvectors of its axes (Lynch, Rice, Thomas 1964); so is a whole problem of
+   up to about 33^3 or 129^2 points, in one cycle of any kind. And so is one where cycles would be slow: where a second axis
+   varies too, each along itself, by more than 2 in 3D or 8 in 2D (the same measure: the spacing by so much, or the root of the
+   coupling), and no axis has more than 1024 points. The tables are separable all the same, and one cycle of any kind, and the
+   preconditioner of PG_CG, is exact to round-off: 1 or 2 iterations to 1e-8 in f64, for spacings to 1 : 1000. It takes
+   4 (nx + ny + nz) flops a point, at pg_create a second or two on one core for an axis of 1024, and memory for two matrices of
+   n^2 numbers an axis (axes that are alike share them), and on the GPU 2 grids beyond u and f. report.method says so.
+   With more points along an axis PG_FMG is PG_CG around the symmetric cycle instead (from 0 unless told, with its memory and
+   without pg_cycle): report.accelerated. Both follow from the tables, at pg_create; PG_KEEP_CYCLES, a smoother or an omega of
+   your own forbid them. V(2,1) may fall by less than 2 a cycle then, or diverge.
 
    ===================================================================================================================
    TOLERANCES AND VERDICTS
-   PG_CONVERGED: the residual, recomputed from u, is within rtol ||f with its boundary terms|| or atol. Boundary terms
-count as they stand in the rows, as 2 g/h^2 of a Dirichlet face of cells: large. u is rounded, which alone leaves a
-residual of about eps ||D u||, D the diagonal of A (report.floor; times 16 for PG_DIRECT, 3 for PG_SOR). The default
-tolerance is 1e-8 (f32: 1e-5), or this floor where that is higher: test for PG_CONVERGED, and expect it of every problem
-that multigrid or PG_DIRECT takes with default options. (Residuals below the floor are seen no more. Full multigrid and
-PG_DIRECT have solved by then; V-cycles and sweeps go on until, at the rate at which the residual fell above the floor,
-it would be within 1e-8 or 1e-5.) A tolerance of your own that lies below the floor ends as PG_STAGNATED one or two
-checks after the floor is reached, a slow method as PG_MAX_ITER. PG_DIVERGED: the residual grew by 1e8, or has grown
-tenfold and not fallen for ten checks. Values may be of any size; numbers that overflow on the way (1/h^2 times u, sums
-along a line) end as PG_NOT_A_NUMBER. A step of Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f: with alpha = 2/dt,
-pg_residual of (u, 2 f) gives 2 f - A u - (2/dt) u; add (4/dt) u to it and solve for u'.
+   PG_CONVERGED: the residual, recomputed from u, is within rtol ||f with its boundary terms|| or atol. Boundary terms count as
+   they stand in the rows, as 2 g/h^2 of a Dirichlet face of cells: large. u is rounded, which alone leaves a residual of
+   about eps ||D u||, D the diagonal of A (report.floor; times 16 for PG_DIRECT, 3 for PG_SOR). The default tolerance is 1e-8
+   (f32: 1e-5), or this floor where that is higher: test for PG_CONVERGED, and expect it of every problem that multigrid or
+   PG_DIRECT takes with default options. (Residuals below the floor are seen no more. Full multigrid and PG_DIRECT have
+   solved by then; V-cycles and sweeps go on until, at the rate at which the residual fell above the floor, it would be
+   within 1e-8 or 1e-5.) A tolerance of your own that lies below the floor ends as PG_STAGNATED one or two checks
+   after the floor is reached, a slow method as PG_MAX_ITER. PG_DIVERGED: the residual grew by 1e8, or has grown tenfold and not fallen for ten checks.
+   Values may be of any size; numbers that overflow on the way (1/h^2 times u, sums along a line) end as PG_NOT_A_NUMBER.
+   A step of Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f: with alpha = 2/dt, pg_residual of (u, 2 f) gives
+   2 f - A u - (2/dt) u; add (4/dt) u to it and solve for u'.
 
    ===================================================================================================================
-   BATCHES    desc.batch problems with the same tables, alpha and boundary kinds, each with its own u, f and face
-arrays: problem q begins at q * stride_u[2] in u, q * stride_f[2] in f, and its face data follow those of problem q - 1
-at once (a constant g holds for all). Rows, planes and problems may interleave as long as no two elements coincide.
+   BATCHES    desc.batch problems with the same tables, alpha and boundary kinds, each with its own u, f and face arrays: problem q
+              begins at q * stride_u[2] in u, q * stride_f[2] in f, and its face data follow those of problem q - 1 at once
+              (a constant g holds for all). Rows, planes and problems may interleave as long as no two elements coincide.
               Every method takes batches: PG_DIRECT solves all of them in the same few kernels (then, if there is a
               tolerance, checks one after the other; with PG_MIXED or a monitor it also solves so), others solve one
-              after the other, each to its own tolerance. The report is that of the problem that fared worst: the
-gravest outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the
-              remaining problems as they are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out
-(NaN); with one, a NaN in f makes that problem's u NaN, and on the CPU no other's. Without one, and on a GPU, a
-              neighbour of an odd number of columns may become NaN too, for columns are transformed by twos. Pieces act
-on all problems; pg_norm, pg_sum and pg_dot take them as one vector.
+              after the other, each to its own tolerance. The report is that of the problem that fared worst: the gravest
+              outcome, then the largest ||r|| / ||f||; milliseconds are those of all. A monitor that cancels leaves the
+              remaining problems as they are. Without a tolerance removed_mean of a PG_DIRECT batch is not worked out (NaN);
+              with one, a NaN in f makes that problem's u NaN, and on the CPU no other's. Without one, and on a GPU, a
+              neighbour of an odd number of columns may become NaN too, for columns are transformed by twos. Pieces act on all
+              problems; pg_norm, pg_sum and pg_dot take them as one vector.
 
    ===================================================================================================================
-   OBSTACLES AND COEFFICIENTS   Boxes that are not empty, and beta that is not one number. All axes PG_CELL, 1D to 3D,
-any face kinds, any spacing (no metric, no velocity). Mask.      desc.mask, one byte a cell, element (i,j,k) at i +
-j*stride_mask[0] + k*stride_mask[1]: PG_FLUID (0), an unknown; PG_SOLID, a wall: no flux, or one that is given; PG_AIR:
-u is known there, 0 or a value that is given, at the centre of the air cell. Solves do not read u and f of cells that
-are not fluid, and set u to 0 there; pg_norm, pg_sum and pg_dot take all cells. One mask and its lists serve all
-problems of a batch. Values.    desc.air_value and desc.solid_flux list what is not 0: {cell, face, value}, the fluid
-cell and its side (PG_X_LOW, ...) where the air or the solid is. Of air u; of a solid du/dn along the normal that points
-into the solid, as on a Neumann face; openness multiplies it. Values of the same side add up. They are kept with the
-handle; pg_set_cell_values gives new ones, at most as many as pg_create had. beta.      desc.beta_face[a]: the
-coefficient of every face along axis a, packed, n[a]+1 of them along a, i fastest: (nx+1)*ny*nz values [i + (nx+1)*(j +
-ny*k)] for x; all axes of the problem or none. Or desc.beta_cell, packed nx*ny*nz values: a face has the harmonic mean
-of both sides, also of a fluid cell and what air or a solid with a flux has there; a face of the box has the value of
-its cell. desc.openness[a], laid out as beta_face: the open part of a face, 0 to 1, which multiplies beta (variational
-              solids, cut cells: C. Batty, F. Bertails, R. Bridson 2007), all axes or none. All of them multiply
-desc.beta. Of a periodic axis the last face is the first one, and face 0 is read. desc.alpha_cell, packed: added to
-              alpha, >= 0 (linearised Poisson-Boltzmann). beta is 1e-30 to 1e30, alpha_cell at most 1e30, in all cells,
-also those that are not fluid. Arrays of u's precision and memory kind, kept by the caller: every solve reads them, or
-with host arrays on a GPU, or several ranks, the copies that pg_create and pg_set_coefficients make. Singular   problems
-are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin face nor alpha
-holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the largest one;
-report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in. Cells without any link have
-u = 0, or f / alpha, and are not among these pockets. pg_get_parts tells all parts of the fluid, and the mean of any
-array in each. Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated).
-PG_CG, PG_PIPECG and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle (default: PG_PRECOND_AINV);
+   OBSTACLES AND COEFFICIENTS   Boxes that are not empty, and beta that is not one number. All axes PG_CELL, 1D to 3D, any
+              face kinds, any spacing (no metric, no velocity).
+   Mask.      desc.mask, one byte a cell, element (i,j,k) at i + j*stride_mask[0] + k*stride_mask[1]: PG_FLUID (0), an
+              unknown; PG_SOLID, a wall: no flux, or one that is given; PG_AIR: u is known there, 0 or a value that is
+              given, at the centre of the air cell. Solves do not read u and f of cells that are not fluid, and set u to 0
+              there; pg_norm, pg_sum and pg_dot take all cells. One mask and its lists serve all problems of a batch.
+   Values.    desc.air_value and desc.solid_flux list what is not 0: {cell, face, value}, the fluid cell and its side
+              (PG_X_LOW, ...) where the air or the solid is. Of air u; of a solid du/dn along the normal that points into
+              the solid, as on a Neumann face; openness multiplies it. Values of the same side add up. They are kept with
+              the handle; pg_set_cell_values gives new ones, at most as many as pg_create had.
+   beta.      desc.beta_face[a]: the coefficient of every face along axis a, packed, n[a]+1 of them along a, i fastest:
+              (nx+1)*ny*nz values [i + (nx+1)*(j + ny*k)] for x; all axes of the problem or none. Or desc.beta_cell, packed
+              nx*ny*nz values: a face has the harmonic mean of both sides, also of a fluid cell and what air or a solid
+              with a flux has there; a face of the box has the value of its cell.
+              desc.openness[a], laid out as beta_face: the open part of a face, 0 to 1, which multiplies beta (variational
+              solids, cut cells: C. Batty, F. Bertails, R. Bridson 2007), all axes or none. All of them multiply desc.beta.
+              Of a periodic axis the last face is the first one, and face 0 is read. desc.alpha_cell, packed: added to
+              alpha, >= 0 (linearised Poisson-Boltzmann). beta is 1e-30 to 1e30, alpha_cell at most 1e30, in all cells, also
+              those that are not fluid. Arrays of u's precision and memory kind, kept by the caller: every solve reads them,
+              or with host arrays on a GPU, or several ranks, the copies that pg_create and pg_set_coefficients make.
+   Singular   problems are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin
+              face nor alpha holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the
+              largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
+              Cells without any link have u = 0, or f / alpha, and are not among these pockets. pg_get_parts tells all
+              parts of the fluid, and the mean of any array in each.
+   Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
+              and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle (default: PG_PRECOND_AINV);
               PG_VCYCLE and PG_WCYCLE (may fall slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless
-              given) too. PG_PRECOND_DIRECT solves on the empty box with constant beta. PG_DIRECT is refused, and so are
-smoothers other than PG_SMOOTH_RBGS. The cycle  keeps apart what is not connected: coarse cells hold a node for each
-connected part of their cells, as compact lists from the second coarse level on, so that thin walls, labyrinths and
-jumps of beta to 1e6 do not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin
-products. As a preconditioner the cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense
+              given) too. PG_PRECOND_DIRECT solves on the empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
+   The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as
+              compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
+              not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a
+              preconditioner the cycle has its own copy of the coefficients in bf16; coarse levels are f32, the dense
               one's rows bf16. The second list is visited three times (W: the dense level) with fixed Chebyshev factors.
               On GPUs the last lists, six at most, from one of up to 1000 cells and 1024 nodes on, as pg_create finds
               them, are visited in one kernel: by a matrix, which is made with them; should later masks have more nodes,
@@ -255,140 +271,146 @@ products. As a preconditioner the cycle has its own copy of the coefficients in 
               larger grids few grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3 27, decades from cell to
               cell there 172. Without robust cut cells beside a thin plate do (129^3 and 257^3 32 and 45), half solid at
               random (41 and 50) and porous media (15 and 22).
-   PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare
-with: coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran 2010): a
-coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid cells out. Masks
-only, no coefficient fields. Quick with open boxes and free surfaces (2D, 64 x 64, PG_CG: 7 to 10 iterations); beside
-thin walls 19 and more, in labyrinths over 100, and cycles alone, PG_FMG included, may not converge there. All cells are
-worked on by plain kernels. Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream,
-without allocation; after pg_set_alpha the next solve does. A captured solve, launched, takes the newest mask and
-coefficients, and alpha as it was captured. Memory.    PG_CG with the cycle in 3D: 8.3 grids beyond u and f in f64, 9.8
-with PG_MIXED, 12.5 in f32 (2D 15, 17, 28), on GPUs with a mask alone, from 200000 cells on, 4 bytes a cell more; with
-coefficients, or spacings that vary, 16 bytes a cell more, robust 8; robust 25 in f64, 46 in f32; up to a million cells
-16 bytes a cell more, for pockets; on GPUs 4 MiB at most for a matrix, and with host arrays their copies. At most 2e9
+   PG_COARSEN_CELLS   is an option of PG_FMG, PG_VCYCLE, PG_WCYCLE and the preconditioner PG_PRECOND_CYCLE, to compare with:
+              coarse levels are masks, of the rules that smoke and liquid solvers use (A. McAdams, E. Sifakis, J. Teran
+              2010): a coarse cell is air if any of its cells is, else fluid if any is; linear interpolation leaves solid
+              cells out. Masks only, no coefficient fields. Quick with open boxes and free surfaces (2D, 64 x 64, PG_CG:
+              7 to 10 iterations); beside thin walls 19 and more, in labyrinths over 100, and cycles alone, PG_FMG
+              included, may not converge there. All cells are worked on by plain kernels.
+   Changes.   pg_set_mask and pg_set_coefficients make the coarse levels anew, on the stream, without allocation; after
+              pg_set_alpha the next solve does. A captured solve, launched, takes the newest mask and coefficients, and alpha
+              as it was captured.
+   Memory.    PG_CG with the cycle in 3D: 8.3 grids beyond u and f in f64, 9.8 with PG_MIXED, 12.5 in f32 (2D 15, 17,
+              28), on GPUs with a mask alone, from 200000 cells on, 4 bytes a cell more; with coefficients, or spacings
+              that vary, 16 bytes a cell more, robust 8; robust 25 in f64, 46 in f32; up to a million cells 16 bytes a
+              cell more, for pockets; on GPUs 4 MiB at most for a matrix, and with host arrays their copies. At most 2e9
               cells, robust 4e8. PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of
               the fluid for which coarse levels have no room are merged, pockets for which there is none count as
               regular: report.warning.
-   Cost.      A cycle takes longer than the one of an empty box: least so on large 3D grids with a mask on uniform axes,
-which have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
-              most cells are near a wall. Bricks of 8 cells along each axis, counted from cell (0,0,0), in which the
-mask has no fluid cost next to nothing. A new mask takes a few cycles' time: on an H200 15 ms at 512^3 and 4 ms at
-257^3; at 257^3 10 ms with spray and bubbles, 15 ms with rooms, with robust 15 to 49 ms.
+   Cost.      A cycle takes longer than the one of an empty box: least so on large 3D grids with a mask on uniform axes, which
+              have kernels of their own on GPUs; longer with spacings that vary, with coefficients, on small grids, and where
+              most cells are near a wall. Bricks of 8 cells along each axis, counted from cell (0,0,0), in which the mask has
+              no fluid cost next to nothing. A new mask takes a few cycles' time: on an H200 15 ms at 512^3 and 4 ms at 257^3; at
+              257^3 10 ms with spray and bubbles, 15 ms with rooms, with robust 15 to 49 ms.
 
    ===================================================================================================================
-   DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of
-Large Linear Systems, 1971; Saad, Iterative Methods for Sparse Linear Systems, 2003, chapter 4): pg_dense_create,
-pg_dense_solve. Layout.    A is row-major: A[i][j] at i*lda + j, lda >= n in elements (0: n); u and f are n values side
-by side. On a GPU rows on 16-byte boundaries are read fastest (an even lda; in f32 a multiple of 4). PG_JACOBI        u'
-= u + omega D^-1 (f - A u); omega = 1 unless given. Converges if A is strictly dominated by its diagonal.
-   PG_GAUSS_SEIDEL  the rows one after the other, each with the newest values: first to last, with PG_BACKWARD last to
-first (default). Also converges if A is symmetric and positive definite. PG_SOR           the same with over-relaxation,
-0 < omega < 2. omega = 0: 50 power steps at creation estimate the spectral radius rho of Jacobi's iteration, and omega =
-2/(1 + sqrt(1 - rho^2)) (Young 1954); 1 where rho >= 1. report.method and pg_dense_query_desc tell it. Few steps find
-rho too small where it is near 1. Iterates are those of the plain loop over rows and columns, to round-off, on either
-back end: on a GPU rows are solved in blocks, the columns that are known long before are multiplied ahead by all
-processors, those of the last few blocks by the one that solves. A sweep reads A once. PG_CONVERGED: the residual f - A
-u, worked out anew, is within the tolerance; of the norms PG_NORM_L2 is sqrt(sum r^2). PG_JACOBI finds the residual of
-an iterate while it makes the next one: it is checked after every sweep, and a solve of k sweeps reads A k+1 times.
-Others read A once more for each check: every ten sweeps, and before the first (stop.check tells otherwise). No check is
-made without a tolerance. Iterations to the tolerance stay on the device, host arrays are copied, solves may be
-captured, and a monitor may look on, as in pg_solve. PG_DIVERGED: the residual grew by 1e8; with PG_RESTORE u is then as
-it was before the call, and so it is if it became NaN on the way. NaN or Inf in A, f or u is found before u is written,
-wherever there is a tolerance. report.floor is 3 eps ||D u||, and the default tolerance as in TOLERANCES. Memory: little
-more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
+   DENSE SYSTEMS   A u = f with any matrix A of n x n values, by stationary sweeps (D. M. Young, Iterative Solution of Large
+              Linear Systems, 1971; Saad, Iterative Methods for Sparse Linear Systems, 2003, chapter 4): pg_dense_create, pg_dense_solve.
+   Layout.    A is row-major: A[i][j] at i*lda + j, lda >= n in elements (0: n); u and f are n values side by side. On a GPU rows
+              on 16-byte boundaries are read fastest (an even lda; in f32 a multiple of 4).
+   PG_JACOBI        u' = u + omega D^-1 (f - A u); omega = 1 unless given. Converges if A is strictly dominated by its diagonal.
+   PG_GAUSS_SEIDEL  the rows one after the other, each with the newest values: first to last, with PG_BACKWARD last to first
+                    (default). Also converges if A is symmetric and positive definite.
+   PG_SOR           the same with over-relaxation, 0 < omega < 2. omega = 0: 50 power steps at creation estimate the spectral radius
+                    rho of Jacobi's iteration, and omega = 2/(1 + sqrt(1 - rho^2)) (Young 1954); 1 where rho >= 1.
+                    report.method and pg_dense_query_desc tell it. Few steps find rho too small where it is near 1.
+   Iterates are those of the plain loop over rows and columns, to round-off, on either back end: on a GPU rows are solved in
+   blocks, the columns that are known long before are multiplied ahead by all processors, those of the last few blocks
+   by the one that solves. A sweep reads A once.
+   PG_CONVERGED: the residual f - A u, worked out anew, is within the tolerance; of the norms PG_NORM_L2 is sqrt(sum r^2). PG_JACOBI
+   finds the residual of an iterate while it makes the next one: it is checked after every sweep, and a solve of k sweeps
+   reads A k+1 times. Others read A once more for each check: every ten sweeps, and before the first (stop.check tells
+   otherwise). No check is made without a tolerance. Iterations to the tolerance stay on the device, host arrays are copied,
+   solves may be captured, and a monitor may look on, as in pg_solve. PG_DIVERGED: the residual grew by 1e8; with PG_RESTORE u
+   is then as it was before the call, and so it is if it became NaN on the way. NaN or Inf in A, f or u is found before u is
+   written, wherever there is a tolerance. report.floor is 3 eps ||D u||, and the default tolerance as in TOLERANCES.
+   Memory: little more than 4 n elements; with host arrays on a GPU 6 n and a copy of A, its rows padded to 32 elements.
 
    ===================================================================================================================
    SEVERAL RANKS   solve one problem together: processes of MPI (compile with -DPG_USE_MPI and mpicxx; this
-              header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its
-own:
+              header needs no mpi.h), or threads or processes with a transport of your own. Each has a handle of its own:
 
                   MPI_Comm world = MPI_COMM_WORLD;
                   desc.comm.kind = PG_COMM_MPI, desc.comm.handle = &world;
                   int lo[3], hi[3];
                   pg_query_part(&desc, lo, hi);        u and f of this rank: lo[a] <= i < hi[a] along each axis
 
-   Parts.     Slabs along the last axis, z or in 2D y (1D: one rank), as even as can be, or desc.lo and desc.hi of your
-choice, which must follow each other from rank to rank. n, h, coord, weight, conductance, the kinds and constants of
-              faces and all options are those of the whole problem, and the same on all ranks. u, f, v, r and their
-strides are the rank's part. A face array along the last axis is the part of the face: [j + ny*(k - lo[2])]; one across
-it is the whole face, and read on the first or last rank only, as its constant is. pg_gradient at faces along the last
+   Parts.     Slabs along the last axis, z or in 2D y (1D: one rank), as even as can be, or desc.lo and desc.hi of your choice,
+              which must follow each other from rank to rank. n, h, coord, weight, conductance, the kinds and constants of
+              faces and all options are those of the whole problem, and the same on all ranks. u, f, v, r and their strides are the
+              rank's part. A face array along the last axis is the part of the face: [j + ny*(k - lo[2])]; one across it is the
+              whole face, and read on the first or last rank only, as its constant is. pg_gradient at faces along the last
               axis gives hi - lo + 1 values in a line: both ranks have the one between them.
-   Bits.      On the CPU sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one
-rank, for any number of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of u or f where no
-face holds u) are the same on all ranks and run after run for given parts, and agree with one rank to round-off; so does
-PG_DIRECT. Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and
-PG_PRECOND_DIRECT eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by
-name: parts along x or several axes; and where all ranks would need a level of more than 3e6 points whole: line
-relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too few planes a rank (the
-ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives its part (beta_face and openness
-along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux are the whole lists. GPUs       of one
-host as ranks (PG_CUDA and another device on each: desc.device) write into each other's memory, whatever brings the
-ranks together. With -DPG_USE_NCCL (-lnccl) that may be an ncclComm_t of one's own (PG_COMM_NCCL; device is its GPU),
-and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then drives solves, and
-waits at each check. pg_apply, pg_residual and pg_gradient have the bits of one GPU; so have red-black sweeps where
-every rank has 4 planes or more, and all methods with masks and coefficient fields, of which all GPUs have everything
-and do the same work. All else agrees with it to round-off. Refused by name: GPUs that do not reach each other without
-NCCL. Where arrays are used in place (see Cost) calls return at once, as on one GPU, and what fails in one is said by
-the next one, or by pg_get_report. The workspace must be memory of cudaMalloc, and begin where that does. GPUs that
-differ make the plans of the least. Threads that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs of one host:
-ranks that are threads, and processes of MPI; brought together by either or by NCCL. Captured   calls of ranks, with
-device arrays, are captured by all of them: threads begin with cudaStreamCaptureModeThreadLocal. Instantiate and upload
-the graphs of all ranks before one launches its own, and launch them alike. Refused by name where NCCL carries
-everything, and with PG_NO_CONDITIONAL. Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces
-and pg_set_mask and its like are made by all ranks together, each on one thread. They first compare what must be the
-same: "h[2] is 0.01 on rank 0 and 0.02 on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and
-nothing has happened. Set alpha and faces on all ranks alike. A monitor on all ranks or none; one that cancels cancels
-all. Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what
-it waited for; u is undefined then, and only pg_destroy is possible. A rank that refuses tells the others, which refuse
+   Bits.      On the CPU sweeps, pg_apply, pg_residual and whole V, W and full multigrid cycles have the bits of one rank, for any number
+              of ranks and any parts. Sums over the ranks (norms, Krylov methods, the mean of u or f where no face holds u) are the
+              same on all ranks and run after run for given parts, and agree with one rank to round-off; so does PG_DIRECT.
+   Methods.   All of them, every kind of face, centring, spacing, metric, velocity, batches. PG_DIRECT and PG_PRECOND_DIRECT
+              eliminate along the last axis in parts, where the others can be transformed and alpha >= 0. Refused by name:
+              parts along x or several axes; and where all ranks would need a level of more than 3e6 points whole:
+              line relaxation along the last axis, exact solves because spacings vary, PG_DIRECT otherwise, too
+              few planes a rank (the ghosts of a level, 1 to 5), and masks and coefficient fields, of which every rank gives
+              its part (beta_face and openness along the last axis: hi - lo + 1 planes) and has all; air_value and solid_flux
+              are the whole lists.
+   GPUs       of one host as ranks (PG_CUDA and another device on each: desc.device) write into each other's memory, whatever
+              brings the ranks together. With -DPG_USE_NCCL (-lnccl) that may be an ncclComm_t of one's own (PG_COMM_NCCL; device
+              is its GPU), and where GPUs do not reach each other, or with -DPG_NO_PEERS, NCCL carries everything: the host then
+              drives solves, and waits at each check. pg_apply, pg_residual and pg_gradient have the bits of one GPU; so have red-black
+              sweeps where every rank has 4 planes or more, and all methods with masks and coefficient fields, of which all
+              GPUs have everything and do the same work. All else agrees with it to round-off. Refused by name: GPUs that do
+              not reach each other without NCCL. Where arrays are used in place (see Cost) calls return at once, as on one
+              GPU, and what fails in one is said by the next one, or by pg_get_report. The workspace must be memory of
+              cudaMalloc, and begin where that does. GPUs that differ make the plans of the least. Threads that are ranks need CUDA_MODULE_LOADING=EAGER. Tested on 2 GPUs
+              of one host: ranks that are threads, and processes of MPI; brought together by either or by NCCL.
+   Captured   calls of ranks, with device arrays, are captured by all of them: threads begin with
+              cudaStreamCaptureModeThreadLocal. Instantiate and upload the graphs of all ranks before one launches its own, and
+              launch them alike. Refused by name where NCCL carries everything, and with PG_NO_CONDITIONAL.
+   Calls      of pg_create, pg_workspace_bytes, pg_destroy, pg_solve, the pieces and pg_set_mask and its like are made by all
+              ranks together, each on one thread. They first compare what must be the same: "h[2] is 0.01 on rank 0 and 0.02
+              on rank 1". Where one refuses, all do (PG_ERROR_COMM, with its reason), and nothing has happened. Set alpha and
+              faces on all ranks alike. A monitor on all ranks or none; one that cancels cancels all.
+   Failures.  A rank that does not answer within desc.time_limit makes the call PG_ERROR_COMM, with the rank and what it waited
+              for; u is undefined then, and only pg_destroy is possible. A rank that refuses tells the others, which refuse
               too; where it cannot (a wrong struct_size or comm.handle) they wait for the time limit, in pg_create too.
               The communicator is duplicated; yours is never touched.
-              After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to
-it. Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points (1e6 on
-GPUs) is on all ranks, which work on it alike without messages. Two grids of the part more than one rank needs (whatever
-the batch), for copies of u and f with ghosts; on GPUs not where both are device arrays that are packed: these are used
-in place, and must begin at multiples of 16 bytes. PG_DIRECT 20 doubles a line along the last axis; faces with arrays
+              After such a wait with PG_COMM_MPI pg_destroy leaves the workspace allocated, for MPI may still write to it.
+   Cost.      Planes are exchanged once a colour of a sweep and once a transfer; a level of at most 4e4 points (1e6 on GPUs) is on all ranks,
+              which work on it alike without messages. Two grids of the part more than one rank needs (whatever the batch), for
+              copies of u and f with ghosts; on GPUs not where both are device arrays that are packed: these are used in place,
+              and must begin at multiples of 16 bytes. PG_DIRECT 20 doubles a line along the last axis; faces with arrays
               are on all ranks whole.
 
    ===================================================================================================================
    MEMORY, STREAMS, THREADS
    pg_create allocates one workspace (or takes yours: desc.workspace) and nothing is allocated after it. Multigrid needs
-   1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone
-(nodes and odd sizes a little more; eigenvectors at most 0.6 MB, but where two or three axes vary much, see above), 1.75
-f64 grids in 3D with PG_MIXED; host arrays on the GPU add 2 grids (times batch) and the faces for the copies; PG_JACOBI
-needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go from grid to grid, else none. PG_DIRECT works in u: in 3D
-0.4 grids of the whole batch (up to 1.2 for small ones, and on the GPU where rows of u are no multiples of 32 bytes), in
-2D 1.2 (up to 2.1 below 100^2), in 1D 3 to 8, tables as long as the line for the most part; one more f64 grid with
-PG_MIXED. On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host
-arrays (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is
-left as it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve,
-iterations to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay
-is a use of the handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the
-report. Compiled before CUDA 12.4 or with PG_NO_CONDITIONAL, pg_solve sends the launches of max_iter iterations, or
-fewer if it sees the end in time; it waits for nothing but space in the launch queue, and a captured solve may have a
-max_iter of 1000 at most. An older driver under a newer toolkit, without that switch, makes it wait at every check, and
-refuse a capture. On the CPU pg_solve returns when done; OpenMP uses the threads that OMP_NUM_THREADS allows, one for
-each 32768 unknowns at most, more only for products with the matrices of exact solves; where other programs want the
-   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread
-at a time; two handles never affect each other.
+   1.45 grids beyond u and f in 3D, 2 in 2D, 3.8 in 1D or where spacings differ so much that one axis coarsens alone (nodes
+   and odd sizes a little more; eigenvectors at most 0.6 MB, but where two or three axes vary much, see above), 1.75 f64 grids in 3D with PG_MIXED; host arrays on the GPU add
+   2 grids (times batch) and the faces for the copies; PG_JACOBI needs one; PG_RBGS and PG_SOR one on the GPU, where sweeps go
+   from grid to grid, else none. PG_DIRECT works in u: in 3D 0.4 grids of the whole batch (up to 1.2 for small ones, and
+   on the GPU where rows of u are no multiples of 32 bytes), in 2D 1.2 (up to 2.1 below 100^2), in 1D 3 to 8, tables as long
+   as the line for the most part; one more f64 grid with PG_MIXED.
+   On the GPU all work goes to desc.stream in order; pg_solve returns at once, and pg_get_report waits. Host arrays
+   (PG_MEM_HOST, the default) are copied in and out, so that pg_solve waits. The calling thread's current device is left as
+   it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
+   to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay is a use of the
+   handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Compiled
+   before CUDA 12.4 or with PG_NO_CONDITIONAL, pg_solve sends the launches of max_iter iterations, or fewer if it sees the end
+   in time; it waits for nothing but space in the launch queue, and a captured solve may have a max_iter of 1000 at most. An
+   older driver under a newer toolkit, without that switch, makes it wait at every check, and refuse a capture. On the CPU pg_solve returns when done;
+   OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most, more only for products with the
+   matrices of exact solves; where other programs want the
+   cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a
+   time; two handles never affect each other.
 
    ERRORS, REPEATABILITY
    Every call returns a pg_status; pg_last_error(handle) then says in one sentence what was wrong and what would help
-   (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call
-leaves u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. NaN and Inf
-are found under -ffast-math too. The same input on the same device gives the same bits, run after run; on the CPU also
-for any number of threads. CPU and GPU agree to round-off.
+   (handle NULL: for pg_create, pg_solve_once, pg_workspace_bytes and pg_query_desc, on this thread). A refused call leaves
+   u as it was and the handle usable. A solve that ran returns PG_OK, and its outcome is in the report. NaN and Inf are found
+   under -ffast-math too. The same input on the same device
+   gives the same bits, run after run; on the CPU also for any number of threads. CPU and GPU agree to round-off.
 
    COMPILE-TIME SWITCHES   PG_API: linkage of the functions ("static" for a file that includes the .cu)
                            PG_NO_DENSE: leaves out dense systems
-                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f. Its planner takes one
-thread at a time: the library locks it, but not against plans of your own, see fftw_make_planner_thread_safe PG_USE_MPI:
-PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx PG_USE_NCCL: PG_COMM_NCCL; link with -lnccl    PG_NO_PEERS:
-GPUs do not write into each other's memory PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out
-PG_DIRECT, PG_PRECOND_DIRECT and -lcufft; PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc
-compiles all the same What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is smaller
-and compiles faster. PG_NO_CONDITIONAL: no conditional graph nodes, for drivers before CUDA 12.4; older toolkits imply
-it. Launches repeat up to max_iter then, and do nothing after the end: the same bits. LICENCE                 MIT or
-public domain, at your choice; see the end of this file. */
+                           PG_USE_FFTW: PG_DIRECT on the CPU by FFTW; link with -lfftw3 -lfftw3f. Its planner takes one thread at
+                           a time: the library locks it, but not against plans of your own, see fftw_make_planner_thread_safe
+                           PG_USE_MPI: PG_COMM_MPI, see SEVERAL RANKS; compile and link with mpicxx
+                           PG_USE_NCCL: PG_COMM_NCCL; link with -lnccl    PG_NO_PEERS: GPUs do not write into each other's memory
+                           PG_NO_F32: leaves out PG_F32 and PG_MIXED    PG_NO_DIRECT: leaves out PG_DIRECT, PG_PRECOND_DIRECT and -lcufft;
+                           PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
+                           What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is
+                           smaller and compiles faster.
+                           PG_NO_CONDITIONAL: no conditional graph nodes, for drivers before CUDA 12.4; older toolkits
+                           imply it. Launches repeat up to max_iter then, and do nothing after the end: the same bits.
+   LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
 #define POISSON_GPU_H
@@ -654,9 +676,9 @@ typedef struct pg_stop {
     int check;                      /* iterations between checks; 0: 1, where they cost next to nothing, but 10 for sweeps.
                                        FMG also checks after its pass */
     pg_norm_kind norm;
-    pg_guess guess; /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG, and of the default method
-                       (report.message says so). PG_GUESS_U: start from u: the default elsewhere;
-                       PG_FMG then solves for the correction */
+    pg_guess guess;                 /* PG_GUESS_ZERO: start from 0, u is never read: the default of PG_FMG, and of the default method
+                                       (report.message says so). PG_GUESS_U: start from u: the default elsewhere;
+                                       PG_FMG then solves for the correction */
     int (*monitor)(void *user, const pg_report *so_far);   /* called at every check, the host waits for it; non-zero cancels; must
                                        not call back with this handle */
     void *user;
