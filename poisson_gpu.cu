@@ -23272,7 +23272,7 @@ static void pgi_choose_levels(pg_solver *s)
 {
     pgi_obstacles *const o = &s->obstacles;
     const pg_desc *const d = &s->work;
-    const double points = (double)s->level[0].points, coarse = points / (d->n[2] > 1 ? 8 : d->n[1] > 1 ? 4 : 2);
+    const double points = (double)s->level[0].points, coarse = points / (1 << s->desc.dim);
     double found[PGI_MEASURES];
 #if PGI_F32
     if (d->flags & (PG_F32 | PG_MIXED)) pgi_measure<float>(s);
@@ -23282,11 +23282,11 @@ static void pgi_choose_levels(pg_solver *s)
     const int varies = d->beta_face[0] || d->beta_cell;
     const double barriers = found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
                  follow = found[PGI_PARTS_FOLLOW];
-    const int messy = varies && d->n[2] > 1 && points > PGI_MESSY_LEAST &&
+    const int messy = varies && s->desc.dim == 3 && points > PGI_MESSY_LEAST &&
                       follow > PGI_MESSY_PART * found[PGI_COARSE_FLUID] &&
                       follow > PGI_MESSY_RATIO * found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
-    o->labyrinth = !robust && !varies && d->n[1] > 1 &&
+    o->labyrinth = !robust && !varies && s->desc.dim > 1 &&
                    found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * found[PGI_COARSE_FLUID];
     o->robust = o->room != PGI_ROOM_NONE && (robust || (o->labyrinth && points <= PGI_ROOM_SURE));
     pgi_arena arena = {s->workspace, NULL, o->levels_at};

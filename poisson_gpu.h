@@ -226,6 +226,7 @@ int main(void)
               unknown; PG_SOLID, a wall: no flux, or one that is given; PG_AIR: u is known there, 0 or a value that is
               given, at the centre of the air cell. Solves do not read u and f of cells that are not fluid, and set u to 0
               there; pg_norm, pg_sum and pg_dot take all cells. One mask and its lists serve all problems of a batch.
+              Without any fluid u is 0 at once, PG_CONVERGED.
    Values.    desc.air_value and desc.solid_flux list what is not 0: {cell, face, value}, the fluid cell and its side
               (PG_X_LOW, ...) where the air or the solid is. Of air u; of a solid du/dn along the normal that points into
               the solid, as on a Neumann face; openness multiplies it. Values of the same side add up. They are kept with
@@ -259,13 +260,15 @@ int main(void)
               more slowly. desc.robust: the first coarse level is a list as well, and is visited three times: for media
               that are random or nearly closed cell by cell, for spacings that differ (at 1:10 some 40 iterations become
               9) and for alpha > 0 among many closed pockets, which slow the other cycle the more the smaller alpha is.
-              It is the default up to 120000 cells, up to 300000 where beta varies, where spacings differ by more than
-              4, and up to 20 million cells where a mask or openness, as pg_create finds it, cuts coarse cells into
-              parts (in a twentieth as many of them as a side of the box has). desc.robust = 2: up to three of the first
-              lists are visited three times each, one within the other: for labyrinths. It is the default from 20000 to
-              20 million cells, without coefficients, where fluid does not fall apart so, but its cells have at most 2.5
-              open links on average in half of the coarse cells. 3: both, as in a labyrinth of up to 120000 cells: most
-              memory. Iterations to 1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths,
+              desc.robust = 2: up to three of the first lists are visited three times each, one within the other: for
+              labyrinths. 3: both: most memory. desc.robust = 0: as is measured at pg_create in the rows of A, whatever
+              makes them: 1 where links of less than a fiftieth cut coarse cells into parts, none of which hangs on
+              another one, in more of them than a few spots on a side of the box (by beta: than some); but not where
+              beta is random from cell to cell and most parts do hang on others, from 40000 cells on in 3D; 2, up to
+              120000 cells 3, where without beta_face and beta_cell the fluid's cells have at most 2.5 open links on
+              average in half of the coarse cells; else PG_NONE. pg_set_mask and pg_set_coefficients measure anew, but
+              for device arrays on a GPU, for which nobody waits: there pg_create's choice stays. Where another kind is
+              chosen on a GPU its graphs are recorded anew. pg_query_desc and report.method tell the choice. Iterations to 1e-8 at 65^3, f random: 8 to 12 with obstacles, pockets, free surfaces, labyrinths,
               layers and porous media, 14 in a spiral, 15 to 17 where half of the cells are solid at random and among
               touching balls of 1e6 in 1, 30 in a maze, 38 where every cell differs from its neighbours by decades. On
               larger grids few grow: a maze at 129^3 and at 257^3 takes 50, layers at 257^3 27, decades from cell to
@@ -282,7 +285,11 @@ int main(void)
               as it was captured.
    Memory.    PG_CG with the cycle in 3D: 8.3 grids beyond u and f in f64, 9.8 with PG_MIXED, 12.5 in f32 (2D 15, 17,
               28), on GPUs with a mask alone, from 200000 cells on, 4 bytes a cell more; with coefficients, or spacings
-              that vary, 16 bytes a cell more, robust 8; robust 25 in f64, 46 in f32; up to a million cells 16 bytes a
+              that vary, 16 bytes a cell more, robust 8; robust 25 in f64, 46 in f32; where desc.robust is 0 and the measure
+              may choose, room for all that it may: as robust up to 120000 cells, with beta_face or beta_cell up to 4
+              million, and where spacings of two axes differ by more than 5; else up to 20 million cells 3 grids (f32 6)
+              more than without; above nothing, and no robust cycle. So the descriptor alone tells the bytes; where what
+              is measured calls for more room, report.warning says so: create with robust 1. Up to a million cells 16 bytes a
               cell more, for pockets; on GPUs 4 MiB at most for a matrix, and with host arrays their copies. At most 2e9
               cells, robust 4e8. PG_COARSEN_CELLS 5.5 in f64. Without a cycle 1.9 more than elsewhere (f32 3). Parts of
               the fluid for which coarse levels have no room are merged, pockets for which there is none count as
@@ -592,7 +599,7 @@ typedef struct pg_desc {
     const pg_cell_value *air_value, *solid_flux;   /* values on sides of fluid cells, copied by pg_create, */
     int air_values, solid_fluxes;   /*    and their numbers */
     int robust;                     /* 1: multigrid for media that are random cell by cell; 2: for labyrinths; 3: both;
-                                       PG_NONE: neither; 0: as they are, see OBSTACLES AND COEFFICIENTS */
+                                       PG_NONE: neither; 0: as is measured, see OBSTACLES AND COEFFICIENTS */
     double velocity[3];             /* v of a term v du/dx along each axis, see VELOCITY; 0: none */
     int batch;                      /* problems of this shape, solved in one call, see BATCHES; 0: one */
     int64_t stride_u[3];            /* stride_j, stride_k and from problem to problem, in elements; 0: packed */
@@ -659,7 +666,7 @@ typedef struct pg_report {
                                        AND COEFFICIENTS */
     char warning[160];              /* that the code was not compiled for this GPU, or why PG_AUTO found none that
                                        it can use, unless compiled without CUDA; that parts of the fluid or pockets were
-                                       more than there is room for; else empty */
+                                       more than there is room for, or a robust cycle; else empty */
 } pg_report;
 
 /* When to stop. NULL in place of a pg_stop means: all zero. */
@@ -699,7 +706,7 @@ PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver);
 PG_API void pg_destroy(pg_solver *solver);
 
 /* Tell how many bytes of workspace pg_create would take for this descriptor: exactly. (CUDA's own graphs and streams are
-   beside it.) */
+   beside it.) Reads no mask, no coefficients, and launches nothing. */
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes);
 
 /* Tell which unknowns this rank has, before anything is allocated: along each axis lo <= i < hi. Not collective. */
@@ -727,8 +734,9 @@ PG_API pg_status pg_set_faces(pg_solver *solver, const pg_face face[6]);
    for the alpha of pg_create, and then refuses alpha < 0: give PG_DIRECT where alpha will change its sign. */
 PG_API pg_status pg_set_alpha(pg_solver *solver, double alpha);
 /* Between solves: a new mask, of pg_create's strides and memory kind; its array may be changed once the stream is done with
-   it. Host arrays are checked, as by pg_create. Device arrays are not looked at, and the call does not wait: a byte that is
-   no pg_cell_kind counts as PG_AIR. The handle must have been created with a mask. */
+   it. Host arrays are checked, as by pg_create: if the call refuses, so do solves and pieces until a good mask comes. Device
+   arrays are not looked at, and the call does not wait: a byte that is no pg_cell_kind counts as PG_AIR. The handle must have
+   been created with a mask. */
 PG_API pg_status pg_set_mask(pg_solver *solver, const unsigned char *mask);
 /* Between solves: the coefficients have changed, in their arrays or with new ones. desc NULL: the arrays of before, with new
    values. Otherwise desc's beta_face, beta_cell, openness and alpha_cell, which must be given where pg_create had them, and
