@@ -25376,7 +25376,7 @@ static void pgi_add_advice(const pg_solver *s, const pgi_state *st, pg_report *r
 {
     const pgi_obstacles *const o = &s->obstacles;
     const size_t used = strlen(r->message), room = sizeof r->message - used;
-    if (!s->masked) return;
+    if (!s->masked || (r->outcome != PG_CONVERGED && r->outcome != PG_MAX_ITER)) return;
     if (st->empty)
         snprintf(r->message + used, room, "; the mask has no fluid cell");
     else if (s->multigrid && !o->by_cells && r->factor > 0.6 && !(o->robust && o->labyrinth))
