@@ -228,7 +228,7 @@ enum {
     PGI_ROOM_SURE = 120000,
     PGI_ROOM_OF_BETA = 4000000,
     PGI_ROOM_SLIM = 20000000,
-    PGI_ROOMY_CELLS = 300000,    // up to here a robust cycle has room for three nodes of four, above for five of eight
+    PGI_ROOMY_CELLS = 20000,    // up to here a robust cycle has room for three nodes of four, above for five of eight
     PGI_MEASURED_MOST = 400000000,    // cells: above, lists would be too long for desc.robust
     PGI_MESSY_LEAST = 40000,
     PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most: the first one,
@@ -367,6 +367,7 @@ struct pgi_krylov_state {
     int exhausted;                // BiCGStab: the recurrence holds nothing but rounding; steps are 0 until it is renewed
     int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
     int broken_at;                // the iteration of the last one
+    int indefinite;               // CG: <r, M r> was negative
 };
 
 struct pgi_state {
@@ -393,6 +394,7 @@ struct pgi_state {
     double volume;           // sum of the weights
     int pending;             // u is brought up to date only where the residual is worked out from it
     double growth;           // growth of the residual over the first one that means divergence
+    int has_other;           // another preconditioner is there, should the cycle not do, see pgi_leave_cycle
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
 
@@ -403,6 +405,8 @@ struct pgi_state {
     int valid, go, inner;               // gates, see pgi_gate; inner: iterations until the next check
     int done;                           // bit d: the loop at depth d has ended; see pgi_repeat
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
+    int left_at;                        // the iteration that the cycle was left after, or 0
+    int goes_on;                        // and the solve is to go on
     int problem;                        // of a batch
     int pockets;                        // that are singular
     int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
@@ -607,6 +611,7 @@ enum pgi_control_step {
     PGI_SET_LIFT,
     PGI_SET_ALPHA,
     PGI_CANCEL,
+    PGI_RESUME,
     PGI_SET_KRYLOV,    // Krylov: argument is a pgi_krylov_step
     PGI_CHECK_RECURRENCE,
     PGI_CHECK_SHIFTED,
@@ -1001,6 +1006,7 @@ struct pg_solver {
     int dense;    // part of a pg_dense
     void (*program)(pg_solver *);
     int krylov;                         // a cycle of its preconditioner works on level[0], whose grids are its own
+    int leaves_cycle;                   // what is recorded goes on without it, see pgi_step_go_on
     pgi_grid vector[PGI_KRYLOV_ALL];    // in the precision of u and f
     pgi_grid pipelined;                 // of pipelined CG: M w
     pgi_level ratio;                    // of PG_PRECOND_DIRECT: the weights of A over those of what is solved
@@ -2244,6 +2250,7 @@ struct pgi_call {
     int window, to_round_off, may_grow, with_floor, at_once, may_drift, problem, renewal;
     int pending;
     double progress, epsilon, unit, gain, spread, underflow, diagonal, trusted, growth;
+    int has_other;
 };
 
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
@@ -2278,6 +2285,7 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->trusted = c.trusted;
     st->pending = c.pending;
     st->growth = c.growth;
+    st->has_other = c.has_other;
     st->problem = c.problem;
     st->done = 0;
     st->mean = 0;
@@ -2296,7 +2304,7 @@ static PGI_HD inline void pgi_begin(pgi_state *st, int solved, uint64_t now)
     st->outcome = PG_COMPLETED;
     st->since_best = 0;
     st->rhs_norm = st->first = st->last = st->best = st->floor = st->hidden = NAN;
-    st->seek = st->measured = st->settled = st->verify = st->shifted = st->at_floor = 0;
+    st->seek = st->measured = st->settled = st->verify = st->shifted = st->at_floor = st->left_at = st->goes_on = 0;
     st->asked = 0;
     memset(&st->krylov, 0, sizeof st->krylov);
     st->krylov.unit = st->unit_of_sums = 1;
@@ -2360,6 +2368,7 @@ static PGI_HD inline void pgi_set_predicted_cg(pgi_krylov_state *c, const double
 static PGI_HD inline void pgi_set_pipelined_cg(pgi_krylov_state *c, double ru, double wu)
 {
     c->before[0] = c->rho, c->before[1] = c->alpha;
+    c->indefinite |= ru < 0;
     c->beta = c->rho > 0 ? ru / c->rho : 0;
     const double curvature = c->beta != 0 ? wu - c->beta * ru / c->alpha : wu;
     c->rho = curvature <= 0 ? 0 : ru;
@@ -2381,6 +2390,7 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     switch (step) {
     case PGI_KRYLOV_START: pgi_restart_krylov(st); break;
     case PGI_CG_BETA:
+        c->indefinite |= dot[0] < 0;
         c->beta = c->rho > 0 ? dot[0] / c->rho : 0;
         c->rho = dot[0];
         break;
@@ -2435,6 +2445,31 @@ static PGI_HD inline void pgi_settle_breakdown(pgi_state *st)
     c->broken_at = st->iterations;
 }
 
+// A cycle that is not positive definite, or that the residual does not fall with, is left: the solve goes on from u with
+// another preconditioner, see pgi_step_go_on.
+static PGI_HD inline void pgi_leave_cycle(pgi_state *st)
+{
+    enum { CHECKS = 30, ITERATIONS = 300 };
+    const int at_floor = st->measured && st->last <= 50 * st->floor;
+    const int stuck = st->since_best >= CHECKS + st->renewal || st->iterations >= ITERATIONS || st->krylov.indefinite;
+    const int grown = st->outcome == PG_DIVERGED && st->last <= st->growth * fmax(st->first, st->rhs_norm);
+    if (!st->has_other || st->left_at > 0 || !((st->go && stuck && !at_floor) || grown)) return;
+    st->left_at = st->iterations;
+    st->goes_on = 1;
+    st->outcome = PG_COMPLETED;
+    st->go = st->inner = st->verify = 0;
+}
+static PGI_HD inline void pgi_resume(pgi_state *st)
+{
+    if (!st->goes_on) return;
+    st->goes_on = st->since_best = 0;
+    if (st->outcome != PG_COMPLETED) return;    // cancelled
+    st->best = st->last;
+    st->renewal = 0, st->trusted = 0;    // no pipelined method any more
+    st->window = 500;                    // many directions may pass before the residual falls again
+    pgi_schedule(st);
+}
+
 // The norm of the residual as its recurrence has it. Before any verdict, the residual is worked out from u; and from
 // time to time where the recurrence strays from it, or gets no further near the floor: it may hold nothing but rounding
 // then. Where nothing holds the constant, a residual that rises tells that it has grown.
@@ -2457,10 +2492,12 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
         st->alpha == 0 && (st->may_drift || st->pockets > 0) && norm > 10 * c->lowest && since > patience;
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
-    if (!st->verify)
-        pgi_judge(st, norm);
-    else
+    if (st->verify) {
         st->seek = st->with_floor;
+        return;
+    }
+    pgi_judge(st, norm);
+    pgi_leave_cycle(st);
 }
 
 // The recurrence's residual that was too good is no residual to compare with.
@@ -2533,6 +2570,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CHECK:
         pgi_check_verified(st, pgi_measured_norm(st, st->sums));
         if (st->resonant && st->outcome != PG_NOT_A_NUMBER) pgi_finish(st, PG_RESONANCE);
+        pgi_leave_cycle(st);
         break;
     case PGI_COUNT:
     case PGI_LAST:
@@ -2548,6 +2586,7 @@ static PGI_HD inline void pgi_control(pgi_state *st, int step, int argument, uin
     case PGI_CANCEL: pgi_finish(st, PG_CANCELLED); break;
     case PGI_SET_KRYLOV: pgi_set_krylov(st, argument); break;
     case PGI_CHECK_RECURRENCE: pgi_check_recurrence(st); break;
+    case PGI_RESUME: pgi_resume(st); break;
     case PGI_SWEPT: pgi_swept(st, argument); break;
     default:
         st->end_ns = now;
@@ -20550,12 +20589,16 @@ static PGI_HD inline int pgi_stays_inside(const pgi_list_level &level, const int
     return pgi_coarse_cell_of(level, j) == pgi_block_of(level.n, at);
 }
 
-// What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out`, and then for
-// the shift too.
+// What a link of a node is weak or strong beside: the diagonal, but for links along axes of `left_out` that leave the
+// coarse cell, and then for the shift too.
 template <class LEVEL> static PGI_HD inline float pgi_strength_of(const LEVEL &level, int i, int left_out)
 {
     float d = left_out ? 0 : level.shift(i);
-    level.links(i, [&](int, int q, float c) { d += left_out >> (q / 2) & 1 ? 0 : c; });
+    int at[3] = {0, 0, 0};
+    if (left_out) pgi_fine_place(level, i, at);
+    level.links(i, [&](int j, int q, float c) {
+        d += left_out >> (q / 2) & 1 && !pgi_stays_inside(level, at, j, q) ? 0 : c;
+    });
     return d;
 }
 static PGI_HD inline float pgi_diagonal_of(const pgi_list_level &level, int i) { return level.d[i]; }
@@ -20570,13 +20613,14 @@ template <class LEVEL> static PGI_HD inline int pgi_is_strong(const LEVEL &level
     return left_out ? share >= pgi_strength_of(level, i, left_out) && share >= pgi_strength_of(level, j, left_out)
                     : share >= pgi_diagonal_of(level, i) && share >= pgi_diagonal_of(level, j);
 }
-// The neighbour along an axis, of several the one with the strongest link; -1: there is none.
+// The neighbour along an axis in another coarse cell, of several the one with the strongest link; -1: there is none.
 template <class LEVEL> static PGI_HD inline int pgi_strongest_along(const LEVEL &level, int i, int axis)
 {
     float most = 0;
-    int strongest = -1;
+    int strongest = -1, at[3];
+    pgi_fine_place(level, i, at);
     level.links(i, [&](int j, int q, float c) {
-        if (q / 2 == axis && c > most) most = c, strongest = j;
+        if (q / 2 == axis && c > most && !pgi_stays_inside(level, at, j, q)) most = c, strongest = j;
     });
     return strongest;
 }
@@ -24792,6 +24836,16 @@ struct pgi_krylov_method {
     void (*finish)(pg_solver *);    // or NULL: makes u where it has not been since
 };
 
+// CG around a cycle among obstacles, should that cycle not do, goes on with PG_PRECOND_AINV2, in grids of the cycle and
+// of f, which is gathered again where it is needed.
+static int pgi_has_other(const pg_solver *s)
+{
+    return s->masked && s->krylov && s->multigrid && s->desc.flags & (PG_CG | PG_PIPECG);
+}
+static unsigned pgi_preconditioner_of(const pg_solver *s)
+{
+    return s->leaves_cycle ? (unsigned)PG_PRECOND_AINV2 : s->desc.flags;
+}
 static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
 {
     s->outer_ops->recur(s, &s->outer, recurrence, v);
@@ -24799,7 +24853,10 @@ static void pgi_recur(pg_solver *s, int recurrence, const pgi_vectors &v)
 static void pgi_set_steps(pg_solver *s, int step) { s->ops->control(s, PGI_SET_KRYLOV, step); }
 
 // Whether CG's passes write the residual in f32 too, for the next cycle or solve.
-static int pgi_is_narrowed(const pg_solver *s) { return s->mixed && !s->weighs && s->desc.flags & PG_CG; }
+static int pgi_is_narrowed(const pg_solver *s)
+{
+    return s->mixed && !s->weighs && s->desc.flags & PG_CG && !s->leaves_cycle;
+}
 static void pgi_narrow(pg_solver *s, pgi_grid r) { s->ops->narrow_rhs(s, &s->outer, r, &s->level[0]); }
 
 // M r: one cycle from 0.
@@ -24839,8 +24896,9 @@ static pgi_grid pgi_precondition_by_direct(pg_solver *s, pgi_grid r)
 // one precision.
 static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 {
-    const unsigned flags = s->desc.flags;
-    const pgi_grid z = s->vector[PGI_M], h = s->vector[PGI_H];
+    const unsigned flags = pgi_preconditioner_of(s);
+    const pgi_grid z = s->leaves_cycle && !s->mixed ? s->level[0].u : s->vector[PGI_M],
+                   h = s->leaves_cycle ? s->outer.f : s->vector[PGI_H];
     if (flags & PG_PRECOND_NONE) return r;
     if (flags & PG_PRECOND_CYCLE) return pgi_precondition_by_cycle(s, r);
     if (flags & PG_PRECOND_DIRECT) return pgi_precondition_by_direct(s, r);
@@ -24886,7 +24944,7 @@ static void pgi_cg_verify(pg_solver *s)
 static void pgi_cg_iterate(pg_solver *s)
 {
     const pgi_grid *const v = s->vector, z = pgi_precondition(s, v[PGI_R]);
-    if (s->desc.flags & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
+    if (pgi_preconditioner_of(s) & (PG_PRECOND_CYCLE | PG_PRECOND_DIRECT) && !s->mixed) pgi_recur(s, PGI_PRODUCT, {{v[PGI_R], z}});
     if (!(s->desc.flags & PG_PRECOND_NONE)) pgi_set_steps(s, PGI_CG_BETA);
     pgi_recur(s, PGI_CG_DIRECTION, {{z, v[PGI_P]}});
     pgi_set_steps(s, PGI_CG_ALPHA);
@@ -25081,6 +25139,7 @@ static const pgi_krylov_method *pgi_krylov_of(const pg_solver *s)
                                    pipebicg = {pgi_pipebicg_start, pgi_pipebicg_iterate, pgi_pipebicg_verify,
                                                pgi_add_preconditioned};
     const unsigned flags = s->desc.flags;
+    if (s->leaves_cycle) return &cg;
     if (flags & PG_PIPECG) return pgi_is_predicted(s) ? &predicted : &pipecg;
     return flags & PG_CG ? &cg : flags & PG_BICGSTAB ? &bicg : &pipebicg;
 }
@@ -25181,6 +25240,16 @@ static void pgi_step_iterate(pg_solver *s)
     pgi_step_check(s);
 }
 
+// After the main loop, see pgi_leave_cycle.
+static void pgi_step_go_on(pg_solver *s)
+{
+    s->ops->control(s, PGI_RESUME, 0);
+    s->leaves_cycle = 1;
+    s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
+    s->ops->loop(s, PGI_GO, 1, pgi_step_iterate);
+    s->leaves_cycle = 0;
+}
+
 // The caller's u, without what is outside of the fluid.
 static pgi_grid pgi_read_u(pg_solver *s)
 {
@@ -25231,6 +25300,7 @@ static void pgi_iterate(pg_solver *s)
     const int may_drift = s->may_be_singular || s->masked, settles = may_drift && s->checked && !s->krylov;
     s->ops->loop(s, settles ? PGI_UNSETTLED : PGI_GO, 1, settles ? pgi_step_settle : pgi_step_iterate);
     if (settles) return;
+    if (pgi_has_other(s) && s->checked) pgi_step_go_on(s);
     if (s->iterate.base != s->level[0].u.base) s->ops->loop(s, PGI_BEGUN, 0, pgi_step_home);
     if (s->krylov && pgi_krylov_of(s)->finish) s->ops->loop(s, PGI_AHEAD, 0, pgi_krylov_of(s)->finish);
     if (may_drift) s->ops->loop(s, s->checked ? PGI_AHEAD : PGI_VALID, 0, pgi_step_centre);
@@ -25447,6 +25517,11 @@ static void pgi_write_warning(const pg_solver *s, const pgi_state *st, pg_report
         snprintf(r->warning, sizeof r->warning,
                  "%s more parts than coarse levels have room for; some were merged, which may slow the solve",
                  s->desc.mask ? "the fluid has" : "strong links join cells to");
+    else if (st->left_at)
+        snprintf(r->warning, sizeof r->warning,
+                 "the residual did not fall with the cycle as preconditioner; from iteration %d on it was "
+                 "PG_PRECOND_AINV2",
+                 st->left_at);
     else if (s->obstacles.cramped)
         snprintf(r->warning, sizeof r->warning,
                  "these media call for a robust cycle, for which the workspace has no room; create the solver with "
@@ -25481,7 +25556,7 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
     pgi_write_warning(s, st, r);
     snprintf(r->method, sizeof r->method, "%s", s->chosen[0] ? s->chosen : pgi_method_of(s));
     r->accelerated = s->accelerated;
-    if (st->go && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
+    if ((st->go || st->goes_on) && st->outcome == PG_COMPLETED && st->history_count > 0) r->outcome = PG_RUNNING;
     if (r->outcome == PG_NOT_RUN) {
         r->history_count = 0;
         r->rhs_norm = r->first_residual = r->residual = NAN;
@@ -26477,7 +26552,11 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0)
-        stop->max_iter = !checked ? 1 : s->masked && s->multigrid ? 1000 : s->multigrid || s->is_direct ? 100 : 10000;
+        stop->max_iter = !checked                                              ? 1
+                         : pgi_has_other(s) && (PGI_CONDITIONAL || !s->cuda) ? 10000
+                         : s->masked && s->multigrid                           ? 1000
+                         : s->multigrid || s->is_direct                        ? 100
+                                                                               : 10000;
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
                           stop->max_iter);
@@ -27711,6 +27790,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.window = cycles ? 4 : s->is_direct ? (s->mixed ? 2 : 0) : 50;
     c.progress = cycles || s->is_direct ? 0.9 : 1;
     c.may_drift = s->may_be_singular && !s->masked;
+    c.has_other = pgi_has_other(s);
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
     const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
     // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.

@@ -249,7 +249,10 @@ int main(void)
    Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
               and PG_BICGSTAB take any preconditioner, PG_PIPEBICGSTAB all but the cycle (default: PG_PRECOND_AINV);
               PG_VCYCLE and PG_WCYCLE (may fall slowly, or diverge), PG_JACOBI, PG_RBGS and PG_SOR (omega 1 unless
-              given) too. PG_PRECOND_DIRECT solves on the empty box with constant beta. PG_DIRECT is refused, and so are smoothers other than PG_SMOOTH_RBGS.
+              given) too. PG_PRECOND_DIRECT solves on the empty box with constant beta. PG_DIRECT is refused, and so
+              are smoothers other than PG_SMOOTH_RBGS.
+              Where the residual does not fall for 30 checks, or to the tolerance in 300 iterations, PG_CG and PG_PIPECG leave
+              the cycle and go on from u as PG_CG with PG_PRECOND_AINV2: report.warning; max_iter counts all iterations.
    The cycle  keeps apart what is not connected: coarse cells hold a node for each connected part of their cells, as
               compact lists from the second coarse level on, so that thin walls, labyrinths and jumps of beta to 1e6 do
               not slow it much. Coarse conductances are bounded sums of resistances, without Galerkin products. As a
@@ -285,7 +288,7 @@ int main(void)
               as it was captured.
    Memory.    PG_CG with the cycle in 3D: 8.3 grids beyond u and f in f64, 9.8 with PG_MIXED, 12.5 in f32 (2D 15, 17,
               28), on GPUs with a mask alone, from 200000 cells on, 4 bytes a cell more; with coefficients, or spacings
-              that vary, 16 bytes a cell more, robust 8; robust 25 in f64, 46 in f32; where desc.robust is 0 and the measure
+              that vary, 16 bytes a cell more, robust 8; robust 30 in f64, 56 in f32; where desc.robust is 0 and the measure
               may choose, room for all that it may: as robust up to 120000 cells, with beta_face or beta_cell up to 4
               million, and where spacings of two axes differ by more than 5; else up to 20 million cells 3 grids (f32 6)
               more than without; above nothing, and no robust cycle. So the descriptor alone tells the bytes; where what
@@ -678,8 +681,8 @@ typedef struct pg_stop {
                                        and Inf in f then go through to u, and the outcome may be PG_COMPLETED */
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
-    int max_iter;                   /* 0: 100 for multigrid, also as a preconditioner, but 1000 among obstacles; 10000 for others; without a
-                                       tolerance 1. PG_MIXED ends with whole steps of inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
+    int max_iter;                   /* 0: 100 for multigrid, also as a preconditioner, but 1000 among obstacles; 10000 for others, and for
+                                       CG among obstacles (1000 on GPUs before CUDA 12.4); without a tolerance 1. PG_MIXED ends with whole steps of inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
     int check;                      /* iterations between checks; 0: 1, where they cost next to nothing, but 10 for sweeps.
                                        FMG also checks after its pass */
     pg_norm_kind norm;

@@ -938,6 +938,98 @@ static void iterations(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* Plane problems at random that are hard to coarsen: of the faces some are closed, some open in part; whole rows apart in
+   every third problem; beta of two sizes, 1e3 or 1e6 apart. */
+typedef struct { double beta[2][41 * 42], openness[2][41 * 42], f[41 * 41], u[2 * 41 * 41]; pg_desc desc; } hard;
+static void hard_create(hard *h, uint64_t seed, pg_backend backend)
+{
+    scene s = {.random = seed};
+    const int n[3] = {16 + scene_below(&s, 14), 16 + scene_below(&s, 14), 1}, apart = seed % 3 == 0;
+    const double size = seed % 2 ? sqrt(1e3) : 1e3;
+    h->desc = (pg_desc){.n = {n[0], n[1], 1}, .dim = 2, .centring = {PG_CELL, PG_CELL, PG_CELL}, .backend = backend,
+                        .alpha = seed % 4 < 2 ? 1e-4 : 0};
+    for (int a = 0; a < 2; a++) {
+        h->desc.beta_face[a] = h->beta[a], h->desc.openness[a] = h->openness[a];
+        for (int q = 0; q < 41 * 42; q++) {
+            const double drawn = scene_uniform(&s), part = scene_uniform(&s);
+            h->beta[a][q] = scene_below(&s, 2) ? size : 1 / size;
+            h->openness[a][q] = (apart && a == 1) || drawn < 0.3 ? 0 : drawn < 0.6 ? 1 : part;
+        }
+    }
+    for (int q = 0; q < 41 * 41; q++) h->f[q] = scene_normal(&s);
+    for (int q = 0; q < 4; q++) h->desc.face[q].kind = q == 0 ? PG_DIRICHLET : PG_NEUMANN;
+}
+static pg_report hard_solve(hard *h, int max_iter)
+{
+    pg_report report;
+    pg_solver *solver = create(&h->desc);
+    const pg_stop stop = {.guess = PG_GUESS_ZERO, .max_iter = max_iter};
+    OK(pg_solve(solver, h->u, h->f, &stop), solver);
+    OK(pg_get_report(solver, &report), solver);
+    pg_destroy(solver);
+    return report;
+}
+static void iterations_of_weak_links(void **state)
+{
+    static hard h;
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (uint64_t seed = 1; seed <= (uint64_t)full_or_small(120, 12); seed++) {
+        hard_create(&h, seed, backend);
+        if (seed % 5 == 0) h.desc.flags = PG_MIXED;
+        const pg_report report = hard_solve(&h, 60);
+        EXPECT(report.outcome == PG_CONVERGED && !report.warning[0], "problem %d: %s %s", (int)seed, report.message,
+               report.warning);
+    }
+    assert_int_equal(failures, 0);
+}
+
+/* Without robust levels most of these are too much for the cycle. */
+static void a_cycle_that_does_not_do_is_left(void **state)
+{
+    static hard h;
+    const pg_backend backend = backend_or_skip(state);
+    static const unsigned flags[] = {0, PG_PIPECG, PG_MIXED, PG_CG | PG_MIXED};
+    int left = 0;
+    failures = 0;
+    for (uint64_t seed = 1; seed <= (uint64_t)full_or_small(16, 4); seed++) {
+        hard_create(&h, seed, backend);
+        h.desc.robust = PG_NONE, h.desc.flags = flags[seed % 4];
+        const pg_report report = hard_solve(&h, 0);
+        const char *const at = strstr(report.warning, "PG_PRECOND_AINV2");
+        EXPECT(report.outcome == PG_CONVERGED, "problem %d: %s", (int)seed, report.message);
+        left += at != NULL;
+        if (!at) continue;
+        EXPECT(report.iterations > 30, "problem %d: %s", (int)seed, report.message);
+    }
+    EXPECT(left >= full_or_small(4, 1), "%d problems alone left the cycle", left);
+    assert_int_equal(failures, 0);
+}
+
+/* Flat cells with conductivities whose logarithm is normal, of standard deviation 3. */
+static void iterations_in_flat_cells(void **state)
+{
+    enum { N = 24 };
+    static double f[N * N * N], u[N * N * N], beta[N * N * N];
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (int q = 0; q < 2; q++) {
+        scene s = {.random = 7};
+        pg_desc desc = {.n = {N, N, N}, .h = {1, 1, q ? 1e-3 : 1e-2}, .backend = backend, .beta_cell = beta,
+                        .centring = {PG_CELL, PG_CELL, PG_CELL}};
+        for (int c = 0; c < N * N * N; c++) beta[c] = exp(3 * scene_normal(&s)), f[c] = scene_normal(&s);
+        for (int face = 2; face < 6; face++) desc.face[face].kind = PG_NEUMANN;
+        pg_report report;
+        pg_solver *solver = create(&desc);
+        const pg_stop stop = {.rtol = 1e-8, .max_iter = 60, .guess = PG_GUESS_ZERO};
+        OK(pg_solve(solver, u, f, &stop), solver);
+        OK(pg_get_report(solver, &report), solver);
+        EXPECT(report.outcome == PG_CONVERGED && !report.warning[0], "%s %s", report.message, report.warning);
+        pg_destroy(solver);
+    }
+    assert_int_equal(failures, 0);
+}
+
 /* Where several levels are visited three times: at 69^3 a maze takes 58 iterations otherwise, the spiral 97. */
 static void iterations_in_labyrinths(void **state)
 {
@@ -2211,6 +2303,9 @@ int main(void)
         ON_BOTH(new_media_choose_anew),
         ON_BOTH(a_mask_without_fluid_is_solved),
         ON_BOTH(iterations),
+        ON_BOTH(iterations_of_weak_links),
+        ON_BOTH(a_cycle_that_does_not_do_is_left),
+        ON_BOTH(iterations_in_flat_cells),
         ON_BOTH(iterations_in_labyrinths),
         ON_BOTH(iterations_with_fields_of_lines_and_planes),
         ON_BOTH(iterations_with_coarse_masks),
