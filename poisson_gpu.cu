@@ -20503,6 +20503,10 @@ struct pgi_list_level : pgi_list {
     // all updated at once, from what they were before. turn: of the sweep; a colour before in the order has the new
     // values.
     PGI_HD float *from(int turn) const { return turn & 1 ? v : u; }
+    PGI_HD int has_colour(int j, int colour) const
+    {
+        return j >= first[colour * cells] && j < first[(colour + 1) * cells];
+    }
     PGI_HD const float *beside(int j, int colour, int turn, int reversed) const
     {
         const int newer = reversed ? j >= first[(colour + 1) * cells] : j < first[colour * cells];
@@ -21222,7 +21226,8 @@ template <class LEVEL> static PGI_HD inline float pgi_node_product(const LEVEL &
     return level.shift(i) * u[i] + pgi_total_of_lanes(sum, level.lanes());
 }
 
-// A Gauss-Seidel step of all nodes of a colour.
+// A Gauss-Seidel step of all nodes of a colour. Nodes of one cell, which are updated at once, go half way to each other:
+// two that are linked to each other alone would change places for ever.
 template <class LEVEL> struct pgi_relax_nodes {
     LEVEL level;
     int colour, turn, reversed;
@@ -21235,8 +21240,9 @@ template <class LEVEL> struct pgi_relax_nodes {
         float sum = 0, d = 0;
         level.links_of_lane(i, lane, [&](int j, int, float c) {
             const float *const beside = level.beside(j, colour, turn, reversed);
-            if (!from_zero() || beside != level.from(0)) sum += c * beside[j];
-            d += c;
+            const int is_near = level.has_colour(j, colour);
+            if (!from_zero() || beside != level.from(0)) sum += c * (beside[j] + (is_near ? beside[i] : 0));
+            d += is_near ? 2 * c : c;
         });
         sum = level.f[i] + pgi_total_of_lanes(sum, level.lanes());
         d = level.shift(i) + pgi_total_of_lanes(d, level.lanes());
