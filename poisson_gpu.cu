@@ -231,6 +231,7 @@ enum {
     PGI_ROOMY_CELLS = 20000,    // up to here a robust cycle has room for three nodes of four, above for five of eight
     PGI_MEASURED_MOST = 400000000,    // cells: above, lists would be too long for desc.robust
     PGI_MESSY_LEAST = 40000,
+    PGI_TINY_CELLS = 4096,        // robust up to here
     PGI_LABYRINTH_LEVELS = 3,     // so many lists are visited three times in a labyrinth, at most: the first one,
     PGI_LABYRINTH_CELLS = 400,    // the second one if it has more cells, the third one if it is not small
     PGI_WIDE_CELLS = 30000,       // of the first list, from which on coefficients take the wider interval of visits
@@ -568,6 +569,7 @@ enum pgi_krylov_step {
     PGI_CG_ALPHA,
     PGI_PIPECG_PREDICTED,
     PGI_PIPECG_STEPS,
+    PGI_CG_REPLACED,
     PGI_PIPECG_REPLACED,
     PGI_BICG_SHADOW,
     PGI_BICG_ALPHA,
@@ -2187,7 +2189,8 @@ static PGI_HD inline void pgi_decide(pgi_state *st)
     const int lost = norm < blind && st->asked < blind && st->unit_of_sums < 0x1p600;
     if (lost) st->unit_of_sums *= 0x1p600;    // the next check will tell
     const int within = norm <= st->asked, may_end = !lost && st->iterations >= stop.min_iter;
-    st->at_floor = !within && pgi_is_at_floor(st) && pgi_takes_floor(st) && (st->at_once || st->hidden <= st->asked);
+    st->at_floor = !within && pgi_is_at_floor(st) && pgi_takes_floor(st) &&
+                   (st->at_once || st->hidden <= st->asked || pgi_is_stuck(st, norm, st->since_best));
     if (!pgi_finite(norm))
         pgi_finish(st, PG_NOT_A_NUMBER);
     else if ((within || st->at_floor) && may_end)
@@ -2393,6 +2396,9 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
         c->indefinite |= dot[0] < 0;
         c->beta = c->rho > 0 ? dot[0] / c->rho : 0;
         c->rho = dot[0];
+        break;
+    case PGI_CG_REPLACED:    // directions stay conjugate where the recurrence was right
+        if (c->verified > 1.2 * c->believed) pgi_restart_krylov(st);
         break;
     case PGI_CG_ALPHA:
         c->alpha = dot[0] <= 0 ? 0 : c->rho / dot[0];
@@ -23336,9 +23342,12 @@ static void pgi_choose_levels(pg_solver *s)
                       follow > PGI_MESSY_PART * found[PGI_COARSE_FLUID] &&
                       follow > PGI_MESSY_RATIO * found[PGI_COARSE_APART];
     const int robust = barriers > PGI_APART_OF_SURFACE * pow(coarse, 1 - 1.0 / s->desc.dim) && !messy;
+    // On tiny grids it costs nothing. What alpha alone holds, and holds weakly, needs it, too.
+    const int weakly_held = d->alpha_cell || (d->alpha > 0 && d->alpha < 1e-3 * s->spectrum.largest_diagonal);
+    const int safe = points <= PGI_TINY_CELLS || (weakly_held && (d->mask || d->openness[0]) && points <= PGI_ROOM_SURE);
     o->labyrinth = !robust && !varies && s->desc.dim > 1 &&
                    found[PGI_COARSE_NARROW] > PGI_LABYRINTH_PART * found[PGI_COARSE_FLUID];
-    o->robust = o->room != PGI_ROOM_NONE && (robust || (o->labyrinth && points <= PGI_ROOM_SURE));
+    o->robust = o->room != PGI_ROOM_NONE && (robust || safe || (o->labyrinth && points <= PGI_ROOM_SURE));
     pgi_arena arena = {s->workspace, NULL, o->levels_at};
     pgi_layout_levels(s, &arena);
     const int fits = o->room == PGI_ROOM_FULL || found[PGI_PARTS] <= o->list[0].capacity;
@@ -24944,8 +24953,15 @@ static void pgi_cg_start(pg_solver *s)
 }
 static void pgi_cg_verify(pg_solver *s)
 {
-    pgi_cg_start(s);
+    if (s->desc.flags & PG_PRECOND_NONE) {    // has its step already
+        pgi_cg_start(s);
+        s->ops->control(s, PGI_CHECK, 0);
+        return;
+    }
+    pgi_step_residual(s);
     s->ops->control(s, PGI_CHECK, 0);
+    pgi_set_steps(s, PGI_CG_REPLACED);
+    if (pgi_is_narrowed(s)) pgi_narrow(s, s->vector[PGI_R]);
 }
 static void pgi_cg_iterate(pg_solver *s)
 {
@@ -28724,7 +28740,7 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
                           "0; give PG_DIRECT in flags, or create the solver with such an alpha",
                           alpha);
     const pg_status status = pgi_check_alpha(&s->desc, alpha, s->error);
-    if (pgi_wants_remedies(s->error)) pgi_add_text(s->error, " pg_create tells what takes it");
+    if (pgi_wants_remedies(s->error)) pgi_add_text(s->error, " of either sign PG_DIRECT takes it, if pg_create does");
     if (status != PG_OK) return status;
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;

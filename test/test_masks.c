@@ -556,6 +556,12 @@ static void compare(const dense *m, const problem *p, int q, double *error, doub
 
 static int failures;
 
+/* No warning but that f, which is random, has a mean that no solution takes away. */
+static int only_compatible(const pg_report *report)
+{
+    return !report->warning[0] || strstr(report->warning, "f is not compatible") != NULL;
+}
+
 #define EXPECT(condition, ...)                                                                                        \
     do {                                                                                                              \
         if (!(condition) && failures++ < 40) print_error(__VA_ARGS__), print_error("\n");                             \
@@ -981,7 +987,7 @@ static void iterations_of_weak_links(void **state)
         if (seed % 5 == 0) h.desc.flags = PG_MIXED;
         const pg_report report = hard_solve(&h, 150);
         slow += report.iterations > 30;
-        EXPECT(report.outcome == PG_CONVERGED && !report.warning[0], "problem %d: %s %s", (int)seed, report.message,
+        EXPECT(report.outcome == PG_CONVERGED && only_compatible(&report), "problem %d: %s %s", (int)seed, report.message,
                report.warning);
     }
     EXPECT(10 * slow <= count, "%d of %d problems take more than 30 iterations", slow, count);
@@ -1090,7 +1096,7 @@ static void iterations_with_fields_of_lines_and_planes(void **state)
         pg_report report;
         OK(pg_solve(solver, u, f, &stop), solver);
         OK(pg_get_report(solver, &report), solver);
-        EXPECT(report.outcome == PG_CONVERGED && report.iterations <= 25 && !report.warning[0] && report.pockets == 1,
+        EXPECT(report.outcome == PG_CONVERGED && report.iterations <= 25 && only_compatible(&report) && report.pockets == 1,
                "field %d: %s; %s", field, report.message, report.warning);
         pg_destroy(solver);
         for (int a = 0; a < 3; a++) free(array[a]);
