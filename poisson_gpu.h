@@ -194,14 +194,18 @@ int main(void)
 
    ===================================================================================================================
    TOLERANCES AND VERDICTS
-   PG_CONVERGED: the residual, recomputed from u, is within rtol ||f with its boundary terms|| or atol. Boundary terms count as
-   they stand in the rows, as 2 g/h^2 of a Dirichlet face of cells: large. u is rounded, which alone leaves a residual of
-   about eps ||D u||, D the diagonal of A (report.floor; times 16 for PG_DIRECT, 3 for PG_SOR). The default tolerance is 1e-8
-   (f32: 1e-5), or this floor where that is higher: test for PG_CONVERGED, and expect it of every problem that multigrid or
-   PG_DIRECT takes with default options. (Residuals below the floor are seen no more. Full multigrid and PG_DIRECT have
-   solved by then; V-cycles and sweeps go on until, at the rate at which the residual fell above the floor, it would be
-   within 1e-8 or 1e-5.) A tolerance of your own that lies below the floor ends as PG_STAGNATED one or two checks
-   after the floor is reached, a slow method as PG_MAX_ITER. PG_DIVERGED: the residual grew by 1e8, or has grown tenfold and not fallen for ten checks.
+   PG_CONVERGED: the residual, recomputed from the u that is returned, is within rtol ||f with its boundary terms|| or
+   atol. Boundary terms count as they stand in the rows, as 2 g/h^2 of a Dirichlet face of cells: large. u is rounded,
+   which alone leaves a residual of about eps ||D u||, D the diagonal of A (report.floor; times 16 for PG_DIRECT, 3 for
+   PG_SOR). The default tolerance is 1e-8 (f32: 1e-5), or this floor where that is higher, up to a tenth of the right-hand
+   side: test for PG_CONVERGED, and expect it of every problem that multigrid or PG_DIRECT takes with default options.
+   (Residuals below the floor are seen no more. Full multigrid and PG_DIRECT have solved by then; V-cycles and sweeps go on
+   until, at the rate at which the residual fell above the floor, it would be within 1e-8 or 1e-5.) Where the floor is
+   higher still, nothing of f may be left in u: PG_STAGNATED, and report.message says whether PG_F64 helps. So ends a
+   tolerance of your own below the floor, one or two checks after the floor is reached; a slow method ends as PG_MAX_ITER.
+   PG_DIVERGED: the residual grew by 1e8 (BiCGStab in f64: 1e30), or has grown tenfold and not fallen for ten checks.
+   In singular problems the mean of u is subtracted before the last check, and what was subtracted from f is named in
+   report.message and report.warning where it is more than rounding: unbalanced in- and outflow, say.
    Values may be of any size; numbers that overflow on the way (1/h^2 times u, sums along a line) end as PG_NOT_A_NUMBER.
    A step of Crank-Nicolson, (1/dt + A/2) u' = (1/dt - A/2) u + f: with alpha = 2/dt, pg_residual of (u, 2 f) gives
    2 f - A u - (2/dt) u; add (4/dt) u to it and solve for u'.
@@ -243,7 +247,8 @@ int main(void)
               or with host arrays on a GPU, or several ranks, the copies that pg_create and pg_set_coefficients make.
    Singular   problems are so a pocket at a time: each connected part of the fluid that neither air nor a Dirichlet or Robin
               face nor alpha holds. f is made compatible in each, by subtracting its mean there (report.removed_mean: the
-              largest one; report.pockets: their number), and u has mean zero in each; pg_residual leaves the means in.
+              largest one; report.pockets: their number), and u has mean zero in each, where cells whose faces are all less than 1/1000
+              open count in proportion less; pg_residual leaves the means in.
               Cells without any link have u = 0, or f / alpha, and are not among these pockets. pg_get_parts tells all
               parts of the fluid, and the mean of any array in each.
    Methods.   PG_FASTEST and PG_FMG are PG_CG around one symmetric V(2,2) cycle here (report.accelerated). PG_CG, PG_PIPECG
