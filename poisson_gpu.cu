@@ -365,7 +365,7 @@ struct pgi_krylov_state {
     double believed;              // what the recurrence had for it
     double lowest;                // the least that the recurrence has had since
     int patience;                 // iterations without progress before the residual is renewed for that
-    int exhausted;                // BiCGStab: the recurrence holds nothing but rounding; steps are 0 until it is renewed
+    int exhausted;                // the recurrence holds nothing but rounding, or overflows: steps are 0 until it is renewed
     int broken, breakdowns;       // BiCGStab has divided by 0; restarts for that
     int broken_at;                // the iteration of the last one
     int indefinite;               // CG: <r, M r> was negative
@@ -2367,9 +2367,18 @@ static PGI_HD inline void pgi_set_predicted_cg(pgi_krylov_state *c, const double
     c->beta = dot[0] <= 0 || next <= 0 ? 0 : next / dot[3];
 }
 
-// The same with one preconditioner an iteration, from <r, u> and <A u, u>.
-static PGI_HD inline void pgi_set_pipelined_cg(pgi_krylov_state *c, double ru, double wu)
+// The same with one preconditioner an iteration, from <r, u> and <A u, u>. Before vectors overflow the iterate stays as
+// it is, until they are made from it anew.
+static PGI_HD inline void pgi_set_pipelined_cg(pgi_state *st, double ru, double wu)
 {
+    pgi_krylov_state *const c = &st->krylov;
+    const double most = st->epsilon > DBL_EPSILON ? 1e44 : 1e240;
+    if (c->exhausted || !(fabs(ru) <= most) || !(fabs(wu) <= most)) {
+        c->exhausted = 1;
+        c->rho = c->alpha = c->beta = 0;
+        if (st->history_count > 0) st->next_check = st->iterations + 1;
+        return;
+    }
     c->before[0] = c->rho, c->before[1] = c->alpha;
     c->indefinite |= ru < 0;
     c->beta = c->rho > 0 ? ru / c->rho : 0;
@@ -2407,9 +2416,9 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     case PGI_PIPECG_PREDICTED: pgi_set_predicted_cg(c, dot); break;
     case PGI_PIPECG_REPLACED:    // in place of the last step's
         c->rho = c->verified > 1.2 * c->believed ? 0 : c->before[0], c->alpha = c->before[1];
-        pgi_set_pipelined_cg(c, dot[0], dot[1]);
+        pgi_set_pipelined_cg(st, dot[0], dot[1]);
         break;
-    case PGI_PIPECG_STEPS: pgi_set_pipelined_cg(c, dot[0], dot[1]); break;
+    case PGI_PIPECG_STEPS: pgi_set_pipelined_cg(st, dot[0], dot[1]); break;
     case PGI_BICG_SHADOW: c->rho = c->shadow = dot[0]; break;
     case PGI_BICG_ALPHA: c->alpha = c->exhausted ? 0 : pgi_ratio_or_break(c, c->rho, dot[0]); break;
     case PGI_BICG_OMEGA: {    // <t, s>, <t, t>, <r0, s>, <r0, t>: <r0, r> follows from them
@@ -2488,7 +2497,7 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     else
         pgi_take_floor(st);
     const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
-    c->believed = norm;
+    c->believed = c->exhausted ? 0 : norm;
     c->lowest = fmin(c->lowest, norm);
     const int since = st->iterations - c->last_verified, patience = c->patience ? c->patience : 4;
     const int due = (st->renewal > 0 && since >= st->renewal) || norm < st->trusted * c->verified;
@@ -2514,6 +2523,7 @@ static PGI_HD inline void pgi_check_verified(pgi_state *st, double norm)
     if (st->verify && strayed) st->best = fmax(st->best, norm);
     c->patience = strayed || c->patience == 0 ? 4 : c->patience < 64 ? 2 * c->patience : 64;
     c->lowest = norm;
+    c->exhausted = 0;
     pgi_judge(st, norm);
     pgi_settle_breakdown(st);
 }
