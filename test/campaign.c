@@ -980,7 +980,9 @@ static void count_iterations(const problem *p, const pg_report *r)
     iterations.count++, iterations.histogram[r->iterations < 1000 ? r->iterations : 1000]++;
     if (r->iterations > iterations.most) iterations.most = r->iterations, iterations.worst = p->number;
     const truth none = {0};
-    if (r->iterations > 150) say(p, r, &none, 1, "slow", "more than 150 iterations");
+    const int to_round_off = r->residual > 1e-8 * r->rhs_norm;
+    if (r->iterations > 150)
+        say(p, r, &none, !to_round_off, to_round_off ? "slow, round-off" : "slow", "more than 150 iterations");
 }
 
 /* What the library says of u afterwards, means left in. */
