@@ -1080,7 +1080,7 @@ struct pg_solver {
     int listed[2];      // entries of air_value and solid_flux as they are now
     char chosen[96];    // the method and why
 #if PGI_GPU
-    cudaStream_t stream, side[4];    // where operations go now; for capturing nested bodies
+    cudaStream_t stream, side[5];    // where operations go now; for capturing nested bodies: at most five
     int depth;                       // of nested loops
 #if !PGI_CONDITIONAL
     int *ended, loops;    // the last loop that has ended, which the device writes and the host sees; loops so far
@@ -26750,7 +26750,7 @@ static void pgi_record_graphs(pg_solver *s)
     int driver = 0;
     PGI_CUDA(s, cudaDriverGetVersion(&driver));
     if (driver < 12040) return;
-    for (int q = 0; q < 4; q++)
+    for (int q = 0; q < 5; q++)
         if (!s->side[q]) PGI_CUDA(s, cudaStreamCreateWithFlags(&s->side[q], cudaStreamNonBlocking));
     for (int q = 0; q < 6; q++) {    // where they are recorded anew
         if (s->graph[q]) PGI_CUDA(s, cudaGraphExecDestroy(s->graph[q]));
@@ -27405,7 +27405,7 @@ PG_API void pg_destroy(pg_solver *s)
         if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
         for (int q = 0; q < 6; q++)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
-        for (int q = 0; q < 4; q++)
+        for (int q = 0; q < 5; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
 #if !PGI_CONDITIONAL
         if (s->ended) cudaFreeHost(s->ended);
