@@ -25672,40 +25672,48 @@ static int pgi_is_masked(const pg_desc *d)
 struct pgi_option {
     const char *name;
     unsigned flag;
-    int pg_desc::*field;    // NULL of flags and of omega
+    size_t field;    // an int of pg_desc: where it lies; 0 of flags and of omega
 };
-static const pgi_option pgi_options[] = {{"PG_PRECOND_CYCLE", PG_PRECOND_CYCLE, NULL},
-                                         {"PG_PRECOND_DIAGONAL", PG_PRECOND_DIAGONAL, NULL},
-                                         {"PG_PRECOND_NONE", PG_PRECOND_NONE, NULL},
-                                         {"PG_PRECOND_AINV", PG_PRECOND_AINV, NULL},
-                                         {"PG_PRECOND_AINV2", PG_PRECOND_AINV2, NULL},
-                                         {"PG_PRECOND_DIRECT", PG_PRECOND_DIRECT, NULL},
-                                         {"PG_SMOOTH_RBGS", PG_SMOOTH_RBGS, NULL},
-                                         {"PG_SMOOTH_JACOBI", PG_SMOOTH_JACOBI, NULL},
-                                         {"PG_SMOOTH_CHEBYSHEV", PG_SMOOTH_CHEBYSHEV, NULL},
-                                         {"PG_SMOOTH_LINES", PG_SMOOTH_LINES, NULL},
-                                         {"PG_SYMMETRIC", PG_SYMMETRIC, NULL},
-                                         {"PG_KEEP_CYCLES", PG_KEEP_CYCLES, NULL},
-                                         {"PG_COARSEN_CELLS", PG_COARSEN_CELLS, NULL},
-                                         {"PG_UPWIND", PG_UPWIND, NULL},
-                                         {"omega", 0, NULL},
-                                         {"nu_pre", 0, &pg_desc::nu_pre},
-                                         {"nu_post", 0, &pg_desc::nu_post},
-                                         {"fmg_cycles", 0, &pg_desc::fmg_cycles},
-                                         {"inner_cycles", 0, &pg_desc::inner_cycles},
-                                         {"robust", 0, &pg_desc::robust}};
+static const pgi_option pgi_options[] = {{"PG_PRECOND_CYCLE", PG_PRECOND_CYCLE, 0},
+                                         {"PG_PRECOND_DIAGONAL", PG_PRECOND_DIAGONAL, 0},
+                                         {"PG_PRECOND_NONE", PG_PRECOND_NONE, 0},
+                                         {"PG_PRECOND_AINV", PG_PRECOND_AINV, 0},
+                                         {"PG_PRECOND_AINV2", PG_PRECOND_AINV2, 0},
+                                         {"PG_PRECOND_DIRECT", PG_PRECOND_DIRECT, 0},
+                                         {"PG_SMOOTH_RBGS", PG_SMOOTH_RBGS, 0},
+                                         {"PG_SMOOTH_JACOBI", PG_SMOOTH_JACOBI, 0},
+                                         {"PG_SMOOTH_CHEBYSHEV", PG_SMOOTH_CHEBYSHEV, 0},
+                                         {"PG_SMOOTH_LINES", PG_SMOOTH_LINES, 0},
+                                         {"PG_SYMMETRIC", PG_SYMMETRIC, 0},
+                                         {"PG_KEEP_CYCLES", PG_KEEP_CYCLES, 0},
+                                         {"PG_COARSEN_CELLS", PG_COARSEN_CELLS, 0},
+                                         {"PG_UPWIND", PG_UPWIND, 0},
+                                         {"omega", 0, 0},
+                                         {"nu_pre", 0, offsetof(pg_desc, nu_pre)},
+                                         {"nu_post", 0, offsetof(pg_desc, nu_post)},
+                                         {"fmg_cycles", 0, offsetof(pg_desc, fmg_cycles)},
+                                         {"inner_cycles", 0, offsetof(pg_desc, inner_cycles)},
+                                         {"robust", 0, offsetof(pg_desc, robust)}};
+
+static int pgi_int_at(const pg_desc *d, size_t field)
+{
+    int value;
+    memcpy(&value, (const char *)d + field, sizeof value);
+    return value;
+}
 
 // Whether an option is given, and not as what is so anyway: no sweeps where there are none, say.
 static int pgi_is_given(const pg_desc *d, const pgi_option &o)
 {
     if (o.flag) return d->flags & o.flag ? 1 : 0;
     if (!o.field) return d->omega != 0 && !(d->flags & PG_RBGS && d->omega == 1);
-    return d->*o.field != 0 && d->*o.field != (o.field == &pg_desc::inner_cycles ? 1 : PG_NONE);
+    const int value = pgi_int_at(d, o.field);
+    return value != 0 && value != (o.field == offsetof(pg_desc, inner_cycles) ? 1 : PG_NONE);
 }
 static void pgi_drop_option(pg_desc *d, const pgi_option &o)
 {
     d->flags &= ~o.flag;
-    if (o.field) d->*o.field = 0;
+    if (o.field) memset((char *)d + o.field, 0, sizeof(int));
     if (!o.field && !o.flag) d->omega = 0;
 }
 
@@ -25718,9 +25726,9 @@ static int pgi_has_use(const pg_desc *d, const pgi_option &o)
     if (o.flag & pgi_smoothers) return cycles && (!masked || o.flag == PG_SMOOTH_RBGS);
     if (o.flag == PG_KEEP_CYCLES) return (cycles || flags & PG_FASTEST) && !masked;
     if (o.flag) return o.flag == PG_UPWIND || cycles;    // and what else is to be said of it elsewhere
-    if (o.field == &pg_desc::robust) return masked;      // it is about the medium
-    if (o.field == &pg_desc::fmg_cycles) return flags & PG_FMG ? 1 : 0;
-    if (o.field == &pg_desc::inner_cycles) return flags & PG_MIXED && flags & pgi_cycle_methods;
+    if (o.field == offsetof(pg_desc, robust)) return masked;      // it is about the medium
+    if (o.field == offsetof(pg_desc, fmg_cycles)) return flags & PG_FMG ? 1 : 0;
+    if (o.field == offsetof(pg_desc, inner_cycles)) return flags & PG_MIXED && flags & pgi_cycle_methods;
     if (o.field) return cycles;
     return flags & (PG_JACOBI | PG_SOR) || (cycles && !(flags & (PG_SMOOTH_CHEBYSHEV | PG_SMOOTH_LINES)));
 }
@@ -25747,7 +25755,7 @@ static pg_status pgi_check_use(const pg_desc *d, char text[512])
             return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                               "robust is %d, but there is neither a mask nor a coefficient field;", d->robust);
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s is %g, and %s has no use for it%s;", o.name,
-                          o.field ? d->*o.field : d->omega, method, where);
+                          o.field ? pgi_int_at(d, o.field) : d->omega, method, where);
     }
     return PG_OK;
 }
