@@ -25751,7 +25751,7 @@ static pg_status pgi_check_use(const pg_desc *d, char text[512])
                               : o.flag & pgi_smoothers     ? "smoother"
                                                            : "option",
                               o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
-        if (o.field == &pg_desc::robust)
+        if (o.field == offsetof(pg_desc, robust))
             return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
                               "robust is %d, but there is neither a mask nor a coefficient field;", d->robust);
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s is %g, and %s has no use for it%s;", o.name,
