@@ -1017,6 +1017,8 @@ struct pg_solver {
     int together_in[PGI_PASS_CLUSTER + 1];    // blocks that run at once in clusters of so many, one to a processor
     int multiprocessors, shared_limit, clusters;    // of the device: their number, bytes a block can have, able to;
     int shared_most;                                // of several ranks the least, but for this one
+    const void *raised[64];                         // kernels that may have as much: see pgi_allow_shared
+    int raised_count;
 
     char *workspace;
     size_t bytes;
@@ -2118,10 +2120,10 @@ static PGI_HD inline int pgi_is_at_floor(const pgi_state *st)
     return st->measured && st->settled && st->last <= st->floor;
 }
 
-// Whether that tells that the default tolerance holds: a floor near the right-hand side itself leaves nothing of it.
+// Whether that tells that the default tolerance holds: a residual near the right-hand side itself leaves nothing of it.
 static PGI_HD inline int pgi_takes_floor(const pgi_state *st)
 {
-    return st->to_round_off && st->floor <= 0.1 * (st->rhs_norm > 0 ? st->rhs_norm : st->first);
+    return st->to_round_off && st->last <= 0.1 * (st->rhs_norm > 0 ? st->rhs_norm : st->first);
 }
 
 // Whether a residual that is not the best one of as many checks is near the floor, and no more will come of it.
@@ -2508,7 +2510,7 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
     if (st->verify) {
-        st->seek = st->with_floor;
+        st->seek = st->with_floor && norm > pgi_asked(st);    // else the tolerance alone decides
         return;
     }
     pgi_judge(st, norm);
@@ -4523,6 +4525,9 @@ static void pgi_allow_shared(pg_solver *s, const void *kernel, int64_t bytes)
 {
     cudaFuncAttributes compiled = {};
     if (bytes <= PGI_SHARED_SURE / 2) return;    // beside what the kernel has of fixed size
+    for (int q = 0; q < s->raised_count; q++)
+        if (s->raised[q] == kernel) return;
+    if (s->raised_count < (int)(sizeof s->raised / sizeof *s->raised)) s->raised[s->raised_count++] = kernel;
     PGI_CUDA(s, cudaFuncGetAttributes(&compiled, kernel));
     const int most = s->shared_most - (int)compiled.sharedSizeBytes;
     if (compiled.maxDynamicSharedSizeBytes < most)
@@ -25430,7 +25435,7 @@ static double pgi_factor(const pgi_state *st)
 // What to do about round-off that keeps the residual above the tolerance.
 static const char *pgi_remedy_for_round_off(const pg_solver *s, const pg_report *r)
 {
-    const int single = s->desc.flags & PG_F32 ? 1 : 0, nothing_left = r->floor > 0.1 * r->rhs_norm;
+    const int single = s->desc.flags & PG_F32 ? 1 : 0, nothing_left = r->residual > 0.1 * r->rhs_norm;
     return single         ? s->dense ? "use PG_F64" : "use PG_F64 or PG_MIXED"
            : nothing_left ? "spacings or coefficients differ by too much"
                           : "give a larger tolerance";

@@ -197,11 +197,11 @@ int main(void)
    PG_CONVERGED: the residual, recomputed from the u that is returned, is within rtol ||f with its boundary terms|| or
    atol. Boundary terms count as they stand in the rows, as 2 g/h^2 of a Dirichlet face of cells: large. u is rounded,
    which alone leaves a residual of about eps ||D u||, D the diagonal of A (report.floor; times 16 for PG_DIRECT, 3 for
-   PG_SOR). The default tolerance is 1e-8 (f32: 1e-5), or this floor where that is higher, up to a tenth of the right-hand
-   side: test for PG_CONVERGED, and expect it of every problem that multigrid or PG_DIRECT takes with default options.
+   PG_SOR). The default tolerance is 1e-8 (f32: 1e-5), or this floor where that is higher and the residual is at most a
+   tenth of the right-hand side: test for PG_CONVERGED, and expect it of every problem that multigrid or PG_DIRECT takes with default options.
    (Residuals below the floor are seen no more. Full multigrid and PG_DIRECT have solved by then; V-cycles and sweeps go on
-   until, at the rate at which the residual fell above the floor, it would be within 1e-8 or 1e-5.) Where the floor is
-   higher still, nothing of f may be left in u: PG_STAGNATED, and report.message says whether PG_F64 helps. So ends a
+   until, at the rate at which the residual fell above the floor, it would be within 1e-8 or 1e-5.) Where more than a
+   tenth of f is lost in round-off: PG_STAGNATED, and report.message says whether PG_F64 helps. So ends a
    tolerance of your own below the floor, one or two checks after the floor is reached; a slow method ends as PG_MAX_ITER.
    PG_DIVERGED: the residual grew by 1e8 (BiCGStab in f64: 1e30), or has grown tenfold and not fallen for ten checks.
    In singular problems the mean of u is subtracted before the last check, and what was subtracted from f is named in

@@ -167,7 +167,8 @@ static void flow_describe(struct flow *w, int dim, int n, unsigned flags, pg_bac
     w->desc.backend = backend;
     w->all = ranks_join(&w->desc);
     w->desc.memory = sample_memory(backend);
-    w->stop.guess = PG_GUESS_U;             /* the last pressure */
+    w->stop.guess = PG_GUESS_U;             /* the last pressure, */
+    w->stop.min_iter = 1;                   /* or steps with and without an iteration would take turns for ever */
 }
 
 /* Fluid at rest. Steps have nine tenths of the length at which Adams-Bashforth would be unstable for diffusion alone,

@@ -54,7 +54,7 @@ static void assert_true_report(const run *t)
     const double asked = (t->desc.flags & PG_F32 ? 1e-5 : 1e-8) * q->rhs_norm;
     if (q->outcome == PG_CONVERGED && !(t->residual <= 2 * fmax(asked, q->floor)))
         fail_msg("residual %g of u: %s", t->residual, q->message);
-    if (q->outcome == PG_CONVERGED && q->rhs_norm > 0 && q->floor > 0.2 * q->rhs_norm)
+    if (q->outcome == PG_CONVERGED && q->rhs_norm > 0 && q->residual > 0.1 * q->rhs_norm)
         fail_msg("nothing of the right-hand side is left: %s", q->message);
     if (!(fabs(t->residual - q->residual) <= 0.5 * q->residual + 2 * q->floor))
         fail_msg("residual %g of u, told %g: %s", t->residual, q->residual, q->message);

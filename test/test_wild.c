@@ -220,7 +220,7 @@ static pg_report solve_to(const pg_desc *desc, void *u, const void *f, const pg_
 static int ends_well(const pg_report *report)
 {
     return report->outcome == PG_CONVERGED ||
-           (report->outcome == PG_STAGNATED && report->floor > 0.1 * report->rhs_norm);
+           (report->outcome == PG_STAGNATED && report->residual > 0.1 * report->rhs_norm);
 }
 
 /* With the default options every problem converges, to the default tolerance or to round-off. */
