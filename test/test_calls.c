@@ -12,7 +12,7 @@ enum { N = 14, POINTS = N * N * N, LONG_AXIS = 1100 };
 
 /* Everything that a descriptor points to. */
 static struct {
-    double coord[3][LONG_AXIS + 1], weight[N], conductance[N + 1], beta_cell[POINTS], alpha_cell[POINTS];
+    double coord[3][LONG_AXIS + 2], weight[N], conductance[N + 1], beta_cell[POINTS], alpha_cell[POINTS];
     unsigned char mask[POINTS];
     pg_cell_value air[2], flux[1];
 } given;
