@@ -848,6 +848,7 @@ enum pgi_meta {
     PGI_IS_FULL,
     PGI_MOST_OF_A_NODE,
     PGI_LOG_LANES_OF,
+    PGI_HAS_LARGE_COLUMNS,    // see pgi_small_visit
     PGI_METAS
 };
 
@@ -2494,10 +2495,7 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
 {
     pgi_krylov_state *const c = &st->krylov;
     const double norm = pgi_measured_norm(st, st->sums);
-    if (st->pending)
-        st->seek = 0;    // D u is not to be had
-    else
-        pgi_take_floor(st);
+    if (!st->pending) pgi_take_floor(st);
     const int good = norm <= pgi_asked(st) || (st->measured && norm <= st->floor) || norm <= st->underflow;
     c->believed = c->exhausted ? 0 : norm;
     c->lowest = fmin(c->lowest, norm);
@@ -2510,9 +2508,10 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
     if (st->verify) {
-        st->seek = st->with_floor && norm > pgi_asked(st);    // else the tolerance alone decides
+        if (!st->pending) st->seek = st->with_floor && norm > pgi_asked(st);    // else the tolerance alone decides
         return;
     }
+    if (st->pending) st->seek = 0;    // D u is not to be had
     pgi_judge(st, norm);
     pgi_leave_cycle(st);
 }
@@ -21136,6 +21135,7 @@ struct pgi_close_links {
         if (to.meta[PGI_LINKS_OF] > to.link_capacity) *overflow = 1, to.meta[PGI_NODES_OF] = 0;
         to.meta[PGI_IS_EXACT] = to.meta[PGI_NODES_OF] <= PGI_EXACT_NODES;
         to.meta[PGI_LOG_LANES_OF] = log_lanes();
+        to.meta[PGI_HAS_LARGE_COLUMNS] = 0;
     }
 };
 struct pgi_clear_list {
@@ -21403,7 +21403,8 @@ template <class F> static PGI_HD inline void pgi_with_task(const pgi_list *list,
 // three times, in as many rounds. On the GPU a kernel for each would take longer to launch than to run, and most of the
 // time of one block that does them all is waiting, too. So the visit, which is linear, is made a matrix where its level
 // has no more nodes than there is room for, a column a block, when levels are made: then it is one product. Levels
-// with more nodes are visited task by task, by one block.
+// with more nodes are visited task by task, by one block. So are those that hang on by little, by a small alpha or weak
+// links: columns are nearly constant then, and so large that f32 has no digits left for what differs.
 struct pgi_small_visit {
     enum { LEVELS = 6, TASKS = 150, ROUNDS = 3 };
     pgi_list list[LEVELS];
@@ -21457,7 +21458,17 @@ struct pgi_small_visit {
         for (int q = 0, last = last_level(); q <= last; q++) room += vectors(q) * list[q].meta[PGI_NODES_OF];
         return room <= ROOM && nodes() <= PGI_SMALL_NODES;
     }
-    PGI_HD int has_matrix() const { return matrix && nodes() <= matrix_nodes && fits(); }
+    PGI_HD int may_have_matrix() const { return matrix && nodes() <= matrix_nodes && fits(); }
+    PGI_HD int has_matrix() const { return may_have_matrix() && !list[0].meta[PGI_HAS_LARGE_COLUMNS]; }
+    // Whether the column of a node, which is its result, is too large.
+    PGI_HD int is_large(int node) const
+    {
+        enum { MOST = 10000 };
+        const pgi_list_level level(list[0]);
+        float diagonal = level.shift(node);
+        level.links(node, [&](int, int, float c) { diagonal += c; });
+        return fabsf(result()[node]) * diagonal > (float)MOST;
+    }
     // Makes `room` the place of the vectors.
     PGI_HD void move_to(float *room)
     {
@@ -21479,7 +21490,7 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_COLUMN_THREA
     __shared__ int counts[PGI_COLUMN_THREADS];
     const int column = (int)blockIdx.x, thread = (int)threadIdx.x;
     pgi_await();
-    if (!visit.has_matrix() || column >= visit.nodes()) return;
+    if (!visit.may_have_matrix() || column >= visit.nodes()) return;
     if (thread == 0) {
         own = visit;
         own.move_to(room);
@@ -21490,6 +21501,7 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_COLUMN_THREA
     pgi_run_phases(own, counts);
     for (int i = thread; i < nodes; i += PGI_COLUMN_THREADS)
         visit.matrix[(int64_t)i * visit.matrix_nodes + column] = own.result()[i];
+    if (thread == 0 && own.is_large(column)) *(volatile int *)(visit.list[0].meta + PGI_HAS_LARGE_COLUMNS) = 1;
 }
 
 // By the matrix a warp has a row; else the first block does all.
