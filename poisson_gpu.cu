@@ -2484,7 +2484,7 @@ static PGI_HD inline void pgi_resume(pgi_state *st)
     if (st->outcome != PG_COMPLETED) return;    // cancelled
     st->best = st->last;
     st->renewal = 0, st->trusted = 0;    // no pipelined method any more
-    st->window = 500;                    // many directions may pass before the residual falls again
+    st->window = 3000;                   // many directions may pass before the residual falls again
     pgi_schedule(st);
 }
 
@@ -21463,7 +21463,7 @@ struct pgi_small_visit {
     // Whether the column of a node, which is its result, is too large.
     PGI_HD int is_large(int node) const
     {
-        enum { MOST = 10000 };
+        enum { MOST = 10000000 };
         const pgi_list_level level(list[0]);
         float diagonal = level.shift(node);
         level.links(node, [&](int, int, float c) { diagonal += c; });
