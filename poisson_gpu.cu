@@ -9700,13 +9700,13 @@ template <class T, int OPEN, int TAPS, int ROWS> static void pgi_launch_restrict
 }
 
 // Whether a grid is the caller's f, whose ghosts are filled at the begin of a call.
-static int pgi_is_given(const pg_solver *s, const pgi_grid &g) { return g.indirect && g.base == s->outer.f.base; }
+static int pgi_is_callers_f(const pg_solver *s, const pgi_grid &g) { return g.indirect && g.base == s->outer.f.base; }
 
 // pgi_exchange for what does not change from the first half of a cycle on a level to the second: the right-hand side,
 // and u once it is smoothed. Returns whether it is exchanged now.
 static int pgi_exchange_once(pg_solver *s, const pgi_level *l, pgi_lasting what, pgi_grid g, int depth, size_t element)
 {
-    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_given(s, g))) return 0;
+    if (!l->part.split || (what == PGI_LASTING_F && pgi_is_callers_f(s, g))) return 0;
     pgi_known *const known = l == &s->outer ? NULL : &s->known[l - s->level][what];
     if (known && known->base == g.base && depth <= known->depth) return 0;
     if (known) known->base = g.base, known->depth = depth;
@@ -9723,7 +9723,7 @@ template <class T> static void pgi_cuda_restrict_full(pg_solver *s, const pgi_le
                                                       const pgi_level *coarse, pgi_grid f, int average)
 {
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
-    if (!pgi_is_given(s, r)) pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
+    if (!pgi_is_callers_f(s, r)) pgi_exchange(s, fine, r, fine->part.restriction, sizeof(T));
     if (pgi_fits_tiles(tr, fine, r) && (int)sizeof(pgi_restrict_memory<T, 4>) <= s->shared_limit) {
         int few = tr.axis[2].open <= 2;
         for (int a = 0; a < 3; a++) few = few && tr.axis[a].longest <= 3;
