@@ -116,7 +116,7 @@ enum { pgi_no_cuda = 0 };
 #if PGI_GPU && CUDART_VERSION >= 12040 && !defined(PG_NO_CONDITIONAL)
 #define PGI_CONDITIONAL 1    // graphs loop on the device
 #else
-#define PGI_CONDITIONAL 0    // the host repeats bodies of loops, which do nothing once a flag on the device says so
+#define PGI_CONDITIONAL 0    // the host drives them, and waits at every check
 #endif
 
 #ifdef __CUDA_ARCH__
@@ -404,7 +404,6 @@ struct pgi_state {
     double shift;                       // to be removed from u
     double scale;                       // PG_MIXED
     int valid, go, inner;               // gates, see pgi_gate; inner: iterations until the next check
-    int done;                           // bit d: the loop at depth d has ended; see pgi_repeat
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
     int left_at;                        // the iteration that the cycle was left after, or 0
     int goes_on;                        // and the solve is to go on
@@ -1085,9 +1084,6 @@ struct pg_solver {
 #if PGI_GPU
     cudaStream_t stream, side[5];    // where operations go now; for capturing nested bodies: at most five
     int depth;                       // of nested loops
-#if !PGI_CONDITIONAL
-    int *ended, loops;    // the last loop that has ended, which the device writes and the host sees; loops so far
-#endif
     cudaGraphExec_t graph[6];    // by guess_zero, checked and with_floor
 #if PGI_DIRECT
     cufftHandle fft[3];    // by axis
@@ -2293,7 +2289,6 @@ static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
     st->growth = c.growth;
     st->has_other = c.has_other;
     st->problem = c.problem;
-    st->done = 0;
     st->mean = 0;
     st->unit_of_sums = 1;
 }
@@ -4645,11 +4640,6 @@ static __device__ inline void pgi_await()
 #endif
 }
 
-// First in every kernel that a loop may hold: once the loop has ended, the kernel does nothing. See pgi_repeat. Where
-// graphs loop this is no code; elsewhere no kernel starts before the one ahead has written the flag.
-#define PGI_UNLESS_DONE(state)                                                                                         \
-    if (!PGI_CONDITIONAL && (state)->done) return
-
 struct pgi_tile {
     int i, j, k0, k1;
 };
@@ -4737,7 +4727,6 @@ template <class T, class TO> static __device__ inline void pgi_add_faces(const p
 template <class T> static __global__ void PGI_BOUNDS(5)
     pgi_jacobi_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_grid gout, pgi_shape h)
 {
-    PGI_UNLESS_DONE(b.state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -4756,7 +4745,6 @@ template <class T> static __global__ void PGI_BOUNDS(5)
 template <class T, class TO> static __global__ void PGI_BOUNDS(4)
     pgi_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, int scaled, pgi_grid gout, pgi_shape h)
 {
-    PGI_UNLESS_DONE(b.state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
@@ -4781,7 +4769,6 @@ struct pgi_colour {
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_red_black_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, pgi_colour c, pgi_shape h)
 {
-    PGI_UNLESS_DONE(b.state);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int i = c.lo[0] + t.i, j = c.lo[1] + t.j;
     if (i >= c.hi[0] || j >= c.hi[1]) return;
@@ -4828,7 +4815,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_half_sweep_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, T omega, int parity, pgi_shape h)
 {
-    PGI_UNLESS_DONE(b.state);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= b.axis[0].n || t.j >= b.axis[1].n) return;
     const pgi_axis<T> &az = b.axis[2];
@@ -4920,7 +4906,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_reduce_residual_kernel(pgi_box<T> b, pgi_grid gu, pgi_rhs rhs, double *partials, pgi_state *state, pgi_shape h,
                                int again)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     double sums[4] = {0, 0, 0, 0}, unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
@@ -4940,7 +4925,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_magnitude_kernel(pgi_box<T> b, pgi_grid gu, double *partials, pgi_state *state, pgi_shape h)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     if (!state->seek) return;
     const double unit = state->unit_of_sums;
@@ -5076,7 +5060,6 @@ template <class T, int SOURCE, int OTHER> static __global__ void __launch_bounds
     pgi_reduce_kernel(pgi_box<T> b, int partner, pgi_grid gx, pgi_grid gy, pgi_rhs rhs, double *partials,
                       pgi_state *state, int again, double diagonal, int first, int planes)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     double unit;
     if (!pgi_begin_sums(state, again, &unit)) return;
@@ -5113,7 +5096,6 @@ enum pgi_pointwise { PGI_FILL_ZERO, PGI_COPY, PGI_SUBTRACT_SHIFT, PGI_NARROW, PG
 template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_grid from, pgi_grid to, int what, int nx,
                                                                           int ny, const pgi_state *state, pgi_shape h)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny) return;
@@ -5148,7 +5130,6 @@ template <class TF, class TT> static __global__ void pgi_pointwise_kernel(pgi_gr
 template <class T, template <class> class RECURRENCE> static __global__ void PGI_BOUNDS(2)
     pgi_recurrence_kernel(pgi_box<T> b, const pgi_vectors g, double *partials, pgi_state *state, pgi_shape h)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     typedef RECURRENCE<T> point;
     enum { VECTORS = point::VECTORS, DOTS = point::DOTS, TOGETHER = point::PRODUCT ? 1 : VECTORS > 4 ? 2 : 4 };
@@ -5210,7 +5191,6 @@ template <class T, template <class> class RECURRENCE> static __global__ void PGI
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_apply_two_kernel(pgi_box<T> b, pgi_grid gx, pgi_grid gax, pgi_grid gy, pgi_grid gay, pgi_shape h)
 {
-    PGI_UNLESS_DONE(b.state);
     pgi_await();
     const bool second = blockIdx.x >= (unsigned)h.blocks;
     const pgi_tile t = pgi_tile_of(h, second ? blockIdx.x - (unsigned)h.blocks : blockIdx.x);
@@ -5229,7 +5209,6 @@ template <class T> static __global__ void pgi_restrict_kernel(const __grid_const
                                                               const __grid_constant__ pgi_planes part, pgi_grid r,
                                                               pgi_grid f, int average, pgi_shape h)
 {
-    PGI_UNLESS_DONE(bf.state);
     __shared__ pgi_window<T> windows[PGI_BLOCK + 1], zs[PGI_PLANES];    // tx + ty is at most one more than tx * ty
     pgi_window<T> *const x = &windows[threadIdx.x], *const y = &windows[h.tx + (int)threadIdx.y];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
@@ -5285,7 +5264,6 @@ static __device__ inline T pgi_with_face_terms(const pgi_box<T> &b, const pgi_rh
 template <class T, int TAPS> static __global__ void PGI_BOUNDS(2)
     pgi_restrict_residual_kernel(pgi_box<T> b, pgi_transfers<T> tr, pgi_grid gu, pgi_rhs rhs, pgi_grid gf, pgi_shape h)
 {
-    PGI_UNLESS_DONE(b.state);
     __shared__ T planes[TAPS][PGI_BLOCK / TAPS];
     const int c = (int)threadIdx.z, member = (int)(threadIdx.x + blockDim.x * threadIdx.y);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
@@ -5350,7 +5328,6 @@ template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_
                                                                    const __grid_constant__ pgi_transfers<T> tr,
                                                                    const void *from, void *to, int q, int na, int nb)
 {
-    PGI_UNLESS_DONE(bf.state);
     const pgi_state *st = bf.state;
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p >= (int64_t)na * nb || !st->face[q].plane) return;
@@ -5361,7 +5338,6 @@ template <class T> static __global__ void pgi_restrict_face_kernel(const __grid_
 #if PGI_F32
 static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float *to, int64_t count)
 {
-    PGI_UNLESS_DONE(st);
     const int64_t p = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     if (p < count && st->face[q].plane) to[p] = (float)(((const double *)st->face[q].plane)[p] * st->scale);
 }
@@ -5371,10 +5347,8 @@ static __global__ void pgi_narrow_face_kernel(const pgi_state *st, int q, float 
 // Values of some planes are asked for before the first sum is written, as stores hold back the loads behind them. SAME:
 // no axis but x and y is coarsened.
 template <class T, int SAME> static __global__ void pgi_prolong_kernel(pgi_transfers<T> tr, pgi_planes part, pgi_grid u,
-                                                                       pgi_grid e, int nx, int ny, pgi_shape h,
-                                                                       const pgi_state *state)
+                                                                       pgi_grid e, int nx, int ny, pgi_shape h)
 {
-    PGI_UNLESS_DONE(state);
     enum { TOGETHER = 4 };
     __shared__ pgi_pair<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
@@ -5410,7 +5384,6 @@ template <class T> static __global__ void pgi_interpolate_kernel(pgi_box<T> bf, 
                                                                  const pgi_faces *ff, const pgi_faces *fc, pgi_grid u,
                                                                  pgi_grid v, int add, pgi_shape h)
 {
-    PGI_UNLESS_DONE(bf.state);
     __shared__ pgi_cubic<T> zs[PGI_PLANES];
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     const int thread = (int)(threadIdx.x + blockDim.x * threadIdx.y);
@@ -5517,7 +5490,6 @@ struct pgi_modes_share {
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_to_kernel(pgi_box<T> b, pgi_modes<T> m, pgi_grid gu, pgi_rhs rhs, T *t, pgi_modes_share share)
 {
-    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
@@ -5553,7 +5525,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_solve_kernel(pgi_box<T> b, pgi_modes<T> m, const T *in, T *out, int columns, pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, plane = nx * b.axis[1].n, nz = b.axis[2].n;
     const int first = (int)blockIdx.x * columns, count = plane - first < columns ? plane - first : columns;
@@ -5581,7 +5552,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
 template <class T> static __global__ void __launch_bounds__(PGI_MODES_THREADS)
     pgi_modes_from_kernel(pgi_box<T> b, pgi_modes<T> m, const T *t, pgi_grid gu, int add, pgi_modes_share share)
 {
-    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(char, pgi_shared);
     const int nx = b.axis[0].n, ny = b.axis[1].n, nz = b.axis[2].n;
     const int k0 = (int)blockIdx.x / share.parts * share.rows, planes = nz - k0 < share.rows ? nz - k0 : share.rows;
@@ -5739,7 +5709,6 @@ template <class T> static __device__ inline void pgi_long_sums(const pgi_long_pr
 template <class T> static __global__ void __launch_bounds__(PGI_LONG_THREADS, 3)
     pgi_long_product_kernel(pgi_long_product<T> p, pgi_modes<T> m, pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     typedef pgi_long<T> c;
     __shared__ pgi_sixteen_bytes<T> shared[c::NUMBERS * sizeof(T) / 16];
@@ -7300,7 +7269,6 @@ template <class T, int SWEEPS, int HEAD, int FLAT, int RESTRICTS, int NORM, int 
 static __global__ void __launch_bounds__(pgi_tuned<T, SWEEPS, CELLS>::THREADS, pgi_tuned<T, SWEEPS, CELLS>::BLOCKS)
     pgi_pass_kernel(const pgi_pass<T> a)
 {
-    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_pass_traits<T, SWEEPS, HEAD, FLAT, RESTRICTS, CELLS> P;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
     if (RESTRICTS) return;    // never launched, see pgi_pass_restricts
@@ -7734,7 +7702,6 @@ static __global__ void __launch_bounds__(pgi_jacobi_tuned<T, SWEEPS, FLAT>::THRE
                                          pgi_jacobi_tuned<T, SWEEPS, FLAT>::BLOCKS)
     pgi_jacobi_pass_kernel(const pgi_jacobi_pass<T> a)
 {
-    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_jacobi_tile<T, SWEEPS, FLAT> tile_t;
     typedef pgi_lane<T> lane_t;
     enum { ROWS = tile_t::ROWS, COLUMNS = tile_t::COLUMNS, AHEAD = tile_t::AHEAD, QUEUE = tile_t::QUEUE };
@@ -7793,7 +7760,6 @@ static __device__ inline bool pgi_fetch_state(const pgi_state *st)
 
 static __global__ void pgi_control_kernel(pgi_state *st, int step, int argument)
 {
-    PGI_UNLESS_DONE(st);
     pgi_await();
     if (!pgi_fetch_state(st)) return;
     pgi_control(st, step, argument, pgi_device_now());
@@ -8241,7 +8207,6 @@ template <class T, class TO, int FLAT, int USE>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_residual_sinks sinks)
 {
-    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_tuned_tile<T, FLAT> tuned;
     typedef typename pgi_two<TO>::type TO2;
     PGI_DYNAMIC_SHARED(T, shared);
@@ -8406,7 +8371,6 @@ template <class T, int FLAT, template <class> class RECURRENCE>
 static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_tuned_tile<T, FLAT>::BLOCKS)
     pgi_recurrence_tile_kernel(const pgi_tile_job<T> a, const pgi_vectors g, double *partials, pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     typedef RECURRENCE<T> point;
     typedef pgi_tuned_tile<T, FLAT> tuned;
     enum { ROWS = tuned::ROWS, VECTORS = point::VECTORS, DOTS = point::DOTS, NORM = point::NORM };
@@ -8671,7 +8635,6 @@ static __global__ void __launch_bounds__(pgi_tuned_tile<T, FLAT>::THREADS, pgi_t
     pgi_restrict_residual_tile_kernel(const pgi_tile_job<T> a, const pgi_transfers<T> tr, pgi_grid coarse_f,
                                       const pgi_restricted job)
 {
-    PGI_UNLESS_DONE(a.b.state);
     typedef pgi_tuned_tile<T, FLAT> tuned;
     PGI_DYNAMIC_SHARED(T, shared);
     __shared__ pgi_restriction_tables<T, FLAT> tables;
@@ -8853,7 +8816,6 @@ template <class T, int OPEN, int TAPS, int ROWS> static __global__ void __launch
                              const __grid_constant__ pgi_transfers<T> tr, const __grid_constant__ pgi_planes part,
                              pgi_grid r, pgi_grid f, int average, pgi_tiling h)
 {
-    PGI_UNLESS_DONE(bf.state);
     typedef pgi_restrict_memory<T, ROWS> memory;
     enum {
         FLAT = memory::FLAT,
@@ -9232,7 +9194,6 @@ template <class T, int ROWS> static __global__ void __launch_bounds__(PGI_BLOCK,
                                 const __grid_constant__ pgi_planes part, const pgi_faces *ff, const pgi_faces *fc,
                                 pgi_grid u, pgi_grid gv, int add, pgi_tiling h)
 {
-    PGI_UNLESS_DONE(bf.state);
     typedef pgi_interpolate_memory<T, ROWS> memory;
     PGI_DYNAMIC_SHARED(memory, s);
     pgi_interpolation<T> p = pgi_interpolation_of(bf.state, ff, fc, bf.axis[0].n, bc, gv);
@@ -9761,8 +9722,7 @@ static void pgi_cuda_prolong_add(pg_solver *s, const pgi_level *fine, pgi_grid u
     const pgi_shape h = pgi_shape_on(s, fine, PGI_PLANES);
     const pgi_transfers<T> &tr = pgi_transfers_of(fine, T());
     const auto kernel = tr.axis[2].kind == PGI_SAME ? pgi_prolong_kernel<T, 1> : pgi_prolong_kernel<T, 0>;
-    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, coarse->part, u, e, fine->n[0], fine->n[1], h,
-                     (const pgi_state *)s->state);
+    PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, kernel, tr, coarse->part, u, e, fine->n[0], fine->n[1], h);
 }
 
 template <class T, int ROWS> static void pgi_launch_interpolate(pg_solver *s, const pgi_level *fine, pgi_grid u,
@@ -10393,47 +10353,11 @@ static int pgi_cuda_clusters(pg_solver *s)
     return able;
 }
 
-// Whether the host sends the bodies of loops as often as they may run: where graphs do not loop, and no monitor wants
-// the host to wait. Ranks wait at each check, for they must send the same exchanges.
-static int pgi_repeats(const pg_solver *s) { return !PGI_CONDITIONAL && !s->monitor && !s->comm; }
-
-// What control makes of the counters where no check ends the solve: the longest that it can take.
-static inline void pgi_foresee(pgi_state *st, int step, int argument)
-{
-    switch (step) {
-    case PGI_BEGIN: pgi_schedule_first(st); break;
-    case PGI_COUNT:
-    case PGI_LAST: pgi_advance(st, argument); break;
-    case PGI_SET_SHIFT:
-    case PGI_SET_SHIFTED: st->centred = 1; break;
-    case PGI_ZERO_GUESS:
-    case PGI_CHECK_FIRST:
-    case PGI_CHECK:
-    case PGI_CHECK_RECURRENCE:
-        st->history_count = 1;
-        pgi_schedule(st);
-        st->go = st->iterations < st->stop.max_iter;
-        break;
-    case PGI_SWEPT:
-        if (argument && st->inner == 0) {
-            pgi_schedule(st);
-            st->go = st->iterations < st->stop.max_iter;
-        }
-        if (st->go) pgi_advance(st, 1);
-        break;
-    default: break;
-    }
-}
-
 static void pgi_cuda_control(pg_solver *s, int step, int argument)
 {
     PGI_LAUNCH_EARLY(s, 1, dim3(32), 0, pgi_control_kernel, s->state, step, argument);
-    // The host counts along: one that drives a solve has to wait for the device only at checks, one that repeats bodies
-    // never.
-    if (pgi_repeats(s))
-        pgi_foresee(&s->host, step, argument);
-    else if (!s->recording && step == PGI_COUNT)
-        pgi_advance(&s->host, argument);
+    // The host counts along: one that drives a solve has to wait for the device only at checks.
+    if (!s->recording && step == PGI_COUNT) pgi_advance(&s->host, argument);
 }
 
 #if PGI_CONDITIONAL
@@ -10492,28 +10416,6 @@ static void pgi_record_loop(pg_solver *s, int gate, int again, void (*body)(pg_s
     s->depth--;
     s->stream = outer;
 }
-#else
-// At the begin of a loop's body and behind the loop (gate < 0). A body within one that is done stays done.
-static __global__ void pgi_gate_kernel(pgi_state *st, int gate, int depth, volatile int *ended, int loop)
-{
-    const int around = st->done & ((1 << depth) - 1), ends = gate >= 0 && (around || !pgi_gate(st, gate));
-    st->done = around | ends << depth;
-    if (ends && ended) *ended = loop;
-}
-
-// Sends the body as often as the loop may run; what comes after its end does nothing, so that iterates, counts and bits
-// are those of a loop on the device. The host never waits, but stops when it happens to see that the loop has ended.
-static void pgi_repeat(pg_solver *s, int gate, int again, void (*body)(pg_solver *))
-{
-    const int depth = s->depth++, loop = ++s->loops;
-    volatile int *const ended = again && !s->recording ? s->ended : NULL;
-    do {
-        PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, s->state, gate, depth, ended, loop);
-        body(s);
-    } while (again && pgi_gate(&s->host, gate) && s->failed == PG_OK && !(ended && *ended == loop));
-    PGI_LAUNCH(s, 1, dim3(1), pgi_gate_kernel, s->state, -1, depth, (volatile int *)NULL, loop);
-    s->depth--;
-}
 #endif
 
 static void pgi_cuda_read_state(pg_solver *s, const pgi_state *from)
@@ -10530,13 +10432,6 @@ static void pgi_drive_loop(pg_solver *s, int gate, int again, void (*body)(pg_so
 #if PGI_CONDITIONAL
     if (s->recording) {
         pgi_record_loop(s, gate, again, body);
-        return;
-    }
-#else
-    const int counted = gate == PGI_GO || gate == PGI_UNSETTLED || gate >= PGI_INNER;
-    if (pgi_repeats(s) && counted && !pgi_gate(&s->host, gate)) return;
-    if (pgi_repeats(s) && gate < PGI_INNER) {
-        pgi_repeat(s, gate, again, body);
         return;
     }
 #endif
@@ -14691,7 +14586,6 @@ struct pgi_chunk {
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_before_kernel(pgi_series series, pgi_box<T> b, pgi_rhs from, pgi_chunk c, pgi_complex<T> *buffer)
 {
-    PGI_UNLESS_DONE(b.state);
     const unsigned steps = (unsigned)pgi_steps(series, 0), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
@@ -14704,7 +14598,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_after_kernel(pgi_series series, pgi_box<T> b, pgi_grid to, pgi_chunk c, pgi_complex<T> *buffer)
 {
-    PGI_UNLESS_DONE(b.state);
     const unsigned steps = (unsigned)pgi_steps(series, 1), e = blockIdx.x * PGI_BLOCK + threadIdx.x;
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n};
     const unsigned pair = c.contiguous ? e / steps : e % c.pairs, m = c.contiguous ? e % steps : e / c.pairs;
@@ -15078,7 +14971,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
     pgi_eliminate_kernel(const __grid_constant__ pgi_elimination d, const __grid_constant__ pgi_box<T> b,
                          const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_lines lines, pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(T, next);
     const int along_x = d.line == 0 && !lines.staged, pitch = pgi_transpose_pitch(d.rows.n);
     double *const transposed = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
@@ -15168,7 +15060,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_eliminate_long_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid u, pgi_lines lines,
                               pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t local = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     const pgi_chunk_column<T> line = pgi_chunk_column_of(d, b, u, lines, state->alpha, local);
@@ -15185,7 +15076,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 template <class T> static __global__ void pgi_divide_kernel(pgi_elimination d, pgi_box<T> b, pgi_rhs from, pgi_grid to,
                                                             pgi_state *state, pgi_shape h)
 {
-    PGI_UNLESS_DONE(state);
     const int n[3] = {b.axis[0].n, b.axis[1].n, b.axis[2].n}, problem = (int)(blockIdx.x / (unsigned)h.blocks);
     const pgi_tile t = pgi_tile_of(h, blockIdx.x % (unsigned)h.blocks);
     if (t.i >= n[0] || t.j >= n[1]) return;
@@ -15311,7 +15201,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                          const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_rank_part rank,
                          pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(T, next);
     double *const exchange = (double *)(next + PGI_KEPT * PGI_LINE_THREADS);
     const pgi_held part = pgi_part_within(d, rank.first, rank.count);
@@ -15365,7 +15254,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
                               const __grid_constant__ pgi_grid u, const __grid_constant__ pgi_rank_part rank,
                               pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int number = (int)threadIdx.x >> d.log_wide;
     const int64_t column = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
@@ -15392,9 +15280,8 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
 
 // Solves for the last unknowns of all ranks   Moves 40 words a line and rank   Covers a line of the share a thread
 // Overlap: in place
-static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_ranks_kernel(pgi_joints j, const pgi_state *state)
+static __global__ void __launch_bounds__(PGI_BLOCK) pgi_join_ranks_kernel(pgi_joints j)
 {
-    PGI_UNLESS_DONE(state);
     const int64_t q = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x;
     if (q < j.share) pgi_join_ranks(j, q);
 }
@@ -15418,7 +15305,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_constant_shift_kernel(const __grid_constant__ pgi_elimination d, pgi_grid u, int first, int count,
                               const double *sum, const pgi_state *state)
 {
-    PGI_UNLESS_DONE(state);
     const int origin[4] = {0, 0, 0, 0};
     T *const x = pgi_data<T>(u);
     if (!pgi_is_null(d, pgi_column_shift(d, state->alpha, origin))) return;
@@ -16589,7 +16475,6 @@ template <class T, int KIND, int R> static __global__ void __launch_bounds__(PGI
     pgi_fft_kernel(const __grid_constant__ pgi_box<T> b, pgi_rhs from, pgi_grid to, const __grid_constant__ pgi_fft c,
                    const __grid_constant__ pgi_elimination d, pgi_state *state, int way)
 {
-    PGI_UNLESS_DONE(state);
     typedef pgi_fft_thread<T, KIND, R> thread;
     PGI_DYNAMIC_SHARED(typename thread::number, memory);
     __shared__ double others[thread::PER << PGI_FFT_LOG_WIDE];    // what the other axes add to eigenvalues
@@ -17021,7 +16906,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK, 3)
     pgi_small2d_kernel(const __grid_constant__ pgi_small2d small, pgi_rhs from, pgi_grid to, pgi_state *state,
                        int controlled)
 {
-    PGI_UNLESS_DONE(state);
     PGI_DYNAMIC_SHARED(char, memory);
     const pgi_fold &fx = small.fold[0], &fy = small.fold[1];
     const int rank = (int)(blockIdx.x % (unsigned)small.blocks), problem = (int)(blockIdx.x / (unsigned)small.blocks);
@@ -17332,8 +17216,7 @@ template <class T> static void pgi_cuda_eliminate_parts(pg_solver *s, const pgi_
     if (d.lines.singular) pgi_sum_constant<T>(s, l, to);
     pgi_launch_rank_part<T>(s, l, to, NULL);
     pgi_exchange_shares(s, 0);
-    if (d.joints.share > 0)
-        PGI_LAUNCH(s, pgi_blocks(d.joints.share), dim3(PGI_BLOCK), pgi_join_ranks_kernel, d.joints, s->state);
+    if (d.joints.share > 0) PGI_LAUNCH(s, pgi_blocks(d.joints.share), dim3(PGI_BLOCK), pgi_join_ranks_kernel, d.joints);
     pgi_exchange_shares(s, 1);
     pgi_launch_rank_part<T>(s, l, to, d.joints.ends);
     if (!d.lines.singular) return;
@@ -17825,7 +17708,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                            const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                            const __grid_constant__ pgi_zebra z, const __grid_constant__ pgi_zebra_tiles tiles)
 {
-    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(T, tile);
     double *const exchange = (double *)(tile + PGI_KEPT * PGI_TILE_PITCH);
     const pgi_held p = pgi_part_within(d, 0, d.rows.n);
@@ -17849,7 +17731,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_LINE_THREADS)
                                const __grid_constant__ pgi_grid gu, const __grid_constant__ pgi_rhs rhs, double omega,
                                const __grid_constant__ pgi_zebra z)
 {
-    PGI_UNLESS_DONE(b.state);
     PGI_DYNAMIC_SHARED(double, transposed);
     double *const exchange = transposed + pgi_transpose_bytes(d) / sizeof(double);
     const int64_t line = (int64_t)blockIdx.x << d.log_wide, step = d.line == 0 ? 1 : d.line == 1 ? gu.sj : gu.sk;
@@ -17907,7 +17788,6 @@ template <class T> static __global__ void __launch_bounds__(PGI_BLOCK)
     pgi_relax_long_lines_kernel(const __grid_constant__ pgi_elimination d, pgi_box<T> b, pgi_grid gu, pgi_grid spare,
                                 pgi_rhs rhs, double omega, pgi_zebra z)
 {
-    PGI_UNLESS_DONE(b.state);
     __shared__ double exchange[4 * (PGI_BLOCK + PGI_BLOCK / 32)];
     const int64_t line = ((int64_t)blockIdx.x << d.log_wide) + ((int)threadIdx.x & ((1 << d.log_wide) - 1));
     int at[4];
@@ -17983,9 +17863,8 @@ namespace
 
 #if PGI_GPU
 template <class BODY> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_each_kernel(const __grid_constant__ BODY body, const pgi_state *state)
+    pgi_each_kernel(const __grid_constant__ BODY body)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     const int64_t count = body.count();
     for (int64_t i = (int64_t)blockIdx.x * PGI_BLOCK + threadIdx.x; i < count; i += (int64_t)gridDim.x * PGI_BLOCK)
@@ -18011,19 +17890,16 @@ template <class BODY> static __device__ __forceinline__ void pgi_run_phases(cons
 
 enum { PGI_PHASE_THREADS = 1024 };
 template <class BODY> static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
-    pgi_phases_kernel(const __grid_constant__ BODY body, const pgi_state *state)
+    pgi_phases_kernel(const __grid_constant__ BODY body)
 {
     __shared__ int counts[PGI_PHASE_THREADS];
-    PGI_UNLESS_DONE(state);
     pgi_await();
     pgi_run_phases(body, counts);
 }
 
 template <class BODY, class WHERE> static __global__ void __launch_bounds__(PGI_BLOCK)
-    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, const pgi_state *state, pgi_shape h,
-                      WHERE where)
+    pgi_points_kernel(const __grid_constant__ BODY body, int nx, int ny, pgi_shape h, WHERE where)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     const pgi_tile t = pgi_tile_of(h, blockIdx.x);
     if (t.i >= nx || t.j >= ny || !pgi_any_fluid(where, t.i, t.j, t.k0, t.k1)) return;
@@ -18037,7 +17913,6 @@ template <class BODY, int MORE, int FIRST> static __global__ void __launch_bound
     pgi_sum_points_kernel(const __grid_constant__ BODY body, int nx, int ny, double *partials, pgi_state *state,
                           double *result, pgi_shape h, pgi_bricks bricks, int again)
 {
-    PGI_UNLESS_DONE(state);
     pgi_await();
     if (!body.wanted()) return;
     double sums[4 + MORE] = {0}, unit;
@@ -18068,8 +17943,7 @@ template <class BODY> static void pgi_for_each(pg_solver *s, int64_t most, const
     if (s->cuda) {
         const int64_t blocks = (most + PGI_BLOCK - 1) / PGI_BLOCK, resident = (int64_t)s->multiprocessors * 8;
         if (most > 0)
-            PGI_LAUNCH_EARLY(s, blocks < resident ? blocks : resident, dim3(PGI_BLOCK), 0, pgi_each_kernel<BODY>, body,
-                             (const pgi_state *)s->state);
+            PGI_LAUNCH_EARLY(s, blocks < resident ? blocks : resident, dim3(PGI_BLOCK), 0, pgi_each_kernel<BODY>, body);
         return;
     }
 #endif
@@ -18112,8 +17986,7 @@ static void pgi_for_planes(pg_solver *s, const int n[3], int k0, int k1, const B
 #if PGI_GPU
     if (s->cuda) {
         const pgi_shape h = pgi_shape_from(s, n, k0, k1, WHERE::PLANES);
-        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_points_kernel<BODY, WHERE>), body, n[0], n[1],
-                         (const pgi_state *)s->state, h, where);
+        PGI_LAUNCH_EARLY(s, h.blocks, pgi_threads(h), 0, (pgi_points_kernel<BODY, WHERE>), body, n[0], n[1], h, where);
         return;
     }
 #endif
@@ -18353,7 +18226,7 @@ template <class BODY> static void pgi_for_phases(pg_solver *s, const BODY &body)
 {
 #if PGI_GPU
     if (s->cuda) {
-        PGI_LAUNCH_EARLY(s, 1, dim3(PGI_PHASE_THREADS), 0, pgi_phases_kernel<BODY>, body, (const pgi_state *)s->state);
+        PGI_LAUNCH_EARLY(s, 1, dim3(PGI_PHASE_THREADS), 0, pgi_phases_kernel<BODY>, body);
         return;
     }
 #endif
@@ -21506,10 +21379,9 @@ template <class VISIT> static __global__ void __launch_bounds__(PGI_COLUMN_THREA
 
 // By the matrix a warp has a row; else the first block does all.
 template <class VISIT> static __global__ void __launch_bounds__(PGI_PHASE_THREADS)
-    pgi_visit_kernel(const __grid_constant__ VISIT visit, const pgi_state *state)
+    pgi_visit_kernel(const __grid_constant__ VISIT visit)
 {
     __shared__ int counts[PGI_PHASE_THREADS];
-    PGI_UNLESS_DONE(state);
     pgi_await();
     if (!visit.has_matrix()) {
         if (blockIdx.x == 0) pgi_run_phases(visit, counts);
@@ -22240,7 +22112,6 @@ template <class T, int CELLS>
 static __global__ void __launch_bounds__(32 * PGI_RESTRICTION_WARPS, CELLS == PGI_BY_ROWS && sizeof(T) == 8 ? 1 : 2)
     pgi_cell_restriction_kernel(const __grid_constant__ pgi_restriction_job<T> a)
 {
-    PGI_UNLESS_DONE(a.fine.a.b.state);
     pgi_await();
     typedef pgi_restriction_march<T, CELLS> march_of;
     __shared__ typename march_of::plane_of_rows rows[3];
@@ -22799,7 +22670,7 @@ struct pgi_visit {
 #if PGI_GPU
         const int rows = all.matrix_nodes > 0 ? all.matrix_nodes : 1, in_block = PGI_PHASE_THREADS / 32;
         PGI_LAUNCH_EARLY(s, (rows + in_block - 1) / in_block, dim3(PGI_PHASE_THREADS), 0,
-                         pgi_visit_kernel<pgi_small_visit>, all, (const pgi_state *)s->state);
+                         pgi_visit_kernel<pgi_small_visit>, all);
 #endif
         return true;
     }
@@ -26609,11 +26480,11 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
     if (stop->max_iter == 0)
-        stop->max_iter = !checked                                              ? 1
-                         : pgi_has_other(s) && (PGI_CONDITIONAL || !s->cuda) ? 10000
-                         : s->masked && s->multigrid                           ? 1000
-                         : s->multigrid || s->is_direct                        ? 100
-                                                                               : 10000;
+        stop->max_iter = !checked                       ? 1
+                         : pgi_has_other(s)             ? 10000
+                         : s->masked && s->multigrid    ? 1000
+                         : s->multigrid || s->is_direct ? 100
+                                                        : 10000;
     if (stop->min_iter > stop->max_iter)
         return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
                           stop->max_iter);
@@ -26799,9 +26670,6 @@ static void pgi_record_graphs(pg_solver *s)
         if (graph) cudaGraphDestroy(graph);
     }
     s->recording = s->depth = 0;
-#else
-    if (!s->ended) PGI_CUDA(s, cudaMallocHost((void **)&s->ended, sizeof *s->ended));
-    if (s->ended) *s->ended = 0;
 #endif
 }
 #endif
@@ -27432,9 +27300,6 @@ PG_API void pg_destroy(pg_solver *s)
             if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
         for (int q = 0; q < 5; q++)
             if (s->side[q]) cudaStreamDestroy(s->side[q]);
-#if !PGI_CONDITIONAL
-        if (s->ended) cudaFreeHost(s->ended);
-#endif
     }
 #endif
     pgi_forget_direct(s);
@@ -28006,24 +27871,17 @@ static void pgi_run_program(pg_solver *s, int first)
 }
 
 #if PGI_GPU
-// A solve in a caller's capture. Where graphs do not loop it becomes as many nodes as it may have iterations.
+// A solve in a caller's capture, which needs graphs that loop.
 static pg_status pgi_check_capture(pg_solver *s, const pg_stop *stop)
 {
-    enum { MOST = 1000 };
     if (!pgi_capturing(s)) return PG_OK;
     if (stop->monitor)
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
                           "stop.monitor needs the host, which a captured solve leaves out; leave it NULL");
-    if (PGI_CONDITIONAL && !s->graph[0])
+    if (!s->graph[0])
         return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "a solve can be captured only with a driver of CUDA 12.4 or later, or compiled with "
+                          "a solve can be captured only with toolkit and driver of CUDA 12.4 or later, and without "
                           "PG_NO_CONDITIONAL; solve outside the capture");
-    if (!PGI_CONDITIONAL && stop->max_iter > MOST)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "stop.max_iter is %d; a solve compiled before CUDA 12.4 or with PG_NO_CONDITIONAL is "
-                          "captured iteration by iteration, at most %d; give a smaller max_iter, or solve outside the "
-                          "capture",
-                          stop->max_iter, (int)MOST);
     return PG_OK;
 }
 #endif
@@ -29228,7 +29086,6 @@ template <class T> static __global__ void PGI_BOUNDS(4) pgi_dense_rows_kernel(pg
 {
     __shared__ T product[PGI_BLOCK / 32][PGI_DENSE_ROWS];
     pgi_state *const st = job.state;
-    PGI_UNLESS_DONE(st);
     pgi_await();
     double sums[4] = {0, 0, 0, 0}, unit;
     if (!pgi_begin_sums(st, job.again, &unit)) return;
@@ -29263,7 +29120,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_dense_measure_kernel(pgi_matrix<T> m, pgi_dense_job<T> job, int vector, int jacobi)
 {
     pgi_state *const st = job.state;
-    PGI_UNLESS_DONE(st);
     pgi_await();
     double sums[4] = {0, 0, 0, 0}, unit;
     if (!pgi_begin_sums(st, job.again, &unit)) return;
@@ -29283,7 +29139,6 @@ template <class T> static __global__ void PGI_BOUNDS(4)
 template <class T> static __global__ void PGI_BOUNDS(4)
     pgi_dense_copy_kernel(pgi_state *st, T *x, const T *y, int n, int store, int jacobi, int zero)
 {
-    PGI_UNLESS_DONE(st);
     pgi_await();
     const int i = (int)(blockIdx.x * PGI_BLOCK + threadIdx.x);
     if (i >= n) return;
@@ -29612,7 +29467,6 @@ template <class T> static __device__ inline void pgi_dense_chain(const pgi_matri
 template <class T> static __global__ void __launch_bounds__(PGI_DENSE_THREADS, 1)
     pgi_gauss_seidel_kernel(pgi_matrix<T> m, pgi_dense_sweep<T> w)
 {
-    PGI_UNLESS_DONE(w.state);
     __shared__ pgi_dense_memory<T> memory;
     const pgi_dense_turns &turns = w.turns;
     for (;;) {

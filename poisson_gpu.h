@@ -398,9 +398,8 @@ int main(void)
    it was. pg_solve with device arrays may be called while its stream is being captured: then the whole solve, iterations
    to the tolerance included, becomes part of your graph, with the u, f, alpha and faces of that call; a replay is a use of the
    handle, which must outlive the graph; wait for the stream of a replay yourself before asking for the report. Compiled
-   before CUDA 12.4 or with PG_NO_CONDITIONAL, pg_solve sends the launches of max_iter iterations, or fewer if it sees the end
-   in time; it waits for nothing but space in the launch queue, and a captured solve may have a max_iter of 1000 at most. An
-   older driver under a newer toolkit, without that switch, makes it wait at every check, and refuse a capture. On the CPU pg_solve returns when done;
+   before CUDA 12.4 or with PG_NO_CONDITIONAL, or with an older driver, pg_solve waits at every check, and is refused in a
+   capture. On the CPU pg_solve returns when done;
    OpenMP uses the threads that OMP_NUM_THREADS allows, one for each 32768 unknowns at most, more only for products with the
    matrices of exact solves; where other programs want the
    cores too, set OMP_WAIT_POLICY=passive, or threads that spin make it ten times slower. A handle belongs to one thread at a
@@ -423,8 +422,8 @@ int main(void)
                            PG_FASTEST is PG_FMG then    PG_NO_CUDA: leaves out the GPU, where nvcc compiles all the same
                            What is left out is refused by name (PG_ERROR_UNSUPPORTED, PG_ERROR_NO_DEVICE); code is
                            smaller and compiles faster.
-                           PG_NO_CONDITIONAL: no conditional graph nodes, for drivers before CUDA 12.4; older toolkits
-                           imply it. Launches repeat up to max_iter then, and do nothing after the end: the same bits.
+                           PG_NO_CONDITIONAL: no conditional graph nodes, as before CUDA 12.4; the host drives solves
+                           then, with the same bits.
    LICENCE                 MIT or public domain, at your choice; see the end of this file. */
 
 #ifndef POISSON_GPU_H
@@ -687,7 +686,7 @@ typedef struct pg_stop {
     int relative_to_first;          /* 1: rtol is against the first residual instead; also done where that right-hand side is 0 */
     int min_iter;                   /* no check is made between the first one, of the guess, and this many iterations */
     int max_iter;                   /* 0: 100 for multigrid, also as a preconditioner, but 1000 among obstacles; 10000 for others, and for
-                                       CG among obstacles (1000 on GPUs before CUDA 12.4); without a tolerance 1. PG_MIXED ends with whole steps of inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
+                                       CG among obstacles; without a tolerance 1. PG_MIXED ends with whole steps of inner_cycles. PG_DIRECT: always 1, but with PG_MIXED */
     int check;                      /* iterations between checks; 0: 1, where they cost next to nothing, but 10 for sweeps.
                                        FMG also checks after its pass */
     pg_norm_kind norm;
