@@ -2103,10 +2103,12 @@ static PGI_HD inline void pgi_judge_hidden(pgi_state *st)
         st->hidden = st->last, st->rate = 1;
         return;
     }
+    const int is_cycle = st->window < 50;    // whose factor is steady, that of a Krylov method is not
+    const int last = is_cycle || st->history_count < 3 ? 1 : (int)fmin(st->history_count, PGI_RECENT) - 1;
     const int steps = st->recent[0].iterations - st->recent[1].iterations, seen = !st->measured || st->last > st->floor;
     if (seen || st->rate == 1) {
-        const double most = st->window < 50 ? 0.5 : 1;    // cycles, sweeps
-        st->rate = fmin(pow(st->last / st->recent[1].norm, 1.0 / (steps > 0 ? steps : 1)), most);
+        const int since = st->recent[0].iterations - st->recent[last].iterations;
+        st->rate = fmin(pow(st->last / st->recent[last].norm, 1.0 / (since > 0 ? since : 1)), is_cycle ? 0.5 : 1);
     }
     st->hidden = seen ? st->last : fmin(st->last, st->hidden * pow(st->rate, steps));
 }
