@@ -358,7 +358,7 @@ struct pgi_krylov_state {
     double rho;                   // the inner product that begins a direction; 0: there is none
     double alpha, beta, omega;    // steps along p, of p, and of BiCGStab's second half
     double before[2];             // rho and alpha of the iteration before
-    double shadow;                // BiCGStab: <r0, r0>
+    double shadow;                // BiCGStab: <r0, r0>; CG: the largest <r, M r>
     double unit;                  // of sums, that of rho and shadow
     int last_verified;            // the iteration in which the residual was last worked out from u
     double verified;              // its norm
@@ -409,6 +409,7 @@ struct pgi_state {
     int goes_on;                        // and the solve is to go on
     int problem;                        // of a batch
     int pockets;                        // that are singular
+    int closed;                         // components of the fluid that alpha alone can hold, and these
     int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
     int empty;                          // there is no fluid
     unsigned long long largest_mean;    // bits of the largest one that was removed from a pocket
@@ -591,6 +592,7 @@ enum pgi_gate_kind {
     PGI_AHEAD,
     PGI_BEGUN,
     PGI_LOOSE,
+    PGI_CLOSED,
     PGI_INNER,
     PGI_PAIR,
     PGI_FOUR,
@@ -1956,6 +1958,7 @@ static PGI_HD inline int pgi_gate(const pgi_state *st, int gate)
     case PGI_SOUND: return st->valid && st->outcome != PG_DIVERGED && st->outcome != PG_NOT_A_NUMBER;
     case PGI_BEGUN: return st->iterations > 0;
     case PGI_LOOSE: return st->valid && st->own_alpha > 0 && st->own_alpha < st->lowest;
+    case PGI_CLOSED: return st->go && st->closed > 0 && st->own_alpha > 0 && st->own_alpha < 1e-4 * st->diagonal;
     case PGI_VERIFY: return st->verify;
     case PGI_UNSETTLED: return st->go || (!st->centred && st->outcome != PG_NOT_A_NUMBER);
     case PGI_SHIFTED: return st->shifted && st->outcome != PG_CANCELLED && st->outcome != PG_NOT_A_NUMBER;
@@ -2341,6 +2344,7 @@ static PGI_HD inline void pgi_restart_krylov(pgi_state *st)
     st->krylov.last_verified = st->iterations;
     st->krylov.verified = st->krylov.lowest = st->last;
     st->krylov.exhausted = 0;
+    st->krylov.shadow = 0;
 }
 
 // BiCGStab whose residual has fallen from <r0, r0> to its rounding has nothing left to go on with: its products are
@@ -2357,6 +2361,24 @@ static PGI_HD inline void pgi_watch_shadow(pgi_state *st, double r0r, double rr,
     else if (fabs(r0r) <= st->epsilon * sqrt(rr) * sqrt(c->shadow))
         c->broken = rr > 0;
     if (c->exhausted && st->history_count > 0) st->next_check = st->iterations + 1;
+}
+
+// The next direction of conjugate gradients, from <r, M r>. Where that has fallen to its rounding, r is noise, and
+// steps along it lead anywhere, mostly to a constant: u stays as it is until the residual is worked out from it.
+static PGI_HD inline void pgi_set_direction(pgi_state *st, double rz)
+{
+    pgi_krylov_state *const c = &st->krylov;
+    const double nothing = 16 * st->epsilon;
+    c->exhausted = c->exhausted || fabs(rz) <= nothing * nothing * c->shadow;
+    if (c->exhausted) {
+        c->rho = c->beta = 0;
+        if (st->history_count > 0) st->next_check = st->iterations + 1;
+        return;
+    }
+    c->shadow = fmax(c->shadow, rz);
+    c->indefinite |= rz < 0;
+    c->beta = c->rho > 0 ? rz / c->rho : 0;
+    c->rho = rz;
 }
 
 // Pipelined conjugate gradients, from <p, s>, <M r, s>, <M s, s> and <M r, r>, which is predicted for the next step.
@@ -2401,11 +2423,7 @@ static PGI_HD inline void pgi_set_krylov(pgi_state *st, int step)
     }
     switch (step) {
     case PGI_KRYLOV_START: pgi_restart_krylov(st); break;
-    case PGI_CG_BETA:
-        c->indefinite |= dot[0] < 0;
-        c->beta = c->rho > 0 ? dot[0] / c->rho : 0;
-        c->rho = dot[0];
-        break;
+    case PGI_CG_BETA: pgi_set_direction(st, dot[0]); break;
     case PGI_CG_REPLACED:    // directions stay conjugate where the recurrence was right
         if (c->verified > 1.2 * c->believed) pgi_restart_krylov(st);
         break;
@@ -19737,14 +19755,14 @@ template <class T> struct pgi_sum_pockets {
     pgi_cell_operator<T> a;
     const int *pocket, *pockets;
     pgi_grid x;    // none: weights alone
-    int by_openness;
+    int by_openness, lifts;
     pgi_fixed fixed;
     double largest_weight;
     int64_t *sum;
     PGI_HD void operator()(int i, int j, int k) const
     {
         const pgi_state *const st = a.b.state;
-        if (*pockets == 0 || (x.base && st->alpha != 0)) return;
+        if (*pockets == 0 || (x.base && (st->alpha != 0) != lifts)) return;
         const int p = pocket[pgi_cell_at(a.b, i, j, k)];
         if (p < 0) return;
         const double most = x.base ? st->sums[3] / st->unit_of_sums : 1;
@@ -19757,23 +19775,24 @@ template <class T> struct pgi_sum_pockets {
     }
 };
 
-// Subtracts the mean of its pocket from every cell.
+// Subtracts the mean of its pocket from every cell; or adds what alpha makes of the residual's mean.
 template <class T> struct pgi_subtract_means {
     pgi_box<T> b;
     const int *pocket, *pockets;
     pgi_grid x;
+    int lifts;
     pgi_fixed fixed;
     const int64_t *sum, *weight;
     unsigned long long *largest;    // of the means; or NULL
     PGI_HD void operator()(int i, int j, int k) const
     {
-        if (*pockets == 0 || b.state->alpha != 0) return;
+        if (*pockets == 0 || (b.state->alpha != 0) != lifts) return;
         const int p = pocket[pgi_cell_at(b, i, j, k)];
         const double most = b.state->sums[3] / b.state->unit_of_sums;
         if (p < 0 || !(most > 0) || !pgi_finite(most)) return;
         const double mean = fixed.join(sum + 2 * p) / fixed.join(weight + 2 * p) * most, size = fabs(mean);
         T *const q = pgi_data<T>(x) + i + j * x.sj + k * x.sk;
-        *q -= (T)mean;
+        *q -= (T)(lifts ? -mean / b.state->alpha : mean);
         if (!largest) return;
         unsigned long long bits;    // the last one tells the sign
         memcpy(&bits, &size, sizeof bits);
@@ -19790,6 +19809,7 @@ struct pgi_begin_means {
     PGI_HD int64_t count() const { return 1; }
     PGI_HD void operator()(int64_t) const
     {
+        st->closed = *pockets;
         st->pockets = st->alpha == 0 ? *pockets : 0;
         st->empty = overflow[-1] == 0;    // see pgi_check_media
         st->merged = overflow[0] != 0;
@@ -19822,25 +19842,31 @@ template <class T> static void pgi_weigh_pockets(pg_solver *s, const pgi_level *
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_clear_sums clear = {o->weight, o->pockets, 2};
     pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
-    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket,     o->pockets, pgi_no_grid(), by_openness,
+    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket,     o->pockets, pgi_no_grid(), by_openness, 0,
                                      pgi_fixed_of(s),          o->largest_weight, o->weight};
     pgi_for_points(s, l->n, sums);
 }
 
-// Subtracts from x, u or its right-hand side, the mean of each singular pocket.
-template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, int is_rhs)
+// Subtracts from x, u or its right-hand side, the mean of each singular pocket. Or, where alpha alone holds pockets,
+// adds to x, which is u, the constants that leave a residual r without a mean: coarse levels, in f32, would have no digits
+// left for what differs from a constant as large as a mean over a small alpha.
+enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
+template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_means means, pgi_grid r)
 {
     const pgi_obstacles *const o = &s->obstacles;
-    if (s->work.openness[0]) pgi_weigh_pockets<T>(s, l, !is_rhs);    // in place of those of the other one
+    const int by_openness = means == PGI_MEANS_OF_U, lifts = means == PGI_MEANS_HELD;
+    const pgi_grid from = lifts ? r : x;
+    if (s->work.openness[0]) pgi_weigh_pockets<T>(s, l, by_openness);    // in place of those of the other one
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_fixed fixed = pgi_fixed_of(s);
-    unsigned long long *const largest = is_rhs ? &s->state->largest_mean : NULL;
-    PGI_BACK_END(s, reduce<T>)(s, l, PGI_FIELD, PGI_SELF, x, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
+    unsigned long long *const largest = means == PGI_MEANS_OF_RHS ? &s->state->largest_mean : NULL;
+    PGI_BACK_END(s, reduce<T>)(s, l, PGI_FIELD, PGI_SELF, from, pgi_no_grid(), pgi_rhs_of(pgi_no_grid()), 0);
     const pgi_clear_sums clear = {o->sum, o->pockets, 2};
     pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
-    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket, o->pockets, x, !is_rhs, fixed, o->largest_weight, o->sum};
+    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket, o->pockets, from, by_openness, lifts, fixed,
+                                     o->largest_weight, o->sum};
     pgi_for_points(s, l->n, sums);
-    const pgi_subtract_means<T> subtract = {b, o->pocket, o->pockets, x, fixed, o->sum, o->weight, largest};
+    const pgi_subtract_means<T> subtract = {b, o->pocket, o->pockets, x, lifts, fixed, o->sum, o->weight, largest};
     pgi_for_points(s, l->n, subtract);
 }
 
@@ -19857,7 +19883,7 @@ template <class T> static void pgi_cells_rhs(pg_solver *s, const pgi_level *l, i
         pgi_for_each(s, o->values_capacity, add);
     }
     if (!compatible) return;
-    pgi_project<T>(s, l, l->f, 1);
+    pgi_project<T>(s, l, l->f, PGI_MEANS_OF_RHS, l->f);
     const pgi_end_means end = {s->state};
     pgi_for_each(s, 1, end);
 }
@@ -23309,15 +23335,15 @@ static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 #endif
     pgi_cells_clear<double>(s, &s->outer, from, to);
 }
-static void pgi_centre_pockets(pg_solver *s)
+static void pgi_project_u(pg_solver *s, pgi_means means, pgi_grid r)
 {
 #if PGI_F32
     if (s->desc.flags & PG_F32) {
-        pgi_project<float>(s, &s->outer, s->outer.u, 0);
+        pgi_project<float>(s, &s->outer, s->outer.u, means, r);
         return;
     }
 #endif
-    pgi_project<double>(s, &s->outer, s->outer.u, 0);
+    pgi_project<double>(s, &s->outer, s->outer.u, means, r);
 }
 // All parts of the fluid in place of pockets, and these again.
 static void pgi_label_parts(pg_solver *s)
@@ -24830,7 +24856,7 @@ static pgi_grid pgi_precondition(pg_solver *s, pgi_grid r)
 static void pgi_step_centre(pg_solver *s)
 {
     if (s->masked)
-        pgi_centre_pockets(s);
+        pgi_project_u(s, PGI_MEANS_OF_U, s->outer.u);
     else if (s->may_be_singular)
         pgi_centre(s, s->outer_ops, &s->outer, s->outer.u);
 }
@@ -24841,6 +24867,13 @@ static void pgi_step_residual(pg_solver *s)
     if (s->masked) pgi_gather(s, 1);    // the grid of f may have served the cycle
     s->outer_ops->residual(s, &s->outer, s->outer.u, pgi_outer_rhs(s), s->vector[PGI_R]);
     pgi_recur(s, PGI_PRODUCT, {{s->vector[PGI_R], s->vector[PGI_R]}});
+}
+
+// Before a method begins: constants that alpha alone holds.
+static void pgi_step_lift_pockets(pg_solver *s)
+{
+    pgi_step_residual(s);
+    pgi_project_u(s, PGI_MEANS_HELD, s->vector[PGI_R]);
 }
 
 // Conjugate gradients (M. R. Hestenes, E. Stiefel 1952).
@@ -25281,6 +25314,7 @@ static void pgi_program(pg_solver *s)
         if (s->monitor) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);    // it may have cancelled
     } else {
         if (s->guess_zero) s->ops->loop(s, PGI_UNWRITTEN, 0, pgi_step_zero);
+        if (s->krylov && s->masked) s->ops->loop(s, PGI_CLOSED, 0, pgi_step_lift_pockets);
         if (s->krylov) s->ops->loop(s, PGI_GO, 0, pgi_krylov_of(s)->start);
         if (s->checked && pgi_in_halves(s) && !fmg) s->ops->loop(s, PGI_GO, 0, pgi_step_down);
         pgi_iterate(s);
