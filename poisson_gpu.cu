@@ -19842,14 +19842,15 @@ template <class T> static void pgi_weigh_pockets(pg_solver *s, const pgi_level *
     const pgi_obstacles *const o = &s->obstacles;
     const pgi_clear_sums clear = {o->weight, o->pockets, 2};
     pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
-    const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket,     o->pockets, pgi_no_grid(), by_openness, 0,
-                                     pgi_fixed_of(s),          o->largest_weight, o->weight};
+    const pgi_sum_pockets<T> sums = {
+        pgi_operator_of<T>(s, l), o->pocket,         o->pockets, pgi_no_grid(), by_openness, 0,
+        pgi_fixed_of(s),          o->largest_weight, o->weight};
     pgi_for_points(s, l->n, sums);
 }
 
 // Subtracts from x, u or its right-hand side, the mean of each singular pocket. Or, where alpha alone holds pockets,
-// adds to x, which is u, the constants that leave a residual r without a mean: coarse levels, in f32, would have no digits
-// left for what differs from a constant as large as a mean over a small alpha.
+// adds to x, which is u, the constants that leave a residual r without a mean: coarse levels, in f32, would have no
+// digits left for what differs from a constant as large as a mean over a small alpha.
 enum pgi_means { PGI_MEANS_OF_U, PGI_MEANS_OF_RHS, PGI_MEANS_HELD };
 template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi_grid x, pgi_means means, pgi_grid r)
 {
@@ -19864,7 +19865,7 @@ template <class T> static void pgi_project(pg_solver *s, const pgi_level *l, pgi
     const pgi_clear_sums clear = {o->sum, o->pockets, 2};
     pgi_for_each(s, 2 * (int64_t)o->pocket_capacity, clear);
     const pgi_sum_pockets<T> sums = {pgi_operator_of<T>(s, l), o->pocket, o->pockets, from, by_openness, lifts, fixed,
-                                     o->largest_weight, o->sum};
+                                     o->largest_weight,        o->sum};
     pgi_for_points(s, l->n, sums);
     const pgi_subtract_means<T> subtract = {b, o->pocket, o->pockets, x, lifts, fixed, o->sum, o->weight, largest};
     pgi_for_points(s, l->n, subtract);
@@ -21364,7 +21365,7 @@ struct pgi_small_visit {
     // Whether the column of a node, which is its result, is too large.
     PGI_HD int is_large(int node) const
     {
-        enum { MOST = 10000000 };
+        enum { MOST = 1000000 };
         const pgi_list_level level(list[0]);
         float diagonal = level.shift(node);
         level.links(node, [&](int, int, float c) { diagonal += c; });
