@@ -2518,12 +2518,13 @@ static PGI_HD inline void pgi_check_recurrence(pgi_state *st)
     const int due = (st->renewal > 0 && since >= st->renewal) || norm < st->trusted * c->verified;
     const int stalled =
         pgi_is_stuck(st, norm, st->since_best + 1) || (st->renewal > 0 && st->since_best >= 3 && since > patience);
-    const int drifts =
-        st->alpha == 0 && (st->may_drift || st->pockets > 0) && norm > 10 * c->lowest && since > patience;
+    const int may_drift = st->alpha == 0 && (st->may_drift || st->pockets > 0);
+    const int drifts = may_drift && norm > 10 * c->lowest && since > patience;
     st->verify = good || due || stalled || drifts || c->broken || c->exhausted ||
                  pgi_grows(st, norm, st->since_best + 1) || st->iterations >= st->stop.max_iter;
     if (st->verify) {
-        if (!st->pending) st->seek = st->with_floor && norm > pgi_asked(st);    // else the tolerance alone decides
+        // Else the tolerance alone decides, or the floor that a constant in u had raised.
+        if (!st->pending) st->seek = st->with_floor && (may_drift || norm > pgi_asked(st));
         return;
     }
     if (st->pending) st->seek = 0;    // D u is not to be had

@@ -994,6 +994,25 @@ static void iterations_of_weak_links(void **state)
     assert_int_equal(failures, 0);
 }
 
+/* Closed components that a small alpha alone holds: the mean of f over alpha is large, and f32 levels have no digits
+   left beside it. */
+static void iterations_where_alpha_alone_holds(void **state)
+{
+    static hard h;
+    static const unsigned flags[] = {0, PG_CG, PG_CG | PG_MIXED};
+    const pg_backend backend = backend_or_skip(state);
+    failures = 0;
+    for (uint64_t seed = 1; seed <= (uint64_t)full_or_small(30, 6); seed++) {
+        hard_create(&h, seed, backend);
+        h.desc.alpha = seed % 2 ? 1e-7 : 1e-5, h.desc.flags = flags[seed % 3];
+        h.desc.face[0].kind = PG_NEUMANN;
+        const pg_report report = hard_solve(&h, 0);
+        EXPECT(report.outcome == PG_CONVERGED && report.iterations <= 60, "problem %d: %s %s", (int)seed,
+               report.message, report.warning);
+    }
+    assert_int_equal(failures, 0);
+}
+
 /* Without robust levels most of these are too much for the cycle. */
 static void a_cycle_that_does_not_do_is_left(void **state)
 {
@@ -2314,6 +2333,7 @@ int main(void)
         ON_BOTH(a_mask_without_fluid_is_solved),
         ON_BOTH(iterations),
         ON_BOTH(iterations_of_weak_links),
+        ON_BOTH(iterations_where_alpha_alone_holds),
         ON_BOTH(a_cycle_that_does_not_do_is_left),
         ON_BOTH(iterations_in_flat_cells),
         ON_BOTH(iterations_in_labyrinths),
