@@ -3,7 +3,7 @@
    A test that runs on both back ends is listed as ON_BOTH(name) and begins with
        pg_backend backend = backend_or_skip(state);
    The CUDA one counts as skipped where no device can be used. In the environment PG_TEST_SMALL reduces counts and
-   sizes, and PG_TEST_FILTER, with * and ?, chooses tests by name. */
+   sizes, and PG_TEST_FILTER and PG_TEST_SKIP, with * and ?, choose tests by name and leave them out. */
 #ifndef TEST_COMMON_H
 #define TEST_COMMON_H
 
@@ -65,6 +65,7 @@ static inline int full_or_small(int full, int small) { return small_run() ? smal
 __attribute__((constructor)) static void choose_tests(void)
 {
     if (getenv("PG_TEST_FILTER")) cmocka_set_test_filter(getenv("PG_TEST_FILTER"));
+    if (getenv("PG_TEST_SKIP")) cmocka_set_skip_filter(getenv("PG_TEST_SKIP"));
 }
 
 /* A call that must succeed; otherwise the test fails with the library's own sentence. */

@@ -1,5 +1,5 @@
 /* Problems for several ranks, and the comparison of each rank's part with what one rank finds: for tests whose ranks are
-   threads (test_ranks.cu) and for those whose ranks are processes (test_mpi.cu). */
+   threads (test_ranks.cpp) and for those whose ranks are processes (test_mpi.cpp). */
 #ifndef TEST_RANKS_H
 #define TEST_RANKS_H
 
@@ -65,7 +65,7 @@ static void do_work(const ranks_case *c, pg_solver *s, double *u, double *f, dou
 static void *to_device(int rank, const void *from, size_t bytes)
 {
     void *there = NULL;
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
     if (cudaSetDevice(rank) != cudaSuccess || cudaMalloc(&there, bytes) != cudaSuccess ||
         cudaMemcpy(there, from, bytes, cudaMemcpyHostToDevice) != cudaSuccess)
         abort();
@@ -77,7 +77,7 @@ static void *to_device(int rank, const void *from, size_t bytes)
 
 static void from_device(void *there, void *to, size_t bytes)
 {
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
     if (to && cudaMemcpy(to, there, bytes, cudaMemcpyDeviceToHost) != cudaSuccess) abort();
     cudaFree(there);
 #else

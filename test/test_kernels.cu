@@ -1,7 +1,17 @@
 // The static parts of poisson_gpu.cu: lines, transfers, interpolation, the coarsest solver, and every operation of the
 // GPU against the same one of the CPU on random boxes whose sizes divide nothing.
-#define PGI_PASS_POINTS 0    // passes on the smallest grids too
+//
+// This is also the library that other tests are linked with, which need what is chosen here; main is in test_kernels.c.
+#define PGI_PASS_POINTS 0    // passes and tiles on the smallest grids too
+#define PGI_CELL_PASS_POINTS 0
 #define PGI_CACHED_POINTS 700
+#define PGI_MODES_WORK test_modes_work
+#define PGI_SHARED_POINTS 300    // ranks split small levels too
+static long test_modes_work = 20000;    // cycles on small grids, which are solved exactly by default
+#ifdef PG_USE_NCCL
+int test_may_join = 1;    // 0: NCCL carries all, as where GPUs do not reach each other
+#define PGI_JOINS test_may_join
+#endif
 #include "../poisson_gpu.cu"
 
 #include "common.h"
@@ -1064,8 +1074,34 @@ static void exact_solves_on_the_gpu_equal_those_on_the_cpu(void **)
     }
 }
 
-int main(void)
+// A plan that could not be made is made anew by the next exchange, and one that was made only once.
+static int plans;
+static void a_plan_that_failed_is_made_again(void **)
 {
+    pgi_transport_ops ops = {};
+    pgi_comm c = {};
+    pg_solver *const s = (pg_solver *)calloc(1, sizeof *s);
+    pgi_message message = {};
+    ops.plan = [](pgi_comm *comm, pgi_message *, int) {
+        return plans++ ? PG_OK : pgi_refuse(comm->error, PG_ERROR_MEMORY, "no memory for it");
+    };
+    c.ops = &ops, c.ranks = 2, s->comm = &c;
+    assert_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
+    assert_int_equal(s->failed, PG_ERROR_MEMORY);
+    s->failed = PG_OK;
+    for (int again = 0; again < 2; again++) {
+        assert_non_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
+        assert_int_equal(plans, 2);
+    }
+    free(c.plans->message);
+    free(c.plans);
+    free(s);
+}
+
+extern "C" int test_kernels(void);
+int test_kernels(void)
+{
+    test_modes_work = 4500000;    // as it is by default
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floor_division_is_exact_for_all_signs),
         cmocka_unit_test(coarse_lines_keep_length_weight_and_resistance),
@@ -1083,6 +1119,7 @@ int main(void)
         cmocka_unit_test(cpu_sweeps_do_not_depend_on_the_slabs),
         cmocka_unit_test(every_thread_has_its_share_of_the_points),
         cmocka_unit_test(exact_solves_on_the_gpu_equal_those_on_the_cpu),
+        cmocka_unit_test(a_plan_that_failed_is_made_again),
     };
     (void)backend_or_skip;
     (void)face_letter;

@@ -1,21 +1,14 @@
 // Several ranks, on the CPU and with a GPU each. Ranks are threads here, whose transport is a mailbox. Sweeps and whole
 // cycles must have the bits of one rank on the CPU; so must all methods where no sum over the ranks decides, the others
 // agree to round-off.
-#define PGI_SHARED_POINTS 300    // small levels are split too
-#ifndef PG_TEST_LIBRARY
-#ifdef PG_USE_NCCL
-static int may_join = 1;    // 0: NCCL carries all, as where GPUs do not reach each other
-#define PGI_JOINS may_join
-#endif
-#include "../poisson_gpu.cu"
-#else    // where GPUs are: linked with a library that was compiled for them with the same number
-#define PGI_GPU 1
+// Linked with test_kernels.cu, in whose library small levels are split too.
+#ifdef PG_TEST_CUDA
 #include <cuda_runtime.h>
 #ifdef PG_USE_NCCL
 #include <nccl.h>
+extern int test_may_join;    // 0: NCCL carries all, as where GPUs do not reach each other
 #endif
 #endif
-
 #include "ranks.h"
 #ifdef PGI_SIMT
 #include "simt.h"
@@ -218,13 +211,13 @@ static void compare(ranks_case *c, int ranks, uint64_t seed, int by_nccl = 0)
     whole_box_free(&w);
 }
 
-// Every suite of ranks.h, with other numbers of ranks in turn.
+// Every suite of ranks.h, each box with every second number of ranks in turn.
 static void every_box_has_the_result_of_one_rank(void **state)
 {
     static const int numbers[] = {1, 2, 3, 4, 8};
     every_box((const suite *)*state, [&](ranks_case *c, int turn, int e) {
         for (int r = 0; r < 5; r++)
-            if (!small_run() || (e + turn + r) % 5 == 0) compare(c, numbers[r], (uint64_t)turn);
+            if ((e + turn + r) % full_or_small(2, 5) == 0) compare(c, numbers[r], (uint64_t)turn);
     });
 }
 
@@ -237,7 +230,7 @@ static ranks_case a_case(int dim, unsigned flags)
     return c;
 }
 
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
 // The same by GPUs, as far as they can, against one of them. Most sweeps, products and residuals have its bits; cycles agree
 // to round-off, for some parts take other kernels to restrict a residual. Among obstacles all have its bits.
 static int devices_of_ranks()
@@ -302,15 +295,12 @@ static void unlike_gpus_make_the_same_plans_on_gpus(void **)
 #endif
 
 #ifdef PG_USE_NCCL
-// Once with peers, which NCCL brings together, once by NCCL alone.
+// By NCCL alone; and with peers, which NCCL brings together: then all is as without it, and one suite does in a small run.
 static void every_box_by_nccl_agrees_with_one_gpu(void **state)
 {
-#ifndef PG_TEST_LIBRARY
-    for (may_join = 0; may_join < 2; may_join++) compare_every_box_on_gpus((const suite *)*state, 1);
-    may_join = 1;
-#else
-    compare_every_box_on_gpus((const suite *)*state, 1);
-#endif
+    const int ways = small_run() && *state != &suites[1] ? 1 : 2;
+    for (test_may_join = 0; test_may_join < ways; test_may_join++) compare_every_box_on_gpus((const suite *)*state, 1);
+    test_may_join = 1;
 }
 
 // What NCCL cannot be asked for.
@@ -419,7 +409,7 @@ static void compare_in_f32(int ranks, pg_backend backend, int on_device = 0)
     }
 }
 static void f32_cycles_have_the_bits_of_one_rank(void **) { compare_in_f32(3, PG_CPU); }
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
 static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
 {
     const int devices = devices_of_ranks();
@@ -430,7 +420,7 @@ static void f32_cycles_agree_with_one_gpu_on_gpus(void **)
 }
 #endif
 
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
 // ---- PG_DIRECT on GPUs ----
 
 // What boxes of the suites are too small for, or alike in: transforms by kernels of their own, with padded rows between
@@ -861,7 +851,7 @@ template <class T> static void compare_replays(const ranks_case *c, int ranks, i
     free(memory);
 }
 
-#if defined PG_NO_CONDITIONAL || (defined PGI_CONDITIONAL && !PGI_CONDITIONAL)
+#ifdef PG_NO_CONDITIONAL
 enum { GRAPHS_LOOP = 0 };
 #else
 enum { GRAPHS_LOOP = 1 };
@@ -920,8 +910,7 @@ static void captured_calls_after_nccl_brought_ranks_together_on_gpus(void **)
     ranks_case c = a_case(3, PG_VCYCLE);
     c.desc.alpha = 1;
     compare_replays<double>(&c, 2, 0, 1);
-#ifndef PG_TEST_LIBRARY
-    may_join = 0;
+    test_may_join = 0;
     world w;
     world_create(&w, 2, 60);
     pg_status status[2];
@@ -947,12 +936,11 @@ static void captured_calls_after_nccl_brought_ranks_together_on_gpus(void **)
         cudaFree(u), cudaFree(f);
         ON_GPU(cudaStreamDestroy(stream));
     });
-    may_join = 1;
+    test_may_join = 1;
     for (int r = 0; r < 2; r++) {
         assert_int_equal(status[r], PG_ERROR_UNSUPPORTED);
         assert_non_null(strstr(text[r], "cannot be captured where NCCL carries all"));
     }
-#endif
 }
 #endif
 
@@ -1278,32 +1266,6 @@ static void methods_that_differ_in_their_guess_are_refused(void **)
     }
 }
 
-#ifndef PG_TEST_LIBRARY
-// A plan that could not be made is made anew by the next exchange, and one that was made only once.
-static int plans;
-static void a_plan_that_failed_is_made_again(void **)
-{
-    pgi_transport_ops ops = {};
-    pgi_comm c = {};
-    pg_solver *const s = (pg_solver *)calloc(1, sizeof *s);
-    pgi_message message = {};
-    ops.plan = [](pgi_comm *comm, pgi_message *, int) {
-        return plans++ ? PG_OK : pgi_refuse(comm->error, PG_ERROR_MEMORY, "no memory for it");
-    };
-    c.ops = &ops, c.ranks = 2, s->comm = &c;
-    assert_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
-    assert_int_equal(s->failed, PG_ERROR_MEMORY);
-    s->failed = PG_OK;
-    for (int again = 0; again < 2; again++) {
-        assert_non_null(pgi_planned_messages(s, &message, NULL, 8, &message, 1));
-        assert_int_equal(plans, 2);
-    }
-    free(c.plans->message);
-    free(c.plans);
-    free(s);
-}
-#endif
-
 static void one_rank_that_cancels_cancels_all(void **)
 {
     world w;
@@ -1394,7 +1356,7 @@ static void compare_choice_of_robust(pg_backend backend, int on_device)
     free(open);
 }
 static void robust_levels_are_chosen_by_all_ranks(void **) { compare_choice_of_robust(PG_CPU, 0); }
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
 static void robust_levels_are_chosen_by_all_ranks_on_gpus(void **)
 {
     if (devices_of_ranks() < 2) skip();
@@ -1472,8 +1434,8 @@ static void parts_of_the_fluid_are_those_of_one_rank(void **)
 {
     for (int ranks = 2; ranks <= 3; ranks++) compare_parts(ranks, PG_CPU, 0);
 }
-#if PGI_GPU
-static void parts_of_the_fluid_are_those_of_one_gpu(void **)
+#ifdef PG_TEST_CUDA
+static void parts_of_the_fluid_are_those_of_one_gpu_on_gpus(void **)
 {
     if (devices_of_ranks() < 2) skip();
     for (int on_device = 0; on_device < 2; on_device++) compare_parts(2, PG_CUDA, on_device);
@@ -1543,7 +1505,7 @@ static void what_is_not_possible_is_refused_by_name(void **)
     is_refused_by_all(refusals, sizeof refusals / sizeof *refusals);
 }
 
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
 // What GPUs cannot do yet; the last one is that three ranks have one of them.
 static const refusal refusals_of_gpus[] = {
     {[](pg_desc *d) { make_large(d), d->flags = PG_DIRECT, d->coord[0] = far_apart, d->h[0] = 0; },
@@ -1675,16 +1637,13 @@ int main(void)
         cmocka_unit_test(one_rank_that_cancels_cancels_all),
         cmocka_unit_test(one_rank_that_refuses_keeps_nobody_waiting),
         cmocka_unit_test(methods_that_differ_in_their_guess_are_refused),
-#ifndef PG_TEST_LIBRARY
-        cmocka_unit_test(a_plan_that_failed_is_made_again),
-#endif
         cmocka_unit_test(parts_cover_the_box),
         cmocka_unit_test(robust_levels_are_chosen_by_all_ranks),
         cmocka_unit_test(parts_of_the_fluid_are_those_of_one_rank),
         cmocka_unit_test(what_is_not_possible_is_refused_by_name),
     };
     for (const CMUnitTest &test : more) tests[count++] = test;
-#if PGI_GPU
+#ifdef PG_TEST_CUDA
     static char names[SUITES][80];
     for (size_t q = 0; q < SUITES; q++) {
         snprintf(names[q], sizeof names[q], "%s_on_gpus", suites[q].name);
@@ -1702,7 +1661,7 @@ int main(void)
     tests[count++] = cmocka_unit_test(long_lines_agree_with_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(what_gpus_cannot_do_is_refused_by_name_on_gpus);
     tests[count++] = cmocka_unit_test(robust_levels_are_chosen_by_all_ranks_on_gpus);
-    tests[count++] = cmocka_unit_test(parts_of_the_fluid_are_those_of_one_gpu);
+    tests[count++] = cmocka_unit_test(parts_of_the_fluid_are_those_of_one_gpu_on_gpus);
     tests[count++] = cmocka_unit_test(masks_that_are_wrong_are_refused_by_all_on_gpus);
     tests[count++] = cmocka_unit_test(arrays_that_are_not_aligned_are_refused_on_gpus);
 #ifdef PGI_SIMT

@@ -1,8 +1,8 @@
 // Several ranks that are processes of MPI: run it with mpirun -n 1, 2, 3, 4, 8. The suites of ranks.h, and what happens
-// where a rank makes no call any more.
-#define PG_USE_MPI
-#define PGI_SHARED_POINTS 300    // small levels are split too
-#include "../poisson_gpu.cu"
+// where a rank makes no call any more. Linked with test_kernels.cu, compiled with -DPG_USE_MPI.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
 
 #include "ranks.h"
 
