@@ -66,7 +66,7 @@ typedef struct problem {
 static pg_desc mixed_box(unsigned flags)
 {
     pg_desc desc = {0};
-    desc.n[0] = full_or_small(37, 17), desc.n[1] = full_or_small(30, 12), desc.n[2] = full_or_small(23, 9);
+    desc.n[0] = full_or_small(37, 13), desc.n[1] = full_or_small(30, 8), desc.n[2] = full_or_small(23, 6);
     desc.centring[1] = PG_CELL;
     set_ends(&desc, 0, "DN");
     set_ends(&desc, 1, "RD");
@@ -826,7 +826,9 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
     NEED_DEVICE();
     static const char *const kinds[] = {"DD", "DN", "NR", "RD", "RR", "PP", "NN"};
     static const int sizes[][3] = {{33, 20, 17}, {64, 7, 5}, {1, 40, 31}, {128, 65, 1}, {300, 1, 1}, {2, 3, 90},
-                                   {70, 33, 34}};
+                                   {70, 33, 34}},
+                     smaller[][3] = {{17, 12, 9}, {40, 7, 5}, {1, 20, 17}, {67, 20, 1}, {300, 1, 1}, {2, 3, 50},
+                                     {36, 17, 9}};
     rng r = {31};
     for (int q = 0; q < full_or_small(40, 1) * ALL_FLAGS; q++) {
         pg_desc desc = {0};
@@ -834,13 +836,14 @@ static void gpu_and_cpu_agree_to_round_off(void **state)
         double plane_f64[4096];
         float plane_f32[4096];
         for (int p = 0; p < 4096; p++) plane_f32[p] = (float)(plane_f64[p] = rng_uniform(&r, -1, 1));
-        const int single = (desc.flags & PG_F32) != 0, shape = rng_int(&r, 0, 6);
+        const int single = (desc.flags & PG_F32) != 0, shape = rng_int(&r, 0, 6),
+                  *const n = small_run() ? smaller[shape] : sizes[shape];
         for (int axis = 0; axis < 3; axis++) {
-            desc.n[axis] = sizes[shape][axis];
+            desc.n[axis] = n[axis];
             desc.centring[axis] = rng_int(&r, 0, 1) ? PG_CELL : PG_NODE;
             set_ends(&desc, axis, kinds[rng_int(&r, 0, 6)]);
             for (int face = 2 * axis; face < 2 * axis + 2; face++) desc.face[face].value = rng_uniform(&r, -1, 1);
-            const int plane_points = sizes[shape][(axis + 1) % 3] * sizes[shape][(axis + 2) % 3];
+            const int plane_points = n[(axis + 1) % 3] * n[(axis + 2) % 3];
             if (desc.face[2 * axis].kind != PG_PERIODIC && rng_int(&r, 0, 1) && plane_points <= 4096)
                 desc.face[2 * axis].array = single ? (void *)plane_f32 : (void *)plane_f64;
         }
@@ -899,7 +902,7 @@ static void two_runs_on_the_device_give_the_same_bits(void **state)
         problem t = problem_create(&desc);
         void *answer = allocate(t.u_bytes);
         pg_stop stop = {0};
-        stop.max_iter = is_sweep(desc.flags) ? 25 : 6;
+        stop.max_iter = is_sweep(desc.flags) ? full_or_small(25, 8) : full_or_small(6, 3);
         const pg_report first = plain_answer(&t, &stop, answer);
         pg_solver *solver = create(&desc);
         for (int time = 0; time < full_or_small(10, 1); time++) {
