@@ -2107,7 +2107,7 @@ static PGI_HD inline void pgi_judge_hidden(pgi_state *st)
         return;
     }
     const int is_cycle = st->window < 50;    // whose factor is steady, that of a Krylov method is not
-    const int last = is_cycle || st->history_count < 3 ? 1 : (int)fmin(st->history_count, PGI_RECENT) - 1;
+    const int checks = st->history_count < PGI_RECENT ? st->history_count : PGI_RECENT, last = is_cycle ? 1 : checks - 1;
     const int steps = st->recent[0].iterations - st->recent[1].iterations, seen = !st->measured || st->last > st->floor;
     if (seen || st->rate == 1) {
         const int since = st->recent[0].iterations - st->recent[last].iterations;
