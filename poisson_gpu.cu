@@ -371,15 +371,16 @@ struct pgi_krylov_state {
     int indefinite;               // CG: <r, M r> was negative
 };
 
-struct pgi_state {
+// What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
+struct pgi_call {
     pgi_given u, f;         // the caller's arrays, or their copies
     double alpha, omega;    // omega: of the sweeps, where it can change between solves
     struct {
         double value;
         const void *plane;
     } face[6];
-    unsigned face_mask;    // bit q: face q has data that are not 0
     pg_stop stop;
+    int problem;             // of a batch
     int window;              // checks without progress that mean stagnation near the floor; growth, that it diverges
     int to_round_off;        // the default tolerance: the floor will do, where that is higher
     int may_grow;            // sweeps whose residual rises before it falls
@@ -392,13 +393,19 @@ struct pgi_state {
     double spread;           // the floor of the residual over the round-off of D u, see pgi_floor_of
     double underflow;        // what is left of the residual where u has no smaller numbers
     double diagonal;         // the largest one of A
-    double volume;           // sum of the weights
     int pending;             // u is brought up to date only where the residual is worked out from it
     double growth;           // growth of the residual over the first one that means divergence
     int has_other;           // another preconditioner is there, should the cycle not do, see pgi_leave_cycle
     int renewal;       // pipelined Krylov: iterations after which the residual is worked out from u; 0: any number
     double trusted;    // and the fall of the residual after which it is
+    double inner_alpha;    // PG_MIXED: that of f32 cycles, see pgi_inner_alpha
+    double lowest;         // PG_MIXED: the smallest eigenvalue but for the constant's; 0: a face holds it
+};
 
+struct pgi_state : pgi_call {
+    double own_alpha;                   // PG_MIXED: alpha, while inner_alpha is in its place
+    unsigned face_mask;                 // bit q: face q has data that are not 0
+    double volume;                      // sum of the weights
     double mean;                        // to be removed from f
     double removed;                     // mean, as the report has it
     double shift;                       // to be removed from u
@@ -407,7 +414,6 @@ struct pgi_state {
     int verify;                         // Krylov: the residual must be worked out from u before the solve may go on
     int left_at;                        // the iteration that the cycle was left after, or 0
     int goes_on;                        // and the solve is to go on
-    int problem;                        // of a batch
     int pockets;                        // that are singular
     int closed;                         // components of the fluid that alpha alone can hold, and these
     int merged, lost;                   // there was no room for all parts of the fluid; for all pockets
@@ -440,10 +446,8 @@ struct pgi_state {
     double history[PG_HISTORY];
     uint64_t start_ns, end_ns;
 
-    double rhs_mean;                  // of f with its boundary data
-    double own_alpha, inner_alpha;    // PG_MIXED: alpha, and that of f32 cycles: see pgi_inner_alpha
-    double lowest;                    // PG_MIXED: the smallest eigenvalue but for the constant's; 0: a face holds it
-    int fresh;                        // a reduction has written its sums: see pgi_combine_ranks_on_gpu
+    double rhs_mean;    // of f with its boundary data
+    int fresh;          // a reduction has written its sums: see pgi_combine_ranks_on_gpu
 };
 
 // Elimination along an axis, for every line of a grid: the rows and what is added to their diagonal.
@@ -933,6 +937,7 @@ struct pgi_message {
 };
 
 struct pgi_transport_ops;
+struct pgi_agreement;
 
 // The messages of an exchange on GPUs, which all ranks plan when they make it for the first time. They know it by what
 // is exchanged, not by addresses, which one rank may have twice and another not.
@@ -954,12 +959,13 @@ struct pgi_comm {
     int failed;              // no operation in host memory does anything any more
     int pending;             // a wait was given up: MPI may still read and write the memory of what it was told of
     pgi_message *message;    // room for one to each rank
+    pgi_agreement *agreement;
     pgi_plan *plans;         // what has been exchanged on GPUs
     const unsigned *given_up;    // peers: on the device; not 0: the memory of others may be gone
     char error[512];
 };
 
-// All are collective, and called in the same order by all ranks; gather, plan and share by the host, before graphs are
+// All are collective, and called in the same order by all ranks; gather and plan by the host, before graphs are
 // recorded. What takes a stream works in the memory of the back end: on the CPU it is done at return, on a GPU it keeps
 // the order of the stream and can be recorded in a graph.
 struct pgi_transport_ops {
@@ -971,10 +977,6 @@ struct pgi_transport_ops {
     // Where all messages are ordered, one latency less: then between the last kernel that read `receive` and this
     // exchange there was a sum, or another exchange between the same two ranks. As when two grids take turns
     pg_status (*exchange)(pgi_comm *, const pgi_message *, int count, void *stream);
-    // Once for every array that `all` takes later
-    pg_status (*share)(pgi_comm *, void *values, size_t bytes_each);
-    // Rank r has the slice at values + r * bytes_each; then all have all
-    pg_status (*all)(pgi_comm *, void *values, size_t bytes_each, void *stream);
     // Numbers of all ranks, added in their order, so that all get the same bits; where bit q of maxima is set, the
     // largest number q, of those that are not negative. Without numbers a barrier. NaN where a GPU's wait was in vain:
     // loops end then
@@ -1178,7 +1180,22 @@ static pg_status pgi_refuse(char text[512], pg_status status, const char *format
         if (pgi_status_ != PG_OK) return pgi_status_;                                                                  \
     } while (0)
 
+// Precisions, by flags: of u and f, and of cycles. body(T()) is called with a number of it.
+static int pgi_is_f32(unsigned flags) { return flags & PG_F32 ? 1 : 0; }
+static int pgi_cycles_in_f32(unsigned flags) { return flags & (PG_F32 | PG_MIXED) ? 1 : 0; }
+template <class Body> static void pgi_in_precision(int single, Body body)
+{
+#if PGI_F32
+    if (single) return body(float());
+#endif
+    (void)single;
+    body(double());
+}
+
 static const char *const pgi_axis_name[3] = {"x", "y", "z"};
+
+// The name of an axis of the descriptor as operations see it, see pgi_turn.
+static const char *pgi_name_of_axis(const pg_desc *d, int a) { return pgi_axis_name[d->dim == 2 && a > 0 ? 3 - a : a]; }
 
 static int pgi_convects(const pg_desc *d) { return d->velocity[0] != 0 || d->velocity[1] != 0 || d->velocity[2] != 0; }
 
@@ -2244,56 +2261,13 @@ static PGI_HD inline void pgi_swept(pgi_state *st, int may_be_due)
     if (st->go) pgi_advance(st, 1);
 }
 
-// What changes from solve to solve, copied into the launch: so it can be captured and needs no pinned memory.
-struct pgi_call {
-    pgi_given u, f;
-    double alpha, omega;
-    double inner_alpha, lowest;
-    struct {
-        double value;
-        const void *plane;
-    } face[6];
-    pg_stop stop;
-    int window, to_round_off, may_grow, with_floor, at_once, may_drift, problem, renewal;
-    int pending;
-    double progress, epsilon, unit, gain, spread, underflow, diagonal, trusted, growth;
-    int has_other;
-};
-
 static PGI_HD inline void pgi_enter(pgi_state *st, const pgi_call &c)
 {
-    st->u = c.u;
-    st->f = c.f;
-    st->alpha = st->own_alpha = c.alpha;
-    st->inner_alpha = c.inner_alpha;
-    st->lowest = c.lowest;
-    st->omega = c.omega;
+    *static_cast<pgi_call *>(st) = c;
+    st->own_alpha = c.alpha;
     st->face_mask = 0;
-    for (int q = 0; q < 6; q++) {
-        st->face[q].value = c.face[q].value;
-        st->face[q].plane = c.face[q].plane;
+    for (int q = 0; q < 6; q++)
         if (c.face[q].plane || c.face[q].value != 0) st->face_mask |= 1u << q;
-    }
-    st->stop = c.stop;
-    st->window = c.window;
-    st->to_round_off = c.to_round_off;
-    st->may_grow = c.may_grow;
-    st->with_floor = c.with_floor;
-    st->at_once = c.at_once;
-    st->may_drift = c.may_drift;
-    st->progress = c.progress;
-    st->epsilon = c.epsilon;
-    st->unit = c.unit;
-    st->gain = c.gain;
-    st->spread = c.spread;
-    st->underflow = c.underflow;
-    st->diagonal = c.diagonal;
-    st->renewal = c.renewal;
-    st->trusted = c.trusted;
-    st->pending = c.pending;
-    st->growth = c.growth;
-    st->has_other = c.has_other;
-    st->problem = c.problem;
     st->mean = 0;
     st->unit_of_sums = 1;
 }
@@ -3566,6 +3540,8 @@ static pgi_rhs pgi_rhs_of(pgi_grid f)
     return r;
 }
 
+static int pgi_never_turns(const pgi_level *, int) { return 0; }
+
 static void pgi_residual_then_restrict(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
                                        const pgi_level *coarse, int with_norm)
 {
@@ -4011,74 +3987,72 @@ template <class T> static void pgi_cpu_apply(pg_solver *s, const pgi_level *l, p
     }
 }
 
+// Adds up what body(j, k, weight of the row, sums) adds for each row, and that of all ranks: in pieces, whose number
+// does not depend on the threads. result NULL: there are no sums.
+template <int MORE, class T, class Body>
+static void pgi_cpu_sums(pg_solver *s, const pgi_level *l, const pgi_box<T> &b, double *result, Body body)
+{
+    enum { COUNT = 4 + MORE };
+    const pgi_cpu_rows_of rows(l);
+    const int chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
+    for (int chunk = 0; chunk < chunks; chunk++) {
+        double sums[COUNT] = {0};
+        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
+            const int j = rows.j(row), k = rows.k(row);
+            body(j, k, pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k), sums);
+        }
+        memcpy(s->partials + COUNT * chunk, sums, sizeof sums);
+    }
+    if (!result) return;
+    for (int q = 0; q < COUNT; q++) result[q] = 0;
+    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<MORE>(result, s->partials + COUNT * chunk);
+    pgi_combine_ranks<MORE>(s, l, result);
+}
+
 template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, int source, int partner, pgi_grid gx,
                                               pgi_grid gy, pgi_rhs rhs, int again)
 {
     const double factor = again ? pgi_rescale(s->state) : 1, unit = s->state->unit_of_sums *= factor;
     if (again && factor == 1) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_cpu_rows_of rows(l);
-    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
+    const int nx = l->n[0];
     const T *x = source == PGI_RHS ? NULL : pgi_data<T>(gx), *y = partner == PGI_OTHER ? pgi_data<T>(gy) : NULL;
     const T mean = pgi_mean_of<T>(rhs, b.state);
     if (source == PGI_RESIDUAL) pgi_exchange(s, l, gx, 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        double sums[4] = {0, 0, 0, 0};
-        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
-            const int j = rows.j(row), k = rows.k(row);
-            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
-            const T *f = source == PGI_FIELD ? NULL : pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
-            const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
-            const int face_row = pgi_cpu_face_row(b, rhs, j, k);
-            const auto add = [&](int i, T v) {
-                const double e = unit * (double)v;
-                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), e,
-                               partner == PGI_SELF  ? e
-                               : partner == PGI_ONE ? 1.0
-                                                    : (double)q[i]);
-            };
-            if (source == PGI_RESIDUAL)
-                pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row,
-                                          [&](int i, T au, T, bool care)
-                                              PGI_INLINE { add(i, PGI_CPU_RHS(i, care) - au); });
-            else if (source == PGI_RHS)
-                for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
-            else
-                for (int i = 0; i < nx; i++) add(i, p[i]);
-        }
-        memcpy(s->partials + 4 * chunk, sums, sizeof sums);
-    }
-    double sums[4] = {0, 0, 0, 0};
-    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(sums, s->partials + 4 * chunk);
-    pgi_combine_ranks<0>(s, l, sums);
-    memcpy(s->state->sums, sums, sizeof sums);
+    pgi_cpu_sums<0>(s, l, b, s->state->sums, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
+        const T *f = source == PGI_FIELD ? NULL : pgi_data<T>(rhs.f) + j * rhs.f.sj + k * rhs.f.sk;
+        const T *p = x ? x + j * gx.sj + k * gx.sk : NULL, *q = y ? y + j * gy.sj + k * gy.sk : NULL;
+        const int face_row = pgi_cpu_face_row(b, rhs, j, k);
+        const auto add = [&](int i, T v) {
+            const double e = unit * (double)v;
+            pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), e,
+                           partner == PGI_SELF  ? e
+                           : partner == PGI_ONE ? 1.0
+                                                : (double)q[i]);
+        };
+        if (source == PGI_RESIDUAL)
+            pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row,
+                                      [&](int i, T au, T, bool care) PGI_INLINE { add(i, PGI_CPU_RHS(i, care) - au); });
+        else if (source == PGI_RHS)
+            for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
+        else
+            for (int i = 0; i < nx; i++) add(i, p[i]);
+    });
 }
 
 template <class T> static void pgi_cpu_magnitude(pg_solver *s, const pgi_level *l, pgi_grid u)
 {
     if (!s->state->seek) return;
     const pgi_box<T> &b = pgi_box_of(l, T());
-    const pgi_cpu_rows_of rows(l);
-    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
     const double unit = s->state->unit_of_sums, even = pgi_even_diagonal(b);
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        double sums[4] = {0, 0, 0, 0};
-        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
-            const int j = rows.j(row), k = rows.k(row);
-            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
-            const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
-            for (int i = 0; i < nx; i++) {
-                const double v = unit * pgi_magnitude_point(b, even, p[i], i, j, k);
-                pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
-            }
+    pgi_cpu_sums<0>(s, l, b, s->state->magnitude, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
+        const T *const p = pgi_data<T>(u) + j * u.sj + k * u.sk;
+        for (int i = 0; i < l->n[0]; i++) {
+            const double v = unit * pgi_magnitude_point(b, even, p[i], i, j, k);
+            pgi_accumulate(sums, wyz * pgi_weight_of(b.axis[0], i), v, v);
         }
-        memcpy(s->partials + 4 * chunk, sums, sizeof sums);
-    }
-    memset(s->state->magnitude, 0, sizeof s->state->magnitude);
-    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine(s->state->magnitude, s->partials + 4 * chunk);
-    pgi_combine_ranks<0>(s, l, s->state->magnitude);
+    });
 }
 
 // Calls body(j, k) for rows.
@@ -4124,53 +4098,40 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
     typedef RECURRENCE<T> point;
     const pgi_box<T> &b = pgi_box_of(l, T());
     const pgi_krylov_steps<T> c(s->state);
-    const pgi_cpu_rows_of rows(l);
-    const int nx = l->n[0], chunks = rows.count < PGI_CHUNKS ? (int)rows.count : (int)PGI_CHUNKS;
+    const int nx = l->n[0], sums_up = point::DOTS > 0 || point::NORM >= 0, first = point::NORM >= 0 ? 0 : 4;
     const double unit = s->state->unit_of_sums;
+    double result[4 + PGI_DOTS];
     if (point::PRODUCT) pgi_exchange(s, l, g.v[0], 1, sizeof(T));
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)))
-    for (int chunk = 0; chunk < chunks; chunk++) {
-        double sums[4 + PGI_DOTS] = {0};
-        for (int64_t row = rows.count * chunk / chunks; row < rows.count * (chunk + 1) / chunks; row++) {
-            const int j = rows.j(row), k = rows.k(row);
-            const double wyz = pgi_weight_of(b.axis[1], j) * pgi_weight_of(b.axis[2], k);
-            const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
-            void *vector[point::VECTORS];
+    pgi_cpu_sums<PGI_DOTS>(s, l, b, sums_up ? result : NULL, [&](int j, int k, double wyz, double *sums) PGI_INLINE {
+        const pgi_row<T> y = pgi_row_of(b.axis[1], j), z = pgi_row_of(b.axis[2], k);
+        void *vector[point::VECTORS];
+        for (int q = 0; q < point::VECTORS; q++)
+            vector[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, j * g.v[q].sj + k * g.v[q].sk);
+        const auto at = [&](int i, T av, T inverse) PGI_INLINE {
+            T v[point::VECTORS] = {};
+            pgi_term<T> dot[point::DOTS + 1];
             for (int q = 0; q < point::VECTORS; q++)
-                vector[q] = pgi_vector_at<T>(g.v[q], point::NARROW >> q & 1, j * g.v[q].sj + k * g.v[q].sk);
-            const auto at = [&](int i, T av, T inverse) PGI_INLINE {
-                T v[point::VECTORS] = {};
-                pgi_term<T> dot[point::DOTS + 1];
-                for (int q = 0; q < point::VECTORS; q++)
-                    if ((point::READ | point::PRODUCT) >> q & 1)
-                        v[q] = pgi_value_of<T>(vector[q], point::NARROW >> q & 1, i);
-                point::at(c, v, av, inverse, dot);
-                for (int q = 0; q < point::VECTORS; q++)
-                    if (point::WRITTEN >> q & 1) pgi_set_value(vector[q], point::NARROW >> q & 1, i, v[q]);
-                const double w = wyz * pgi_weight_of(b.axis[0], i);
-                if (point::NORM >= 0) {
-                    const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
-                    pgi_accumulate(sums, w, e, e);
-                }
-                for (int q = 0; q < point::DOTS; q++)
-                    sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
-            };
-            if (point::PRODUCT)
-                pgi_cpu_row<PGI_IN_ORDER>(b, (const T *)pgi_data<T>(g.v[0]), g.v[0].sj, g.v[0].sk, j, k, 0, nx, 0,
-                                          [&](int i, T av, T inverse, bool) PGI_INLINE { at(i, av, inverse); });
-            else
-                for (int i = 0; i < nx; i++)
-                    at(i, 0,
-                       pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), y, z, wyz * pgi_weight_of(b.axis[0], i)));
-        }
-        memcpy(s->partials + (4 + PGI_DOTS) * chunk, sums, sizeof sums);
-    }
-    if (point::DOTS == 0 && point::NORM < 0) return;
-    double sums[4 + PGI_DOTS] = {0};
-    for (int chunk = 0; chunk < chunks; chunk++) pgi_combine<PGI_DOTS>(sums, s->partials + (4 + PGI_DOTS) * chunk);
-    pgi_combine_ranks<PGI_DOTS>(s, l, sums);
-    const int first = point::NORM >= 0 ? 0 : 4;
-    memcpy(s->state->sums + first, sums + first, sizeof sums - (size_t)first * sizeof *sums);
+                if ((point::READ | point::PRODUCT) >> q & 1)
+                    v[q] = pgi_value_of<T>(vector[q], point::NARROW >> q & 1, i);
+            point::at(c, v, av, inverse, dot);
+            for (int q = 0; q < point::VECTORS; q++)
+                if (point::WRITTEN >> q & 1) pgi_set_value(vector[q], point::NARROW >> q & 1, i, v[q]);
+            const double w = wyz * pgi_weight_of(b.axis[0], i);
+            if (point::NORM >= 0) {
+                const double e = unit * (double)v[point::NORM >= 0 ? point::NORM : 0];
+                pgi_accumulate(sums, w, e, e);
+            }
+            for (int q = 0; q < point::DOTS; q++)
+                sums[4 + q] += w * (unit * (double)dot[q].x) * (unit * (double)dot[q].y);
+        };
+        if (point::PRODUCT)
+            pgi_cpu_row<PGI_IN_ORDER>(b, (const T *)pgi_data<T>(g.v[0]), g.v[0].sj, g.v[0].sk, j, k, 0, nx, 0,
+                                      [&](int i, T av, T inverse, bool) PGI_INLINE { at(i, av, inverse); });
+        else
+            for (int i = 0; i < nx; i++)
+                at(i, 0, pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), y, z, wyz * pgi_weight_of(b.axis[0], i)));
+    });
+    if (sums_up) memcpy(s->state->sums + first, result + first, sizeof result - (size_t)first * sizeof *result);
 }
 
 template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
@@ -4474,27 +4435,6 @@ static void pgi_cpu_widen_add(pg_solver *s, const pgi_level *outer, pgi_grid e32
     });
 }
 #endif
-
-template <class T> static int pgi_cpu_relax_turns(const pgi_level *, int) { return 0; }
-
-template <class T> static pgi_grid pgi_cpu_relax(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                 pgi_omega omega, int reversed, int sweeps, int head,
-                                                 const pgi_level *coarse, pgi_grid e, pgi_wanted *residual)
-{
-    return pgi_relax_in_place(s, l, u, rhs, omega, reversed, sweeps, head, coarse, e, residual);
-}
-
-template <class T> static pgi_grid pgi_cpu_jacobi_sweeps(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                         const double *weight, int period, int sweeps)
-{
-    return pgi_jacobi_one_by_one(s, l, u, rhs, weight, period, sweeps);
-}
-
-template <class T> static void pgi_cpu_restrict_residual(pg_solver *s, const pgi_level *l, pgi_grid u, pgi_rhs rhs,
-                                                         const pgi_level *coarse, int with_norm)
-{
-    pgi_residual_then_restrict(s, l, u, rhs, coarse, with_norm);
-}
 
 static void pgi_cpu_control(pg_solver *s, int step, int argument)
 {
@@ -10504,19 +10444,7 @@ static pg_status pgi_comm_fail(pgi_comm *c, const char *format, ...)
 // They need no preparation, and what they were asked for is done at return.
 static pg_status pgi_host_check(pgi_comm *c) { return c->failed ? PG_ERROR_COMM : PG_OK; }
 static pg_status pgi_host_plan(pgi_comm *c, pgi_message *, int) { return pgi_host_check(c); }
-static pg_status pgi_host_share(pgi_comm *c, void *, size_t) { return pgi_host_check(c); }
 static pg_status pgi_host_wait(pgi_comm *c, void *) { return pgi_host_check(c); }
-
-static pg_status pgi_host_all(pgi_comm *c, void *values, size_t bytes_each, void *)
-{
-    const size_t total = (size_t)c->ranks * bytes_each;
-    char *const all = (char *)malloc(total + 1);
-    if (!all) return pgi_comm_fail(c, "rank %d: not enough host memory to gather %zu bytes", c->rank, total);
-    const pg_status status = c->ops->gather(c, (char *)values + (size_t)c->rank * bytes_each, bytes_each, all);
-    if (status == PG_OK) memcpy(values, all, total);
-    free(all);
-    return status;
-}
 
 static pg_status pgi_host_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *)
 {
@@ -10575,9 +10503,9 @@ static void pgi_own_close(pgi_comm *c)
     free(c->state);
 }
 
-static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan, pgi_own_exchange,
-                                                    pgi_host_share, pgi_host_all,   pgi_host_sum,  pgi_host_wait,
-                                                    pgi_host_check, pgi_own_abort,  pgi_own_close};
+static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",    pgi_own_gather, pgi_host_plan,
+                                                    pgi_own_exchange, pgi_host_sum,   pgi_host_wait,
+                                                    pgi_host_check,   pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
 {
@@ -10715,9 +10643,9 @@ static void pgi_mpi_close(pgi_comm *c)
     free(m);
 }
 
-static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan, pgi_mpi_exchange,
-                                                    pgi_host_share, pgi_host_all,   pgi_host_sum,  pgi_host_wait,
-                                                    pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
+static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",    pgi_mpi_gather, pgi_host_plan,
+                                                    pgi_mpi_exchange, pgi_host_sum,   pgi_host_wait,
+                                                    pgi_host_check,   pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
 {
@@ -11050,14 +10978,6 @@ static __global__ void pgi_peers_abort_kernel(const __grid_constant__ pgi_peers 
     if ((int)threadIdx.x < p.ranks) pgi_store_release(&p.box[threadIdx.x]->abort, 1u + (unsigned)p.rank);
 }
 
-// An array that `all` takes: every rank sends its slice to every other one.
-struct pgi_shared_array {
-    char *values;
-    size_t bytes_each;
-    pgi_message message[PGI_PEERS];
-    pgi_shared_array *next;
-};
-
 struct pgi_peers_state {
     pgi_peers kernels;
     pgi_comm below;    // the transport that gathers
@@ -11066,7 +10986,6 @@ struct pgi_peers_state {
     size_t bytes;             // of the own workspace
     int device, processors, early;
     cudaStream_t side;    // for an abort while the others wait
-    pgi_shared_array *shared;
 };
 
 static pg_status pgi_peers_gather(pgi_comm *c, const void *own, size_t bytes, void *all)
@@ -11192,38 +11111,6 @@ static pg_status pgi_peers_exchange(pgi_comm *c, const pgi_message *m, int count
                            pgi_peers_exchange_kernel, s->kernels, x);
 }
 
-static pg_status pgi_peers_share(pgi_comm *c, void *values, size_t bytes_each)
-{
-    pgi_peers_state *const s = (pgi_peers_state *)c->state;
-    pgi_shared_array *const a = (pgi_shared_array *)calloc(1, sizeof *a);
-    if (!a) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a list of messages", c->rank);
-    a->values = (char *)values;
-    a->bytes_each = bytes_each;
-    for (int q = 1; q < c->ranks; q++) {
-        pgi_message *const m = &a->message[q - 1];
-        m->peer = (c->rank + q) % c->ranks;
-        m->send = a->values + (size_t)c->rank * bytes_each;
-        m->receive = a->values + (size_t)m->peer * bytes_each;
-        m->send_bytes = m->receive_bytes = bytes_each;
-    }
-    const pg_status status = pgi_peers_plan(c, a->message, c->ranks - 1);
-    if (status != PG_OK) {
-        free(a);
-        return status;
-    }
-    a->next = s->shared;
-    s->shared = a;
-    return PG_OK;
-}
-
-static pg_status pgi_peers_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
-{
-    for (pgi_shared_array *a = ((pgi_peers_state *)c->state)->shared; a; a = a->next)
-        if (a->values == values && a->bytes_each == bytes_each)
-            return pgi_peers_exchange(c, a->message, c->ranks - 1, stream);
-    return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "rank %d: an array is gathered that is not shared", c->rank);
-}
-
 static pg_status pgi_peers_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
 {
     const pgi_peers_state *s = (const pgi_peers_state *)c->state;
@@ -11270,11 +11157,6 @@ static void pgi_peers_release(pgi_peers_state *s)
         if (s->opened[q]) cudaIpcCloseMemHandle(s->base[q]);
     if (s->side) cudaStreamDestroy(s->side);
     if (s->kernels.verdict) cudaFreeHost(s->kernels.verdict);
-    while (s->shared) {
-        pgi_shared_array *const next = s->shared->next;
-        free(s->shared);
-        s->shared = next;
-    }
     cudaGetLastError();
     free(s);
 }
@@ -11299,8 +11181,8 @@ static void pgi_peers_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_peers_ops = {
-    "peers",       pgi_peers_gather,          pgi_peers_plan,  pgi_peers_exchange, pgi_peers_share, pgi_peers_all,
-    pgi_peers_sum, pgi_peers_wait_for_stream, pgi_peers_check, pgi_peers_abort,    pgi_peers_close};
+    "peers",         pgi_peers_gather, pgi_peers_plan, pgi_peers_exchange, pgi_peers_sum, pgi_peers_wait_for_stream,
+    pgi_peers_check, pgi_peers_abort,  pgi_peers_close};
 
 // What a rank tells the others of itself when they try to join
 struct pgi_peer_record {
@@ -11579,14 +11461,6 @@ static pg_status pgi_nccl_exchange(pgi_comm *c, const pgi_message *m, int count,
     return pgi_nccl_settle(c, e == ncclSuccess ? end : e, "an exchange");
 }
 
-static pg_status pgi_nccl_all(pgi_comm *c, void *values, size_t bytes_each, void *stream)
-{
-    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
-    const char *own = (const char *)values + (size_t)c->rank * bytes_each;
-    return pgi_nccl_settle(c, ncclAllGather(own, values, bytes_each, ncclInt8, n->comm, (cudaStream_t)stream),
-                           "a gathering");
-}
-
 // NCCL connects two ranks when they first talk, which graphs forbid: so they do it here, when all that was to read the
 // ghosts or to write the planes has ended.
 static pg_status pgi_nccl_plan(pgi_comm *c, pgi_message *m, int count)
@@ -11595,13 +11469,6 @@ static pg_status pgi_nccl_plan(pgi_comm *c, pgi_message *m, int count)
     PGI_COMM_CUDA(c, cudaDeviceSynchronize());
     PGI_TRY(pgi_nccl_exchange(c, m, count, n->stream));
     return pgi_nccl_wait(c, n->stream, "the first exchange");
-}
-
-static pg_status pgi_nccl_share(pgi_comm *c, void *values, size_t bytes_each)
-{
-    const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
-    PGI_TRY(pgi_nccl_all(c, values, bytes_each, n->stream));
-    return pgi_nccl_wait(c, n->stream, "the first gathering");
 }
 
 // Computes the sums of numbers that are gathered, in the order of the ranks   Moves a number a rank   Covers a sum a
@@ -11665,9 +11532,9 @@ static void pgi_nccl_close(pgi_comm *c)
     c->state = NULL;
 }
 
-static const pgi_transport_ops pgi_nccl_ops = {"NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange,
-                                               pgi_nccl_share, pgi_nccl_all,    pgi_nccl_sum,  pgi_nccl_wait_for_stream,
-                                               pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
+static const pgi_transport_ops pgi_nccl_ops = {
+    "NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange, pgi_nccl_sum, pgi_nccl_wait_for_stream,
+    pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
 
 // The split of the caller's communicator, which may block, and then waits for all ranks without a limit: so a thread of
 // its own makes it, and is left behind where that takes too long.
@@ -11727,7 +11594,8 @@ static pg_status pgi_nccl_split(pgi_comm *c, ncclComm_t given)
     cudaFuncAttributes a;
     PGI_COMM_CUDA(c, cudaFuncGetAttributes(&a, pgi_add_slots_kernel));
     PGI_TRY(pgi_nccl_reserve(c, PGI_NCCL_RESERVE));
-    return pgi_nccl_share(c, n->slots, sizeof(double));
+    PGI_NCCL(c, ncclAllGather(n->slots + c->rank, n->slots, sizeof(double), ncclInt8, n->comm, n->stream));
+    return pgi_nccl_wait(c, n->stream, "the first gathering");
 }
 
 // The place of this rank in the caller's communicator.
@@ -11774,6 +11642,31 @@ static pg_status pgi_nccl_open(pgi_comm *c, const void *) { return pgi_nccl_size
 
 // ---- any of them ----
 
+// What plans of kernels depend on. GPUs that differ must choose alike, for what is exchanged depends on it.
+enum { PGI_LIMITS = 3 + PGI_PASS_CLUSTER + 1 };
+static void pgi_limits_of(pg_solver *s, int *limit[PGI_LIMITS])
+{
+    int *const each[3] = {&s->multiprocessors, &s->shared_limit, &s->clusters};
+    for (int q = 0; q < PGI_LIMITS; q++) limit[q] = q < 3 ? each[q] : &s->together_in[q - 3];
+}
+
+// What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
+enum { PGI_SAID = 128 };
+struct pgi_statement {
+    int status, count, lo, hi;
+    int call;                  // the function that was called, see pgi_call_name
+    int device[PGI_LIMITS];    // what its GPU can do, see pgi_limits_of
+    unsigned face_arrays;      // those given by this rank
+    double end_value[2];       // g at the ends of the last axis
+    char text[256];
+    double value[PGI_SAID];
+};
+struct pgi_agreement {
+    pgi_statement own;
+    char name[PGI_SAID][32];
+    pgi_statement all[1];    // of all ranks, once they have met
+};
+
 // Which rank this is, and how many there are. Not collective.
 static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char text[512])
 {
@@ -11808,6 +11701,7 @@ static void pgi_comm_close(pgi_comm *c)
         c->plans = next;
     }
     free(c->message);
+    free(c->agreement);
     free(c);
 }
 
@@ -11827,7 +11721,9 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
                     : pgi_finite(d->time_limit) && d->time_limit > 0 ? fmin(d->time_limit, longest)
                                                                      : 30;
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
-    pg_status status = c->message ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    c->agreement = (pgi_agreement *)calloc(1, sizeof *c->agreement + (size_t)ranks * sizeof(pgi_statement));
+    pg_status status =
+        c->message && c->agreement ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
     if (status == PG_OK)
         status = d->comm.kind == PG_COMM_MPI    ? pgi_mpi_open(c, d->comm.handle, text)
                  : d->comm.kind == PG_COMM_NCCL ? pgi_nccl_open(c, d->comm.handle)
@@ -11870,30 +11766,12 @@ static const char *const pgi_call_name[] = {"pg_create",
                                             "pg_set_cell_values",
                                             "pg_get_parts"};
 
-// What plans of kernels depend on. GPUs that differ must choose alike, for what is exchanged depends on it.
-enum { PGI_LIMITS = 3 + PGI_PASS_CLUSTER + 1 };
-static void pgi_limits_of(pg_solver *s, int *limit[PGI_LIMITS])
+// What a rank will tell the others: nothing yet.
+static pgi_agreement *pgi_nothing_said(pgi_comm *c)
 {
-    int *const each[3] = {&s->multiprocessors, &s->shared_limit, &s->clusters};
-    for (int q = 0; q < PGI_LIMITS; q++) limit[q] = q < 3 ? each[q] : &s->together_in[q - 3];
+    memset(&c->agreement->own, 0, sizeof c->agreement->own);
+    return c->agreement;
 }
-
-// What a rank tells the others: how its own checks ended, its part, and numbers that must be the same on all of them.
-enum { PGI_SAID = 128 };
-struct pgi_statement {
-    int status, count, lo, hi;
-    int call;                // the function that was called, see pgi_call_name
-    int device[PGI_LIMITS];    // what its GPU can do, see pgi_limits_of
-    unsigned face_arrays;    // those given by this rank
-    double end_value[2];     // g at the ends of the last axis
-    char text[256];
-    double value[PGI_SAID];
-};
-struct pgi_agreement {
-    pgi_statement own;
-    char name[PGI_SAID][32];
-    pgi_statement *all;    // of all ranks, once they have met
-};
 
 static void pgi_say(pgi_agreement *a, double value, const char *format, ...)
 {
@@ -11933,21 +11811,13 @@ static void pgi_name_difference(const pgi_agreement *a, int ranks, int q, char t
              first, count[0] > 1 ? "s" : "", list[0], second, count[1] > 1 ? "s" : "", list[1]);
 }
 
-// A rank that cannot say anything ends the waits of the others, as far as its transport can tell them.
-static pg_status pgi_fall_silent(pgi_comm *c, char text[512])
-{
-    pgi_comm_fail(c, "rank %d: not enough host memory for what %d ranks say", c->rank, c->ranks);
-    return pgi_refuse(text, PG_ERROR_MEMORY, "%s", c->error);
-}
-
 // All ranks tell each other how they fared, and compare. status, text: of this rank's own checks. Nobody waits for a
-// rank that refused, since it has come here too. Afterwards a->all is to be freed.
-static pg_status pgi_agree(pgi_comm *c, pgi_agreement *a, pg_status status, char text[512])
+// rank that refused, since it has come here too.
+static pg_status pgi_agree(pgi_comm *c, pg_status status, char text[512])
 {
+    pgi_agreement *const a = c->agreement;
     a->own.status = status;
     snprintf(a->own.text, sizeof a->own.text, "%.255s", status == PG_OK ? "" : text);
-    a->all = (pgi_statement *)calloc((size_t)c->ranks, sizeof *a->all);
-    if (!a->all) return pgi_fall_silent(c, text);
     const pg_status met = c->ops->gather(c, &a->own, sizeof a->own, a->all);
     if (status != PG_OK) return status;
     if (met != PG_OK) return pgi_refuse(text, met, "%s", c->error);
@@ -12014,23 +11884,29 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
 // ---- the arrays of a caller ----
 
 // Copies rows of a plane, on the GPU from or to host or device memory.
-static void pgi_copy_rows(pg_solver *s, char *to, int64_t to_row, const char *from, int64_t from_row, size_t bytes,
-                          int rows)
+static void pgi_copy_rows(pg_solver *s, void *to_rows, int64_t to_row, const void *from_rows, int64_t from_row,
+                          size_t bytes, int64_t rows)
 {
+    char *const to = (char *)to_rows;
+    const char *const from = (const char *)from_rows;
 #if PGI_GPU
+    enum { WIDEST = 1 << 30 };    // pitches of copies must be ints
     const int packed = rows == 1 || (to_row == (int64_t)bytes && from_row == (int64_t)bytes);
     if (s->cuda && packed) {
         PGI_CUDA(s, cudaMemcpyAsync(to, from, bytes * (size_t)rows, cudaMemcpyDefault, s->stream));
         return;
     }
-    if (s->cuda) {
+    if (s->cuda && to_row <= WIDEST && from_row <= WIDEST) {
         PGI_CUDA(s, cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, bytes, (size_t)rows,
                                       cudaMemcpyDefault, s->stream));
         return;
     }
+    for (int64_t j = 0; j < rows && s->cuda; j++)
+        PGI_CUDA(s, cudaMemcpyAsync(to + j * to_row, from + j * from_row, bytes, cudaMemcpyDefault, s->stream));
+    if (s->cuda) return;
 #endif
     (void)s;
-    for (int j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
+    for (int64_t j = 0; j < rows; j++) memcpy(to + j * to_row, from + j * from_row, bytes);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -23113,19 +22989,15 @@ static void pgi_clear_grid(pg_solver *s, pgi_grid g, int single)
 {
     const pgi_bricks &bricks = s->obstacles.bricks;
     if (!bricks.words || !g.base) return;
-#if PGI_F32
-    const pgi_clear_bricks<float> narrow = {bricks, g};
-    if (single) pgi_for_points(s, s->outer.n, narrow);
-    if (single) return;
-#endif
-    (void)single;
-    const pgi_clear_bricks<double> wide = {bricks, g};
-    pgi_for_points(s, s->outer.n, wide);
+    pgi_in_precision(single, [&](auto t) {
+        const pgi_clear_bricks<decltype(t)> body = {bricks, g};
+        pgi_for_points(s, s->outer.n, body);
+    });
 }
 // The grids of the workspace in bricks without fluid, where operations neither read nor write
 static void pgi_clear_vectors(pg_solver *s)
 {
-    const int single = s->desc.flags & PG_F32 ? 1 : 0;
+    const int single = pgi_is_f32(s->desc.flags);
     pgi_clear_grid(s, s->outer.f, single);
     for (int q = 0; q < PGI_KRYLOV_ALL && s->krylov; q++)
         if (!s->vector[q].indirect) pgi_clear_grid(s, s->vector[q], single);    // not the caller's u
@@ -23258,10 +23130,7 @@ static void pgi_choose_levels(pg_solver *s)
     const pg_desc *const d = &s->work;
     const double points = (double)s->level[0].points, coarse = points / (1 << s->desc.dim);
     double found[PGI_MEASURES];
-#if PGI_F32
-    if (d->flags & (PG_F32 | PG_MIXED)) pgi_measure<float>(s);
-#endif
-    if (!(d->flags & (PG_F32 | PG_MIXED))) pgi_measure<double>(s);
+    pgi_in_precision(pgi_cycles_in_f32(d->flags), [&](auto t) { pgi_measure<decltype(t)>(s); });
     for (int q = 0; q < PGI_MEASURES; q++) found[q] = (double)pgi_read_number(s, o->bad + 5 + q);
     const int varies = d->beta_face[0] || d->beta_cell;
     const double barriers = found[PGI_COARSE_APART] * (varies ? PGI_BARRIER_COUNTS : 1),
@@ -23290,23 +23159,18 @@ static void pgi_choose_levels(pg_solver *s)
 // media: mask or coefficients are new; else alpha is
 static void pgi_refresh(pg_solver *s, int media)
 {
-    const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
-    (void)single;
-#if PGI_F32
-    if (media && single) pgi_read_media<float>(s);
-    if (media && single && s->obstacles.by_cells) pgi_coarsen_cells<float>(s);
-#endif
-    if (media && !single) pgi_read_media<double>(s);
-    if (media && !single && s->obstacles.by_cells) pgi_coarsen_cells<double>(s);
+    const int single = pgi_cycles_in_f32(s->desc.flags);
+    pgi_in_precision(single, [&](auto t) {
+        if (media) pgi_read_media<decltype(t)>(s);
+        if (media && s->obstacles.by_cells) pgi_coarsen_cells<decltype(t)>(s);
+    });
     if (s->multigrid && !s->obstacles.by_cells) {
         const int waits = !s->obstacles.begun || !s->cuda || s->desc.memory == PG_MEM_HOST;
         if (media && waits && s->obstacles.chooses) pgi_choose_levels(s);
-#if PGI_F32
-        if (media && single) pgi_list_others<float>(s);
-        if (single) pgi_make_levels<float>(s);
-#endif
-        if (media && !single) pgi_list_others<double>(s);
-        if (!single) pgi_make_levels<double>(s);
+        pgi_in_precision(single, [&](auto t) {
+            if (media) pgi_list_others<decltype(t)>(s);
+            pgi_make_levels<decltype(t)>(s);
+        });
         pgi_make_matrix(s);
         // Passes leave what is outside of the fluid as it is, and levels are made in t.
         s->ops->fill_zero(s, &s->level[0], s->level[0].t);
@@ -23319,74 +23183,38 @@ static void pgi_refresh(pg_solver *s, int media)
 // The right-hand side of the problem under way, from the caller's f.
 static void pgi_gather(pg_solver *s, int compatible)
 {
-#if PGI_F32
-    if (s->desc.flags & PG_F32) {
-        pgi_cells_rhs<float>(s, &s->outer, compatible);
-        return;
-    }
-#endif
-    pgi_cells_rhs<double>(s, &s->outer, compatible);
+    pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) { pgi_cells_rhs<decltype(t)>(s, &s->outer, compatible); });
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 {
-#if PGI_F32
-    if (s->desc.flags & PG_F32) {
-        pgi_cells_clear<float>(s, &s->outer, from, to);
-        return;
-    }
-#endif
-    pgi_cells_clear<double>(s, &s->outer, from, to);
+    pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) { pgi_cells_clear<decltype(t)>(s, &s->outer, from, to); });
 }
 static void pgi_project_u(pg_solver *s, pgi_means means, pgi_grid r)
 {
-#if PGI_F32
-    if (s->desc.flags & PG_F32) {
-        pgi_project<float>(s, &s->outer, s->outer.u, means, r);
-        return;
-    }
-#endif
-    pgi_project<double>(s, &s->outer, s->outer.u, means, r);
+    pgi_in_precision(pgi_is_f32(s->desc.flags),
+                     [&](auto t) { pgi_project<decltype(t)>(s, &s->outer, s->outer.u, means, r); });
 }
 // All parts of the fluid in place of pockets, and these again.
 static void pgi_label_parts(pg_solver *s)
 {
-#if PGI_F32
-    if (s->desc.flags & (PG_F32 | PG_MIXED)) {
-        pgi_label<float>(s, &s->level[0], 0, INT32_MAX);
-        return;
-    }
-#endif
-    pgi_label<double>(s, &s->level[0], 0, INT32_MAX);
+    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
+                     [&](auto t) { pgi_label<decltype(t)>(s, &s->level[0], 0, INT32_MAX); });
 }
 static void pgi_restore_pockets(pg_solver *s)
 {
-    const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
-#if PGI_F32
-    if (single) pgi_find_pockets<float>(s, &s->level[0]);
-#endif
-    if (!single) pgi_find_pockets<double>(s, &s->level[0]);
+    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags), [&](auto t) { pgi_find_pockets<decltype(t)>(s, &s->level[0]); });
     if (s->multigrid && !s->obstacles.by_cells) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
 }
 static void pgi_sum_over_parts(pg_solver *s, pgi_grid x, double most, int first, int count)
 {
-#if PGI_F32
-    if (s->desc.flags & PG_F32) {
-        pgi_add_up_parts<float>(s, x, most, first, count);
-        return;
-    }
-#endif
-    pgi_add_up_parts<double>(s, x, most, first, count);
+    pgi_in_precision(pgi_is_f32(s->desc.flags),
+                     [&](auto t) { pgi_add_up_parts<decltype(t)>(s, x, most, first, count); });
 }
 static void pgi_cycle_among_cells(pg_solver *s, pgi_grid u, pgi_rhs rhs, int from_zero)
 {
-#if PGI_F32
-    if (s->desc.flags & (PG_F32 | PG_MIXED)) {
-        pgi_masked_cycle<float>(s, u, rhs, from_zero);
-        return;
-    }
-#endif
-    pgi_masked_cycle<double>(s, u, rhs, from_zero);
+    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
+                     [&](auto t) { pgi_masked_cycle<decltype(t)>(s, u, rhs, from_zero); });
 }
 
 // A number that an operation has left on the device.
@@ -23891,9 +23719,9 @@ template <class T> static constexpr pgi_ops pgi_masked_ops(pgi_ops o)
     o.prolong_add = pgi_cell_prolong_add<T>;
     o.interpolate = pgi_cell_interpolate<T>;
     o.solve_coarsest = pgi_cell_solve_coarsest<T>;
-    o.relax = pgi_cpu_relax<T>;    // in place, one sweep after the other, whatever the back end
-    o.relax_turns = pgi_cpu_relax_turns<T>;
-    o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
+    o.relax = pgi_relax_in_place;    // in place, one sweep after the other, whatever the back end
+    o.relax_turns = pgi_never_turns;
+    o.jacobi_sweeps = pgi_jacobi_one_by_one;
 #if PGI_F32
     if (sizeof(T) == sizeof(float)) o.residual_narrow = pgi_cell_residual_narrow;
 #endif
@@ -24075,13 +23903,8 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
 
 static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
 {
-#if PGI_F32
-    if (s->desc.flags & PG_F32) {
-        pgi_make_slopes<float>(s, axis, first, count, at_unknowns, out);
-        return;
-    }
-#endif
-    pgi_make_slopes<double>(s, axis, first, count, at_unknowns, out);
+    pgi_in_precision(pgi_is_f32(s->desc.flags),
+                     [&](auto t) { pgi_make_slopes<decltype(t)>(s, axis, first, count, at_unknowns, out); });
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -24128,7 +23951,7 @@ static pgi_grid pgi_take_level_grid(pgi_arena *a, const pgi_level *l, size_t ele
 static void pgi_layout_level(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena, int l)
 {
     const pg_desc *d = &s->work;
-    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0, symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
+    const int single = pgi_cycles_in_f32(d->flags), symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     pgi_level *level = &s->level[l];
     level->points = 1;
     for (int a = 0; a < 3; a++) {
@@ -24162,7 +23985,7 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
                               pgi_faces *host_faces[PGI_MAX_LEVELS + 1])
 {
     const pg_desc *d = &s->work;
-    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    const int single = pgi_cycles_in_f32(d->flags);
     for (int l = 0; l < h->levels; l++) pgi_layout_level(s, h, arena, l);
     if (s->mixed) pgi_layout_box(arena, &s->outer.box64, h->line[0], d->beta);
     pgi_open_ends(&s->outer.box64.axis[2], s->level[0].part);
@@ -24181,8 +24004,8 @@ static void pgi_layout_tables(pg_solver *s, const pgi_hierarchy *h, pgi_arena *a
     else if (exact)
         pgi_layout_modes(arena, solved, d->beta, &s->level[h->levels - 1].modes64);
 #if PGI_DIRECT
-    if (s->has_direct && single) pgi_layout_direct_tables<pgi_narrowest>(s, solved, arena);
-    if (s->has_direct && !single) pgi_layout_direct_tables<double>(s, solved, arena);
+    if (s->has_direct)
+        pgi_in_precision(single, [&](auto t) { pgi_layout_direct_tables<decltype(t)>(s, solved, arena); });
     if (h->near && d->flags & PG_F32) pgi_layout_ratio(s, &s->ratio.box32, h, arena);
     if (h->near && !(d->flags & PG_F32)) pgi_layout_ratio(s, &s->ratio.box64, h, arena);
 #endif
@@ -24246,12 +24069,12 @@ static void pgi_layout_grids(pg_solver *s, const pgi_hierarchy *h, pgi_arena *ar
 static void pgi_layout_outer(pg_solver *s)
 {
     const pg_desc *d = &s->work;
-    char *const state = (char *)s->state;
+    char *const state = (char *)static_cast<pgi_call *>(s->state);
     const pgi_box<double> outer_box = s->outer.box64;
     const pgi_faces *const outer_faces = s->outer.faces;
-    const pgi_grid callers_u = {state ? state + offsetof(pgi_state, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
+    const pgi_grid callers_u = {state ? state + offsetof(pgi_call, u) : NULL, 1, d->stride_u[0], d->stride_u[1],
                                 d->stride_u[2]};
-    const pgi_grid callers_f = {state ? state + offsetof(pgi_state, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
+    const pgi_grid callers_f = {state ? state + offsetof(pgi_call, f) : NULL, 1, d->stride_f[0], d->stride_f[1],
                                 d->stride_f[2]};
     s->outer = s->level[0];
     s->outer.u = callers_u;
@@ -24379,82 +24202,58 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 // >>ops  The tables of operations, one for each back end and precision: what the sections below call.
 // -------------------------------------------------------------------------------------------------------------------
 
+// What either back end has as pgi_cpu_NAME and pgi_cuda_NAME; what there is for f32 alone.
+#define PGI_OPERATIONS(X)                                                                                              \
+    X(fill_zero)                                                                                                       \
+    X(copy) X(subtract_shift) X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude) X(restrict_full)      \
+        X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur) X(apply_two)
+#define PGI_OPERATIONS_OF_F32(X) X(residual_narrow) X(narrow_rhs) X(widen_add)
+#define PGI_OPERATIONS_OF_DIRECT(X) X(transform) X(eliminate)
+
+#define PGI_SET_CPU(NAME) o.NAME = pgi_cpu_##NAME<T>;
+#define PGI_SET_CPU_F32(NAME) o.NAME = pgi_cpu_##NAME;
 template <class T> static constexpr pgi_ops pgi_cpu_ops()
 {
     pgi_ops o = {};
     o.control = pgi_cpu_control;
     o.loop = pgi_cpu_loop;
-    o.fill_zero = pgi_cpu_fill_zero<T>;
-    o.copy = pgi_cpu_copy<T>;
-    o.subtract_shift = pgi_cpu_subtract_shift<T>;
-    o.jacobi = pgi_cpu_jacobi<T>;
-    o.red_black = pgi_cpu_red_black<T>;
-    o.residual = pgi_cpu_residual<T>;
-    o.apply = pgi_cpu_apply<T>;
-    o.reduce = pgi_cpu_reduce<T>;
-    o.magnitude = pgi_cpu_magnitude<T>;
-    o.restrict_full = pgi_cpu_restrict_full<T>;
-    o.restrict_faces = pgi_cpu_restrict_faces<T>;
-    o.prolong_add = pgi_cpu_prolong_add<T>;
-    o.interpolate = pgi_cpu_interpolate<T>;
-    o.solve_coarsest = o.solve_box = pgi_cpu_solve_coarsest<T>;
-    o.relax = pgi_cpu_relax<T>;
-    o.relax_turns = pgi_cpu_relax_turns<T>;
-    o.jacobi_sweeps = pgi_cpu_jacobi_sweeps<T>;
-    o.restrict_residual = pgi_cpu_restrict_residual<T>;
-    o.relax_lines = pgi_cpu_relax_lines<T>;
-    o.recur = pgi_cpu_recur<T>;
-    o.apply_two = pgi_cpu_apply_two<T>;
+    PGI_OPERATIONS(PGI_SET_CPU)
+    o.relax = pgi_relax_in_place;
+    o.relax_turns = pgi_never_turns;
+    o.jacobi_sweeps = pgi_jacobi_one_by_one;
+    o.restrict_residual = pgi_residual_then_restrict;
+    o.solve_box = o.solve_coarsest;
 #if PGI_DIRECT
-    o.transform = pgi_cpu_transform<T>;
-    o.eliminate = pgi_cpu_eliminate<T>;
+    PGI_OPERATIONS_OF_DIRECT(PGI_SET_CPU)
 #endif
 #if PGI_F32
     if (sizeof(T) == sizeof(float)) {
-        o.residual_narrow = pgi_cpu_residual_narrow;
-        o.narrow_rhs = pgi_cpu_narrow_rhs;
-        o.widen_add = pgi_cpu_widen_add;
+        PGI_OPERATIONS_OF_F32(PGI_SET_CPU_F32)
     }
 #endif
     return o;
 }
 #if PGI_GPU
+#define PGI_SET_CUDA(NAME) o.NAME = pgi_cuda_##NAME<T>;
+#define PGI_SET_CUDA_F32(NAME) o.NAME = pgi_cuda_##NAME;
 template <class T> static constexpr pgi_ops pgi_cuda_ops()
 {
     pgi_ops o = {};
     o.control = pgi_cuda_control;
     o.loop = pgi_cuda_loop;
-    o.fill_zero = pgi_cuda_fill_zero<T>;
-    o.copy = pgi_cuda_copy<T>;
-    o.subtract_shift = pgi_cuda_subtract_shift<T>;
-    o.jacobi = pgi_cuda_jacobi<T>;
-    o.red_black = pgi_cuda_red_black<T>;
-    o.residual = pgi_cuda_residual<T>;
-    o.apply = pgi_cuda_apply<T>;
-    o.reduce = pgi_cuda_reduce<T>;
-    o.magnitude = pgi_cuda_magnitude<T>;
-    o.restrict_full = pgi_cuda_restrict_full<T>;
-    o.restrict_faces = pgi_cuda_restrict_faces<T>;
-    o.prolong_add = pgi_cuda_prolong_add<T>;
-    o.interpolate = pgi_cuda_interpolate<T>;
-    o.solve_coarsest = o.solve_box = pgi_cuda_solve_coarsest<T>;
+    PGI_OPERATIONS(PGI_SET_CUDA)
     o.relax = pgi_cuda_relax<T>;
     o.relax_turns = pgi_cuda_relax_turns<T>;
     o.jacobi_sweeps = pgi_cuda_jacobi_sweeps<T>;
     o.restrict_residual = pgi_cuda_restrict_residual<T>;
-    o.relax_lines = pgi_cuda_relax_lines<T>;
-    o.recur = pgi_cuda_recur<T>;
-    o.apply_two = pgi_cuda_apply_two<T>;
+    o.solve_box = o.solve_coarsest;
 #if PGI_DIRECT
-    o.transform = pgi_cuda_transform<T>;
-    o.eliminate = pgi_cuda_eliminate<T>;
+    PGI_OPERATIONS_OF_DIRECT(PGI_SET_CUDA)
     o.small2d = pgi_cuda_small2d<T>;
 #endif
 #if PGI_F32
     if (sizeof(T) == sizeof(float)) {
-        o.residual_narrow = pgi_cuda_residual_narrow;
-        o.narrow_rhs = pgi_cuda_narrow_rhs;
-        o.widen_add = pgi_cuda_widen_add;
+        PGI_OPERATIONS_OF_F32(PGI_SET_CUDA_F32)
     }
 #endif
     return o;
@@ -24474,11 +24273,18 @@ template <class T> static const pgi_ops *pgi_ops_in(int cuda, int masked)
 
 static const pgi_ops *pgi_ops_of(int cuda, int single, int masked)
 {
-#if PGI_F32
-    if (single) return pgi_ops_in<float>(cuda, masked);
+    const pgi_ops *ops = NULL;
+    pgi_in_precision(single, [&](auto t) { ops = pgi_ops_in<decltype(t)>(cuda, masked); });
+    return ops;
+}
+
+// Waits for all that the stream has been given, and has the state on the host.
+static void pgi_read_state(pg_solver *s, const pgi_state *from)
+{
+#if PGI_GPU
+    if (s->cuda) return pgi_cuda_read_state(s, from);
 #endif
-    (void)single;
-    return pgi_ops_in<double>(cuda, masked);
+    s->host = *from;
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -25356,7 +25162,7 @@ static double pgi_factor(const pgi_state *st)
 // What to do about round-off that keeps the residual above the tolerance.
 static const char *pgi_remedy_for_round_off(const pg_solver *s, const pg_report *r)
 {
-    const int single = s->desc.flags & PG_F32 ? 1 : 0, nothing_left = r->residual > 0.1 * r->rhs_norm;
+    const int single = pgi_is_f32(s->desc.flags), nothing_left = r->residual > 0.1 * r->rhs_norm;
     return single         ? s->dense ? "use PG_F64" : "use PG_F64 or PG_MIXED"
            : nothing_left ? "spacings or coefficients differ by too much"
                           : "give a larger tolerance";
@@ -25528,15 +25334,10 @@ static void pgi_fill_report(const pg_solver *s, const pgi_state *st, pg_report *
 static int pgi_any_rank(pg_solver *s, int says)
 {
     if (!s->comm || s->failed != PG_OK) return says;
-    pgi_comm *const c = s->comm;
-    char *const all = (char *)calloc((size_t)c->ranks, 1), own = says != 0;
+    char *const all = (char *)s->comm->agreement->all, own = says != 0;
     int any = 0;
-    if (!all)
-        pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for what %d ranks say", c->ranks);
-    else
-        pgi_judge_transport(s, c->ops->gather(c, &own, 1, all));
-    for (int r = 0; r < c->ranks && s->failed == PG_OK; r++) any |= all[r];
-    free(all);
+    pgi_judge_transport(s, s->comm->ops->gather(s->comm, &own, 1, all));
+    for (int r = 0; r < s->comm->ranks && s->failed == PG_OK; r++) any |= all[r];
     return any;
 }
 
@@ -26140,7 +25941,7 @@ static pg_status pgi_check_axes_of_direct(const pg_desc *d, char text[512])
     const int axis = pgi_line_axis(&work, line, &other);
     const int turns = axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]);
     pgi_hierarchy_free(h);
-    const auto name = [&](int a) { return pgi_axis_name[d->dim == 2 && a > 0 ? 3 - a : a]; };
+    const auto name = [&](int a) { return pgi_name_of_axis(d, a); };
     const pg_status status = d->flags & PG_FASTEST ? PG_ERROR_ARGUMENT : PG_ERROR_UNSUPPORTED;
     char shift[60] = "";
     if (d->alpha < 0) snprintf(shift, sizeof shift, "alpha is %g, which is for PG_DIRECT, and ", d->alpha);
@@ -26177,18 +25978,20 @@ static int pgi_is_accepted(pg_desc d, unsigned flags)
 }
 
 static int pgi_wants_remedies(const char *text) { return *text && text[strlen(text) - 1] == ';'; }
-static void pgi_add_text(char text[512], const char *format, ...)
+// Appends to a text what there is room for.
+static void pgi_add_text(char *text, size_t room, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     const size_t used = strlen(text);
-    vsnprintf(text + used, 512 - used, format, arguments);
+    vsnprintf(text + used, room - used, format, arguments);
     va_end(arguments);
 }
 // " verb a, b or c"
 static void pgi_add_list(char text[512], const char *verb, const char *const *name, int count)
 {
-    for (int q = 0; q < count; q++) pgi_add_text(text, "%s %s", q == 0 ? verb : q == count - 1 ? " or" : ",", name[q]);
+    for (int q = 0; q < count; q++)
+        pgi_add_text(text, 512, "%s %s", q == 0 ? verb : q == count - 1 ? " or" : ",", name[q]);
 }
 
 // Where no method takes alpha < 0.
@@ -26200,8 +26003,8 @@ static void pgi_add_shift(const pg_desc *given, char text[512])
     for (const pgi_option &o : pgi_options)
         if (!o.flag) pgi_drop_option(&direct, o);
     if (pgi_check_choices(&direct, reason) != PG_OK && pgi_wants_remedies(reason) && !strstr(text, reason))
-        pgi_add_text(text, " %s", reason);
-    pgi_add_text(text,
+        pgi_add_text(text, 512, " %s", reason);
+    pgi_add_text(text, 512,
                  " so no method here takes alpha < 0: if -alpha is below the least eigenvalue of A without it, set "
                  "alpha to 0 and repeat solves of f - alpha u, with the last u");
 }
@@ -26238,9 +26041,9 @@ static void pgi_add_remedies(const pg_desc *given, char text[512])
     pg_desc plain = *given;
     for (const pgi_option &o : pgi_options) pgi_drop_option(&plain, o);
     if (pgi_is_accepted(plain, flags & pgi_precisions))
-        pgi_add_text(text, " leave out the method and all of its options");
+        pgi_add_text(text, 512, " leave out the method and all of its options");
     else if (pgi_is_accepted(plain, 0))
-        pgi_add_text(text, " leave out all flags and options");
+        pgi_add_text(text, 512, " leave out all flags and options");
     else if (given->alpha < 0)
         pgi_add_shift(given, text);
     else
@@ -26356,44 +26159,55 @@ static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *
     return PG_OK;
 }
 
+// An array of numbers: aligned to its elements, and of the declared kind.
+static pg_status pgi_check_numbers(const pg_desc *d, const char *name, const void *array, char text[512])
+{
+    const size_t element = pgi_element(d->flags);
+    if ((uintptr_t)array % element)
+        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, array,
+                          element);
+    return pgi_check_kind(d, name, array, text);
+}
+
 static pg_status pgi_check_face_array(const pg_desc *d, int q, const void *array, char text[512])
 {
-    const size_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double);
-    if (!array) return PG_OK;
-    if ((uintptr_t)array % element)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the array of face %s (%p) is not aligned to its %zu-byte elements",
-                          pgi_face_name[q], array, element);
-    return pgi_check_kind(d, "a face array", array, text);
+    char name[32];
+    snprintf(name, sizeof name, "the array of face %s", pgi_face_name[q]);
+    return array ? pgi_check_numbers(d, name, array, text) : PG_OK;
 }
 
 // Where the mask and the coefficients lie.
 static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
 {
     pg_desc own = *d;
-    const size_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double);
     if (d->mask) PGI_TRY(pgi_check_kind(d, "mask", d->mask, text));
     for (int q = 0; q < 8; q++) {
         char name[16];
         const void *const array = *pgi_media_field(&own, q);
         if (!array) continue;
         pgi_media_name(q, q % 3, name);
-        if ((uintptr_t)array % element)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, array,
-                              element);
-        PGI_TRY(pgi_check_kind(d, name, array, text));
+        PGI_TRY(pgi_check_numbers(d, name, array, text));
     }
     return PG_OK;
 }
 
+// A struct of the caller's: of the size that it has here, if it says.
+static pg_status pgi_check_struct(const char *name, size_t given, size_t own, char text[512])
+{
+    if (given == 0 || given == own) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT,
+                      "%s is %zu; it must be 0 or %zu: compile program and library with the same header", name, given,
+                      own);
+}
 static pg_status pgi_check_desc(const pg_desc *d, char text[512])
 {
     if (!d) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
-    if (d->struct_size != 0 && d->struct_size != sizeof *d)
-        return pgi_refuse(
-            text, PG_ERROR_ARGUMENT,
-            "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
-            d->struct_size, sizeof *d);
-    return PG_OK;
+    return pgi_check_struct("desc.struct_size", d->struct_size, sizeof *d, text);
+}
+static pg_status pgi_check_allocator(const pg_allocator *a, char text[512])
+{
+    if (!a->alloc == !a->free) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
 }
 
 // The part of a rank: slabs along the last axis, as even as can be unless the caller has chosen.
@@ -26479,8 +26293,7 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
     const pg_status status = pgi_check_choices(d, text);
     if (status != PG_OK && pgi_wants_remedies(text)) pgi_add_remedies(&given, text);
     if (status != PG_OK) return status;
-    if (!d->allocator.alloc != !d->allocator.free)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
+    PGI_TRY(pgi_check_allocator(&d->allocator, text));
     PGI_TRY(pgi_check_backend(d, device, warning, text));
     PGI_TRY(pgi_check_nccl(d, *device, text));
     for (int q = 0; q < 6; q++) {
@@ -26494,9 +26307,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
 {
     memset(stop, 0, sizeof *stop);
     if (caller) *stop = *caller;
-    if (stop->struct_size != 0 && stop->struct_size != sizeof *stop)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.struct_size is %zu; it must be 0 or %zu", stop->struct_size,
-                          sizeof *stop);
+    PGI_TRY(pgi_check_struct("stop.struct_size", stop->struct_size, sizeof *stop, text));
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE", stop->rtol);
@@ -26581,8 +26392,7 @@ static int pgi_is_hit(const pgi_nest &nest, int levels, int64_t row, int64_t ele
 }
 static int pgi_overlaps_block(const pg_desc *d, const void *x, const int64_t stride[3], const void *block, size_t bytes)
 {
-    const int64_t element = d->flags & PG_F32 ? sizeof(float) : sizeof(double),
-                  begin = (int64_t)((intptr_t)block - (intptr_t)x);
+    const int64_t element = (int64_t)pgi_element(d->flags), begin = (int64_t)((intptr_t)block - (intptr_t)x);
     const pgi_nest nest = pgi_nest_of(d, stride);
     return pgi_is_hit(nest, nest.levels, d->n[0] * element, element, begin, begin + (int64_t)bytes);
 }
@@ -26590,16 +26400,12 @@ static int pgi_overlaps_block(const pg_desc *d, const void *x, const int64_t str
 // One array of a call: there, aligned to its element, and of the declared kind.
 static pg_status pgi_check_array(const pg_solver *s, const char *name, const void *data, char text[512])
 {
-    const size_t element = pgi_element(s->desc.flags);
     if (!data) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL", name);
-    if ((uintptr_t)data % element)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, data,
-                          element);
     if (s->in_place && (uintptr_t)data % PGI_ALIGN_RANK)
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "%s (%p) is not aligned to %d bytes, as a rank's packed arrays on GPUs must be", name, data,
                           (int)PGI_ALIGN_RANK);
-    return pgi_check_kind(&s->desc, name, data, text);
+    return pgi_check_numbers(&s->desc, name, data, text);
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -26637,6 +26443,23 @@ static int pgi_capturing(const pg_solver *s)
     (void)s;
     return 0;
 #endif
+}
+
+static pg_status pgi_check_not_captured(const pg_solver *s, const char *what, const char *instead, char text[512])
+{
+    if (!pgi_capturing(s)) return PG_OK;
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s while the stream is being captured; %s", what, instead);
+}
+
+// Operations go to the caller's stream.
+static void pgi_take_stream(pg_solver *s)
+{
+#if PGI_GPU
+    s->stream = (cudaStream_t)s->desc.stream;
+    s->recording = pgi_capturing(s);
+    s->depth = 0;
+#endif
+    (void)s;
 }
 
 static void *pgi_allocate(pg_solver *s)
@@ -26732,7 +26555,7 @@ static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
 // The same for the coefficients of the finest level.
 static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], char text[512])
 {
-    const int single = d->flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    const int single = pgi_cycles_in_f32(d->flags);
     const double largest = pgi_largest(d->flags), smallest = 1 / largest;
     for (int a = 0; a < 3; a++) {
         for (int i = 0; i < line[a]->n && !line[a]->absent; i = pgi_line_next(line[a], i)) {
@@ -26772,7 +26595,7 @@ static const pgi_costs pgi_known_costs[2][2] = {    // CPU, GPU; f64, f32 (and P
 
 static const pgi_costs *pgi_costs_of(const pg_desc *d)
 {
-    return &pgi_known_costs[d->backend == PG_CUDA][d->flags & (PG_F32 | PG_MIXED) ? 1 : 0];
+    return &pgi_known_costs[d->backend == PG_CUDA][pgi_cycles_in_f32(d->flags)];
 }
 
 static double pgi_direct_time(const pg_desc *d, pgi_line *const line[3], int axis)
@@ -26825,7 +26648,7 @@ static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3], char 
 {
     int other;
     const int axis = pgi_line_axis(d, line, &other);
-    const auto name = [&](int a) { return pgi_axis_name[d->dim == 2 && a > 0 ? 3 - a : a]; };
+    const auto name = [&](int a) { return pgi_name_of_axis(d, a); };
     if (other >= 0) {
         snprintf(chosen, 96, "PG_FMG: %s and %s both have coord, a metric or a Robin face", name(axis), name(other));
         return 0;
@@ -26843,50 +26666,45 @@ static int pgi_direct_is_faster(const pg_desc *d, pgi_line *const line[3], char 
     return direct <= multigrid;
 }
 
+// Appends the names of the axes that are wanted: "begin x, y". Returns how many there are.
+template <class Wanted>
+static int pgi_add_axes(const pg_solver *s, char *text, size_t room, const char *begin, Wanted wanted)
+{
+    int count = 0;
+    for (int q = 0; q < 3; q++)
+        if (wanted(s->desc.dim == 2 && q > 0 ? 3 - q : q))
+            pgi_add_text(text, room, "%s%s", count++ ? ", " : begin, pgi_axis_name[q]);
+    return count;
+}
+
 // What PG_FASTEST's PG_DIRECT does, once that is planned.
 static void pgi_describe_direct(pg_solver *s)
 {
     const pgi_direct *d = &s->direct;
-    const char *begin = ": transforms along ";
-    char *text = s->chosen;
-    const auto add = [&](const char *what) {
-        const size_t used = strlen(text);
-        snprintf(text + used, sizeof s->chosen - used, "%s", what);
-    };
-    if (!text[0]) return;
-    if (d->exact || d->small.blocks) {
-        add(": products with the eigenvectors of the axes");
-        return;
-    }
-    for (int q = 0; q < 3; q++) {
-        const int a = s->desc.dim == 2 && q > 0 ? 3 - q : q;
-        if (!pgi_is_transformed(s, a)) continue;
-        add(begin), add(pgi_axis_name[q]);
-        begin = ", ";
-    }
-    if (d->lines.line < 0) return;
-    add(begin[0] == ',' ? ", elimination along " : ": elimination along ");
-    add(pgi_axis_name[s->desc.dim == 2 && d->lines.line > 0 ? 3 - d->lines.line : d->lines.line]);
+    const size_t room = sizeof s->chosen;
+    if (!s->chosen[0]) return;
+    if (d->exact || d->small.blocks)
+        return pgi_add_text(s->chosen, room, ": products with the eigenvectors of the axes");
+    const int some =
+        pgi_add_axes(s, s->chosen, room, ": transforms along ", [&](int a) { return pgi_is_transformed(s, a); });
+    if (d->lines.line >= 0)
+        pgi_add_text(s->chosen, room, "%s elimination along %s", some ? "," : ":",
+                     pgi_name_of_axis(&s->desc, d->lines.line));
 }
 
 // What PG_PRECOND_DIRECT solves for.
 static void pgi_describe_near(pg_solver *s, const pgi_hierarchy *h)
 {
-    char axes[16] = "";
-    for (int q = 0; q < 3; q++) {
-        const int a = s->desc.dim == 2 && q > 0 ? 3 - q : q;
-        if (!pgi_is_replaced(h, a)) continue;
-        const size_t used = strlen(axes);
-        snprintf(axes + used, sizeof axes - used, "%s%s", used ? ", " : "", pgi_axis_name[q]);
-    }
+    char axes[24] = "";
+    pgi_add_axes(s, axes, sizeof axes, " uniform ", [&](int a) { return pgi_is_replaced(h, a); });
     const char *const still = pgi_convects(&s->desc) ? " without its velocity" : "";
-    if (s->masked) {
-        snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of the empty box with constant beta%s%s",
-                 pgi_method_name(s->desc.flags), axes[0] ? ", uniform " : "", axes);
-        return;
-    }
-    snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of A%s%s%s", pgi_method_name(s->desc.flags),
-             axes[0] || *still ? still : " itself", axes[0] ? " with uniform " : "", axes);
+    const char *const method = pgi_method_name(s->desc.flags);
+    if (s->masked)
+        snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of the empty box with constant beta%s%s", method,
+                 *axes ? "," : "", axes);
+    else
+        snprintf(s->chosen, sizeof s->chosen, "%s, PG_PRECOND_DIRECT: of A%s%s%s", method,
+                 *axes || *still ? still : " itself", *axes ? " with" : "", axes);
 }
 
 #else
@@ -26931,7 +26749,7 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
     if (!h->exact && !(h->slow && s->desc.flags & PG_FMG)) return;
     s->accelerated = !h->exact;
     pgi_is_wild(&s->work, h->line[0], axis, variation);
-    const auto name = [&](int a) { return pgi_axis_name[s->desc.dim == 2 && a > 0 ? 3 - a : a]; };
+    const auto name = [&](int a) { return pgi_name_of_axis(&s->desc, a); };
     snprintf(s->chosen, sizeof s->chosen, "%s%s: spacing or metric vary by %.3g along %s, %.3g along %s",
              pgi_method_name(s->desc.flags), h->exact ? ", solved exactly" : " accelerated by PG_CG", variation[0],
              name(axis[0]), variation[1], name(axis[1]));
@@ -26969,12 +26787,10 @@ static pg_status pgi_prepare_direct(pg_solver *s, pgi_hierarchy *lines, char tex
 static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512])
 {
     const int ranks = s->comm->ranks, axis = s->desc.dim - 1;
-    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
+    pgi_agreement *const a = pgi_nothing_said(s->comm);
     s->bounds = (int *)calloc((size_t)(PGI_MAX_LEVELS + 1) * (size_t)(ranks + 1), sizeof *s->bounds);
-    if (!a || !s->bounds) {
-        free(a);
-        return pgi_fall_silent(s->comm, text);
-    }
+    if (!s->bounds)
+        status = pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of %d ranks", ranks);
     if (status == PG_OK) {
         pgi_say_desc(a, &s->desc);
         pgi_say(a, s->accelerated, "whether flags ask for PG_FMG");
@@ -26986,7 +26802,7 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     int *limit[PGI_LIMITS], end = 0;
     pgi_limits_of(s, limit);
     for (int q = 0; q < PGI_LIMITS; q++) a->own.device[q] = *limit[q];
-    status = pgi_agree(s->comm, a, status, text);
+    status = pgi_agree(s->comm, status, text);
     for (int r = 0; r < ranks && status == PG_OK; r++)
         for (int q = 0; q < PGI_LIMITS; q++)
             if (a->all[r].device[q] < *limit[q]) *limit[q] = a->all[r].device[q];
@@ -27001,8 +26817,6 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     if (status == PG_OK && end != s->desc.n[axis])
         status = pgi_refuse(text, PG_ERROR_COMM, "hi[%d] of the last rank is %d; it must be n[%d], which is %d", axis,
                             end, axis, s->desc.n[axis]);
-    free(a->all);
-    free(a);
     s->agreed = status == PG_OK;
     return status;
 }
@@ -27137,7 +26951,7 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     s->krylov = flags & pgi_krylov_methods ? 1 : 0;
     s->is_direct = flags & PG_DIRECT ? 1 : 0;
     s->has_direct = flags & (PG_DIRECT | PG_PRECOND_DIRECT) ? 1 : 0;
-    s->ops = pgi_ops_of(s->cuda, flags & (PG_F32 | PG_MIXED) ? 1 : 0, s->masked);
+    s->ops = pgi_ops_of(s->cuda, pgi_cycles_in_f32(flags), s->masked);
     s->outer_ops = pgi_ops_of(s->cuda, flags & PG_F32 ? 1 : 0, s->masked);
     PGI_TRY(pgi_check_tables(&s->work, (*lines)->line[0], text));
     PGI_TRY(pgi_prepare_lines(s, *lines, text));
@@ -27206,15 +27020,11 @@ static void pgi_choose_omega(pg_solver *s)
 // Whether all ranks could make the solver that they have agreed on.
 static pg_status pgi_confirm(pg_solver *s, pg_status status, char text[512])
 {
-    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
-    if (!a) return pgi_fall_silent(s->comm, text);
+    pgi_agreement *const a = pgi_nothing_said(s->comm);
     pgi_say(a, s->levels, "the number of levels");
     for (int q = 0; q < 3; q++)    // the order of the modes
         pgi_say(a, s->direct.fft[q].radix, "the radix along %c", "xyz"[q]);
-    status = pgi_agree(s->comm, a, status, text);
-    free(a->all);
-    free(a);
-    return status;
+    return pgi_agree(s->comm, status, text);
 }
 
 // The same in the middle, before what all of them do together. Where one has failed nobody asks again.
@@ -27280,11 +27090,7 @@ static pg_status pgi_keep_arrays(pg_solver *s, char text[512])
 static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     const pg_desc *d = &s->desc;
-#if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "a solver cannot be created while its stream is being captured; create it before");
-#endif
+    PGI_TRY(pgi_check_not_captured(s, "a solver cannot be created", "create it before", text));
     PGI_TRY(pgi_take_workspace(s, text));
     pgi_arena measure = {NULL, NULL, 0};
     const size_t table_bytes = pgi_layout(s, lines, &measure);
@@ -27351,45 +27157,49 @@ PG_API void pg_destroy(pg_solver *s)
     free(s);
 }
 
-PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
+// Where a call without a handle is to put its result.
+static pg_status pgi_check_result(const void *to, const char *name, const char *type)
 {
-    char *text = pgi_thread_error;
-    text[0] = 0;
-    if (!solver) return pgi_refuse(text, PG_ERROR_ARGUMENT, "solver is NULL; pass the address of a pg_solver pointer");
-    *solver = NULL;
-    pg_solver *s = (pg_solver *)calloc(1, sizeof *s);
-    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *s);
+    pgi_thread_error[0] = 0;
+    if (to) return PG_OK;
+    return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL; pass the address of a %s", name, type);
+}
+
+// Makes a solver, or (solver NULL) finds the bytes of its workspace.
+static pg_status pgi_create(const pg_desc *desc, pg_solver **solver, size_t *bytes)
+{
+    char *const text = pgi_thread_error;
     pgi_hierarchy *lines = NULL;
+    pg_solver *const s = (pg_solver *)calloc(1, sizeof *s);
+    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *s);
     pg_status status = pgi_prepare(desc, s, &lines, text);
-    if (status == PG_OK) {
+    if (status == PG_OK && solver) {
         const int previous = pgi_make_current(s);
         status = pgi_build(s, lines, text);
         pgi_restore_current(s, previous);
     }
-    if (s->agreed) status = pgi_confirm(s, status, text);
+    if (s->agreed && solver) status = pgi_confirm(s, status, text);
     pgi_hierarchy_free(lines);
-    if (status != PG_OK) {
+    if (status == PG_OK && bytes) *bytes = s->bytes;
+    if (status == PG_OK && solver)
+        *solver = s;
+    else
         pg_destroy(s);
-        return status;
-    }
-    *solver = s;
-    return PG_OK;
+    return status;
+}
+
+PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
+{
+    PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
+    *solver = NULL;
+    return pgi_create(desc, solver, NULL);
 }
 
 PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
 {
-    char *text = pgi_thread_error;
-    text[0] = 0;
-    if (!bytes) return pgi_refuse(text, PG_ERROR_ARGUMENT, "bytes is NULL; pass the address of a size_t");
+    PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
     *bytes = 0;
-    pg_solver *s = (pg_solver *)calloc(1, sizeof *s);
-    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory (%zu bytes)", sizeof *s);
-    pgi_hierarchy *lines = NULL;
-    const pg_status status = pgi_prepare(desc, s, &lines, text);
-    if (status == PG_OK) *bytes = s->bytes;
-    pgi_hierarchy_free(lines);
-    pg_destroy(s);
-    return status;
+    return pgi_create(desc, NULL, bytes);
 }
 
 PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
@@ -27430,30 +27240,6 @@ PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 
 }    // extern "C"
 
-#if PGI_GPU
-// Copies a window between the caller's host array and a packed device copy: at once where it is packed too, else in
-// planes, as their stride need not be a multiple of the rows'.
-static void pgi_stage_problem(pg_solver *s, void *host, const int64_t stride[3], void *device, int to_device)
-{
-    const size_t element = pgi_element(s->desc.flags), nx = (size_t)s->desc.n[0], ny = (size_t)s->desc.n[1],
-                 nz = (size_t)s->desc.n[2];
-    const size_t row = nx * element, plane = ny * row;
-    const cudaMemcpyKind kind = to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-    const int rows_packed = ny == 1 || (size_t)stride[0] == nx,
-              packed = rows_packed && (nz == 1 || (size_t)stride[1] == nx * ny);
-    for (size_t k = 0; k < (packed ? 1 : nz); k++) {
-        char *h = (char *)host + k * (size_t)stride[1] * element, *d = (char *)device + k * plane;
-        if (rows_packed)
-            PGI_CUDA(
-                s, cudaMemcpyAsync(to_device ? d : h, to_device ? h : d, packed ? nz * plane : plane, kind, s->stream));
-        else
-            PGI_CUDA(s, cudaMemcpy2DAsync(to_device ? d : h, to_device ? row : (size_t)stride[0] * element,
-                                          to_device ? h : d, to_device ? (size_t)stride[0] * element : row, row, ny,
-                                          kind, s->stream));
-    }
-}
-#endif
-
 // Where a problem of a batch begins.
 static char *pgi_problem_at(const pg_solver *s, const void *data, const int64_t stride[3], int problem)
 {
@@ -27482,9 +27268,10 @@ static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
 
 // ---- ranks: copies of their parts, and what they tell each other at the begin of a call ----
 
-// Copies this rank's planes of a problem from the caller's array to the copy with ghosts, or back. Planes of one row
-// are rows; so are, on the GPU, all rows of planes that follow each other like rows.
-static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], pgi_grid stage, int problem, int inward)
+// Copies (this rank's planes of) a problem from the caller's array to its copy, or back. Planes of one row are rows; so
+// are, on the GPU, all rows of planes that follow each other like rows.
+static void pgi_stage_problem(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int problem,
+                              int inward)
 {
     const int64_t element = (int64_t)pgi_element(s->desc.flags);
     const pgi_level *const l = &s->outer;
@@ -27498,20 +27285,26 @@ static void pgi_copy_part(pg_solver *s, void *theirs, const int64_t stride[3], p
     const size_t bytes = (size_t)(l->n[0] * element);
     PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
     for (int k = 0; k < (at_once ? 1 : planes); k++) {
-        char *const a = (char *)stage.base + (own[0] + k) * stage.sk * element;
+        char *const a = pgi_staged_at(s, stage, s->comm ? 0 : problem) + (own[0] + k) * stage.sk * element;
         char *const b = (char *)given.base + (own[0] + k) * given.sk * element;
         if (inward)
             pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
         else
             pgi_copy_rows(s, b, b_row, a, a_row, bytes, rows);
     }
+    if (inward && s->comm && !l->part.split) pgi_gather_planes(s, l, stage, (size_t)element);
 }
 
-// The same; inward, where the finest level is not split, all ranks get all planes.
-static void pgi_stage_part(pg_solver *s, void *theirs, const int64_t stride[3], pgi_grid stage, int problem, int inward)
+// Of a rank one problem after the other has its turn in the one copy that there is, as what ranks exchange is always in
+// the same place; else each has its own, and where nothing has gaps they are copied all at once.
+static void pgi_stage(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int inward)
 {
-    pgi_copy_part(s, theirs, stride, stage, problem, inward);
-    if (inward && !s->outer.part.split) pgi_gather_planes(s, &s->outer, stage, pgi_element(s->desc.flags));
+    const int *const n = s->desc.n, batch = s->desc.batch;
+    const int packed = (n[1] == 1 || stride[0] == n[0]) && (n[2] == 1 || stride[1] == (int64_t)n[0] * n[1]) &&
+                       stride[2] == stage.problem;
+    const size_t bytes = (size_t)batch * (size_t)stage.problem * pgi_element(s->desc.flags);
+    if (packed) pgi_copy_rows(s, inward ? stage.base : (void *)theirs, 0, inward ? theirs : stage.base, 0, bytes, 1);
+    for (int q = 0; q < batch && !packed; q++) pgi_stage_problem(s, theirs, stride, stage, q, inward);
 }
 
 // Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
@@ -27568,6 +27361,11 @@ static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
     pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
 }
 
+static pg_status pgi_refuse_host_arrays(pg_solver *s)
+{
+    return pgi_check_not_captured(s, "host arrays cannot be copied", "use PG_MEM_DEVICE", s->error);
+}
+
 // Calls of ranks in a caller's capture: one that cannot be is refused before they meet, for all to hear.
 static pg_status pgi_check_captured_ranks(pg_solver *s)
 {
@@ -27579,10 +27377,7 @@ static pg_status pgi_check_captured_ranks(pg_solver *s)
                           s->without_graphs ? "NCCL carries all between them"
                                             : "poisson_gpu.cu was compiled before CUDA 12.4 or with PG_NO_CONDITIONAL");
 #endif
-    if (s->desc.memory == PG_MEM_HOST)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
-    return PG_OK;
+    return s->desc.memory == PG_MEM_HOST ? pgi_refuse_host_arrays(s) : PG_OK;
 }
 
 // Every call that ranks make together begins here: they tell each other that it is the same call, with the same
@@ -27590,8 +27385,7 @@ static pg_status pgi_check_captured_ranks(pg_solver *s)
 static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *stop, pg_status status)
 {
     if (!s->comm) return status;
-    pgi_agreement *const a = (pgi_agreement *)calloc(1, sizeof *a);
-    if (!a) return pgi_fall_silent(s->comm, s->error);
+    pgi_agreement *const a = pgi_nothing_said(s->comm);
     if (status == PG_OK) status = pgi_check_captured_ranks(s);
     if (status == PG_OK && s->cuda) {    // what has become of the calls before
         pgi_judge_transport(s, s->comm->ops->check(s->comm));
@@ -27608,74 +27402,35 @@ static pg_status pgi_meet(pg_solver *s, int call, double number, const pg_stop *
         pgi_say(a, s->work.face[q].array ? 0 : s->work.face[q].value, "the value of face %s", pgi_face_name[q]);
     for (int e = 0; e < 2; e++) a->own.end_value[e] = s->work.face[4 + e].value;
     if (stop && status == PG_OK) pgi_say_stop(a, stop);
-    status = pgi_agree(s->comm, a, status, s->error);
-    if (status == PG_OK) status = pgi_join_face_arrays(s, a);
-    free(a->all);
-    free(a);
-    return status;
-}
-
-#if PGI_GPU
-static void pgi_stage(pg_solver *s, void *host, const int64_t stride[3], pgi_grid stage, int to_device)
-{
-    const int *const n = s->desc.n;
-    if ((n[1] == 1 || stride[0] == n[0]) && (n[2] == 1 || stride[1] == (int64_t)n[0] * n[1]) &&
-        (s->desc.batch == 1 || stride[2] == stage.problem)) {
-        const size_t bytes = (size_t)s->desc.batch * (size_t)stage.problem * pgi_element(s->desc.flags);
-        PGI_CUDA(s, cudaMemcpyAsync(to_device ? stage.base : host, to_device ? host : stage.base, bytes,
-                                    to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, s->stream));
-        return;
-    }
-    for (int q = 0; q < s->desc.batch; q++)
-        pgi_stage_problem(s, pgi_problem_at(s, host, stride, q), stride, pgi_staged_at(s, stage, q), to_device);
-}
-#endif
-
-// Copies of the arrays of a rank, for one problem: those of a batch take turns in them, as what ranks exchange is
-// always in the same place.
-static void pgi_enter_ranks(pg_solver *s, const void *u, const void *f, int problem)
-{
-    if (!s->comm || !s->staged) return;
-    if (s->reads_u) pgi_stage_part(s, (void *)u, s->desc.stride_u, s->stage_u, problem, 1);
-    if (s->reads_f) pgi_stage_part(s, (void *)f, s->desc.stride_f, s->stage_f, problem, 1);
+    status = pgi_agree(s->comm, status, s->error);
+    return status == PG_OK ? pgi_join_face_arrays(s, a) : status;
 }
 
 // A problem's result goes back before the next one takes its place.
 static void pgi_leave_ranks(pg_solver *s, void *result, const int64_t stride[3], pgi_grid from, int problem)
 {
-    if (s->comm && s->staged && s->failed == PG_OK) pgi_stage_part(s, result, stride, from, problem, 0);
+    if (s->comm && s->staged && s->failed == PG_OK) pgi_stage_problem(s, result, stride, from, problem, 0);
 }
 
 // Begins the work of a call. Host arrays are copied to the GPU: all problems at once. Any of read_u, read_f says that
 // the array's contents matter.
 static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int read_u, int read_f)
 {
-#if PGI_GPU
-    if (s->cuda) {
-        s->stream = (cudaStream_t)s->desc.stream;
-        s->recording = pgi_capturing(s);
-        s->depth = 0;
-        if (s->recording && s->staged && !s->comm)
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "host arrays cannot be copied while the stream is being captured; use PG_MEM_DEVICE");
-        if (s->staged && !s->comm) {
-            if (read_u) pgi_stage(s, (void *)u, s->desc.stride_u, s->stage_u, 1);
-            if (read_f) pgi_stage(s, (void *)f, s->desc.stride_f, s->stage_f, 1);
-            for (int q = 0; q < 6; q++)
-                if (s->work.face[q].array)
-                    PGI_CUDA(s, cudaMemcpyAsync(s->stage_face[q], s->work.face[q].array,
-                                                (size_t)s->desc.batch * pgi_face_bytes(s, q), cudaMemcpyHostToDevice,
-                                                s->stream));
-        }
-        if (!s->comm) return s->failed;
-    }
-#endif
-    (void)u, (void)f;
+    pgi_take_stream(s);
     s->reads_u = read_u || s->recording;    // what is captured takes u back also where a solve leaves it as it is
     s->reads_f = read_f;
     if (s->comm) pgi_stage_faces(s);
+    if (s->comm || !s->staged) return s->failed;
+    if (s->recording) return pgi_refuse_host_arrays(s);
+    if (read_u) pgi_stage(s, u, s->desc.stride_u, s->stage_u, 1);
+    if (read_f) pgi_stage(s, f, s->desc.stride_f, s->stage_f, 1);
+    for (int q = 0; q < 6; q++)
+        if (s->work.face[q].array)
+            pgi_copy_rows(s, s->stage_face[q], 0, s->work.face[q].array, 0,
+                          (size_t)s->desc.batch * pgi_face_bytes(s, q), 1);
     return s->failed;
 }
+
 // A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
 static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
 {
@@ -27708,7 +27463,6 @@ static void pgi_refresh_stale(pg_solver *s)
     s->obstacles.stale = s->recording;    // a graph does it when it is launched, and leaves levels of its alpha
 }
 
-#if PGI_GPU
 // Ghosts of the caller's f that kernels read: those of a pass of two sweeps, and of the restriction of a residual.
 static int pgi_ghosts_of_f(const pg_solver *s)
 {
@@ -27718,7 +27472,6 @@ static int pgi_ghosts_of_f(const pg_solver *s)
     const int swept = p.passes ? 3 : 0;
     return s->multigrid && p.restriction > swept ? p.restriction : swept;
 }
-#endif
 
 // Where u and f of a problem are.
 static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const void *f, int problem)
@@ -27732,11 +27485,23 @@ static void pgi_enter_arrays(pg_solver *s, pgi_call *c, const void *u, const voi
     c->u = s->given[0], c->f = s->given[1];
 }
 
+static void pgi_set_call(pg_solver *s, const pgi_call &c)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
+        return;
+    }
+#endif
+    pgi_enter(s->state, c);
+}
+
 // Puts the arguments of a call where the operations find them, for one problem of the batch.
 static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const pg_stop *stop, int problem)
 {
     pgi_call c;
-    pgi_enter_ranks(s, u, f, problem);
+    if (s->comm && s->staged && s->reads_u) pgi_stage_problem(s, u, s->desc.stride_u, s->stage_u, problem, 1);
+    if (s->comm && s->staged && s->reads_f) pgi_stage_problem(s, f, s->desc.stride_f, s->stage_f, problem, 1);
     memset(&c, 0, sizeof c);
     pgi_enter_arrays(s, &c, u, f, problem);
     c.problem = problem;
@@ -27752,7 +27517,7 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
     c.may_drift = s->may_be_singular && !s->masked;
     c.has_other = pgi_has_other(s);
     c.may_grow = s->dense || s->desc.flags & (PG_RBGS | PG_SOR | pgi_krylov_methods) ? 1 : 0;
-    const int single = s->desc.flags & (PG_F32 | PG_MIXED) ? 1 : 0;
+    const int single = pgi_cycles_in_f32(s->desc.flags);
     // The cycle among obstacles has coarse levels in f32, and recurrences of what it gives no more digits.
     const int rough = single || (s->masked && s->desc.flags & PG_PRECOND_CYCLE);
     c.renewal = s->desc.flags & PG_PIPECG && !pgi_is_predicted(s) ? (rough ? 25 : 50) : 0;
@@ -27780,17 +27545,10 @@ static void pgi_enter_problem(pg_solver *s, const void *u, const void *f, const 
             array = (const char *)s->stage_face[q];
         c.face[q].plane = array ? array + (size_t)problem * pgi_face_bytes(s, q) : NULL;
     }
-#if PGI_GPU
-    if (s->cuda) {
-        s->host.stop = c.stop;
-        PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, c);
-        if (s->comm && s->reads_f)
-            pgi_exchange(s, &s->outer, s->outer.f, pgi_ghosts_of_f(s), pgi_element(s->desc.flags));
-        pgi_refresh_stale(s);
-        return;
-    }
-#endif
-    pgi_enter(s->state, c);
+    s->host.stop = c.stop;
+    pgi_set_call(s, c);
+    if (s->cuda && s->comm && s->reads_f)
+        pgi_exchange(s, &s->outer, s->outer.f, pgi_ghosts_of_f(s), pgi_element(s->desc.flags));
     pgi_refresh_stale(s);
 }
 
@@ -27835,6 +27593,12 @@ static pg_status pgi_check_up_to_date(pg_solver *s)
     return PG_OK;
 }
 
+static pg_status pgi_refuse_overlap(pg_solver *s, const char *a, const void *x, const char *b, const void *y)
+{
+    return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s (%p) and %s (%p) overlap; give them memory of their own", a, x,
+                      b, y);
+}
+
 static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
                                 const int64_t stride[3])
 {
@@ -27842,8 +27606,7 @@ static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u,
     PGI_TRY(pgi_check_array(s, name_u, u, s->error));
     PGI_TRY(pgi_check_array(s, name_f, f, s->error));
     if (pgi_overlap(&s->desc, u, s->desc.stride_u, f, stride, pgi_element(s->desc.flags)))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s (%p) and %s (%p) overlap; give them memory of their own",
-                          name_u, u, name_f, f);
+        return pgi_refuse_overlap(s, name_u, u, name_f, f);
     return PG_OK;
 }
 
@@ -27877,8 +27640,7 @@ static pg_status pgi_check_system(pg_solver *s, const void *u, const void *f, in
     for (int q = 0; q < 6; q++) {
         const void *const data = s->work.face[q].array;
         if (data && pgi_overlaps_block(&s->desc, u, s->desc.stride_u, data, pgi_given_face_bytes(s, q)))
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                              "u (%p) and a face array (%p) overlap; give them memory of their own", u, data);
+            return pgi_refuse_overlap(s, "u", u, "a face array", data);
     }
     return PG_OK;
 }
@@ -27940,8 +27702,7 @@ static void pgi_take_result(pg_solver *s, void *u, int problem)
     if (s->cuda && (s->monitor || s->staged) && !s->recording) {
         pgi_cuda_read_state(s, s->state);
         if (s->staged && !s->comm && s->failed == PG_OK && pgi_has_result(&s->host))
-            pgi_stage_problem(s, pgi_problem_at(s, u, s->desc.stride_u, problem), s->desc.stride_u,
-                              pgi_staged_at(s, s->stage_u, problem), 0);
+            pgi_stage_problem(s, u, s->desc.stride_u, s->stage_u, problem, 0);
     }
 #endif
     if (s->recording || pgi_has_result(s->cuda ? &s->host : s->state))
@@ -27997,17 +27758,10 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 {
     if (!report) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "report is NULL; pass the address of a pg_report");
-#if PGI_GPU
-    if (s->cuda) {
-        if (pgi_capturing(s))
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "a report waits for the stream, which is being captured; ask after the graph ran");
-        s->stream = (cudaStream_t)s->desc.stream;
-        pgi_cuda_read_state(s, s->reported);
-        if (s->failed) return s->failed;
-    } else
-#endif
-        s->host = *s->reported;
+    PGI_TRY(pgi_check_not_captured(s, "a report cannot be had", "ask after the graph ran", s->error));
+    pgi_take_stream(s);
+    pgi_read_state(s, s->reported);
+    if (s->failed) return s->failed;
     pgi_fill_report(s, &s->host, report);
     return PG_OK;
 }
@@ -28157,11 +27911,7 @@ static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const 
                               number[q], most[q]);
         PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q], s->error));
     }
-#if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED, "lists cannot be copied while the stream is being captured");
-#endif
-    return PG_OK;
+    return pgi_check_not_captured(s, "lists cannot be copied", "give them before", s->error);
 }
 
 static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const list[2], const int number[2])
@@ -28182,6 +27932,24 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
 
 // The caller's f, or its copy: not what has been made of it among obstacles.
 static pgi_grid pgi_given_f(const pg_solver *s) { return s->masked ? s->obstacles.given : s->outer.f; }
+
+enum pgi_written { PGI_WRITES_U, PGI_WRITES_F };
+
+// A piece: work(problem) for each problem of the batch. The result is in u, or where f is.
+template <class Work>
+static pg_status pgi_run_piece(pg_solver *s, const void *u, const void *f, int reads_f, pgi_written written, Work work)
+{
+    void *const result = (void *)(written == PGI_WRITES_U ? u : f);
+    const int64_t *const stride = written == PGI_WRITES_U ? s->desc.stride_u : s->desc.stride_f;
+    PGI_TRY(pgi_enter_call(s, u, f, 1, reads_f));
+    const pgi_grid stage = written == PGI_WRITES_U ? s->stage_u : s->stage_f;
+    for (int q = 0; q < s->desc.batch; q++) {
+        pgi_enter_problem(s, u, f, NULL, q);
+        work(q);
+        pgi_leave_ranks(s, result, stride, stage, q);
+    }
+    return pgi_leave_call(s, result, stride, stage);
+}
 
 // The right-hand side of a piece that also writes u.
 static void pgi_begin_piece(pg_solver *s)
@@ -28222,18 +27990,14 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
 {
     PGI_TRY(pgi_meet(s, PGI_SMOOTH, sweeps, NULL, pgi_check_smooth(s, u, f, sweeps)));
     if (pgi_is_unheld(s)) sweeps = 0;
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_enter_problem(s, u, f, NULL, q);
-        pgi_begin_piece(s);
+    return pgi_run_piece(s, u, f, 1, PGI_WRITES_U, [&](int) {
         const pgi_level *l = &s->level[0];
+        pgi_begin_piece(s);
         if (s->multigrid)
             pgi_home(s, l, pgi_smooth(s, l, l->u, pgi_level_rhs(l, 1), 0, sweeps, PGI_FROM_U, NULL, l->u, NULL));
         else
             pgi_sweeps(s, sweeps);
-        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, q);
-    }
-    return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
+    });
 }
 
 // PG_MIXED: steps of refinement as a solve without a tolerance takes them.
@@ -28276,9 +28040,7 @@ static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_meet(s, PGI_CYCLE, cycles, NULL, pgi_check_cycle(s, u, f, cycles)));
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
-    for (int problem = 0; problem < s->desc.batch; problem++) {
-        pgi_enter_problem(s, u, f, NULL, problem);
+    return pgi_run_piece(s, u, f, 1, PGI_WRITES_U, [&](int) {
         pgi_begin_piece(s);
         if (s->masked && !s->mixed) {
             s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
@@ -28288,21 +28050,14 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
             pgi_mixed_cycles(s, cycles);
         else
             pgi_cycles(s, pgi_level_rhs(&s->level[0], 1), 0, cycles);
-        pgi_leave_ranks(s, u, s->desc.stride_u, s->stage_u, problem);
-    }
-    return pgi_leave_call(s, u, s->desc.stride_u, s->stage_u);
+    });
 }
 
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
     PGI_TRY(pgi_meet(s, PGI_APPLY, 0, NULL, pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f)));
-    PGI_TRY(pgi_enter_call(s, u, v, 1, 0));
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_enter_problem(s, u, v, NULL, q);
-        s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s));
-        pgi_leave_ranks(s, v, s->desc.stride_f, s->stage_f, q);
-    }
-    return pgi_leave_call(s, v, s->desc.stride_f, s->stage_f);
+    return pgi_run_piece(s, u, v, 0, PGI_WRITES_F,
+                         [&](int) { s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s)); });
 }
 
 static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, const void *r)
@@ -28363,39 +28118,27 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     const char *const begin = (const char *)out, *const end = begin + elements * element;
     if (at_faces ? pgi_overlaps_block(d, u, d->stride_u, begin, elements * element)
                  : pgi_overlap(d, u, d->stride_u, out, d->stride_f, element))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "u (%p) and out (%p) overlap; give them memory of their own", u,
-                          out);
+        return pgi_refuse_overlap(s, "u", u, "out", out);
     for (int q = 0; q < 6; q++) {
         const char *const data = (const char *)s->work.face[q].array;
         if (!data) continue;
         if (at_faces ? data < end && data + pgi_given_face_bytes(s, q) > begin
                      : pgi_overlaps_block(d, out, d->stride_f, data, pgi_given_face_bytes(s, q)))
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                              "out (%p) and a face array (%p) overlap; give them memory of their own", out,
-                              (const void *)data);
+            return pgi_refuse_overlap(s, "out", out, "a face array", data);
     }
     return PG_OK;
 }
 
-#if PGI_GPU
 // Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among all of a
 // problem's.
 static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, int first, int count)
 {
-    enum { WIDEST = 1 << 30 };    // bytes of a row; pitches of copies must be ints
     size_t before = pgi_element(s->desc.flags), rows = 1, n[3];
     for (int a = 0; a < 3; a++) n[a] = (size_t)(s->desc.hi[a] - s->desc.lo[a]);
     for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : n[a];
     const size_t width = before * (size_t)count, pitch = before * (n[axis] + 1);
-    char *const to = out + before * (size_t)first;
-    if (pitch <= WIDEST) {
-        PGI_CUDA(s, cudaMemcpy2DAsync(to, pitch, from, width, width, rows, cudaMemcpyDeviceToHost, s->stream));
-        return;
-    }
-    for (size_t r = 0; r < rows; r++)
-        PGI_CUDA(s, cudaMemcpyAsync(to + r * pitch, from + r * width, width, cudaMemcpyDeviceToHost, s->stream));
+    pgi_copy_rows(s, out + before * (size_t)first, (int64_t)pitch, from, (int64_t)width, width, (int64_t)rows);
 }
-#endif
 
 // Slopes at faces of the problem that has been entered, packed: those from gap `first` on, `count` in a line.
 static void pgi_slopes_at_faces(pg_solver *s, int axis, int first, int count, char *out)
@@ -28413,6 +28156,7 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 {
     const int count = s->desc.hi[axis] - s->desc.lo[axis] + 1, staged = s->cuda && s->desc.memory == PG_MEM_HOST;
     const size_t bytes = (size_t)pgi_face_count(s, axis) * pgi_element(s->desc.flags);
+    PGI_TRY(pgi_enter_call(s, u, out, 1, 0));
     for (int q = 0; q < s->desc.batch; q++, out += bytes) {
         pgi_enter_problem(s, u, out, NULL, q);
         if (!staged) pgi_slopes_at_faces(s, axis, 0, count, out);
@@ -28436,15 +28180,11 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
 static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *out, int where)
 {
     PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
-    PGI_TRY(pgi_enter_call(s, u, out, 1, 0));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_enter_problem(s, u, out, NULL, q);
+    return pgi_run_piece(s, u, out, 0, PGI_WRITES_F, [&](int) {
         pgi_slopes_call(s, turned, 0, s->desc.hi[axis] - s->desc.lo[axis], 1, pgi_given_f(s));
-        pgi_leave_ranks(s, out, s->desc.stride_f, s->stage_f, q);
-    }
-    return pgi_leave_call(s, out, s->desc.stride_f, s->stage_f);
+    });
 }
 
 // One norm of several problems from the norms of each.
@@ -28460,10 +28200,8 @@ static double pgi_join_norms(double a, double b, int kind)
 // else of all with the first one.
 static void pgi_stage_y(pg_solver *s, const void *y, int problem)
 {
-    if (s->comm) return pgi_stage_part(s, (void *)y, s->desc.stride_u, s->stage_f, problem, 1);
-#if PGI_GPU
-    if (problem == 0) pgi_stage(s, (void *)y, s->desc.stride_u, s->stage_f, 1);
-#endif
+    if (s->comm) return pgi_stage_problem(s, y, s->desc.stride_u, s->stage_f, problem, 1);
+    if (problem == 0) pgi_stage(s, y, s->desc.stride_u, s->stage_f, 1);
 }
 
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
@@ -28474,12 +28212,7 @@ static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, in
     if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
-#if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "a reduction waits for the stream, which is being captured; call it outside the capture");
-#endif
-    return PG_OK;
+    return pgi_check_not_captured(s, "a reduction cannot be had", "call it outside the capture", s->error);
 }
 
 // Reduces x (with partner y): a norm, sum w x or sum w x y.
@@ -28500,13 +28233,7 @@ static pg_status pgi_reduce_call(pg_solver *s, const void *x, const void *y, int
         pgi_enter_problem(s, x, x, &stop, q);
         for (int again = 0; again < (partner == PGI_SELF ? 2 : 1); again++)
             s->outer_ops->reduce(s, &s->outer, PGI_FIELD, partner, s->outer.u, other, pgi_rhs_of(pgi_no_grid()), again);
-#if PGI_GPU
-        if (s->cuda) {
-            pgi_cuda_read_state(s, s->state);
-            if (s->failed) return s->failed;
-        } else
-#endif
-            s->host = *s->state;
+        pgi_read_state(s, s->state);
         if (s->failed) return s->failed;
         *result = partner == PGI_SELF ? pgi_join_norms(*result, pgi_measured_norm(&s->host, s->host.sums), kind)
                                       : *result + s->host.sums[0];
@@ -28531,26 +28258,8 @@ static pg_status pgi_check_parts(pg_solver *s, const void *x, const int *labels,
     if (labels) PGI_TRY(pgi_check_kind(&s->desc, "labels", labels, s->error));
     const int64_t cells = (int64_t)s->desc.n[0] * (s->desc.hi[1] - s->desc.lo[1]) * (s->desc.hi[2] - s->desc.lo[2]);
     if (x && labels && pgi_overlaps_block(&s->desc, x, s->desc.stride_u, labels, (size_t)cells * sizeof *labels))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "x (%p) and labels (%p) overlap; give them memory of their own",
-                          x, (const void *)labels);
-#if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_get_parts waits for the stream, which is being captured; call it outside the capture");
-#endif
-    return PG_OK;
-}
-
-// Waits for what has been copied to the host, and for the state.
-static void pgi_wait_for_state(pg_solver *s)
-{
-#if PGI_GPU
-    if (s->cuda) {
-        pgi_cuda_read_state(s, s->state);
-        return;
-    }
-#endif
-    s->host = *s->state;
+        return pgi_refuse_overlap(s, "x", x, "labels", labels);
+    return pgi_check_not_captured(s, "parts cannot be had", "call pg_get_parts outside the capture", s->error);
 }
 
 // The sums of x over parts 0 to count, or their volumes. room: for some at a time
@@ -28560,7 +28269,7 @@ static void pgi_read_parts(pg_solver *s, pgi_grid x, int count, int64_t *room, d
     double most = 1;
     if (x.base) {
         pgi_sum_over_parts(s, x, 0, 0, count);
-        pgi_wait_for_state(s);
+        pgi_read_state(s, s->state);
         memcpy(&most, &s->host.largest_mean, sizeof most);
     }
     const int finite = pgi_finite(most);
@@ -28569,7 +28278,7 @@ static void pgi_read_parts(pg_solver *s, pgi_grid x, int count, int64_t *room, d
         const int some = count - first < o->pocket_capacity ? count - first : o->pocket_capacity;
         pgi_sum_over_parts(s, x, most, first, some);
         pgi_copy_rows(s, (char *)room, 0, (const char *)o->sum, 0, 2 * sizeof *room * (size_t)some, 1);
-        pgi_wait_for_state(s);
+        pgi_read_state(s, s->state);
         for (int p = 0; p < some; p++) to[first + p] = pgi_fixed_of(s).join(room + 2 * p) * o->largest_weight * most;
     }
 }
@@ -28587,7 +28296,7 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
         pgi_copy_rows(s, (char *)labels, 0, (const char *)(o->pocket + own[0] * plane), 0,
                       (size_t)((own[1] - own[0]) * plane) * sizeof *labels, 1);
     pgi_copy_rows(s, (char *)&parts, 0, (const char *)o->pockets, 0, sizeof parts, 1);
-    pgi_wait_for_state(s);
+    pgi_read_state(s, s->state);
     const int some = parts < given ? parts : given, at_once = some < o->pocket_capacity ? some : o->pocket_capacity;
     int64_t *const room = (int64_t *)malloc(2 * sizeof *room * (size_t)(at_once + 1));
     if (!room) pgi_fail(s, PG_ERROR_MEMORY, "not enough host memory for the sums over %d parts", some);
@@ -28671,7 +28380,8 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
                           "0; give PG_DIRECT in flags, or create the solver with such an alpha",
                           alpha);
     const pg_status status = pgi_check_alpha(&s->desc, alpha, s->error);
-    if (pgi_wants_remedies(s->error)) pgi_add_text(s->error, " of either sign PG_DIRECT takes it, if pg_create does");
+    if (pgi_wants_remedies(s->error))
+        pgi_add_text(s->error, sizeof s->error, " of either sign PG_DIRECT takes it, if pg_create does");
     if (status != PG_OK) return status;
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
@@ -28858,7 +28568,7 @@ enum pgi_dense_pass {
 };
 enum pgi_dense_vector { PGI_DENSE_RHS, PGI_DENSE_ITERATE };
 
-// What a back end can do, in one precision.
+// What can be done in one precision, on either back end.
 struct pgi_dense_ops {
     void (*load)(pg_dense *);     // x = u, or 0
     void (*store)(pg_dense *);    // u = x
@@ -28907,17 +28617,9 @@ template <class T> PGI_WIDE static T pgi_cpu_product(const T *a, const T *x, int
     return sum;
 }
 
-template <class T> static void pgi_cpu_dense_load(pg_dense *d)
+template <class T> static T *pgi_cpu_dense_iterate(const pg_dense *d)
 {
-    T *x = (T *)d->x[0];
-    const T *u = (const T *)d->s.state->u.own;
-    for (int i = 0; i < d->desc.n; i++) x[i] = d->s.guess_zero ? (T)0 : u[i];
-}
-
-template <class T> static void pgi_cpu_dense_store(pg_dense *d)
-{
-    const pgi_state *st = d->s.state;
-    memcpy(st->u.own, d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)], (size_t)d->desc.n * sizeof(T));
+    return (T *)d->x[pgi_dense_turn(d->s.state, d->desc.flags & PG_JACOBI ? 1 : 0)];
 }
 
 template <class T> static void pgi_cpu_dense_sums(const T *v, const T *over, int n, double unit, double sums[4])
@@ -28934,7 +28636,7 @@ template <class T> static void pgi_cpu_dense_measure(pg_dense *d, int vector, in
     pgi_state *st = d->s.state;
     const double factor = again ? pgi_rescale(st) : 1;
     if (vector == PGI_DENSE_ITERATE) {
-        const T *x = (const T *)d->x[pgi_dense_turn(st, d->desc.flags & PG_JACOBI ? 1 : 0)];
+        const T *x = pgi_cpu_dense_iterate<T>(d);
         if (st->seek) pgi_cpu_dense_sums(x, (const T *)d->inverse, d->desc.n, st->unit_of_sums, st->magnitude);
         return;
     }
@@ -29547,8 +29249,6 @@ template <class T> static void pgi_cuda_dense_copy(pg_dense *d, int store)
                      (T *)d->x[0], (const T *)d->x[1], d->desc.n, store, d->desc.flags & PG_JACOBI ? 1 : 0,
                      s->guess_zero);
 }
-template <class T> static void pgi_cuda_dense_load(pg_dense *d) { pgi_cuda_dense_copy<T>(d, 0); }
-template <class T> static void pgi_cuda_dense_store(pg_dense *d) { pgi_cuda_dense_copy<T>(d, 1); }
 
 template <class T> static void pgi_cuda_dense_measure(pg_dense *d, int vector, int again)
 {
@@ -29590,21 +29290,32 @@ template <class T> static void pgi_cuda_gauss_seidel(pg_dense *d)
 }
 #endif
 
-template <class T> static constexpr pgi_dense_ops pgi_cpu_dense_ops()
+template <class T> static void pgi_dense_load(pg_dense *d)
 {
-    return {pgi_cpu_dense_load<T>, pgi_cpu_dense_store<T>, pgi_cpu_dense_measure<T>, pgi_cpu_dense_rows<T>,
-            pgi_cpu_gauss_seidel<T>};
+#if PGI_GPU
+    if (d->s.cuda) return pgi_cuda_dense_copy<T>(d, 0);
+#endif
+    const T *u = (const T *)d->s.state->u.own;
+    for (int i = 0; i < d->desc.n; i++) ((T *)d->x[0])[i] = d->s.guess_zero ? (T)0 : u[i];
+}
+template <class T> static void pgi_dense_store(pg_dense *d)
+{
+#if PGI_GPU
+    if (d->s.cuda) return pgi_cuda_dense_copy<T>(d, 1);
+#endif
+    memcpy(d->s.state->u.own, pgi_cpu_dense_iterate<T>(d), (size_t)d->desc.n * sizeof(T));
 }
 
 static const pgi_dense_ops *pgi_dense_ops_of(int cuda, int single)
 {
-    static constexpr pgi_dense_ops cpu[2] = {pgi_cpu_dense_ops<double>(), pgi_cpu_dense_ops<pgi_narrowest>()};
+#define PGI_DENSE_OPS(BACK_END, T)                                                                                     \
+    {                                                                                                                  \
+        pgi_dense_load<T>, pgi_dense_store<T>, pgi_##BACK_END##_dense_measure<T>, pgi_##BACK_END##_dense_rows<T>,      \
+            pgi_##BACK_END##_gauss_seidel<T>                                                                           \
+    }
+    static constexpr pgi_dense_ops cpu[2] = {PGI_DENSE_OPS(cpu, double), PGI_DENSE_OPS(cpu, pgi_narrowest)};
 #if PGI_GPU
-    static constexpr pgi_dense_ops gpu[2] = {
-        {pgi_cuda_dense_load<double>, pgi_cuda_dense_store<double>, pgi_cuda_dense_measure<double>,
-         pgi_cuda_dense_rows<double>, pgi_cuda_gauss_seidel<double>},
-        {pgi_cuda_dense_load<pgi_narrowest>, pgi_cuda_dense_store<pgi_narrowest>, pgi_cuda_dense_measure<pgi_narrowest>,
-         pgi_cuda_dense_rows<pgi_narrowest>, pgi_cuda_gauss_seidel<pgi_narrowest>}};
+    static constexpr pgi_dense_ops gpu[2] = {PGI_DENSE_OPS(cuda, double), PGI_DENSE_OPS(cuda, pgi_narrowest)};
     if (cuda) return &gpu[single];
 #endif
     (void)cuda;
@@ -29676,7 +29387,7 @@ static pg_status pgi_dense_check_flags(pg_dense_desc *d, char text[512])
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", PG_F64 | PG_F32, PG_F64));
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_dense_methods, PG_GAUSS_SEIDEL));
     const pg_status status = pgi_check_left_out(d->flags & PG_F32, text);
-    if (status != PG_OK) pgi_add_text(text, " use PG_F64");
+    if (status != PG_OK) pgi_add_text(text, 512, " use PG_F64");
     if (status != PG_OK) return status;
     if (d->flags & PG_JACOBI && d->flags & PG_BACKWARD)
         return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
@@ -29700,9 +29411,7 @@ static pg_status pgi_dense_check_matrix(pg_dense_desc *d, char text[512])
         return pgi_refuse(text, PG_ERROR_ARGUMENT,
                           "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
                           (long long)d->lda, d->n);
-    if (!d->allocator.alloc != !d->allocator.free)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
-    return PG_OK;
+    return pgi_check_allocator(&d->allocator, text);
 }
 
 // Lays out the workspace: counters, which begin as zeros, then state, sums and vectors. Returns the counters' bytes.
@@ -29759,11 +29468,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
 {
     pg_solver *s = &d->s;
     if (!desc) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_dense_desc");
-    if (desc->struct_size != 0 && desc->struct_size != sizeof *desc)
-        return pgi_refuse(
-            text, PG_ERROR_ARGUMENT,
-            "desc.struct_size is %zu; it must be 0 or %zu: compile program and library with the same header",
-            desc->struct_size, sizeof *desc);
+    PGI_TRY(pgi_check_struct("desc.struct_size", desc->struct_size, sizeof *desc, text));
     d->desc = *desc;
     d->desc.struct_size = sizeof d->desc;
     PGI_TRY(pgi_dense_check_flags(&d->desc, text));
@@ -29803,22 +29508,11 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
 
 // ---- reading the matrix ----
 
-// Copies elements `stride` apart, or n rows, to the device or from it.
-static void pgi_dense_copy_strided(pg_dense *d, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                                   size_t width, int to_device)
+// Copies n rows, or elements that lie so far apart, to the device or from it, and waits.
+static void pgi_dense_copy(pg_dense *d, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width)
 {
-    pg_solver *s = &d->s;
-#if PGI_GPU
-    if (s->cuda) {
-        PGI_CUDA(s, cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, (size_t)d->desc.n,
-                                      to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, s->stream));
-        PGI_CUDA(s, cudaStreamSynchronize(s->stream));
-        return;
-    }
-#endif
-    (void)s, (void)to_device;
-    for (int i = 0; i < d->desc.n; i++)
-        memcpy((char *)to + (size_t)i * to_pitch, (const char *)from + (size_t)i * from_pitch, width);
+    pgi_copy_rows(&d->s, to, (int64_t)to_pitch, from, (int64_t)from_pitch, width, d->desc.n);
+    pgi_read_state(&d->s, d->s.state);
 }
 
 // The inverse diagonal. Refuses a row without one.
@@ -29830,7 +29524,7 @@ template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal, c
     if (s->staged)
         for (int i = 0; i < n; i++) diagonal[i] = ((const T *)d->desc.A)[i * (d->desc.lda + 1)];
     else
-        pgi_dense_copy_strided(d, diagonal, sizeof(T), d->desc.A, ((size_t)d->desc.lda + 1) * sizeof(T), sizeof(T), 0);
+        pgi_dense_copy(d, diagonal, sizeof(T), d->desc.A, ((size_t)d->desc.lda + 1) * sizeof(T), sizeof(T));
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
     for (int i = 0; i < n; i++) {
         const double value = (double)diagonal[i], size = fabs(value);
@@ -29843,21 +29537,15 @@ template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal, c
         if (pgi_finite(value) && size > largest) largest = size;
     }
     s->spectrum.largest_diagonal = largest;
-    pgi_dense_copy_strided(d, d->inverse, sizeof(T), diagonal, sizeof(T), sizeof(T), 1);
+    pgi_dense_copy(d, d->inverse, sizeof(T), diagonal, sizeof(T), sizeof(T));
     return s->failed ? pgi_refuse(text, s->failed, "%s", s->error) : PG_OK;
 }
 
 // What state.sums has after a pass of power steps: the norm of the vector.
 static double pgi_dense_read_norm(pg_dense *d)
 {
-    pg_solver *s = &d->s;
-#if PGI_GPU
-    if (s->cuda)
-        pgi_cuda_read_state(s, s->state);
-    else
-#endif
-        s->host = *s->state;
-    return sqrt(s->host.sums[1]);
+    pgi_read_state(&d->s, d->s.state);
+    return sqrt(d->s.host.sums[1]);
 }
 
 // The spectral radius of Jacobi's iteration: what the last power steps multiply a random vector with, on average.
@@ -29871,7 +29559,7 @@ template <class T> static double pgi_dense_radius(pg_dense *d, T *start)
         random = random * 1664525u + 1013904223u;    // Numerical Recipes, 1992, section 7.1
         start[i] = (T)1 + (T)(random >> 8) / (T)(1 << 24);
     }
-    pgi_dense_copy_strided(d, d->x[0], sizeof(T), start, sizeof(T), sizeof(T), 1);
+    pgi_dense_copy(d, d->x[0], sizeof(T), start, sizeof(T), sizeof(T));
     double factor = 1;
     for (int step = 0; step < PGI_DENSE_STEPS && d->s.failed == PG_OK; step++) {
         d->ops->rows(d, PGI_DENSE_POWER, 0, step & 1, factor);
@@ -29903,8 +29591,7 @@ template <class T> static pg_status pgi_dense_read_as(pg_dense *d, char text[512
     if (!vector) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %d values", d->desc.n);
     pg_status status = pgi_dense_invert(d, vector, text);
     if (status == PG_OK && d->copy)
-        pgi_dense_copy_strided(d, d->copy, (size_t)d->lda * sizeof(T), d->desc.A, (size_t)d->desc.lda * sizeof(T), row,
-                               1);
+        pgi_dense_copy(d, d->copy, (size_t)d->lda * sizeof(T), d->desc.A, (size_t)d->desc.lda * sizeof(T), row);
     if (status == PG_OK && d->choose_omega) pgi_dense_choose(d, pgi_dense_radius(d, vector));
     free(vector);
     if (status == PG_OK && s->failed) status = pgi_refuse(text, s->failed, "%s", s->error);
@@ -29914,33 +29601,21 @@ template <class T> static pg_status pgi_dense_read_as(pg_dense *d, char text[512
 static pg_status pgi_dense_read(pg_dense *d, char text[512])
 {
     pg_solver *s = &d->s;
-#if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "the matrix cannot be read while the stream is being captured; do it before");
-    s->stream = (cudaStream_t)s->desc.stream;
-    s->recording = 0;
-#endif
+    PGI_TRY(pgi_check_not_captured(s, "the matrix cannot be read", "do it before", text));
+    pgi_take_stream(s);
     d->readable = 0;
-    const pgi_call none = {};
-#if PGI_GPU
-    if (s->cuda)
-        PGI_LAUNCH_EARLY(s, 1, dim3(1), 0, pgi_enter_kernel, s->state, none);
-    else
-#endif
-        pgi_enter(s->state, none);
-    PGI_TRY(d->desc.flags & PG_F32 ? pgi_dense_read_as<pgi_narrowest>(d, text) : pgi_dense_read_as<double>(d, text));
-    d->readable = 1;
-    return PG_OK;
+    pgi_set_call(s, pgi_call());
+    pg_status status = PG_OK;
+    pgi_in_precision(pgi_is_f32(d->desc.flags), [&](auto t) { status = pgi_dense_read_as<decltype(t)>(d, text); });
+    d->readable = status == PG_OK;
+    return status;
 }
 
 static pg_status pgi_dense_build(pg_dense *d, char text[512])
 {
     pg_solver *s = &d->s;
+    PGI_TRY(pgi_check_not_captured(s, "a solver cannot be created", "create it before", text));
 #if PGI_GPU
-    if (pgi_capturing(s))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "a solver cannot be created while its stream is being captured; create it before");
     if (s->cuda) {
         PGI_CUDA(s, cudaDeviceGetAttribute(&s->multiprocessors, cudaDevAttrMultiProcessorCount, s->device));
         s->clusters = pgi_cuda_clusters(s);
@@ -29972,8 +29647,7 @@ static pg_status pgi_dense_check_apart(pg_dense *d, const void *u, const void *o
     const size_t element = pgi_element(d->desc.flags);
     const char *a = (const char *)u, *b = (const char *)other;
     if (a + (size_t)d->desc.n * element <= b || b + (size_t)count * element <= a) return PG_OK;
-    return pgi_refuse(d->s.error, PG_ERROR_ARGUMENT, "u (%p) and %s (%p) overlap; give them memory of their own", u,
-                      name, other);
+    return pgi_refuse_overlap(&d->s, "u", u, name, other);
 }
 
 static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *caller)
@@ -30019,12 +29693,6 @@ static pg_status pgi_dense_get_report(pg_dense *d, pg_report *report)
     return PG_OK;
 }
 
-static pg_status pgi_dense_update(pg_dense *d)
-{
-    PGI_TRY(pgi_dense_read(d, d->s.error));
-    return PG_OK;
-}
-
 // The common begin of all calls on a handle.
 static pg_status pgi_dense_begin_call(pg_dense *d)
 {
@@ -30039,39 +29707,38 @@ PG_API void pg_dense_destroy(pg_dense *d)
     if (d) pg_destroy(&d->s);
 }
 
-PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver)
+// Makes a solver, or (solver NULL) finds the bytes of its workspace.
+static pg_status pgi_dense_create(const pg_dense_desc *desc, pg_dense **solver, size_t *bytes)
 {
-    char *text = pgi_thread_error;
-    text[0] = 0;
-    if (!solver) return pgi_refuse(text, PG_ERROR_ARGUMENT, "solver is NULL; pass the address of a pg_dense pointer");
-    *solver = NULL;
-    pg_dense *d = (pg_dense *)calloc(1, sizeof *d);
+    char *const text = pgi_thread_error;
+    pg_dense *const d = (pg_dense *)calloc(1, sizeof *d);
     if (!d) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *d);
     pg_status status = pgi_dense_prepare(desc, d, text);
-    if (status == PG_OK) {
+    if (status == PG_OK && solver) {
         const int previous = pgi_make_current(&d->s);
         status = pgi_dense_build(d, text);
         pgi_restore_current(&d->s, previous);
     }
-    if (status != PG_OK)
-        pg_dense_destroy(d);
-    else
+    if (status == PG_OK && bytes) *bytes = d->s.bytes;
+    if (status == PG_OK && solver)
         *solver = d;
+    else
+        pg_dense_destroy(d);
     return status;
+}
+
+PG_API pg_status pg_dense_create(const pg_dense_desc *desc, pg_dense **solver)
+{
+    PGI_TRY(pgi_check_result(solver, "solver", "pg_dense pointer"));
+    *solver = NULL;
+    return pgi_dense_create(desc, solver, NULL);
 }
 
 PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *bytes)
 {
-    char *text = pgi_thread_error;
-    text[0] = 0;
-    if (!bytes) return pgi_refuse(text, PG_ERROR_ARGUMENT, "bytes is NULL; pass the address of a size_t");
+    PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
     *bytes = 0;
-    pg_dense *d = (pg_dense *)calloc(1, sizeof *d);
-    if (!d) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory (%zu bytes)", sizeof *d);
-    const pg_status status = pgi_dense_prepare(desc, d, text);
-    if (status == PG_OK) *bytes = d->s.bytes;
-    pg_dense_destroy(d);
-    return status;
+    return pgi_dense_create(desc, NULL, bytes);
 }
 
 PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
@@ -30089,7 +29756,7 @@ PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
     pgi_restore_current(&d->s, previous);                                                                              \
     return status
 
-PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_update(d)); }
+PG_API pg_status pg_dense_update(pg_dense *d) { PGI_DENSE_CALL(pgi_dense_read(d, d->s.error)); }
 PG_API pg_status pg_dense_solve(pg_dense *d, void *u, const void *f, const pg_stop *stop)
 {
     PGI_DENSE_CALL(pgi_dense_solve(d, u, f, stop));

@@ -328,13 +328,29 @@ static void a_sum_keeps_what_is_no_number(void **)
     });
 }
 
+// A slice of an array to every other rank, and theirs.
+static std::vector<pgi_message> to_all(const rank *r, void *values, size_t bytes)
+{
+    std::vector<pgi_message> all;
+    for (int q = 1; q < r->ranks; q++) {
+        pgi_message m = {};
+        m.peer = (r->number + q) % r->ranks;
+        m.send = (char *)values + (size_t)r->number * bytes;
+        m.receive = (char *)values + (size_t)m.peer * bytes;
+        m.send_bytes = m.receive_bytes = bytes;
+        all.push_back(m);
+    }
+    return all;
+}
+
 static void gather_rounds(rank *r, size_t words, int times)
 {
     unsigned *const values = (unsigned *)take(r, (size_t)r->ranks * words * 4 + 4 * GUARD);
     unsigned *const round = (unsigned *)take(r, sizeof *round);
     int *const wrong = (int *)take(r, sizeof *wrong);
     RANK_CHECK(r, values && round && wrong);
-    RANK_CHECK(r, r->comm.ops->share(&r->comm, values, 4 * words) == PG_OK);
+    std::vector<pgi_message> all = to_all(r, values, 4 * words);
+    RANK_CHECK(r, r->comm.ops->plan(&r->comm, all.data(), r->ranks - 1) == PG_OK);
     RANK_CUDA(r, cudaMemset(values, 0, (size_t)r->ranks * words * 4));
     RANK_CUDA(r, cudaDeviceSynchronize());
     meet(r->place, r->ranks, 20);
@@ -342,7 +358,7 @@ static void gather_rounds(rank *r, size_t words, int times)
         RANK_CHECK(r, launch(r, 1, next_round_kernel, round) == PG_OK);
         RANK_CHECK(r, launch(r, 4, fill_kernel, values + (size_t)r->number * words, words, seed_of(r->number, 0),
                              (const unsigned *)round, 10000u) == PG_OK);
-        RANK_CHECK(r, r->comm.ops->all(&r->comm, values, 4 * words, r->stream) == PG_OK);
+        RANK_CHECK(r, r->comm.ops->exchange(&r->comm, all.data(), r->ranks - 1, r->stream) == PG_OK);
         for (int q = r->ranks - 1; q >= 0; q--)    // behind the last one nothing is written
             RANK_CHECK(r, launch(r, 4, check_kernel, (const unsigned *)(values + (size_t)q * words), words,
                                  q < r->ranks - 1 ? 0 : GUARD, seed_of(q, 0), (const unsigned *)round, wrong,
@@ -604,7 +620,6 @@ static void plans_that_do_not_agree_are_refused(void **)
         m[0].receive = r->number ? (void *)b : (void *)(r->workspace + r->bytes);
         RANK_CHECK(r, r->comm.ops->plan(&r->comm, m, 1) == PG_ERROR_ARGUMENT);
         RANK_CHECK(r, strstr(r->comm.error, "rank 0 has") != NULL);
-        RANK_CHECK(r, r->comm.ops->all(&r->comm, a, 100, r->stream) == PG_ERROR_ARGUMENT);
         m[0].receive = b;
         RANK_CHECK(r, r->comm.ops->plan(&r->comm, m, 1) == PG_OK);
     });
