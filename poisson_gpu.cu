@@ -403,9 +403,9 @@ struct pgi_call {
 };
 
 struct pgi_state : pgi_call {
-    double own_alpha;                   // PG_MIXED: alpha, while inner_alpha is in its place
-    unsigned face_mask;                 // bit q: face q has data that are not 0
-    double volume;                      // sum of the weights
+    double own_alpha;      // PG_MIXED: alpha, while inner_alpha is in its place
+    unsigned face_mask;    // bit q: face q has data that are not 0
+    double volume;         // sum of the weights
     double mean;                        // to be removed from f
     double removed;                     // mean, as the report has it
     double shift;                       // to be removed from u
@@ -1173,6 +1173,20 @@ static pg_status pgi_refuse(char text[512], pg_status status, const char *format
     va_end(arguments);
     return status;
 }
+
+// The refusals that there are most of.
+#define PGI_REFUSAL(NAME, STATUS)                                                                                      \
+    static pg_status NAME(char text[512], const char *format, ...)                                                     \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, format);                                                                                   \
+        pgi_print_error(text, format, arguments);                                                                      \
+        va_end(arguments);                                                                                             \
+        return STATUS;                                                                                                 \
+    }
+PGI_REFUSAL(pgi_wrong, PG_ERROR_ARGUMENT)
+PGI_REFUSAL(pgi_unsupported, PG_ERROR_UNSUPPORTED)
+PGI_REFUSAL(pgi_no_memory, PG_ERROR_MEMORY)
 
 #define PGI_TRY(call)                                                                                                  \
     do {                                                                                                               \
@@ -2662,26 +2676,16 @@ struct pgi_line {
 
 static void pgi_line_free(pgi_line *l)
 {
-    free(l->own.edge);
-    free(l->own.x);
-    free(l->own.bound);
-    free(l->own.w);
-    free(l->own.gap);
-    free(l->own.k);
+    free(l->own.edge);    // and all that follows it
     memset(l, 0, sizeof *l);
 }
 
 static int pgi_line_reserve(pgi_line *l)
 {
     const size_t points = (size_t)l->n + 2, edges = (size_t)l->m + 2;
-    pgi_line_tables *own = &l->own;
-    own->edge = (double *)malloc(edges * sizeof(double));
-    own->x = (double *)malloc(points * sizeof(double));
-    own->bound = (double *)malloc(points * sizeof(double));
-    own->w = (double *)malloc(points * sizeof(double));
-    own->gap = (double *)malloc(points * sizeof(double));
-    own->k = (double *)malloc(points * sizeof(double));
-    return own->edge && own->x && own->bound && own->w && own->gap && own->k;
+    double *const all = (double *)malloc((edges + 5 * points) * sizeof(double)), *const x = all + edges;
+    if (all) l->own = {all, x, x + points, x + 2 * points, x + 3 * points, x + 4 * points};
+    return all != NULL;
 }
 
 static int pgi_is_dirichlet(const pgi_line *l, int end) { return !l->periodic && l->end_b[end] == 0; }
@@ -3606,7 +3610,7 @@ static pg_status pgi_make_plan(pgi_comm *c, pgi_plan key, const pgi_message *mes
     if (p) *p = key, p->message = (pgi_message *)calloc((size_t)key.count + 1, sizeof *message);
     if (!p || !p->message) {
         free(p);
-        return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: not enough host memory for a plan", c->rank);
+        return pgi_no_memory(c->error, "rank %d: not enough host memory for a plan", c->rank);
     }
     memcpy(p->message, message, (size_t)key.count * sizeof *message);
     const pg_status status = c->ops->plan(c, p->message, key.count);
@@ -4033,7 +4037,8 @@ template <class T> static void pgi_cpu_reduce(pg_solver *s, const pgi_level *l, 
         };
         if (source == PGI_RESIDUAL)
             pgi_cpu_row<PGI_IN_ORDER>(b, x, gx.sj, gx.sk, j, k, 0, nx, face_row,
-                                      [&](int i, T au, T, bool care) PGI_INLINE { add(i, PGI_CPU_RHS(i, care) - au); });
+                                      [&](int i, T au, T, bool care)
+                                          PGI_INLINE { add(i, PGI_CPU_RHS(i, care) - au); });
         else if (source == PGI_RHS)
             for (int i = 0; i < nx; i++) add(i, PGI_CPU_RHS(i, true));
         else
@@ -4131,7 +4136,8 @@ static void pgi_cpu_recurrence(pg_solver *s, const pgi_level *l, const pgi_vecto
             for (int i = 0; i < nx; i++)
                 at(i, 0, pgi_factor_of<point>(b, pgi_row_of(b.axis[0], i), y, z, wyz * pgi_weight_of(b.axis[0], i)));
     });
-    if (sums_up) memcpy(s->state->sums + first, result + first, sizeof result - (size_t)first * sizeof *result);
+    if (sums_up)
+        memcpy(s->state->sums + first, result + first, sizeof result - (size_t)first * sizeof *result);
 }
 
 template <class T> static void pgi_cpu_recur(pg_solver *s, const pgi_level *l, int recurrence, const pgi_vectors &g)
@@ -10503,24 +10509,22 @@ static void pgi_own_close(pgi_comm *c)
     free(c->state);
 }
 
-static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",    pgi_own_gather, pgi_host_plan,
-                                                    pgi_own_exchange, pgi_host_sum,   pgi_host_wait,
-                                                    pgi_host_check,   pgi_own_abort,  pgi_own_close};
+static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan,  pgi_own_exchange,
+                                                    pgi_host_sum,  pgi_host_wait, pgi_host_check, pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
 {
-    if (!t) return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is NULL; with PG_COMM_OWN pass a pg_transport");
+    if (!t) return pgi_wrong(text, "comm.handle is NULL; with PG_COMM_OWN pass a pg_transport");
     if (t->struct_size != 0 && t->struct_size != sizeof *t)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "struct_size of the pg_transport is %zu; it must be 0 or %zu",
-                          t->struct_size, sizeof *t);
+        return pgi_wrong(text, "struct_size of the pg_transport is %zu; it must be 0 or %zu", t->struct_size,
+                         sizeof *t);
     if (t->ranks < 1 || t->rank < 0 || t->rank >= t->ranks)
-        return pgi_refuse(
-            text, PG_ERROR_ARGUMENT,
-            "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number", t->rank,
-            t->ranks);
+        return pgi_wrong(text,
+                         "the pg_transport says rank %d of %d; ranks are numbered from 0 to one less than their number",
+                         t->rank, t->ranks);
     if (!t->gather || !t->exchange)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s of the pg_transport is NULL; give both gather and exchange",
-                          t->gather ? "exchange" : "gather");
+        return pgi_wrong(text, "%s of the pg_transport is NULL; give both gather and exchange",
+                         t->gather ? "exchange" : "gather");
     return PG_OK;
 }
 
@@ -10530,7 +10534,7 @@ static pg_status pgi_own_open(pgi_comm *c, const pg_transport *t, char text[512]
     c->ops = &pgi_own_transport;
     c->state = own;
     if (own) own->list = (pg_rank_message *)calloc((size_t)c->ranks, sizeof *own->list);
-    if (!own || !own->list) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (!own || !own->list) return pgi_no_memory(text, "not enough host memory for a rank");
     own->given = *t;
     return PG_OK;
 }
@@ -10643,24 +10647,21 @@ static void pgi_mpi_close(pgi_comm *c)
     free(m);
 }
 
-static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",    pgi_mpi_gather, pgi_host_plan,
-                                                    pgi_mpi_exchange, pgi_host_sum,   pgi_host_wait,
-                                                    pgi_host_check,   pgi_mpi_abort,  pgi_mpi_close};
+static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan,  pgi_mpi_exchange,
+                                                    pgi_host_sum,  pgi_host_wait, pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
 {
     int begun = 0, ended = 0;
-    if (!handle)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
+    if (!handle) return pgi_wrong(text, "comm.handle is NULL; with PG_COMM_MPI pass the address of an MPI_Comm");
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
     if (!begun || ended)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_COMM_MPI, but MPI is not running; call this %s",
-                          ended ? "before MPI_Finalize" : "after MPI_Init");
+        return pgi_wrong(text, "PG_COMM_MPI, but MPI is not running; call this %s",
+                         ended ? "before MPI_Finalize" : "after MPI_Init");
     const MPI_Comm comm = *(const MPI_Comm *)handle;
     if (comm == MPI_COMM_NULL)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is the address of MPI_COMM_NULL; pass a communicator");
+        return pgi_wrong(text, "comm.handle is the address of MPI_COMM_NULL; pass a communicator");
     MPI_Comm_rank(comm, rank);
     MPI_Comm_size(comm, ranks);
     return PG_OK;
@@ -10671,10 +10672,10 @@ static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
     pgi_mpi *const m = (pgi_mpi *)calloc(1, sizeof *m);
     c->ops = &pgi_mpi_transport;
     c->state = m;
-    if (!m) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (!m) return pgi_no_memory(text, "not enough host memory for a rank");
     m->comm = MPI_COMM_NULL;
     m->request = (MPI_Request *)malloc(2 * (size_t)c->ranks * sizeof *m->request);
-    if (!m->request) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (!m->request) return pgi_no_memory(text, "not enough host memory for a rank");
     if (MPI_Comm_idup(*(const MPI_Comm *)handle, &m->comm, m->request) != MPI_SUCCESS)
         return pgi_refuse(text, PG_ERROR_COMM, "rank %d: MPI_Comm_idup failed", c->rank);
     PGI_TRY(pgi_mpi_wait(c, m->request, 1, "the first meeting of all ranks"));
@@ -10686,8 +10687,8 @@ static pg_status pgi_mpi_open(pgi_comm *c, const void *handle, char text[512])
 
 static pg_status pgi_mpi_size(const void *, int *, int *, char text[512])
 {
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
+    return pgi_unsupported(
+        text, "poisson_gpu.cu was compiled without MPI; compile it with -DPG_USE_MPI, or pass PG_COMM_OWN");
 }
 static pg_status pgi_mpi_open(pgi_comm *, const void *, char text[512]) { return pgi_mpi_size(NULL, NULL, NULL, text); }
 
@@ -11025,24 +11026,23 @@ static pg_status pgi_check_plan(pgi_comm *c, const pgi_plan_record *all)
 {
     for (int r = 0; r < c->ranks; r++)
         if (all[r].count < 0)
-            return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
-                              "rank %d has more than %d messages, a peer that is not there, or a message that is not "
-                              "multiples of 4 bytes in its workspace",
-                              r, PGI_MESSAGES);
+            return pgi_wrong(c->error,
+                             "rank %d has more than %d messages, a peer that is not there, or a message that is not "
+                             "multiples of 4 bytes in its workspace",
+                             r, PGI_MESSAGES);
     for (int r = 0; r < c->ranks; r++)
         for (int q = 0; q < all[r].count; q++) {
             int which = 0;
             const pgi_planned *own = &all[r].item[q];
             const int partner = pgi_partner_of(all, r, q, &which);
             if (partner < 0)
-                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
-                                  "ranks %d and %d do not have the same number of messages with each other, one or two",
-                                  r, own->peer);
+                return pgi_wrong(c->error,
+                                 "ranks %d and %d do not have the same number of messages with each other, one or two",
+                                 r, own->peer);
             const uint64_t expected = all[own->peer].item[partner].receive_bytes;
             if (own->send_bytes != expected)
-                return pgi_refuse(c->error, PG_ERROR_ARGUMENT,
-                                  "rank %d sends %llu bytes to rank %d, which expects %llu", r,
-                                  (unsigned long long)own->send_bytes, own->peer, (unsigned long long)expected);
+                return pgi_wrong(c->error, "rank %d sends %llu bytes to rank %d, which expects %llu", r,
+                                 (unsigned long long)own->send_bytes, own->peer, (unsigned long long)expected);
         }
     return PG_OK;
 }
@@ -11114,8 +11114,7 @@ static pg_status pgi_peers_exchange(pgi_comm *c, const pgi_message *m, int count
 static pg_status pgi_peers_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
 {
     const pgi_peers_state *s = (const pgi_peers_state *)c->state;
-    if (count > PGI_PEER_SUMS)
-        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    if (count > PGI_PEER_SUMS) return pgi_wrong(c->error, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
     const int threads = (c->ranks * (count ? 2 * count : 1) + 31) / 32 * 32;
     return pgi_comm_launch(c, s->early, dim3(1), threads, stream, pgi_peers_sum_kernel, s->kernels, values, count,
                            maxima);
@@ -11181,8 +11180,7 @@ static void pgi_peers_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_peers_ops = {
-    "peers",         pgi_peers_gather, pgi_peers_plan, pgi_peers_exchange, pgi_peers_sum, pgi_peers_wait_for_stream,
-    pgi_peers_check, pgi_peers_abort,  pgi_peers_close};
+    "peers", pgi_peers_gather, pgi_peers_plan, pgi_peers_exchange, pgi_peers_sum, pgi_peers_wait_for_stream, pgi_peers_check, pgi_peers_abort,    pgi_peers_close};
 
 // What a rank tells the others of itself when they try to join
 struct pgi_peer_record {
@@ -11490,8 +11488,7 @@ static __global__ void pgi_add_slots_kernel(const double *slots, int ranks, doub
 static pg_status pgi_nccl_sum(pgi_comm *c, double *values, int count, unsigned maxima, void *stream)
 {
     const pgi_nccl_state *n = (const pgi_nccl_state *)c->state;
-    if (count > PGI_PEER_SUMS)
-        return pgi_refuse(c->error, PG_ERROR_ARGUMENT, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
+    if (count > PGI_PEER_SUMS) return pgi_wrong(c->error, "a sum of %d numbers: %d at most", count, PGI_PEER_SUMS);
     const size_t numbers = count ? (size_t)count : 1;
     PGI_NCCL(c, ncclAllGather(count ? values : n->slots, n->slots, numbers, ncclDouble, n->comm, (cudaStream_t)stream));
     return pgi_comm_launch(c, 0, dim3(1), 32, stream, pgi_add_slots_kernel, (const double *)n->slots, c->ranks, values,
@@ -11532,9 +11529,8 @@ static void pgi_nccl_close(pgi_comm *c)
     c->state = NULL;
 }
 
-static const pgi_transport_ops pgi_nccl_ops = {
-    "NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange, pgi_nccl_sum, pgi_nccl_wait_for_stream,
-    pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
+static const pgi_transport_ops pgi_nccl_ops = {"NCCL", pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange, pgi_nccl_sum,  pgi_nccl_wait_for_stream,
+                                               pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
 
 // The split of the caller's communicator, which may block, and then waits for all ranks without a limit: so a thread of
 // its own makes it, and is left behind where that takes too long.
@@ -11566,7 +11562,7 @@ static pg_status pgi_nccl_split_in_time(pgi_comm *c, ncclComm_t given, const ncc
     try {
         std::thread([p] { pgi_nccl_split_alone(p.get()); }).detach();
     } catch (...) {
-        return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no thread for a communicator", c->rank);
+        return pgi_no_memory(c->error, "rank %d: no thread for a communicator", c->rank);
     }
     while (!p->ended && pgi_seconds_since(begin) <= c->time_limit) std::this_thread::yield();
     p->left = 1;
@@ -11605,7 +11601,7 @@ static pg_status pgi_nccl_size(const void *handle, int *rank, int *ranks, int *d
     if (given && ncclCommUserRank(given, rank) == ncclSuccess && ncclCommCount(given, ranks) == ncclSuccess &&
         ncclCommCuDevice(given, device) == ncclSuccess)
         return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "comm.handle is not an ncclComm_t");
+    return pgi_wrong(text, "comm.handle is not an ncclComm_t");
 }
 
 // handle: the caller's ncclComm_t. time_limit is set; collective
@@ -11616,7 +11612,7 @@ static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
     PGI_COMM_CUDA(c, cudaGetDevice(&before));
     PGI_COMM_CUDA(c, cudaSetDevice(device));
     pgi_nccl_state *const n = (pgi_nccl_state *)calloc(1, sizeof *n);
-    if (!n) return pgi_refuse(c->error, PG_ERROR_MEMORY, "rank %d: no memory for a communicator", c->rank);
+    if (!n) return pgi_no_memory(c->error, "rank %d: no memory for a communicator", c->rank);
     n->device = device;
     c->state = n;
     c->ops = &pgi_nccl_ops;
@@ -11633,9 +11629,9 @@ static pg_status pgi_nccl_open(pgi_comm *c, const void *handle)
 #if !PGI_GPU || !defined(PG_USE_NCCL)
 static pg_status pgi_nccl_size(const void *, int *, int *, int *, char text[512])
 {
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "poisson_gpu.cu was compiled without NCCL; compile it for CUDA with -DPG_USE_NCCL, or pass "
-                      "PG_COMM_MPI or PG_COMM_OWN, with which GPUs of a host reach each other by themselves");
+    return pgi_unsupported(text,
+                           "poisson_gpu.cu was compiled without NCCL; compile it for CUDA with -DPG_USE_NCCL, or pass "
+                           "PG_COMM_MPI or PG_COMM_OWN, with which GPUs of a host reach each other by themselves");
 }
 static pg_status pgi_nccl_open(pgi_comm *c, const void *) { return pgi_nccl_size(NULL, NULL, NULL, NULL, c->error); }
 #endif
@@ -11654,10 +11650,10 @@ static void pgi_limits_of(pg_solver *s, int *limit[PGI_LIMITS])
 enum { PGI_SAID = 128 };
 struct pgi_statement {
     int status, count, lo, hi;
-    int call;                  // the function that was called, see pgi_call_name
+    int call;                // the function that was called, see pgi_call_name
     int device[PGI_LIMITS];    // what its GPU can do, see pgi_limits_of
-    unsigned face_arrays;      // those given by this rank
-    double end_value[2];       // g at the ends of the last axis
+    unsigned face_arrays;    // those given by this rank
+    double end_value[2];     // g at the ends of the last axis
     char text[256];
     double value[PGI_SAID];
 };
@@ -11685,8 +11681,7 @@ static pg_status pgi_comm_size(const pg_comm *comm, int *rank, int *ranks, char 
         return PG_OK;
     }
     default:
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
+        return pgi_wrong(text, "comm.kind is %d; it must be 0, PG_COMM_NCCL, PG_COMM_MPI or PG_COMM_OWN", comm->kind);
     }
 }
 
@@ -11713,7 +11708,7 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
     PGI_TRY(pgi_comm_size(&d->comm, &rank, &ranks, text));
     if (ranks == 1) return PG_OK;
     pgi_comm *const c = (pgi_comm *)calloc(1, sizeof *c);
-    if (!c) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    if (!c) return pgi_no_memory(text, "not enough host memory for a rank");
     c->rank = rank, c->ranks = ranks;
     const double longest = 1e9;    // 30 years: as good as no limit, and as nanoseconds a number of 64 bits
     // A number that will be refused must not keep this rank from telling the others.
@@ -11722,8 +11717,7 @@ static pg_status pgi_comm_open(const pg_desc *d, pgi_comm **opened, char text[51
                                                                      : 30;
     c->message = (pgi_message *)calloc((size_t)ranks, sizeof *c->message);
     c->agreement = (pgi_agreement *)calloc(1, sizeof *c->agreement + (size_t)ranks * sizeof(pgi_statement));
-    pg_status status =
-        c->message && c->agreement ? PG_OK : pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a rank");
+    pg_status status = c->message && c->agreement ? PG_OK : pgi_no_memory(text, "not enough host memory for a rank");
     if (status == PG_OK)
         status = d->comm.kind == PG_COMM_MPI    ? pgi_mpi_open(c, d->comm.handle, text)
                  : d->comm.kind == PG_COMM_NCCL ? pgi_nccl_open(c, d->comm.handle)
@@ -11838,12 +11832,22 @@ static pg_status pgi_agree(pgi_comm *c, pg_status status, char text[512])
     return PG_OK;
 }
 
+// Fields that are numbers, and the same on all ranks.
+#define PGI_SAME_OF_DESC(X)                                                                                            \
+    X(dim) X(alpha) X(beta) X(batch) X(flags) X(omega) X(nu_pre) X(nu_post) X(fmg_cycles) X(coarsest) X(inner_cycles)  \
+    X(robust)
+#define PGI_SAME_OF_STOP(X)                                                                                            \
+    X(rtol) X(atol) X(relative_to_first) X(min_iter) X(max_iter) X(check) X(norm) X(guess)
+
 // The descriptor as far as it is the same on all ranks.
 static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
 {
     static const char *const side[2] = {"low", "high"};
     pgi_say(a, PG_VERSION_MAJOR * 10000 + PG_VERSION_MINOR * 100 + PG_VERSION_PATCH, "the version of the library");
-    pgi_say(a, d->dim, "dim");
+#define PGI_SAY_(FIELD) pgi_say(a, (double)d->FIELD, #FIELD);
+    PGI_SAME_OF_DESC(PGI_SAY_)
+#undef PGI_SAY_
+    pgi_say(a, (int)d->backend, "backend");
     for (int q = 0; q < 3; q++) {
         const size_t n = (size_t)d->n[q];
         const int *const kind = (const int *)&d->centring[q];
@@ -11860,18 +11864,6 @@ static void pgi_say_desc(pgi_agreement *a, const pg_desc *d)
         pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].a : 0, "a of face %c %s", "xyz"[q / 2], side[q % 2]);
         pgi_say(a, d->face[q].kind == PG_ROBIN ? d->face[q].b : 0, "b of face %c %s", "xyz"[q / 2], side[q % 2]);
     }
-    pgi_say(a, d->alpha, "alpha");
-    pgi_say(a, d->beta, "beta");
-    pgi_say(a, d->batch, "batch");
-    pgi_say(a, d->flags, "flags");
-    pgi_say(a, d->omega, "omega");
-    pgi_say(a, d->nu_pre, "nu_pre");
-    pgi_say(a, d->nu_post, "nu_post");
-    pgi_say(a, d->fmg_cycles, "fmg_cycles");
-    pgi_say(a, d->coarsest, "coarsest");
-    pgi_say(a, d->inner_cycles, "inner_cycles");
-    pgi_say(a, (int)d->backend, "backend");
-    pgi_say(a, d->robust, "robust");
     pgi_say(a, d->mask != NULL, "whether there is a mask");
     for (int q = 0; q < 3; q++) pgi_say(a, d->beta_face[q] != NULL, "whether there is beta_face[%d]", q);
     for (int q = 0; q < 3; q++) pgi_say(a, d->openness[q] != NULL, "whether there is openness[%d]", q);
@@ -12024,25 +12016,25 @@ static int pgi_is_wild(const pg_desc *d, pgi_line *const line[3], int axis[2], d
 // y.
 static void pgi_turn(const pg_desc *desc, pg_desc *work)
 {
+    const auto turn = [](auto &one, auto &other) {
+        const auto kept = one;
+        one = other, other = kept;
+    };
     *work = *desc;
     if (desc->dim != 2) return;
-    for (int a = 1; a < 3; a++) {
-        const int other = 3 - a;
-        work->n[a] = desc->n[other];
-        work->centring[a] = desc->centring[other];
-        work->h[a] = desc->h[other];
-        work->coord[a] = desc->coord[other];
-        work->weight[a] = desc->weight[other];
-        work->conductance[a] = desc->conductance[other];
-        work->velocity[a] = desc->velocity[other];
-        work->face[2 * a] = desc->face[2 * other];
-        work->face[2 * a + 1] = desc->face[2 * other + 1];
-        work->stride_u[a - 1] = desc->stride_u[other - 1];
-        work->stride_f[a - 1] = desc->stride_f[other - 1];
-        work->stride_mask[a - 1] = desc->stride_mask[other - 1];
-        work->beta_face[a] = desc->beta_face[other];
-        work->openness[a] = desc->openness[other];
-    }
+    turn(work->n[1], work->n[2]);
+    turn(work->centring[1], work->centring[2]);
+    turn(work->h[1], work->h[2]);
+    turn(work->coord[1], work->coord[2]);
+    turn(work->weight[1], work->weight[2]);
+    turn(work->conductance[1], work->conductance[2]);
+    turn(work->velocity[1], work->velocity[2]);
+    turn(work->beta_face[1], work->beta_face[2]);
+    turn(work->openness[1], work->openness[2]);
+    for (int e = 0; e < 2; e++) turn(work->face[2 + e], work->face[4 + e]);
+    turn(work->stride_u[0], work->stride_u[1]);
+    turn(work->stride_f[0], work->stride_f[1]);
+    turn(work->stride_mask[0], work->stride_mask[1]);
 }
 
 static int pgi_is_absent(const pg_desc *work, int axis) { return work->dim == 2 ? axis == 1 : axis >= work->dim; }
@@ -12440,10 +12432,10 @@ static pg_status pgi_check_shared(const pg_solver *s, const pgi_hierarchy *h, in
         : h->exact      ? "spacings vary so much that it is solved exactly, which does not spread; use PG_KEEP_CYCLES"
         : l == 0        ? "a rank has too few planes; use fewer ranks"
                         : "ranks have too few of its planes; use fewer ranks, or PG_CG with PG_PRECOND_AINV";
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
-                      "possible up to %.3g: %s",
-                      l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
+    return pgi_unsupported(text,
+                           "level %d has %.3g points, and each of %d ranks along %s would need all of them, which is "
+                           "possible up to %.3g: %s",
+                           l, points, s->comm->ranks, axis, (double)PGI_SHARED_MOST, why);
 }
 
 // Passes of two sweeps read four planes of u beside those of a rank; of the level below see pgi_corrected_pass_ghosts.
@@ -12470,7 +12462,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
 {
     const int ranks = s->comm->ranks, rank = s->comm->rank;
     if (!(s->parts = (pgi_planes *)calloc((size_t)h->levels, sizeof *s->parts)))
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of %d levels", h->levels);
+        return pgi_no_memory(text, "not enough host memory for the parts of %d levels", h->levels);
     int support[2] = {0, 0};
     for (int l = 0; l < h->levels; l++) {
         int *const bound = s->bounds + l * (ranks + 1), above = l == 0 || s->parts[l - 1].split, next[2] = {0, 0};
@@ -12480,7 +12472,7 @@ static pg_status pgi_plan_parts(pg_solver *s, const pgi_hierarchy *h, char text[
             pgi_transfer<double> t;
             char *memory;
             if (!pgi_host_transfer(&s->work, h, l, &t, &memory))
-                return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of a level");
+                return pgi_no_memory(text, "not enough host memory for the parts of a level");
             pgi_coarse_bounds(t, bound, ranks, bound + ranks + 1);
             p.restriction =
                 pgi_restriction_ghosts(t, h->line[l][2], h->line[l + 1][2], bound, bound + ranks + 1, ranks);
@@ -23183,11 +23175,13 @@ static void pgi_refresh(pg_solver *s, int media)
 // The right-hand side of the problem under way, from the caller's f.
 static void pgi_gather(pg_solver *s, int compatible)
 {
-    pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) { pgi_cells_rhs<decltype(t)>(s, &s->outer, compatible); });
+    pgi_in_precision(pgi_is_f32(s->desc.flags),
+                     [&](auto t) { pgi_cells_rhs<decltype(t)>(s, &s->outer, compatible); });
 }
 static void pgi_clear_cells(pg_solver *s, pgi_grid from, pgi_grid to)
 {
-    pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) { pgi_cells_clear<decltype(t)>(s, &s->outer, from, to); });
+    pgi_in_precision(pgi_is_f32(s->desc.flags),
+                     [&](auto t) { pgi_cells_clear<decltype(t)>(s, &s->outer, from, to); });
 }
 static void pgi_project_u(pg_solver *s, pgi_means means, pgi_grid r)
 {
@@ -23202,7 +23196,8 @@ static void pgi_label_parts(pg_solver *s)
 }
 static void pgi_restore_pockets(pg_solver *s)
 {
-    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags), [&](auto t) { pgi_find_pockets<decltype(t)>(s, &s->level[0]); });
+    pgi_in_precision(pgi_cycles_in_f32(s->desc.flags),
+                     [&](auto t) { pgi_find_pockets<decltype(t)>(s, &s->level[0]); });
     if (s->multigrid && !s->obstacles.by_cells) s->ops->fill_zero(s, &s->level[0], s->level[0].t);
     pgi_clear_vectors(s);    // labels were made in one of them
 }
@@ -23903,8 +23898,9 @@ static void pgi_make_slopes(pg_solver *s, int axis, int first, int count, int at
 
 static void pgi_slopes_call(pg_solver *s, int axis, int first, int count, int at_unknowns, pgi_grid out)
 {
-    pgi_in_precision(pgi_is_f32(s->desc.flags),
-                     [&](auto t) { pgi_make_slopes<decltype(t)>(s, axis, first, count, at_unknowns, out); });
+    pgi_in_precision(pgi_is_f32(s->desc.flags), [&](auto t) {
+        pgi_make_slopes<decltype(t)>(s, axis, first, count, at_unknowns, out);
+    });
 }
 
 // -------------------------------------------------------------------------------------------------------------------
@@ -24204,9 +24200,9 @@ static size_t pgi_layout(pg_solver *s, const pgi_hierarchy *h, pgi_arena *arena)
 
 // What either back end has as pgi_cpu_NAME and pgi_cuda_NAME; what there is for f32 alone.
 #define PGI_OPERATIONS(X)                                                                                              \
-    X(fill_zero)                                                                                                       \
-    X(copy) X(subtract_shift) X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude) X(restrict_full)      \
-        X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur) X(apply_two)
+    X(fill_zero) X(copy) X(subtract_shift) X(jacobi) X(red_black) X(residual) X(apply) X(reduce) X(magnitude)          \
+    X(restrict_full) X(restrict_faces) X(prolong_add) X(interpolate) X(solve_coarsest) X(relax_lines) X(recur)         \
+    X(apply_two)
 #define PGI_OPERATIONS_OF_F32(X) X(residual_narrow) X(narrow_rhs) X(widen_add)
 #define PGI_OPERATIONS_OF_DIRECT(X) X(transform) X(eliminate)
 
@@ -25376,8 +25372,7 @@ static pg_status pgi_check_group(char text[512], unsigned *flags, const char *gr
 {
     const unsigned set = *flags & mask;
     if (set & (set - 1))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags 0x%x name more than one %s (0x%x); give one", *flags, group,
-                          set);
+        return pgi_wrong(text, "flags 0x%x name more than one %s (0x%x); give one", *flags, group, set);
     if (!set) *flags |= fallback;
     return PG_OK;
 }
@@ -25473,16 +25468,16 @@ static pg_status pgi_check_use(const pg_desc *d, char text[512])
     for (const pgi_option &o : pgi_options) {
         if (!pgi_is_given(d, o) || pgi_has_use(d, o)) continue;
         if (o.flag)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s takes no %s like %s (flags 0x%x)%s;", method,
-                              o.flag & pgi_preconditioners ? "preconditioner"
-                              : o.flag & pgi_smoothers     ? "smoother"
-                                                           : "option",
-                              o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
+            return pgi_unsupported(text, "%s takes no %s like %s (flags 0x%x)%s;", method,
+                                   o.flag & pgi_preconditioners ? "preconditioner"
+                                   : o.flag & pgi_smoothers     ? "smoother"
+                                                                : "option",
+                                   o.name, o.flag, o.flag & (pgi_smoothers | PG_KEEP_CYCLES) ? where : "");
         if (o.field == offsetof(pg_desc, robust))
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "robust is %d, but there is neither a mask nor a coefficient field;", d->robust);
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s is %g, and %s has no use for it%s;", o.name,
-                          o.field ? pgi_int_at(d, o.field) : d->omega, method, where);
+            return pgi_unsupported(text, "robust is %d, but there is neither a mask nor a coefficient field;",
+                                   d->robust);
+        return pgi_unsupported(text, "%s is %g, and %s has no use for it%s;", o.name,
+                               o.field ? pgi_int_at(d, o.field) : d->omega, method, where);
     }
     return PG_OK;
 }
@@ -25502,8 +25497,7 @@ static pg_status pgi_check_flags(pg_desc *d, char text[512])
     const unsigned known = pgi_precisions | pgi_methods | pgi_smoothers | PG_SYMMETRIC | pgi_preconditioners |
                            PG_KEEP_CYCLES | PG_UPWIND | PG_COARSEN_CELLS;
     if (d->flags & ~known)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "flags contain unknown bits 0x%x; see the list at PG_F64",
-                          d->flags & ~known);
+        return pgi_wrong(text, "flags contain unknown bits 0x%x; see the list at PG_F64", d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", pgi_precisions, PG_F64));
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_methods, pgi_default_method(d)));
     PGI_TRY(pgi_check_group(text, &d->flags, "smoother", pgi_smoothers, 0));    // see pgi_choose_line_axis
@@ -25522,17 +25516,16 @@ static pg_status pgi_check_mixed(const pg_desc *d, char text[512])
     const char *const method = pgi_method_name(d->flags);
     if (!(d->flags & PG_MIXED) || d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE | PG_DIRECT | PG_FASTEST))
         return PG_OK;
-    if (!(d->flags & pgi_krylov_methods))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_MIXED does not go with %s;", method);
+    if (!(d->flags & pgi_krylov_methods)) return pgi_unsupported(text, "PG_MIXED does not go with %s;", method);
     if (!(d->flags & PG_PRECOND_DIRECT))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or "
-                          "PG_PRECOND_DIRECT (flags 0x%x);",
-                          method, d->flags);
+        return pgi_unsupported(text,
+                               "PG_MIXED with %s is a preconditioner in f32, and needs PG_PRECOND_CYCLE or "
+                               "PG_PRECOND_DIRECT (flags 0x%x);",
+                               method, d->flags);
     if (d->flags & PG_PIPEBICGSTAB)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what "
-                          "f32 rounds;");
+        return pgi_unsupported(
+            text,
+            "PG_PIPEBICGSTAB does not go with PG_MIXED and PG_PRECOND_DIRECT: its recurrences lose what f32 rounds;");
     return PG_OK;
 }
 
@@ -25543,8 +25536,8 @@ static pg_status pgi_check_count(char text[512], const char *name, int *value, i
     else if (*value == PG_NONE && may_be_none)
         *value = 0;
     if (*value < 0 || *value > PGI_MAX_SWEEPS)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %d; it must be 1 to %d%s", name, *value, (int)PGI_MAX_SWEEPS,
-                          may_be_none ? ", or PG_NONE" : "");
+        return pgi_wrong(text, "%s is %d; it must be 1 to %d%s", name, *value, (int)PGI_MAX_SWEEPS,
+                         may_be_none ? ", or PG_NONE" : "");
     return PG_OK;
 }
 
@@ -25553,8 +25546,7 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
     const int symmetric = d->flags & PG_SYMMETRIC ? 1 : 0;
     const double limit = d->flags & (PG_F32 | PG_MIXED) ? 2 - DBL_EPSILON * (1 << 28) : 2;    // what rounds to 2
     if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= limit)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must be above 0 and below 2, or 0 for the default",
-                          d->omega);
+        return pgi_wrong(text, "omega is %g; it must be above 0 and below 2, or 0 for the default", d->omega);
     PGI_TRY(pgi_check_count(text, "nu_pre", &d->nu_pre, 2, 1));
     PGI_TRY(pgi_check_count(text, "nu_post", &d->nu_post, symmetric ? d->nu_pre : 1, 1));
     PGI_TRY(pgi_check_count(text, "fmg_cycles", &d->fmg_cycles, 1, 0));
@@ -25562,14 +25554,12 @@ static pg_status pgi_check_options(pg_desc *d, char text[512])
     if (d->flags & PG_DIRECT) d->inner_cycles = 1;    // a second one would find what the first one has found
     if (d->coarsest == 0) d->coarsest = PGI_MODES;
     if (d->coarsest < PGI_MODES_LEAST || d->coarsest > PGI_MODES)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "coarsest is %d; it must be %d to %d, or 0 for the default",
-                          d->coarsest, (int)PGI_MODES_LEAST, (int)PGI_MODES);
+        return pgi_wrong(text, "coarsest is %d; it must be %d to %d, or 0 for the default", d->coarsest,
+                         (int)PGI_MODES_LEAST, (int)PGI_MODES);
     if (symmetric && d->nu_pre != d->nu_post)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d",
-                          d->nu_pre, d->nu_post);
+        return pgi_wrong(text, "PG_SYMMETRIC needs nu_pre = nu_post, but they are %d and %d", d->nu_pre, d->nu_post);
     if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE) && d->nu_pre + d->nu_post == 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
+        return pgi_wrong(text, "nu_pre and nu_post are both PG_NONE; a cycle needs at least one sweep");
     return PG_OK;
 }
 
@@ -25577,28 +25567,24 @@ static pg_status pgi_check_size(pg_desc *d, char text[512])
 {
     const int limit = 1 << 28;    // so that small multiples of n and i + block size stay an int
     double points = 1;
-    if (d->dim < 0 || d->dim > 3) return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d; it must be 0 to 3", d->dim);
+    if (d->dim < 0 || d->dim > 3) return pgi_wrong(text, "dim is %d; it must be 0 to 3", d->dim);
     for (int a = 0; a < 3; a++) {
         if (a > 0 && d->n[a] == 0) d->n[a] = 1;
         if (d->n[a] < 1 || d->n[a] > limit)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "n[%d] is %d; it must be 1 to %d", a, d->n[a], limit);
+            return pgi_wrong(text, "n[%d] is %d; it must be 1 to %d", a, d->n[a], limit);
         points *= d->n[a];
     }
     if (d->dim == 0) d->dim = d->n[2] > 1 ? 3 : d->n[1] > 1 ? 2 : 1;
     for (int a = d->dim; a < 3; a++) d->velocity[a] = 0;
     for (int a = d->dim; a < 3; a++)
-        if (d->n[a] != 1)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a,
-                              d->n[a]);
+        if (d->n[a] != 1) return pgi_wrong(text, "dim is %d, but n[%d] is %d; absent axes have 1", d->dim, a, d->n[a]);
     if (d->batch == 0) d->batch = 1;
     if (d->batch < 1 || d->batch > limit)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "batch is %d; it must be 1 to %d, or 0 for one problem", d->batch,
-                          limit);
+        return pgi_wrong(text, "batch is %d; it must be 1 to %d, or 0 for one problem", d->batch, limit);
     points *= d->batch;
     if (points > 1e15)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "n is %d x %d x %d, batch %d: %.3g unknowns; at most 1e15 can be addressed", d->n[0], d->n[1],
-                          d->n[2], d->batch, points);
+        return pgi_wrong(text, "n is %d x %d x %d, batch %d: %.3g unknowns; at most 1e15 can be addressed", d->n[0],
+                         d->n[1], d->n[2], d->batch, points);
     return PG_OK;
 }
 
@@ -25636,16 +25622,15 @@ static pg_status pgi_check_strides(const pg_desc *d, const char *name, int64_t s
     snprintf(values, sizeof values, d->batch > 1 ? "{%lld, %lld, %lld}" : "{%lld, %lld}", (long long)stride[0],
              (long long)stride[1], (long long)stride[2]);
     if (too_far)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "%s is %s; strides must be positive, and the array small enough to address", name, values);
+        return pgi_wrong(text, "%s is %s; strides must be positive, and the array small enough to address", name,
+                         values);
     const pgi_nest nest = pgi_nest_of(d, stride);
     int64_t span = nx;
     for (int a = 0; a < nest.levels; a++) {
         if (nest.stride[a] < span)
-            return pgi_refuse(
-                text, PG_ERROR_ARGUMENT,
-                "%s is %s: rows of %lld, planes of %lld x %lld elements or problems overlap; give larger ones", name,
-                values, (long long)nx, (long long)nx, (long long)count[0]);
+            return pgi_wrong(
+                text, "%s is %s: rows of %lld, planes of %lld x %lld elements or problems overlap; give larger ones",
+                name, values, (long long)nx, (long long)nx, (long long)count[0]);
         span += nest.stride[a] * (nest.count[a] - 1);
     }
     return PG_OK;
@@ -25657,21 +25642,20 @@ static pg_status pgi_check_ends(const pg_desc *d, int a, char text[512])
         const pg_face *f = &d->face[2 * a + e];
         const int kind = pgi_number(f->kind);
         if (kind < 0 || kind > PG_PERIODIC)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the unknown kind %d", pgi_face_name[2 * a + e],
-                              kind);
+            return pgi_wrong(text, "face %s has the unknown kind %d", pgi_face_name[2 * a + e], kind);
         if (!pgi_finite(f->value))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite",
-                              pgi_face_name[2 * a + e], f->value);
+            return pgi_wrong(text, "face %s has the value %g; boundary data must be finite", pgi_face_name[2 * a + e],
+                             f->value);
         if (f->kind != PG_ROBIN) continue;
         if (!pgi_finite(f->a) || !pgi_finite(f->b) || f->b == 0 || f->a * f->b < 0)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                              "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and "
-                              "b = 0 is PG_DIRICHLET with g/a",
-                              pgi_face_name[2 * a + e], f->a, f->b);
+            return pgi_wrong(text,
+                             "face %s: Robin a u + b du/dn = g with a = %g, b = %g; a*b must not be negative, and b = "
+                             "0 is PG_DIRICHLET with g/a",
+                             pgi_face_name[2 * a + e], f->a, f->b);
     }
     if ((d->face[2 * a].kind == PG_PERIODIC) != (d->face[2 * a + 1].kind == PG_PERIODIC))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "only one of the faces %s and %s is PG_PERIODIC; both must be",
-                          pgi_face_name[2 * a], pgi_face_name[2 * a + 1]);
+        return pgi_wrong(text, "only one of the faces %s and %s is PG_PERIODIC; both must be", pgi_face_name[2 * a],
+                         pgi_face_name[2 * a + 1]);
     return PG_OK;
 }
 
@@ -25679,22 +25663,20 @@ static pg_status pgi_check_ends(const pg_desc *d, int a, char text[512])
 static pg_status pgi_check_spacing(const pg_desc *d, int a, int m, char text[512])
 {
     if (!(d->h[a] >= 0) || !pgi_finite(d->h[a]))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
+        return pgi_wrong(text, "h[%d] is %g; it must be positive and finite, or 0 for a box of length 1", a, d->h[a]);
     if (d->coord[a] && d->h[a] != 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a,
-                          d->h[a], a);
+        return pgi_wrong(text, "h[%d] is %g and coord[%d] is given too; leave one of them 0", a, d->h[a], a);
     if (d->coord[a] && m == 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "coord[%d] is given, but a single node between faces that are not Dirichlet has no "
-                          "interval; use h[%d]",
-                          a, a);
+        return pgi_wrong(
+            text,
+            "coord[%d] is given, but a single node between faces that are not Dirichlet has no interval; use h[%d]", a,
+            a);
     for (int q = 0; d->coord[a] && q <= m; q++) {
         const double x = d->coord[a][q];
         if (!pgi_finite(x) || (q > 0 && !(x > d->coord[a][q - 1])))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                              "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly",
-                              a, q, x, m + 1, pgi_axis_name[a]);
+            return pgi_wrong(text,
+                             "coord[%d][%d] is %g; the %d coordinates along %s must be finite and increase strictly", a,
+                             q, x, m + 1, pgi_axis_name[a]);
     }
     return PG_OK;
 }
@@ -25704,26 +25686,23 @@ static pg_status pgi_check_metric(const pg_desc *d, int a, int periodic, char te
     const int n = d->n[a];
     for (int i = 0; d->weight[a] && i < n; i++)
         if (!(d->weight[a][i] > 0) || !pgi_finite(d->weight[a][i]))
-            return pgi_refuse(
-                text, PG_ERROR_ARGUMENT,
-                "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its mean over the "
-                "control length, or use PG_CELL",
-                a, i, d->weight[a][i]);
+            return pgi_wrong(text,
+                             "weight[%d][%d] is %g; it must be positive and finite: where the metric is 0, give its "
+                             "mean over the control length, or use PG_CELL",
+                             a, i, d->weight[a][i]);
     for (int i = 0; d->conductance[a] && i <= n; i++) {
         const double k = d->conductance[a][i];
         const int end = !periodic && (i == 0 || i == n);
         if (!(k >= 0) || !pgi_finite(k) || (k == 0 && !end))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "conductance[%d][%d] is %g; it must be finite and positive%s", a,
-                              i, k,
-                              end        ? " or 0"
-                              : periodic ? ", as the axis is periodic"
-                                         : "");
+            return pgi_wrong(text, "conductance[%d][%d] is %g; it must be finite and positive%s", a, i, k,
+                             end        ? " or 0"
+                             : periodic ? ", as the axis is periodic"
+                                        : "");
     }
     if (periodic && d->conductance[a] && d->conductance[a][0] != d->conductance[a][n])
-        return pgi_refuse(
-            text, PG_ERROR_ARGUMENT,
-            "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there", a,
-            d->conductance[a][0], d->conductance[a][n]);
+        return pgi_wrong(text,
+                         "conductance[%d] is %g at the low and %g at the high end; a periodic axis has one value there",
+                         a, d->conductance[a][0], d->conductance[a][n]);
     return PG_OK;
 }
 
@@ -25740,7 +25719,7 @@ static pg_status pgi_check_axis(pg_desc *d, int a, char text[512])
 {
     const int centring = pgi_number(d->centring[a]);
     if (centring != PG_NODE && centring != PG_CELL)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
+        return pgi_wrong(text, "centring[%d] is %d; it must be PG_NODE or PG_CELL", a, centring);
     PGI_TRY(pgi_check_ends(d, a, text));
     const int periodic = d->face[2 * a].kind == PG_PERIODIC, m = pgi_intervals(d, a);
     PGI_TRY(pgi_check_spacing(d, a, m, text));
@@ -25760,9 +25739,8 @@ static pg_status pgi_check_left_out(unsigned flags, char text[512])
     if (!PGI_DIRECT && flags & (PG_DIRECT | PG_PRECOND_DIRECT))
         name = flags & PG_DIRECT ? "PG_DIRECT" : "PG_PRECOND_DIRECT", without = "PG_NO_DIRECT";
     if (!name) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "poisson_gpu.cu was compiled with %s, which leaves out %s: compile it without that;", without,
-                      name);
+    return pgi_unsupported(text, "poisson_gpu.cu was compiled with %s, which leaves out %s: compile it without that;",
+                           without, name);
 }
 
 // Has no face a coupling to what is outside?
@@ -25791,8 +25769,7 @@ static pg_status pgi_check_face_arrays(const pg_desc *d, const char *name, const
     for (int a = 0; a < d->dim; a++) given += array[a] ? 1 : 0;
     for (int a = 0; a < d->dim && given; a++)
         if (!array[a])
-            return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                              "%s[%d] is NULL, but others are not; give one for each of %d axes", name, a, d->dim);
+            return pgi_wrong(text, "%s[%d] is NULL, but others are not; give one for each of %d axes", name, a, d->dim);
     return PG_OK;
 }
 
@@ -25800,19 +25777,17 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
 {
     const int masked = pgi_is_masked(d);
     if (d->flags & PG_COARSEN_CELLS && (!d->mask || pgi_has_fields(d)))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COARSEN_CELLS goes with a mask and constant beta and alpha, but %s;",
-                          d->mask ? "one of beta_face, beta_cell, openness and alpha_cell is given" : "mask is NULL");
+        return pgi_unsupported(text, "PG_COARSEN_CELLS goes with a mask and constant beta and alpha, but %s;",
+                               d->mask ? "one of beta_face, beta_cell, openness and alpha_cell is given"
+                                       : "mask is NULL");
     if (d->flags & PG_COARSEN_CELLS && d->robust > 0)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;", d->robust);
+        return pgi_unsupported(text, "robust is %d, but PG_COARSEN_CELLS makes coarse levels by other rules;",
+                               d->robust);
     if (!masked) return PG_OK;
-    if (d->flags & PG_DIRECT)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_DIRECT does not go with a mask or coefficient fields;");
+    if (d->flags & PG_DIRECT) return pgi_unsupported(text, "PG_DIRECT does not go with a mask or coefficient fields;");
     if (d->flags & PG_PIPEBICGSTAB && d->flags & PG_PRECOND_CYCLE)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_PIPEBICGSTAB does not go with PG_PRECOND_CYCLE and a mask or coefficient fields, whose "
-                          "coarse levels are f32: its recurrences lose what they round;");
+        return pgi_unsupported(text, "PG_PIPEBICGSTAB does not go with PG_PRECOND_CYCLE and a mask or coefficient "
+                                     "fields, whose coarse levels are f32: its recurrences lose what they round;");
     if (pgi_means_cg(d->flags) && !(d->flags & pgi_preconditioners))
         d->flags = (d->flags & ~(unsigned)(PG_FMG | PG_FASTEST)) | PG_CG | PG_PRECOND_CYCLE;
     if (d->flags & (pgi_cycle_methods | PG_PRECOND_CYCLE)) d->flags |= PG_SYMMETRIC;
@@ -25821,17 +25796,16 @@ static pg_status pgi_check_masked_method(pg_desc *d, char text[512])
 
 static pg_status pgi_check_list(const char *list, const char *number, const void *entries, int count, char text[512])
 {
-    if (count < 0) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is %d; it must not be negative", number, count);
+    if (count < 0) return pgi_wrong(text, "%s is %d; it must not be negative", number, count);
     if (count == 0 || entries) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL, but %s is %d; give the list, or 0 entries", list, number,
-                      count);
+    return pgi_wrong(text, "%s is NULL, but %s is %d; give the list, or 0 entries", list, number, count);
 }
 
 // All that can be said of them without reading them.
 static pg_status pgi_check_masked(pg_desc *d, char text[512])
 {
     if (d->robust != PG_NONE && (d->robust < 0 || d->robust > (PGI_ROBUST_LIST | PGI_ROBUST_VISITS)))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
+        return pgi_wrong(text, "robust is %d; it must be 0, 1, 2, 3 or PG_NONE", d->robust);
     PGI_TRY(pgi_check_list("air_value", "air_values", d->air_value, d->air_values, text));
     PGI_TRY(pgi_check_list("solid_flux", "solid_fluxes", d->solid_flux, d->solid_fluxes, text));
     PGI_TRY(pgi_check_face_arrays(d, "beta_face", d->beta_face, text));
@@ -25839,37 +25813,34 @@ static pg_status pgi_check_masked(pg_desc *d, char text[512])
     for (int a = d->dim; a < 3; a++) d->beta_face[a] = d->openness[a] = NULL;
     if (!pgi_is_masked(d)) return PG_OK;
     if (d->beta_face[0] && d->beta_cell)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta_face and beta_cell are both given; give one of them");
+        return pgi_wrong(text, "beta_face and beta_cell are both given; give one of them");
     if ((d->air_values || d->solid_fluxes) && !d->mask)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
-                          d->air_values + d->solid_fluxes);
+        return pgi_wrong(text, "air_value or solid_flux has %d entries, but mask is NULL; give a mask",
+                         d->air_values + d->solid_fluxes);
     for (int a = 0; a < d->dim; a++) {
         if (pgi_number(d->centring[a]) != PG_CELL)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
+            return pgi_unsupported(
+                text, "centring[%d] is PG_NODE, but a mask and coefficient fields need cells; use PG_CELL", a);
         if (d->weight[a] || d->conductance[a])
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "%s[%d] does not go with a mask or coefficient fields; give beta_face instead",
-                              d->weight[a] ? "weight" : "conductance", a);
+            return pgi_unsupported(text, "%s[%d] does not go with a mask or coefficient fields; give beta_face instead",
+                                   d->weight[a] ? "weight" : "conductance", a);
         if (d->velocity[a] != 0)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "velocity[%d] is %g, which does not go with a mask or coefficient fields; leave it 0", a,
-                              d->velocity[a]);
+            return pgi_unsupported(
+                text, "velocity[%d] is %g, which does not go with a mask or coefficient fields; leave it 0", a,
+                d->velocity[a]);
     }
     if ((double)d->n[0] * d->n[1] * d->n[2] > 2e9)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible",
-                          d->n[0], d->n[1], d->n[2]);
+        return pgi_unsupported(
+            text, "%d x %d x %d cells are too many for a mask or coefficient fields; at most 2e9 are possible", d->n[0],
+            d->n[1], d->n[2]);
     int64_t packed = d->n[0], least = packed;
     for (int a = 0; a < 2; a++) {
         const int64_t count = d->hi[a + 1] - d->lo[a + 1], most = INT64_MAX / 64 / count;
         if (d->stride_mask[a] == 0 || count == 1) d->stride_mask[a] = packed;
         if (d->stride_mask[a] < least || d->stride_mask[a] > most)
-            return pgi_refuse(
-                text, PG_ERROR_ARGUMENT,
-                "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address", a,
-                (long long)d->stride_mask[a], (long long)least);
+            return pgi_wrong(text,
+                             "stride_mask[%d] is %lld; it must be at least %lld, and the array small enough to address",
+                             a, (long long)d->stride_mask[a], (long long)least);
         packed = d->stride_mask[a] * count;
         least *= count;
     }
@@ -25881,27 +25852,25 @@ static pg_status pgi_check_velocity(pg_desc *d, char text[512])
 {
     for (int a = 0; a < d->dim; a++) {
         if (!pgi_finite(d->velocity[a]) || fabs(d->velocity[a]) > pgi_largest(d->flags))
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "velocity[%d] is %g; it must be finite and at most %g", a,
-                              d->velocity[a], pgi_largest(d->flags));
+            return pgi_wrong(text, "velocity[%d] is %g; it must be finite and at most %g", a, d->velocity[a],
+                             pgi_largest(d->flags));
     }
     if (!pgi_convects(d)) {
-        if (d->flags & PG_UPWIND)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT, "PG_UPWIND needs a velocity, and velocity is 0;");
+        if (d->flags & PG_UPWIND) return pgi_wrong(text, "PG_UPWIND needs a velocity, and velocity is 0;");
         return PG_OK;
     }
     const unsigned takes = PG_JACOBI | PG_RBGS | PG_SOR | PG_BICGSTAB | PG_PIPEBICGSTAB;
     if (!(d->flags & takes))
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
-                          pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
+        return pgi_unsupported(text, "%s does not go with a velocity (%g, %g, %g), which makes A unsymmetric;",
+                               pgi_method_name(d->flags), d->velocity[0], d->velocity[1], d->velocity[2]);
     if (d->flags & PG_PRECOND_CYCLE)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);",
-                          d->velocity[1], d->velocity[2]);
+        return pgi_unsupported(text, "PG_PRECOND_CYCLE does not go with a velocity (%g, %g, %g);", d->velocity[1],
+                               d->velocity[2]);
     if (d->flags & PG_MIXED)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 from "
-                          "its preconditioner;",
-                          d->velocity[0], d->velocity[1], d->velocity[2]);
+        return pgi_unsupported(text,
+                               "PG_MIXED does not go with a velocity (%g, %g, %g), where BiCGStab needs more than f32 "
+                               "from its preconditioner;",
+                               d->velocity[0], d->velocity[1], d->velocity[2]);
     return PG_OK;
 }
 
@@ -25909,22 +25878,18 @@ static pg_status pgi_check_alpha(const pg_desc *d, double alpha, char text[512])
 {
     const double largest = pgi_largest(d->flags), size = fabs(alpha);
     if (alpha == 0 && pgi_convects(d) && pgi_is_closed(d))
-        return pgi_refuse(
-            text, PG_ERROR_UNSUPPORTED,
-            "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the problem is singular; "
-            "give alpha > 0 or such a face",
-            d->velocity[0], d->velocity[1], d->velocity[2]);
+        return pgi_unsupported(text,
+                               "alpha is 0 and no open face is Dirichlet or Robin: with a velocity (%g, %g, %g) the "
+                               "problem is singular; give alpha > 0 or such a face",
+                               d->velocity[0], d->velocity[1], d->velocity[2]);
     if (alpha == 0 && d->flags & PG_PRECOND_DIRECT && d->alpha_cell && pgi_is_closed(d))
-        return pgi_refuse(
-            text, PG_ERROR_UNSUPPORTED,
-            "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out the constant, "
-            "which alpha_cell holds: give alpha > 0;");
+        return pgi_unsupported(text, "alpha is 0 and no face is Dirichlet or Robin: PG_PRECOND_DIRECT would leave out "
+                                     "the constant, which alpha_cell holds: give alpha > 0;");
     if (alpha < 0 && !(d->flags & (PG_DIRECT | (PGI_DIRECT ? PG_FASTEST : 0))))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g with %s, which needs alpha >= 0;", alpha,
-                          pgi_method_name(d->flags));
+        return pgi_wrong(text, "alpha is %g with %s, which needs alpha >= 0;", alpha, pgi_method_name(d->flags));
     if (pgi_finite(alpha) && (alpha == 0 || (size >= 1 / largest && size <= largest))) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha,
-                      1 / largest, largest);
+    return pgi_wrong(text, "alpha is %g; its size must be 0, or %g to %g in this precision", alpha, 1 / largest,
+                     largest);
 }
 
 // PG_DIRECT takes one axis that cannot be transformed; alpha < 0 means PG_DIRECT.
@@ -25936,7 +25901,7 @@ static pg_status pgi_check_axes_of_direct(const pg_desc *d, char text[512])
     int other;
     pgi_turn(d, &work);
     pgi_hierarchy *const h = pgi_hierarchy_create(&work, 0);
-    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
+    if (!h) return pgi_no_memory(text, "not enough host memory for the tables of the axes");
     pgi_line *const *const line = h->line[0];
     const int axis = pgi_line_axis(&work, line, &other);
     const int turns = axis >= 0 && line[axis]->periodic && !pgi_can_transform(line[axis]);
@@ -26070,9 +26035,8 @@ static pg_status pgi_find_device(const pg_desc *d, int *device, char *warning, c
     cudaGetDevice(&previous);
     *device = d->device > 0 ? d->device - 1 : previous;
     if (*device >= count)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device,
-                          count - 1);
+        return pgi_wrong(text, "device is PG_DEVICE(%d), but there are only PG_DEVICE(0) to PG_DEVICE(%d)", *device,
+                         count - 1);
     cudaFuncAttributes attributes;
     e = cudaSetDevice(*device);
     if (e == cudaSuccess) e = cudaFuncGetAttributes(&attributes, pgi_control_kernel);
@@ -26105,12 +26069,12 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
     *device = 0;
     const int memory = pgi_number(d->memory), backend = pgi_number(d->backend);
     if (memory != PG_MEM_HOST && memory != PG_MEM_DEVICE)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
+        return pgi_wrong(text, "memory is %d; it must be PG_MEM_HOST or PG_MEM_DEVICE", memory);
     if (backend < 0 || backend > PG_CPU)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
+        return pgi_wrong(text, "backend is %d; it must be PG_AUTO, PG_CUDA or PG_CPU", backend);
     if (d->device < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device", d->device);
+        return pgi_wrong(text, "device is %d; it must be PG_DEVICE(k) with k >= 0, or 0 for the current device",
+                         d->device);
     if (d->backend != PG_CPU) {
 #if PGI_GPU
         const pg_status status = pgi_find_device(d, device, warning, text);
@@ -26126,11 +26090,10 @@ static pg_status pgi_check_backend(pg_desc *d, int *device, char *warning, char 
         text[0] = 0;
     }
     if (d->memory == PG_MEM_DEVICE && warning[0] && d->backend == PG_CPU)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST",
-                          warning);
+        return pgi_unsupported(text, "memory is PG_MEM_DEVICE, but this is %s; use PG_MEM_HOST", warning);
     if (d->backend == PG_CPU && d->memory == PG_MEM_DEVICE)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
+        return pgi_unsupported(text,
+                               "memory is PG_MEM_DEVICE, but the CPU back end reads host arrays; use PG_MEM_HOST");
     return PG_OK;
 }
 
@@ -26145,14 +26108,12 @@ static pg_status pgi_check_kind(const pg_desc *d, const char *name, const void *
     }
     const int on_device = attributes.type == cudaMemoryTypeDevice, managed = attributes.type == cudaMemoryTypeManaged;
     if (d->memory == PG_MEM_HOST && on_device)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
+        return pgi_wrong(text, "%s is a device pointer (%p), but memory is PG_MEM_HOST; set PG_MEM_DEVICE", name, data);
     if (d->memory == PG_MEM_DEVICE && !on_device && !managed)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
+        return pgi_wrong(text, "%s is a host pointer (%p), but memory is PG_MEM_DEVICE; set PG_MEM_HOST", name, data);
     if (on_device && attributes.device != d->device - 1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is on CUDA device %d, but the solver on device %d", name,
-                          attributes.device, d->device - 1);
+        return pgi_wrong(text, "%s is on CUDA device %d, but the solver on device %d", name, attributes.device,
+                         d->device - 1);
 #else
     (void)d, (void)name, (void)data, (void)text;
 #endif
@@ -26164,8 +26125,7 @@ static pg_status pgi_check_numbers(const pg_desc *d, const char *name, const voi
 {
     const size_t element = pgi_element(d->flags);
     if ((uintptr_t)array % element)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s (%p) is not aligned to its %zu-byte elements", name, array,
-                          element);
+        return pgi_wrong(text, "%s (%p) is not aligned to its %zu-byte elements", name, array, element);
     return pgi_check_kind(d, name, array, text);
 }
 
@@ -26195,19 +26155,18 @@ static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
 static pg_status pgi_check_struct(const char *name, size_t given, size_t own, char text[512])
 {
     if (given == 0 || given == own) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                      "%s is %zu; it must be 0 or %zu: compile program and library with the same header", name, given,
-                      own);
+    return pgi_wrong(text, "%s is %zu; it must be 0 or %zu: compile program and library with the same header", name,
+                     given, own);
 }
 static pg_status pgi_check_desc(const pg_desc *d, char text[512])
 {
-    if (!d) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_desc");
+    if (!d) return pgi_wrong(text, "desc is NULL; pass the address of a pg_desc");
     return pgi_check_struct("desc.struct_size", d->struct_size, sizeof *d, text);
 }
 static pg_status pgi_check_allocator(const pg_allocator *a, char text[512])
 {
     if (!a->alloc == !a->free) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator has only one of alloc and free; give both or none");
+    return pgi_wrong(text, "allocator has only one of alloc and free; give both or none");
 }
 
 // The part of a rank: slabs along the last axis, as even as can be unless the caller has chosen.
@@ -26215,31 +26174,30 @@ static pg_status pgi_check_part(pg_desc *d, int rank, int ranks, char text[512])
 {
     const int axis = d->dim - 1;
     if (ranks > 1 && d->dim == 1)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "comm has %d ranks, but a 1D problem takes one; use a comm of one", ranks);
+        return pgi_unsupported(text, "comm has %d ranks, but a 1D problem takes one; use a comm of one", ranks);
     if (ranks > d->n[axis])
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis,
-                          d->n[axis], ranks, pgi_axis_name[axis]);
+        return pgi_wrong(text, "n[%d] is %d, fewer than the %d ranks along %s; use fewer", axis, d->n[axis], ranks,
+                         pgi_axis_name[axis]);
     for (int a = 0; a < 3; a++) {
         const int along = a == axis ? ranks : 1, n = d->n[a];
         if (d->procs[a] == 0) d->procs[a] = along;
         if (d->procs[a] != along)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
-                              d->procs[a], ranks, pgi_axis_name[axis], along);
+            return pgi_unsupported(text,
+                                   "procs[%d] is %d; in this version all %d ranks are along %s: leave it 0, or %d", a,
+                                   d->procs[a], ranks, pgi_axis_name[axis], along);
         if (d->hi[a] == 0 && d->lo[a] == 0) {
             d->lo[a] = a == axis ? (int)((int64_t)n * rank / ranks) : 0;
             d->hi[a] = a == axis ? (int)((int64_t)n * (rank + 1) / ranks) : n;
         }
         if (d->lo[a] < 0 || d->lo[a] >= d->hi[a] || d->hi[a] > n)
-            return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                              "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty",
-                              a, a, d->lo[a], d->hi[a], n);
+            return pgi_wrong(text,
+                             "lo[%d] and hi[%d] are %d and %d; a part is lo <= i < hi within 0 to %d, and not empty", a,
+                             a, d->lo[a], d->hi[a], n);
         if (along == 1 && d->hi[a] - d->lo[a] != n)
-            return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                              "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, are "
-                              "possible in this version: leave them 0",
-                              a, a, d->lo[a], d->hi[a], pgi_axis_name[axis]);
+            return pgi_unsupported(text,
+                                   "lo[%d] and hi[%d] are %d and %d; only parts along %s, of a comm of several ranks, "
+                                   "are possible in this version: leave them 0",
+                                   a, a, d->lo[a], d->hi[a], pgi_axis_name[axis]);
     }
     return PG_OK;
 }
@@ -26250,13 +26208,12 @@ static pg_status pgi_check_nccl(const pg_desc *d, int device, char text[512])
     int rank, ranks, of_communicator = 0;
     if (d->comm.kind != PG_COMM_NCCL) return PG_OK;
     if (d->backend != PG_CUDA)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
+        return pgi_unsupported(text,
+                               "PG_COMM_NCCL goes with the CUDA back end; use PG_CUDA, or PG_COMM_MPI or PG_COMM_OWN");
     PGI_TRY(pgi_nccl_size(d->comm.handle, &rank, &ranks, &of_communicator, text));
     if (of_communicator == device) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                      "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
-                      of_communicator, of_communicator);
+    return pgi_wrong(text, "device is %d, but comm.handle is a communicator of GPU %d; give PG_DEVICE(%d)", device,
+                     of_communicator, of_communicator);
 }
 
 // Copies the caller's descriptor, resolves every default and checks every field. rank, ranks: this one's number, and
@@ -26283,12 +26240,11 @@ static pg_status pgi_resolve(const pg_desc *caller, int rank, int ranks, pg_desc
         }
     }
     if (!pgi_finite(d->beta) || d->beta < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "beta is %g; it must be positive and finite", d->beta);
+        return pgi_wrong(text, "beta is %g; it must be positive and finite", d->beta);
     if (d->beta == 0) d->beta = 1;
     if (!pgi_finite(d->time_limit) || (d->time_limit < 0 && d->time_limit != PG_NONE))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
-                          d->time_limit);
+        return pgi_wrong(text, "time_limit is %g; it must be positive and finite, 0 for the default, or PG_NONE",
+                         d->time_limit);
     const pg_desc given = *d;
     const pg_status status = pgi_check_choices(d, text);
     if (status != PG_OK && pgi_wants_remedies(text)) pgi_add_remedies(&given, text);
@@ -26309,22 +26265,18 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
     if (caller) *stop = *caller;
     PGI_TRY(pgi_check_struct("stop.struct_size", stop->struct_size, sizeof *stop, text));
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE", stop->rtol);
+        return pgi_wrong(text, "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE",
+                         stop->rtol);
     if (!pgi_finite(stop->atol) || stop->atol < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.atol is %g; it must be 0, or positive and finite", stop->atol);
+        return pgi_wrong(text, "stop.atol is %g; it must be 0, or positive and finite", stop->atol);
     if (stop->min_iter < 0 || stop->max_iter < 0 || stop->check < 0)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
-                          stop->max_iter, stop->check);
+        return pgi_wrong(text, "stop.min_iter, max_iter, check are %d, %d, %d; none may be negative", stop->min_iter,
+                         stop->max_iter, stop->check);
     const int norm = pgi_number(stop->norm), guess = pgi_number(stop->guess);
-    if (norm < 0 || norm > PG_NORM_L1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.norm is %d; see pg_norm_kind", norm);
-    if (guess < 0 || guess > PG_GUESS_U)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.guess is %d; see pg_guess", guess);
+    if (norm < 0 || norm > PG_NORM_L1) return pgi_wrong(text, "stop.norm is %d; see pg_norm_kind", norm);
+    if (guess < 0 || guess > PG_GUESS_U) return pgi_wrong(text, "stop.guess is %d; see pg_guess", guess);
     if (stop->relative_to_first != 0 && stop->relative_to_first != 1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.relative_to_first is %d; it must be 0 or 1",
-                          stop->relative_to_first);
+        return pgi_wrong(text, "stop.relative_to_first is %d; it must be 0 or 1", stop->relative_to_first);
     if (stop->rtol == 0 && stop->atol == 0) stop->rtol = s->desc.flags & PG_F32 ? 1e-5 : 1e-8;
     if (stop->rtol == PG_NONE) stop->rtol = 0;
     const int checked = stop->rtol > 0 || stop->atol > 0;
@@ -26335,8 +26287,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
                          : s->multigrid || s->is_direct ? 100
                                                         : 10000;
     if (stop->min_iter > stop->max_iter)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter,
-                          stop->max_iter);
+        return pgi_wrong(text, "stop.min_iter is %d, above max_iter, which is %d", stop->min_iter, stop->max_iter);
     if (stop->check == 0) stop->check = s->multigrid || s->is_direct || s->krylov ? 1 : 10;
     const int limit = INT32_MAX / 2 - PGI_MAX_SWEEPS;    // iterations + check must stay an int
     if (stop->max_iter > limit) stop->max_iter = limit;
@@ -26400,11 +26351,10 @@ static int pgi_overlaps_block(const pg_desc *d, const void *x, const int64_t str
 // One array of a call: there, aligned to its element, and of the declared kind.
 static pg_status pgi_check_array(const pg_solver *s, const char *name, const void *data, char text[512])
 {
-    if (!data) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL", name);
+    if (!data) return pgi_wrong(text, "%s is NULL", name);
     if (s->in_place && (uintptr_t)data % PGI_ALIGN_RANK)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "%s (%p) is not aligned to %d bytes, as a rank's packed arrays on GPUs must be", name, data,
-                          (int)PGI_ALIGN_RANK);
+        return pgi_wrong(text, "%s (%p) is not aligned to %d bytes, as a rank's packed arrays on GPUs must be", name,
+                         data, (int)PGI_ALIGN_RANK);
     return pgi_check_numbers(&s->desc, name, data, text);
 }
 
@@ -26448,7 +26398,7 @@ static int pgi_capturing(const pg_solver *s)
 static pg_status pgi_check_not_captured(const pg_solver *s, const char *what, const char *instead, char text[512])
 {
     if (!pgi_capturing(s)) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED, "%s while the stream is being captured; %s", what, instead);
+    return pgi_unsupported(text, "%s while the stream is being captured; %s", what, instead);
 }
 
 // Operations go to the caller's stream.
@@ -26564,11 +26514,10 @@ static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], cha
             const double c = d->beta * row[3];
             if (!(pgi_finite(c) && c >= smallest && c <= largest) && !(c == 0 && line[a]->n == 1)) {
                 const int axis = d->dim == 2 && a > 0 ? 3 - a : a;    // the caller's
-                return pgi_refuse(
-                    text, PG_ERROR_ARGUMENT,
-                    "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g to "
-                    "%g in %s: rescale the lengths",
-                    axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
+                return pgi_wrong(text,
+                                 "h[%d] (%g), coord or metric and beta give the coefficient %g along %s; it must be %g "
+                                 "to %g in %s: rescale the lengths",
+                                 axis, d->h[a], c, pgi_axis_name[axis], smallest, largest, single ? "f32" : "f64");
             }
         }
     }
@@ -26683,8 +26632,7 @@ static void pgi_describe_direct(pg_solver *s)
     const pgi_direct *d = &s->direct;
     const size_t room = sizeof s->chosen;
     if (!s->chosen[0]) return;
-    if (d->exact || d->small.blocks)
-        return pgi_add_text(s->chosen, room, ": products with the eigenvectors of the axes");
+    if (d->exact || d->small.blocks) return pgi_add_text(s->chosen, room, ": products with the eigenvectors of the axes");
     const int some =
         pgi_add_axes(s, s->chosen, room, ": transforms along ", [&](int a) { return pgi_is_transformed(s, a); });
     if (d->lines.line >= 0)
@@ -26724,7 +26672,7 @@ static pg_status pgi_choose_method(pg_solver *s, char text[512])
     if (!(d->flags & PG_FASTEST)) return PG_OK;
     pgi_turn(d, &work);
     pgi_hierarchy *h = pgi_hierarchy_create(&work, 0);
-    if (!h) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of the axes");
+    if (!h) return pgi_no_memory(text, "not enough host memory for the tables of the axes");
     int direct = pgi_direct_is_faster(&work, h->line[0], s->chosen);
     const double points = (double)d->n[0] * d->n[1] * d->n[2];
     const int spreads = pgi_can_spread_direct(&work, h->line[0]) || pgi_is_shared(points, d->backend == PG_CUDA);
@@ -26765,7 +26713,7 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
 static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
     if (s->has_direct && s->krylov && !(lines->near = pgi_near_create(&s->work, lines)))
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the tables of PG_PRECOND_DIRECT");
+        return pgi_no_memory(text, "not enough host memory for the tables of PG_PRECOND_DIRECT");
     return s->comm ? pgi_plan_parts(s, lines, text) : PG_OK;
 }
 
@@ -26789,8 +26737,7 @@ static pg_status pgi_agree_on_desc(pg_solver *s, pg_status status, char text[512
     const int ranks = s->comm->ranks, axis = s->desc.dim - 1;
     pgi_agreement *const a = pgi_nothing_said(s->comm);
     s->bounds = (int *)calloc((size_t)(PGI_MAX_LEVELS + 1) * (size_t)(ranks + 1), sizeof *s->bounds);
-    if (!s->bounds)
-        status = pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for the parts of %d ranks", ranks);
+    if (!s->bounds) status = pgi_no_memory(text, "not enough host memory for the parts of %d ranks", ranks);
     if (status == PG_OK) {
         pgi_say_desc(a, &s->desc);
         pgi_say(a, s->accelerated, "whether flags ask for PG_FMG");
@@ -26900,10 +26847,10 @@ static void pgi_prepare_choice(pg_solver *s)
 static pg_status pgi_check_lists(const pg_solver *s, char text[512])
 {
     if (!s->masked || !s->obstacles.too_long) return PG_OK;
-    return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                      "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s",
-                      s->desc.n[0], s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
-                      s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
+    return pgi_unsupported(
+        text, "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s", s->desc.n[0],
+        s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
+        s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
 }
 
 // Whether a rank's arrays can be used where they are: on the device, and packed, so that planes are sent in one piece.
@@ -26938,9 +26885,8 @@ static pg_status pgi_prepare(const pg_desc *desc, pg_solver *s, pgi_hierarchy **
     if (s->masked) levels.coarsest = 2, levels.flags |= PG_SMOOTH_RBGS;    // down to a few cells, without lines
     *lines = pgi_hierarchy_create(&levels, s->multigrid && (!s->masked || s->obstacles.by_cells));
     if (!*lines)
-        return pgi_refuse(text, PG_ERROR_MEMORY,
-                          "not enough host memory for the tables of %d + %d + %d unknowns along the axes", s->desc.n[0],
-                          s->desc.n[1], s->desc.n[2]);
+        return pgi_no_memory(text, "not enough host memory for the tables of %d + %d + %d unknowns along the axes",
+                             s->desc.n[0], s->desc.n[1], s->desc.n[2]);
     s->by_lines = (*lines)->along >= 0;
     pgi_replace_slow_cycles(s, *lines);
     if (s->multigrid && !(s->desc.flags & pgi_smoothers) && !(*lines)->exact)
@@ -26970,11 +26916,10 @@ static pg_status pgi_take_workspace(pg_solver *s, char text[512])
 {
     const pg_desc *d = &s->desc;
     if (d->workspace && d->workspace_bytes < s->bytes)
-        return pgi_refuse(text, PG_ERROR_MEMORY, "the workspace has %zu bytes, but %zu are needed; see %s",
-                          d->workspace_bytes, s->bytes, s->dense ? "pg_dense_workspace_bytes" : "pg_workspace_bytes");
+        return pgi_no_memory(text, "the workspace has %zu bytes, but %zu are needed; see %s", d->workspace_bytes,
+                             s->bytes, s->dense ? "pg_dense_workspace_bytes" : "pg_workspace_bytes");
     if (d->workspace && (uintptr_t)d->workspace % PGI_ALIGN)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "the workspace (%p) is not aligned to %d bytes", d->workspace,
-                          (int)PGI_ALIGN);
+        return pgi_wrong(text, "the workspace (%p) is not aligned to %d bytes", d->workspace, (int)PGI_ALIGN);
     if (d->workspace) {
         pg_desc as_used = *d;
         as_used.memory = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
@@ -26982,13 +26927,13 @@ static pg_status pgi_take_workspace(pg_solver *s, char text[512])
     }
     s->workspace = (char *)pgi_allocate(s);
     if (!s->workspace)
-        return pgi_refuse(
-            text, PG_ERROR_MEMORY,
+        return pgi_no_memory(
+            text,
             "%zu bytes of %s memory for the workspace are not to be had; use PG_F32 or a smaller grid, or free some",
             s->bytes, s->cuda ? "device" : "host");
     if ((uintptr_t)s->workspace % PGI_ALIGN)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "allocator.alloc returned %p, which is not aligned to %d bytes",
-                          (void *)s->workspace, (int)PGI_ALIGN);
+        return pgi_wrong(text, "allocator.alloc returned %p, which is not aligned to %d bytes", (void *)s->workspace,
+                         (int)PGI_ALIGN);
     return PG_OK;
 }
 
@@ -27047,9 +26992,9 @@ static pg_status pgi_join_gpus(pg_solver *s, char text[512])
     PGI_CUDA(s, cudaMemset(s->rank_sums, 0, 2 * (4 + PGI_DOTS) * sizeof(double)));
     if (status != PG_OK) return pgi_refuse(text, status, "%s", s->comm->error);
     if (*why && !by_nccl)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "GPUs of %d ranks must reach each other's memory: %s; use PG_COMM_NCCL, PG_CPU, or one rank",
-                          s->comm->ranks, why);
+        return pgi_unsupported(
+            text, "GPUs of %d ranks must reach each other's memory: %s; use PG_COMM_NCCL, PG_CPU, or one rank",
+            s->comm->ranks, why);
     if (*why) snprintf(s->warning, sizeof s->warning, "NCCL carries all between ranks: %s", why);
     s->without_graphs = *why != 0;
     if (s->failed) return pgi_refuse(text, s->failed, "%s", s->error);
@@ -27080,7 +27025,7 @@ static pg_status pgi_keep_arrays(pg_solver *s, char text[512])
     keep_all();
     if (!used) return PG_OK;
     s->kept = (char *)malloc(used);
-    if (!s->kept) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", used);
+    if (!s->kept) return pgi_no_memory(text, "not enough host memory for %zu bytes of tables", used);
     used = 0;
     keep_all();
     pgi_turn(d, &s->work);
@@ -27095,8 +27040,7 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     pgi_arena measure = {NULL, NULL, 0};
     const size_t table_bytes = pgi_layout(s, lines, &measure);
     char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
-    if (!mirror)
-        return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes of tables", table_bytes);
+    if (!mirror) return pgi_no_memory(text, "not enough host memory for %zu bytes of tables", table_bytes);
     pgi_arena arena = {s->workspace, mirror, 0};
     pgi_layout(s, lines, &arena);
     for (int l = 0; l < s->levels; l++) pgi_choose_weights(d, &s->level[l]);
@@ -27162,7 +27106,7 @@ static pg_status pgi_check_result(const void *to, const char *name, const char *
 {
     pgi_thread_error[0] = 0;
     if (to) return PG_OK;
-    return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL; pass the address of a %s", name, type);
+    return pgi_wrong(pgi_thread_error, "%s is NULL; pass the address of a %s", name, type);
 }
 
 // Makes a solver, or (solver NULL) finds the bytes of its workspace.
@@ -27171,7 +27115,7 @@ static pg_status pgi_create(const pg_desc *desc, pg_solver **solver, size_t *byt
     char *const text = pgi_thread_error;
     pgi_hierarchy *lines = NULL;
     pg_solver *const s = (pg_solver *)calloc(1, sizeof *s);
-    if (!s) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *s);
+    if (!s) return pgi_no_memory(text, "not enough host memory for a solver (%zu bytes)", sizeof *s);
     pg_status status = pgi_prepare(desc, s, &lines, text);
     if (status == PG_OK && solver) {
         const int previous = pgi_make_current(s);
@@ -27206,7 +27150,7 @@ PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
 {
     char *text = pgi_thread_error;
     text[0] = 0;
-    if (!lo || !hi) return pgi_refuse(text, PG_ERROR_ARGUMENT, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
+    if (!lo || !hi) return pgi_wrong(text, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
     PGI_TRY(pgi_check_desc(desc, text));
     pg_desc d = *desc;
     int rank, ranks;
@@ -27221,7 +27165,7 @@ PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
 PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
 {
     pgi_thread_error[0] = 0;
-    if (!s || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", s ? "desc" : "solver");
+    if (!s || !desc) return pgi_wrong(pgi_thread_error, "%s is NULL", s ? "desc" : "solver");
     *desc = s->desc;
     if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
     if (desc->nu_post == 0) desc->nu_post = PG_NONE;
@@ -27350,14 +27294,9 @@ static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
 
 static void pgi_say_stop(pgi_agreement *a, const pg_stop *stop)
 {
-    pgi_say(a, stop->rtol, "stop.rtol");
-    pgi_say(a, stop->atol, "stop.atol");
-    pgi_say(a, stop->relative_to_first, "stop.relative_to_first");
-    pgi_say(a, stop->min_iter, "stop.min_iter");
-    pgi_say(a, stop->max_iter, "stop.max_iter");
-    pgi_say(a, stop->check, "stop.check");
-    pgi_say(a, (int)stop->norm, "stop.norm");
-    pgi_say(a, (int)stop->guess, "stop.guess");
+#define PGI_SAY_(FIELD) pgi_say(a, (double)stop->FIELD, "stop." #FIELD);
+    PGI_SAME_OF_STOP(PGI_SAY_)
+#undef PGI_SAY_
     pgi_say(a, stop->monitor != NULL, "whether there is a stop.monitor");
 }
 
@@ -27372,10 +27311,10 @@ static pg_status pgi_check_captured_ranks(pg_solver *s)
     if (!pgi_capturing(s)) return PG_OK;
 #if PGI_GPU
     if (!PGI_CONDITIONAL || s->without_graphs)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "calls of several ranks cannot be captured where %s; make them outside of the capture",
-                          s->without_graphs ? "NCCL carries all between them"
-                                            : "poisson_gpu.cu was compiled before CUDA 12.4 or with PG_NO_CONDITIONAL");
+        return pgi_unsupported(
+            s->error, "calls of several ranks cannot be captured where %s; make them outside of the capture",
+            s->without_graphs ? "NCCL carries all between them"
+                              : "poisson_gpu.cu was compiled before CUDA 12.4 or with PG_NO_CONDITIONAL");
 #endif
     return s->desc.memory == PG_MEM_HOST ? pgi_refuse_host_arrays(s) : PG_OK;
 }
@@ -27572,10 +27511,10 @@ static pg_status pgi_leave_call(pg_solver *s, void *result, const int64_t stride
 // The common begin of all calls on a handle.
 static pg_status pgi_begin_call(pg_solver *s)
 {
-    if (!s) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "solver is NULL; create one with pg_create");
+    if (!s) return pgi_wrong(pgi_thread_error, "solver is NULL; create one with pg_create");
     if (s->in_monitor)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "the handle is in use by the solve whose monitor makes this call; return from it first");
+        return pgi_unsupported(s->error,
+                               "the handle is in use by the solve whose monitor makes this call; return from it first");
     s->error[0] = 0;
     s->failed = PG_OK;
     s->monitor = NULL;
@@ -27588,15 +27527,14 @@ static pg_status pgi_check_up_to_date(pg_solver *s)
     static const char *const what[2][2] = {{"the mask is", "pg_set_mask"}, {"coefficients are", "pg_set_coefficients"}};
     for (int q = 0; q < 2; q++)
         if (s->outdated[q][0])
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s outdated: %s was refused because %s; give a good one",
-                              what[q][0], what[q][1], s->outdated[q]);
+            return pgi_wrong(s->error, "%s outdated: %s was refused because %s; give a good one", what[q][0],
+                             what[q][1], s->outdated[q]);
     return PG_OK;
 }
 
 static pg_status pgi_refuse_overlap(pg_solver *s, const char *a, const void *x, const char *b, const void *y)
 {
-    return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s (%p) and %s (%p) overlap; give them memory of their own", a, x,
-                      b, y);
+    return pgi_wrong(s->error, "%s (%p) and %s (%p) overlap; give them memory of their own", a, x, b, y);
 }
 
 static pg_status pgi_check_pair(pg_solver *s, const char *name_u, const void *u, const char *name_f, const void *f,
@@ -27616,16 +27554,16 @@ static pg_status pgi_check_same(pg_solver *s, const void *u, int checked)
     const pg_desc *const d = &s->desc;
     const int64_t count[3] = {d->hi[1] - d->lo[1], d->hi[2] - d->lo[2], d->batch};
     if (checked)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                          "u and f overlap (both are %p), so that no f is left to check a residual with; set "
-                          "stop.rtol to PG_NONE, or give f memory of its own",
-                          u);
+        return pgi_wrong(s->error,
+                         "u and f overlap (both are %p), so that no f is left to check a residual with; set stop.rtol "
+                         "to PG_NONE, or give f memory of its own",
+                         u);
     for (int a = 0; a < 3; a++)
         if (count[a] > 1 && s->desc.stride_u[a] != s->desc.stride_f[a])
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                              "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make "
-                              "them equal",
-                              u, a, (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
+            return pgi_wrong(
+                s->error,
+                "u and f overlap (both are %p), but stride_u[%d] is %lld and stride_f[%d] %lld; make them equal", u, a,
+                (long long)s->desc.stride_u[a], a, (long long)s->desc.stride_f[a]);
     return pgi_check_array(s, "u", u, s->error);
 }
 
@@ -27676,12 +27614,11 @@ static pg_status pgi_check_capture(pg_solver *s, const pg_stop *stop)
 {
     if (!pgi_capturing(s)) return PG_OK;
     if (stop->monitor)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "stop.monitor needs the host, which a captured solve leaves out; leave it NULL");
+        return pgi_unsupported(s->error,
+                               "stop.monitor needs the host, which a captured solve leaves out; leave it NULL");
     if (!s->graph[0])
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "a solve can be captured only with toolkit and driver of CUDA 12.4 or later, and without "
-                          "PG_NO_CONDITIONAL; solve outside the capture");
+        return pgi_unsupported(s->error, "a solve can be captured only with toolkit and driver of CUDA 12.4 or later, "
+                                         "and without PG_NO_CONDITIONAL; solve outside the capture");
     return PG_OK;
 }
 #endif
@@ -27757,7 +27694,7 @@ static pg_status pgi_solve(pg_solver *s, void *u, const void *f, const pg_stop *
 
 static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 {
-    if (!report) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "report is NULL; pass the address of a pg_report");
+    if (!report) return pgi_wrong(s->error, "report is NULL; pass the address of a pg_report");
     PGI_TRY(pgi_check_not_captured(s, "a report cannot be had", "ask after the graph ran", s->error));
     pgi_take_stream(s);
     pgi_read_state(s, s->reported);
@@ -27768,17 +27705,17 @@ static pg_status pgi_get_report(pg_solver *s, pg_report *report)
 
 static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 {
-    if (!face) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face is NULL; pass six faces");
+    if (!face) return pgi_wrong(s->error, "face is NULL; pass six faces");
     for (int q = 0; q < 2 * s->desc.dim; q++) {
         const pg_face *now = &s->desc.face[q];
         const int kind = pgi_number(face[q].kind);
         if (kind != now->kind || (now->kind == PG_ROBIN && (face[q].a != now->a || face[q].b != now->b)))
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
-                              pgi_face_name[q], kind, (int)now->kind);
+            return pgi_unsupported(
+                s->error, "face %s changes its kind or Robin a, b (kind %d, was %d); create a new solver for that",
+                pgi_face_name[q], kind, (int)now->kind);
         if (!pgi_finite(face[q].value))
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "face %s has the value %g; boundary data must be finite",
-                              pgi_face_name[q], face[q].value);
+            return pgi_wrong(s->error, "face %s has the value %g; boundary data must be finite", pgi_face_name[q],
+                             face[q].value);
         PGI_TRY(pgi_check_face_array(&s->desc, q, face[q].array, s->error));
     }
     for (int q = 0; q < 2 * s->desc.dim; q++) {
@@ -27793,9 +27730,8 @@ static pg_status pgi_set_faces(pg_solver *s, const pg_face *face)
 static pg_status pgi_check_is_masked(pg_solver *s, const char *call)
 {
     if (s->masked) return PG_OK;
-    return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                      "%s needs a handle that was created with a mask or coefficient fields; create one with them",
-                      call);
+    return pgi_unsupported(
+        s->error, "%s needs a handle that was created with a mask or coefficient fields; create one with them", call);
 }
 
 // What is in host memory is checked before anything changes; a rank checks its part. mask: NULL where it stays as it is
@@ -27823,9 +27759,8 @@ static pg_status pgi_check_mask(pg_solver *s, const unsigned char *mask)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_set_mask"));
     if (!s->desc.mask)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "the handle was created without a mask; create one with desc.mask");
-    if (!mask) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "mask is NULL; pass a byte a cell");
+        return pgi_unsupported(s->error, "the handle was created without a mask; create one with desc.mask");
+    if (!mask) return pgi_wrong(s->error, "mask is NULL; pass a byte a cell");
     PGI_TRY(pgi_check_kind(&s->desc, "mask", mask, s->error));
     return pgi_check_host_media(s, mask, &s->desc);
 }
@@ -27876,9 +27811,8 @@ static pg_status pgi_check_coefficients(pg_solver *s, const pg_desc *given, pg_d
         char name[16];
         pgi_media_name(q, q % 3, name);
         if (!array != !*own)
-            return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                              "%s is %s, but at pg_create it was %s; create a new solver for that", name,
-                              array ? "given" : "NULL", array ? "NULL" : "given");
+            return pgi_unsupported(s->error, "%s is %s, but at pg_create it was %s; create a new solver for that", name,
+                                   array ? "given" : "NULL", array ? "NULL" : "given");
         *own = array;
     }
     pg_desc arrays = *next;
@@ -27907,8 +27841,7 @@ static pg_status pgi_check_cell_values(pg_solver *s, const pg_cell_value *const 
     const int most[2] = {s->desc.air_values, s->desc.solid_fluxes};
     for (int q = 0; q < 2; q++) {
         if (number[q] < 0 || number[q] > most[q])
-            return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s is %d; it must be 0 to %d, as at pg_create", name[q],
-                              number[q], most[q]);
+            return pgi_wrong(s->error, "%s is %d; it must be 0 to %d, as at pg_create", name[q], number[q], most[q]);
         PGI_TRY(pgi_check_list(q ? "solid_flux" : "air_value", name[q], list[q], number[q], s->error));
     }
     return pgi_check_not_captured(s, "lists cannot be copied", "give them before", s->error);
@@ -27936,8 +27869,8 @@ static pgi_grid pgi_given_f(const pg_solver *s) { return s->masked ? s->obstacle
 enum pgi_written { PGI_WRITES_U, PGI_WRITES_F };
 
 // A piece: work(problem) for each problem of the batch. The result is in u, or where f is.
-template <class Work>
-static pg_status pgi_run_piece(pg_solver *s, const void *u, const void *f, int reads_f, pgi_written written, Work work)
+template <class Work> static pg_status pgi_run_piece(pg_solver *s, const void *u, const void *f, int reads_f,
+                                                     pgi_written written, Work work)
 {
     void *const result = (void *)(written == PGI_WRITES_U ? u : f);
     const int64_t *const stride = written == PGI_WRITES_U ? s->desc.stride_u : s->desc.stride_f;
@@ -27964,11 +27897,10 @@ static void pgi_begin_piece(pg_solver *s)
 static pg_status pgi_check_has_cycles(pg_solver *s, const char *call, const char *instead)
 {
     if (!s->fastest) return PG_OK;
-    return pgi_refuse(
-        s->error, PG_ERROR_UNSUPPORTED,
-        "%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the default) may "
-        "choose one that has none",
-        call, instead);
+    return pgi_unsupported(s->error,
+                           "%s needs a method that was named at pg_create: give %s in flags, as PG_FASTEST (the "
+                           "default) may choose one that has none",
+                           call, instead);
 }
 
 static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, int sweeps)
@@ -27976,13 +27908,12 @@ static pg_status pgi_check_smooth(pg_solver *s, const void *u, const void *f, in
     PGI_TRY(pgi_check_system(s, u, f, 1));
     PGI_TRY(pgi_check_has_cycles(s, "pg_smooth", "PG_RBGS, PG_VCYCLE or PG_FMG, say,"));
     if (s->mixed)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
+        return pgi_unsupported(
+            s->error, "pg_smooth does not go with PG_MIXED, whose smoother works in f32; use PG_F32 or PG_F64");
     if (s->is_direct || s->krylov)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
-                          pgi_method_name(s->desc.flags));
-    if (sweeps < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "sweeps is %d; it must not be negative", sweeps);
+        return pgi_unsupported(s->error, "pg_smooth does not go with %s, which has no sweeps; use pg_solve",
+                               pgi_method_name(s->desc.flags));
+    if (sweeps < 0) return pgi_wrong(s->error, "sweeps is %d; it must not be negative", sweeps);
     return PG_OK;
 }
 
@@ -28024,16 +27955,14 @@ static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int
     PGI_TRY(pgi_check_system(s, u, f, 1));
     PGI_TRY(pgi_check_has_cycles(s, "pg_cycle", "PG_VCYCLE, PG_WCYCLE or PG_FMG"));
     if (s->accelerated)
-        return pgi_refuse(
-            s->error, PG_ERROR_UNSUPPORTED,
-            "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use "
-            "pg_solve",
+        return pgi_unsupported(
+            s->error,
+            "pg_cycle does not go with PG_FMG that became PG_CG (see report.accelerated); give %s, or use pg_solve",
             s->masked ? "PG_VCYCLE" : "PG_KEEP_CYCLES");
     if (!s->multigrid || s->krylov)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
-                          pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
-    if (cycles < 0) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "cycles is %d; it must not be negative", cycles);
+        return pgi_unsupported(s->error, "pg_cycle does not go with %s; use PG_VCYCLE, PG_WCYCLE or PG_FMG, or %s",
+                               pgi_method_name(s->desc.flags), s->is_direct || s->krylov ? "pg_solve" : "pg_smooth");
+    if (cycles < 0) return pgi_wrong(s->error, "cycles is %d; it must not be negative", cycles);
     return PG_OK;
 }
 
@@ -28065,8 +27994,8 @@ static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, 
     PGI_TRY(pgi_check_pair(s, "u", u, "f", f, s->desc.stride_f));
     PGI_TRY(pgi_check_pair(s, "u", u, "r", r, s->desc.stride_f));
     if (f != r && pgi_overlap(&s->desc, f, s->desc.stride_f, r, s->desc.stride_f, pgi_element(s->desc.flags)))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                          "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f, r);
+        return pgi_wrong(s->error, "f (%p) and r (%p) overlap but are not the same; give one of them other memory", f,
+                         r);
     return PG_OK;
 }
 
@@ -28100,17 +28029,16 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     const size_t element = pgi_element(d->flags);
     PGI_TRY(pgi_check_up_to_date(s));
     if (axis < 0 || axis >= d->dim)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "axis is %d; this problem has %s", axis,
-                          d->dim == 1   ? "only axis 0, x"
-                          : d->dim == 2 ? "axes 0 and 1, x and y"
-                                        : "axes 0, 1 and 2: x, y and z");
+        return pgi_wrong(s->error, "axis is %d; this problem has %s", axis,
+                         d->dim == 1   ? "only axis 0, x"
+                         : d->dim == 2 ? "axes 0 and 1, x and y"
+                                       : "axes 0, 1 and 2: x, y and z");
     if (where != PG_AT_FACES && where != PG_AT_UNKNOWNS)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)",
-                          where);
+        return pgi_wrong(s->error, "where is %d; it must be PG_AT_FACES (0) or PG_AT_UNKNOWNS (1)", where);
     if (s->comm && s->masked && s->obstacles.values_capacity)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use "
-                          "one rank");
+        return pgi_unsupported(
+            s->error,
+            "pg_gradient does not go with air_value or solid_flux on several ranks in this version; use one rank");
     PGI_TRY(pgi_check_array(s, "u", u, s->error));
     PGI_TRY(pgi_check_array(s, "out", out, s->error));
     const int at_faces = where == PG_AT_FACES;
@@ -28160,7 +28088,6 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
     for (int q = 0; q < s->desc.batch; q++, out += bytes) {
         pgi_enter_problem(s, u, out, NULL, q);
         if (!staged) pgi_slopes_at_faces(s, axis, 0, count, out);
-#if PGI_GPU
         // The copy of f has room for those below the unknowns: the last one of a line goes by itself. But where it has
         // ghosts there is room for a plane of faces more.
         const pgi_planes &p = s->outer.part;
@@ -28172,7 +28099,6 @@ static pg_status pgi_gradient_at_faces(pg_solver *s, const void *u, int axis, ch
             pgi_slopes_at_faces(s, axis, first, some, room);
             pgi_copy_faces(s, out, room, axis, first, some);
         }
-#endif
     }
     return pgi_leave_call(s, NULL, s->desc.stride_f, s->stage_f);
 }
@@ -28207,9 +28133,8 @@ static void pgi_stage_y(pg_solver *s, const void *y, int problem)
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
                                   const double *result)
 {
-    if (kind < 0 || kind > PG_NORM_L1)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "kind is %d; see pg_norm_kind", kind);
-    if (!result) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "result is NULL; pass the address of a double");
+    if (kind < 0 || kind > PG_NORM_L1) return pgi_wrong(s->error, "kind is %d; see pg_norm_kind", kind);
+    if (!result) return pgi_wrong(s->error, "result is NULL; pass the address of a double");
     PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (partner == PGI_OTHER) PGI_TRY(pgi_check_array(s, "y", y, s->error));
     return pgi_check_not_captured(s, "a reduction cannot be had", "call it outside the capture", s->error);
@@ -28245,16 +28170,16 @@ static pg_status pgi_check_parts(pg_solver *s, const void *x, const int *labels,
                                  const double *volumes)
 {
     PGI_TRY(pgi_check_is_masked(s, "pg_get_parts"));
-    if (!count) return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "count is NULL; pass the address of an int");
+    if (!count) return pgi_wrong(s->error, "count is NULL; pass the address of an int");
     if (*count < 0 || (*count == 0 && (sums || volumes)))
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                          "count is %d; set it to the number of parts that sums and volumes have room for", *count);
+        return pgi_wrong(s->error, "count is %d; set it to the number of parts that sums and volumes have room for",
+                         *count);
     if (!x != !sums)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "%s is NULL, but %s is given; give both or none",
-                          x ? "sums" : "x", x ? "x" : "sums");
+        return pgi_wrong(s->error, "%s is NULL, but %s is given; give both or none", x ? "sums" : "x",
+                         x ? "x" : "sums");
     if (x) PGI_TRY(pgi_check_array(s, "x", x, s->error));
     if (labels && (uintptr_t)labels % sizeof *labels)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT, "labels (%p) is not aligned to ints", (const void *)labels);
+        return pgi_wrong(s->error, "labels (%p) is not aligned to ints", (const void *)labels);
     if (labels) PGI_TRY(pgi_check_kind(&s->desc, "labels", labels, s->error));
     const int64_t cells = (int64_t)s->desc.n[0] * (s->desc.hi[1] - s->desc.lo[1]) * (s->desc.hi[2] - s->desc.lo[2]);
     if (x && labels && pgi_overlaps_block(&s->desc, x, s->desc.stride_u, labels, (size_t)cells * sizeof *labels))
@@ -28375,13 +28300,12 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
 {
     PGI_TRY(pgi_begin_call(s));
     if (alpha < 0 && s->fastest && !s->is_direct)
-        return pgi_refuse(s->error, PG_ERROR_ARGUMENT,
-                          "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= "
-                          "0; give PG_DIRECT in flags, or create the solver with such an alpha",
-                          alpha);
+        return pgi_wrong(s->error,
+                         "alpha is %g, but PG_FASTEST chose PG_FMG for the alpha of pg_create, and that needs alpha >= "
+                         "0; give PG_DIRECT in flags, or create the solver with such an alpha",
+                         alpha);
     const pg_status status = pgi_check_alpha(&s->desc, alpha, s->error);
-    if (pgi_wants_remedies(s->error))
-        pgi_add_text(s->error, sizeof s->error, " of either sign PG_DIRECT takes it, if pg_create does");
+    if (pgi_wants_remedies(s->error)) pgi_add_text(s->error, sizeof s->error, " of either sign PG_DIRECT takes it, if pg_create does");
     if (status != PG_OK) return status;
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
@@ -29309,10 +29233,8 @@ template <class T> static void pgi_dense_store(pg_dense *d)
 static const pgi_dense_ops *pgi_dense_ops_of(int cuda, int single)
 {
 #define PGI_DENSE_OPS(BACK_END, T)                                                                                     \
-    {                                                                                                                  \
-        pgi_dense_load<T>, pgi_dense_store<T>, pgi_##BACK_END##_dense_measure<T>, pgi_##BACK_END##_dense_rows<T>,      \
-            pgi_##BACK_END##_gauss_seidel<T>                                                                           \
-    }
+    {pgi_dense_load<T>, pgi_dense_store<T>, pgi_##BACK_END##_dense_measure<T>, pgi_##BACK_END##_dense_rows<T>,         \
+     pgi_##BACK_END##_gauss_seidel<T>}
     static constexpr pgi_dense_ops cpu[2] = {PGI_DENSE_OPS(cpu, double), PGI_DENSE_OPS(cpu, pgi_narrowest)};
 #if PGI_GPU
     static constexpr pgi_dense_ops gpu[2] = {PGI_DENSE_OPS(cuda, double), PGI_DENSE_OPS(cuda, pgi_narrowest)};
@@ -29381,23 +29303,20 @@ static pg_status pgi_dense_check_flags(pg_dense_desc *d, char text[512])
 {
     const unsigned known = PG_F64 | PG_F32 | pgi_dense_methods | PG_BACKWARD | PG_RESTORE;
     if (d->flags & ~known)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "flags contain 0x%x, which dense systems do not know; see the list at PG_GAUSS_SEIDEL",
-                          d->flags & ~known);
+        return pgi_wrong(text, "flags contain 0x%x, which dense systems do not know; see the list at PG_GAUSS_SEIDEL",
+                         d->flags & ~known);
     PGI_TRY(pgi_check_group(text, &d->flags, "precision", PG_F64 | PG_F32, PG_F64));
     PGI_TRY(pgi_check_group(text, &d->flags, "method", pgi_dense_methods, PG_GAUSS_SEIDEL));
     const pg_status status = pgi_check_left_out(d->flags & PG_F32, text);
     if (status != PG_OK) pgi_add_text(text, 512, " use PG_F64");
     if (status != PG_OK) return status;
     if (d->flags & PG_JACOBI && d->flags & PG_BACKWARD)
-        return pgi_refuse(text, PG_ERROR_UNSUPPORTED,
-                          "PG_BACKWARD does not go with PG_JACOBI, whose rows have no order; use PG_GAUSS_SEIDEL");
+        return pgi_unsupported(text,
+                               "PG_BACKWARD does not go with PG_JACOBI, whose rows have no order; use PG_GAUSS_SEIDEL");
     if (!pgi_finite(d->omega) || d->omega < 0 || d->omega >= 2)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g; it must lie between 0 and 2, or be 0 for the default",
-                          d->omega);
+        return pgi_wrong(text, "omega is %g; it must lie between 0 and 2, or be 0 for the default", d->omega);
     if (d->flags & PG_GAUSS_SEIDEL && d->omega != 0 && d->omega != 1)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT, "omega is %g with PG_GAUSS_SEIDEL, which has 1; use PG_SOR",
-                          d->omega);
+        return pgi_wrong(text, "omega is %g with PG_GAUSS_SEIDEL, which has 1; use PG_SOR", d->omega);
     return PG_OK;
 }
 
@@ -29405,12 +29324,11 @@ static pg_status pgi_dense_check_matrix(pg_dense_desc *d, char text[512])
 {
     const size_t element = pgi_element(d->flags);
     const int most = 1 << 30;
-    if (d->n < 1 || d->n > most) return pgi_refuse(text, PG_ERROR_ARGUMENT, "n is %d; it must be 1 to %d", d->n, most);
+    if (d->n < 1 || d->n > most) return pgi_wrong(text, "n is %d; it must be 1 to %d", d->n, most);
     if (d->lda == 0) d->lda = d->n;
     if (d->lda < d->n || d->lda > INT64_MAX / (int64_t)element / d->n)
-        return pgi_refuse(text, PG_ERROR_ARGUMENT,
-                          "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
-                          (long long)d->lda, d->n);
+        return pgi_wrong(text, "lda is %lld; it must be at least n, which is %d, and n rows must be a memory's size",
+                         (long long)d->lda, d->n);
     return pgi_check_allocator(&d->allocator, text);
 }
 
@@ -29467,7 +29385,7 @@ static void pgi_dense_describe(pg_dense *d)
 static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char text[512])
 {
     pg_solver *s = &d->s;
-    if (!desc) return pgi_refuse(text, PG_ERROR_ARGUMENT, "desc is NULL; pass the address of a pg_dense_desc");
+    if (!desc) return pgi_wrong(text, "desc is NULL; pass the address of a pg_dense_desc");
     PGI_TRY(pgi_check_struct("desc.struct_size", desc->struct_size, sizeof *desc, text));
     d->desc = *desc;
     d->desc.struct_size = sizeof d->desc;
@@ -29530,10 +29448,9 @@ template <class T> static pg_status pgi_dense_invert(pg_dense *d, T *diagonal, c
         const double value = (double)diagonal[i], size = fabs(value);
         diagonal[i] = (T)1 / diagonal[i];
         if (pgi_finite(value) && (value == 0 || !pgi_finite((double)diagonal[i])))
-            return pgi_refuse(
-                text, PG_ERROR_ARGUMENT,
-                "A[%d][%d] is %g: row %d cannot be divided by its diagonal; exchange rows so that none is 0", i, i,
-                value, i);
+            return pgi_wrong(
+                text, "A[%d][%d] is %g: row %d cannot be divided by its diagonal; exchange rows so that none is 0", i,
+                i, value, i);
         if (pgi_finite(value) && size > largest) largest = size;
     }
     s->spectrum.largest_diagonal = largest;
@@ -29588,7 +29505,7 @@ template <class T> static pg_status pgi_dense_read_as(pg_dense *d, char text[512
     pg_solver *s = &d->s;
     const size_t row = (size_t)d->desc.n * sizeof(T);
     T *vector = (T *)malloc(row);
-    if (!vector) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %d values", d->desc.n);
+    if (!vector) return pgi_no_memory(text, "not enough host memory for %d values", d->desc.n);
     pg_status status = pgi_dense_invert(d, vector, text);
     if (status == PG_OK && d->copy)
         pgi_dense_copy(d, d->copy, (size_t)d->lda * sizeof(T), d->desc.A, (size_t)d->desc.lda * sizeof(T), row);
@@ -29626,7 +29543,7 @@ static pg_status pgi_dense_build(pg_dense *d, char text[512])
     pgi_arena measure = {NULL, NULL, 0};
     const size_t table_bytes = pgi_dense_layout(d, &measure);
     char *mirror = (char *)calloc(1, table_bytes + PGI_ALIGN);
-    if (!mirror) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for %zu bytes", table_bytes);
+    if (!mirror) return pgi_no_memory(text, "not enough host memory for %zu bytes", table_bytes);
     pgi_arena arena = {s->workspace, mirror, 0};
     pgi_dense_layout(d, &arena);
     s->host.outcome = PG_NOT_RUN;
@@ -29655,8 +29572,8 @@ static pg_status pgi_dense_solve(pg_dense *d, void *u, const void *f, const pg_s
     pg_solver *s = &d->s;
     pg_stop stop;
     if (!d->readable)
-        return pgi_refuse(s->error, PG_ERROR_UNSUPPORTED,
-                          "the matrix was refused by the last pg_dense_update; mend it and call that again");
+        return pgi_unsupported(s->error,
+                               "the matrix was refused by the last pg_dense_update; mend it and call that again");
     PGI_TRY(pgi_check_stop(s, caller, &stop, s->error));
     if (d->desc.flags & PG_JACOBI && (!caller || caller->check == 0)) stop.check = 1;    // it has the residual anyway
     PGI_TRY(pgi_check_array(s, "u", u, s->error));
@@ -29696,7 +29613,7 @@ static pg_status pgi_dense_get_report(pg_dense *d, pg_report *report)
 // The common begin of all calls on a handle.
 static pg_status pgi_dense_begin_call(pg_dense *d)
 {
-    if (!d) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "solver is NULL; create one with pg_dense_create");
+    if (!d) return pgi_wrong(pgi_thread_error, "solver is NULL; create one with pg_dense_create");
     return pgi_begin_call(&d->s);
 }
 
@@ -29712,7 +29629,7 @@ static pg_status pgi_dense_create(const pg_dense_desc *desc, pg_dense **solver, 
 {
     char *const text = pgi_thread_error;
     pg_dense *const d = (pg_dense *)calloc(1, sizeof *d);
-    if (!d) return pgi_refuse(text, PG_ERROR_MEMORY, "not enough host memory for a solver (%zu bytes)", sizeof *d);
+    if (!d) return pgi_no_memory(text, "not enough host memory for a solver (%zu bytes)", sizeof *d);
     pg_status status = pgi_dense_prepare(desc, d, text);
     if (status == PG_OK && solver) {
         const int previous = pgi_make_current(&d->s);
@@ -29744,7 +29661,7 @@ PG_API pg_status pg_dense_workspace_bytes(const pg_dense_desc *desc, size_t *byt
 PG_API pg_status pg_dense_query_desc(const pg_dense *d, pg_dense_desc *desc)
 {
     pgi_thread_error[0] = 0;
-    if (!d || !desc) return pgi_refuse(pgi_thread_error, PG_ERROR_ARGUMENT, "%s is NULL", d ? "desc" : "solver");
+    if (!d || !desc) return pgi_wrong(pgi_thread_error, "%s is NULL", d ? "desc" : "solver");
     *desc = d->desc;
     return PG_OK;
 }
@@ -29781,8 +29698,8 @@ PG_API const char *pg_dense_last_error(const pg_dense *d) { return pg_last_error
 
 static pg_status pgi_no_dense()
 {
-    return pgi_refuse(
-        pgi_thread_error, PG_ERROR_UNSUPPORTED,
+    return pgi_unsupported(
+        pgi_thread_error,
         "poisson_gpu.cu was compiled with PG_NO_DENSE, which leaves out dense systems; compile it without");
 }
 
