@@ -20,6 +20,11 @@
 //     >>multigrid   V, W and FMG cycles
 //     >>solve       the whole solve as one program, written once for all methods and back ends
 //     >>validation  every default and every check of a descriptor
+//     >>record      the graphs of solves, the device and the stream of a call
+//     >>choices     what is left to the library: the method, its options
+//     >>staging     copies of the caller's arrays
+//     >>creation    a solver, from its descriptor
+//     >>calls       what the functions of the header do
 //     >>public      the functions of the header
 //     >>dense       dense systems: sweeps over a matrix, in the same loops, with the same verdicts
 //
@@ -26359,7 +26364,7 @@ static pg_status pgi_check_array(const pg_solver *s, const char *name, const voi
 }
 
 // -------------------------------------------------------------------------------------------------------------------
-// >>public
+// >>record  The graphs of solves, and the device and stream of a call.
 // -------------------------------------------------------------------------------------------------------------------
 
 // The device of the handle is current while a call lasts.
@@ -26412,43 +26417,6 @@ static void pgi_take_stream(pg_solver *s)
     (void)s;
 }
 
-static void *pgi_allocate(pg_solver *s)
-{
-    const pg_desc *d = &s->desc;
-    const pg_memory kind = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
-    if (d->workspace) return d->workspace;
-    s->owns_workspace = 1;
-    if (d->allocator.alloc) return d->allocator.alloc(d->allocator.user, s->bytes, kind, d->stream);
-#if PGI_GPU
-    if (s->cuda) {
-        void *p = NULL;
-        if (cudaMalloc(&p, s->bytes) != cudaSuccess) {
-            cudaGetLastError();
-            p = NULL;
-        }
-        return p;
-    }
-#endif
-    return aligned_alloc(PGI_ALIGN, s->bytes);    // a multiple of PGI_ALIGN
-}
-
-static void pgi_release(pg_solver *s)
-{
-    const pg_desc *d = &s->desc;
-    if (!s->workspace || !s->owns_workspace) return;
-    if (d->allocator.free) {
-        d->allocator.free(d->allocator.user, s->workspace, s->bytes, s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST, d->stream);
-        return;
-    }
-#if PGI_GPU
-    if (s->cuda) {
-        cudaFree(s->workspace);
-        return;
-    }
-#endif
-    free(s->workspace);
-}
-
 #if PGI_GPU
 // The graphs of the solves: guess zero or u, with checks or without.
 static void pgi_record_graphs(pg_solver *s)
@@ -26485,22 +26453,9 @@ static void pgi_record_graphs(pg_solver *s)
 }
 #endif
 
-static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
-{
-#if PGI_GPU
-    if (s->cuda) {
-        // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is
-        // done.
-        const cudaStream_t stream = (cudaStream_t)s->desc.stream;
-        PGI_CUDA(s, cudaMemcpyAsync(s->workspace, mirror, bytes, cudaMemcpyHostToDevice, stream));
-        PGI_CUDA(s, cudaMemcpyAsync(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice, stream));
-        PGI_CUDA(s, cudaStreamSynchronize(stream));
-        return;
-    }
-#endif
-    memcpy(s->workspace, mirror, bytes);
-    *s->state = s->host;
-}
+// -------------------------------------------------------------------------------------------------------------------
+// >>choices  Method and options: what is left to the library, by models of time and measures of the problem.
+// -------------------------------------------------------------------------------------------------------------------
 
 // The same for the coefficients of the finest level.
 static pg_status pgi_check_tables(const pg_desc *d, pgi_line *const line[3], char text[512])
@@ -26709,6 +26664,284 @@ static void pgi_replace_slow_cycles(pg_solver *s, const pgi_hierarchy *h)
     }
 }
 
+// The largest and the smallest spacing of an axis.
+static void pgi_spacings(const pg_desc *d, int axis, double *largest, double *smallest)
+{
+    const double *const x = d->coord[axis];
+    *largest = *smallest = d->h[axis];
+    for (int i = 0; i < d->n[axis] && x; i++) {    // of cells
+        const double h = x[i + 1] - x[i];
+        *largest = i ? fmax(*largest, h) : h, *smallest = i ? fmin(*smallest, h) : h;
+    }
+}
+
+// What the descriptor without its masks and coefficients says of the room for a robust cycle, should these call for one.
+// Spacings that differ much between axes call for one by themselves. With fields all strong links may lie along one axis,
+// which leaves more nodes than masks do.
+static int pgi_room_of(const pg_desc *d)
+{
+    const double cells = (double)d->n[0] * d->n[1] * d->n[2];
+    const int varies = d->beta_face[0] || d->beta_cell;
+    double most[3] = {0, 0, 0}, least[3] = {0, 0, 0};
+    int flat = 0;
+    for (int a = 0; a < d->dim; a++) {
+        if (d->n[a] > 1) pgi_spacings(d, a, &most[a], &least[a]);
+        for (int b = 0; b < a; b++)
+            flat |= fmax(most[a], most[b]) > PGI_FLAT_RATIO * (most[a] > most[b] ? least[b] : least[a]) && least[a] > 0 &&
+                    least[b] > 0;
+    }
+    return cells > PGI_MEASURED_MOST                                                  ? PGI_ROOM_NONE
+           : cells <= PGI_ROOM_SURE || flat || (varies && cells <= PGI_ROOM_OF_BETA) ? PGI_ROOM_FULL
+           : cells <= PGI_ROOM_SLIM                                                   ? PGI_ROOM_FEW_NODES
+                                                                                      : PGI_ROOM_NONE;
+}
+
+// What desc.robust tells; or that mask and coefficients shall, and how much room there is for that.
+static void pgi_prepare_choice(pg_solver *s)
+{
+    const pg_desc *const d = &s->desc;
+    pgi_obstacles *const o = &s->obstacles;
+    const int told = d->robust > 0 ? d->robust : 0;
+    if (!s->masked || o->by_cells) return;
+    o->robust = told & PGI_ROBUST_LIST;
+    o->labyrinth = told & PGI_ROBUST_VISITS ? 1 : 0;
+    o->chooses = d->robust == 0 && s->multigrid && (double)d->n[0] * d->n[1] * d->n[2] <= PGI_MEASURED_MOST;
+    o->room = o->chooses ? pgi_room_of(d) : PGI_ROOM_FULL;
+}
+
+// Whether a rank's arrays can be used where they are: on the device, and packed, so that planes are sent in one piece.
+static int pgi_works_in_place(const pg_solver *s)
+{
+    const pg_desc *const w = &s->work;
+    if (!s->cuda || !s->comm || s->desc.memory == PG_MEM_HOST || !s->parts[0].split || s->by_lines) return 0;
+    const int64_t row = w->n[0], plane = row * w->n[1];
+    const int64_t element = (int64_t)pgi_element(w->flags);
+    const auto packed = [&](const int64_t *stride) {    // all problems of a batch are aligned alike
+        return (w->n[1] == 1 || stride[0] == row) && stride[1] == plane &&
+               (w->batch == 1 || stride[2] * element % PGI_ALIGN_RANK == 0);
+    };
+    return packed(w->stride_u) && packed(w->stride_f);
+}
+
+// The units of coarse levels among obstacles, and the weight of the sweeps.
+static void pgi_choose_units(pg_solver *s)
+{
+    pgi_obstacles *const o = &s->obstacles;
+    const double most = s->spectrum.largest_diagonal;
+    o->largest_diagonal = most > 0 ? most : 1;
+    o->unit = 1 / (o->mean_weight * o->largest_diagonal);
+    for (int l = 0; l < s->levels; l++)
+        s->level[l].omega[0] = s->level[l].omega[1] = pgi_evenly(s->desc.omega > 0 ? s->desc.omega : 1);
+}
+
+// The weight or over-relaxation of sweeps.
+static void pgi_choose_omega(pg_solver *s)
+{
+    const pg_desc *d = &s->desc;
+    if (d->flags & PG_JACOBI)
+        s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
+    else if (d->flags & PG_RBGS)
+        s->desc.omega = 1;
+    else if ((d->flags & PG_SOR) && d->omega == 0) {
+        s->choose_omega = !pgi_convects(d) && !s->masked;    // Young's theory is of symmetric matrices, and of tables
+        s->desc.omega = !s->choose_omega ? 1 : pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
+    }
+}
+
+// A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
+static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
+{
+    double least = spectrum->smallest + alpha;
+    if (least == 0) least = spectrum->next;
+    return least > 0 ? (spectrum->largest_diagonal + alpha) / least : DBL_MAX;
+}
+
+// The floor of the residual over the round-off of D u, see pgi_floor_of.
+static double pgi_spread_of(const pg_solver *s)
+{
+    return s->is_direct && !s->mixed ? 16 : s->dense || s->desc.flags & PG_SOR ? 3 : 1;
+}
+
+static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON; }
+
+// Whether round-off may keep the residual above a tolerance. Only an rtol can be compared with a bound beforehand.
+static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
+{
+    if (s->masked || stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
+    const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
+    return !(bound < stop->rtol / 5);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>staging  Copies of the caller's arrays on the device, and of a rank's part of them.
+// -------------------------------------------------------------------------------------------------------------------
+
+// Where a problem of a batch begins.
+static char *pgi_problem_at(const pg_solver *s, const void *data, const int64_t stride[3], int problem)
+{
+    return (char *)data + problem * stride[2] * (int64_t)pgi_element(s->desc.flags);
+}
+
+// The bytes of one problem's boundary data on a face.
+static size_t pgi_face_bytes(const pg_solver *s, int q)
+{
+    return (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] *
+           pgi_element(s->desc.flags);
+}
+
+// Those of all problems in the caller's array: of faces along the last axis a rank has its part.
+static size_t pgi_given_face_bytes(const pg_solver *s, int q)
+{
+    const int *const own = s->outer.part.own;
+    const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q);
+    return q < 4 ? whole / (size_t)s->work.n[2] * (size_t)(own[1] - own[0]) : whole;
+}
+
+static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
+{
+    return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
+}
+
+// Copies (this rank's planes of) a problem from the caller's array to its copy, or back. Planes of one row are rows; so
+// are, on the GPU, all rows of planes that follow each other like rows.
+static void pgi_stage_problem(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int problem,
+                              int inward)
+{
+    const int64_t element = (int64_t)pgi_element(s->desc.flags);
+    const pgi_level *const l = &s->outer;
+    const int *const own = l->part.own, planes = own[1] - own[0], flat = l->n[1] == 1;
+    const pgi_grid given = pgi_direct_grid(s, pgi_problem_at(s, theirs, stride, problem), stride);
+    const int64_t a_row = (flat ? stage.sk : stage.sj) * element, b_row = (flat ? given.sk : given.sj) * element;
+    const int at_once = flat || (s->cuda && stage.sk == l->n[1] * stage.sj && given.sk == l->n[1] * given.sj),
+              rows = flat      ? planes
+                     : at_once ? planes * l->n[1]
+                               : l->n[1];
+    const size_t bytes = (size_t)(l->n[0] * element);
+    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
+    for (int k = 0; k < (at_once ? 1 : planes); k++) {
+        char *const a = pgi_staged_at(s, stage, s->comm ? 0 : problem) + (own[0] + k) * stage.sk * element;
+        char *const b = (char *)given.base + (own[0] + k) * given.sk * element;
+        if (inward)
+            pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
+        else
+            pgi_copy_rows(s, b, b_row, a, a_row, bytes, rows);
+    }
+    if (inward && s->comm && !l->part.split) pgi_gather_planes(s, l, stage, (size_t)element);
+}
+
+// Of a rank one problem after the other has its turn in the one copy that there is, as what ranks exchange is always in
+// the same place; else each has its own, and where nothing has gaps they are copied all at once.
+static void pgi_stage(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int inward)
+{
+    const int *const n = s->desc.n, batch = s->desc.batch;
+    const int packed = (n[1] == 1 || stride[0] == n[0]) && (n[2] == 1 || stride[1] == (int64_t)n[0] * n[1]) &&
+                       stride[2] == stage.problem;
+    const size_t bytes = (size_t)batch * (size_t)stage.problem * pgi_element(s->desc.flags);
+    if (packed) pgi_copy_rows(s, inward ? stage.base : (void *)theirs, 0, inward ? theirs : stage.base, 0, bytes, 1);
+    for (int q = 0; q < batch && !packed; q++) pgi_stage_problem(s, theirs, stride, stage, q, inward);
+}
+
+// Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
+// that of the first or last rank.
+static void pgi_stage_faces(pg_solver *s)
+{
+    const pgi_comm *const c = s->comm;
+    const int *const own = s->outer.part.own;
+    for (int q = 0; q < 6; q++) {
+        if (!(s->face_arrays >> q & 1)) continue;
+        const int across = q / 2 == 2, owner = q == 4 ? 0 : c->ranks - 1;
+        const size_t whole = pgi_face_bytes(s, q), line = across ? whole : whole / (size_t)s->work.n[2];
+        int *const bound = s->bounds + PGI_MAX_LEVELS * (c->ranks + 1);    // of a face that one rank has
+        for (int r = 0; r <= c->ranks; r++) bound[r] = r > owner;
+        const int first = across ? 0 : own[0], count = across ? c->rank == owner : own[1] - own[0];
+        for (int problem = 0; problem < s->desc.batch; problem++) {
+            char *const to = (char *)s->stage_face[q] + (size_t)problem * whole;
+            const char *const from = (const char *)s->work.face[q].array;
+            if (count > 0)
+                pgi_copy_rows(s, to + (size_t)first * line, 0, from + (size_t)problem * (size_t)count * line, 0,
+                              (size_t)count * line, 1);
+            pgi_gather_pieces(s, to, (int64_t)line, across ? bound : s->outer.part.bound);
+        }
+    }
+}
+
+// The other factor of an inner product, with the strides of u, where f has its copy: of ranks problem after problem,
+// else of all with the first one.
+static void pgi_stage_y(pg_solver *s, const void *y, int problem)
+{
+    if (s->comm) return pgi_stage_problem(s, y, s->desc.stride_u, s->stage_f, problem, 1);
+    if (problem == 0) pgi_stage(s, y, s->desc.stride_u, s->stage_f, 1);
+}
+
+// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among all of a
+// problem's.
+static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, int first, int count)
+{
+    size_t before = pgi_element(s->desc.flags), rows = 1, n[3];
+    for (int a = 0; a < 3; a++) n[a] = (size_t)(s->desc.hi[a] - s->desc.lo[a]);
+    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : n[a];
+    const size_t width = before * (size_t)count, pitch = before * (n[axis] + 1);
+    pgi_copy_rows(s, out + before * (size_t)first, (int64_t)pitch, from, (int64_t)width, width, (int64_t)rows);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
+// >>creation  A solver, from its descriptor.
+// -------------------------------------------------------------------------------------------------------------------
+
+static void *pgi_allocate(pg_solver *s)
+{
+    const pg_desc *d = &s->desc;
+    const pg_memory kind = s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST;
+    if (d->workspace) return d->workspace;
+    s->owns_workspace = 1;
+    if (d->allocator.alloc) return d->allocator.alloc(d->allocator.user, s->bytes, kind, d->stream);
+#if PGI_GPU
+    if (s->cuda) {
+        void *p = NULL;
+        if (cudaMalloc(&p, s->bytes) != cudaSuccess) {
+            cudaGetLastError();
+            p = NULL;
+        }
+        return p;
+    }
+#endif
+    return aligned_alloc(PGI_ALIGN, s->bytes);    // a multiple of PGI_ALIGN
+}
+
+static void pgi_release(pg_solver *s)
+{
+    const pg_desc *d = &s->desc;
+    if (!s->workspace || !s->owns_workspace) return;
+    if (d->allocator.free) {
+        d->allocator.free(d->allocator.user, s->workspace, s->bytes, s->cuda ? PG_MEM_DEVICE : PG_MEM_HOST, d->stream);
+        return;
+    }
+#if PGI_GPU
+    if (s->cuda) {
+        cudaFree(s->workspace);
+        return;
+    }
+#endif
+    free(s->workspace);
+}
+
+static void pgi_upload(pg_solver *s, const char *mirror, size_t bytes)
+{
+#if PGI_GPU
+    if (s->cuda) {
+        // On the caller's stream, after which an allocator may order the memory; the mirror must live until the copy is
+        // done.
+        const cudaStream_t stream = (cudaStream_t)s->desc.stream;
+        PGI_CUDA(s, cudaMemcpyAsync(s->workspace, mirror, bytes, cudaMemcpyHostToDevice, stream));
+        PGI_CUDA(s, cudaMemcpyAsync(s->state, &s->host, sizeof s->host, cudaMemcpyHostToDevice, stream));
+        PGI_CUDA(s, cudaStreamSynchronize(stream));
+        return;
+    }
+#endif
+    memcpy(s->workspace, mirror, bytes);
+    *s->state = s->host;
+}
+
 // The lines of PG_PRECOND_DIRECT, and the parts of levels.
 static pg_status pgi_prepare_lines(pg_solver *s, pgi_hierarchy *lines, char text[512])
 {
@@ -26798,51 +27031,6 @@ static pg_status pgi_resolve_together(const pg_desc *desc, pg_solver *s, char te
     return s->comm ? pgi_agree_on_desc(s, status, text) : status;
 }
 
-// The largest and the smallest spacing of an axis.
-static void pgi_spacings(const pg_desc *d, int axis, double *largest, double *smallest)
-{
-    const double *const x = d->coord[axis];
-    *largest = *smallest = d->h[axis];
-    for (int i = 0; i < d->n[axis] && x; i++) {    // of cells
-        const double h = x[i + 1] - x[i];
-        *largest = i ? fmax(*largest, h) : h, *smallest = i ? fmin(*smallest, h) : h;
-    }
-}
-
-// What the descriptor without its masks and coefficients says of the room for a robust cycle, should these call for one.
-// Spacings that differ much between axes call for one by themselves. With fields all strong links may lie along one axis,
-// which leaves more nodes than masks do.
-static int pgi_room_of(const pg_desc *d)
-{
-    const double cells = (double)d->n[0] * d->n[1] * d->n[2];
-    const int varies = d->beta_face[0] || d->beta_cell;
-    double most[3] = {0, 0, 0}, least[3] = {0, 0, 0};
-    int flat = 0;
-    for (int a = 0; a < d->dim; a++) {
-        if (d->n[a] > 1) pgi_spacings(d, a, &most[a], &least[a]);
-        for (int b = 0; b < a; b++)
-            flat |= fmax(most[a], most[b]) > PGI_FLAT_RATIO * (most[a] > most[b] ? least[b] : least[a]) && least[a] > 0 &&
-                    least[b] > 0;
-    }
-    return cells > PGI_MEASURED_MOST                                                  ? PGI_ROOM_NONE
-           : cells <= PGI_ROOM_SURE || flat || (varies && cells <= PGI_ROOM_OF_BETA) ? PGI_ROOM_FULL
-           : cells <= PGI_ROOM_SLIM                                                   ? PGI_ROOM_FEW_NODES
-                                                                                      : PGI_ROOM_NONE;
-}
-
-// What desc.robust tells; or that mask and coefficients shall, and how much room there is for that.
-static void pgi_prepare_choice(pg_solver *s)
-{
-    const pg_desc *const d = &s->desc;
-    pgi_obstacles *const o = &s->obstacles;
-    const int told = d->robust > 0 ? d->robust : 0;
-    if (!s->masked || o->by_cells) return;
-    o->robust = told & PGI_ROBUST_LIST;
-    o->labyrinth = told & PGI_ROBUST_VISITS ? 1 : 0;
-    o->chooses = d->robust == 0 && s->multigrid && (double)d->n[0] * d->n[1] * d->n[2] <= PGI_MEASURED_MOST;
-    o->room = o->chooses ? pgi_room_of(d) : PGI_ROOM_FULL;
-}
-
 // After the layout, which finds how long lists of nodes are.
 static pg_status pgi_check_lists(const pg_solver *s, char text[512])
 {
@@ -26851,20 +27039,6 @@ static pg_status pgi_check_lists(const pg_solver *s, char text[512])
         text, "%d x %d x %d cells are too many for coarse levels that are lists of at most %d nodes%s", s->desc.n[0],
         s->desc.n[1], s->desc.n[2], (int)PGI_MOST_NODES,
         s->obstacles.robust ? "; set robust to PG_NONE" : "; use a coarser grid, or PG_COARSEN_CELLS");
-}
-
-// Whether a rank's arrays can be used where they are: on the device, and packed, so that planes are sent in one piece.
-static int pgi_works_in_place(const pg_solver *s)
-{
-    const pg_desc *const w = &s->work;
-    if (!s->cuda || !s->comm || s->desc.memory == PG_MEM_HOST || !s->parts[0].split || s->by_lines) return 0;
-    const int64_t row = w->n[0], plane = row * w->n[1];
-    const int64_t element = (int64_t)pgi_element(w->flags);
-    const auto packed = [&](const int64_t *stride) {    // all problems of a batch are aligned alike
-        return (w->n[1] == 1 || stride[0] == row) && stride[1] == plane &&
-               (w->batch == 1 || stride[2] * element % PGI_ALIGN_RANK == 0);
-    };
-    return packed(w->stride_u) && packed(w->stride_f);
 }
 
 // Everything of a solver that needs no workspace. The lines are the caller's to free.
@@ -26935,31 +27109,6 @@ static pg_status pgi_take_workspace(pg_solver *s, char text[512])
         return pgi_wrong(text, "allocator.alloc returned %p, which is not aligned to %d bytes", (void *)s->workspace,
                          (int)PGI_ALIGN);
     return PG_OK;
-}
-
-// The units of coarse levels among obstacles, and the weight of the sweeps.
-static void pgi_choose_units(pg_solver *s)
-{
-    pgi_obstacles *const o = &s->obstacles;
-    const double most = s->spectrum.largest_diagonal;
-    o->largest_diagonal = most > 0 ? most : 1;
-    o->unit = 1 / (o->mean_weight * o->largest_diagonal);
-    for (int l = 0; l < s->levels; l++)
-        s->level[l].omega[0] = s->level[l].omega[1] = pgi_evenly(s->desc.omega > 0 ? s->desc.omega : 1);
-}
-
-// The weight or over-relaxation of sweeps.
-static void pgi_choose_omega(pg_solver *s)
-{
-    const pg_desc *d = &s->desc;
-    if (d->flags & PG_JACOBI)
-        s->desc.omega = d->omega > 0 ? d->omega : 2.0 * d->dim / (2 * d->dim + 1);
-    else if (d->flags & PG_RBGS)
-        s->desc.omega = 1;
-    else if ((d->flags & PG_SOR) && d->omega == 0) {
-        s->choose_omega = !pgi_convects(d) && !s->masked;    // Young's theory is of symmetric matrices, and of tables
-        s->desc.omega = !s->choose_omega ? 1 : pgi_choose_sor_omega(&s->spectrum, d->alpha, d->flags);
-    }
 }
 
 // Whether all ranks could make the solver that they have agreed on.
@@ -27075,32 +27224,6 @@ static pg_status pgi_build(pg_solver *s, pgi_hierarchy *lines, char text[512])
     return s->failed;
 }
 
-extern "C" {
-
-PG_API void pg_destroy(pg_solver *s)
-{
-    if (!s) return;
-    const int previous = pgi_make_current(s);
-#if PGI_GPU
-    if (s->cuda) {
-        if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
-        for (int q = 0; q < 6; q++)
-            if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
-        for (int q = 0; q < 5; q++)
-            if (s->side[q]) cudaStreamDestroy(s->side[q]);
-    }
-#endif
-    pgi_forget_direct(s);
-    const int pending = s->comm && s->comm->pending;
-    pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
-    if (!pending) pgi_release(s);
-    pgi_restore_current(s, previous);
-    free(s->bounds);
-    free(s->parts);
-    free(s->kept);
-    free(s);
-}
-
 // Where a call without a handle is to put its result.
 static pg_status pgi_check_result(const void *to, const char *name, const char *type)
 {
@@ -27132,148 +27255,9 @@ static pg_status pgi_create(const pg_desc *desc, pg_solver **solver, size_t *byt
     return status;
 }
 
-PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
-{
-    PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
-    *solver = NULL;
-    return pgi_create(desc, solver, NULL);
-}
-
-PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
-{
-    PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
-    *bytes = 0;
-    return pgi_create(desc, NULL, bytes);
-}
-
-PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
-{
-    char *text = pgi_thread_error;
-    text[0] = 0;
-    if (!lo || !hi) return pgi_wrong(text, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
-    PGI_TRY(pgi_check_desc(desc, text));
-    pg_desc d = *desc;
-    int rank, ranks;
-    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks, text));
-    PGI_TRY(pgi_check_size(&d, text));
-    PGI_TRY(pgi_check_part(&d, rank, ranks, text));
-    memcpy(lo, d.lo, sizeof d.lo);
-    memcpy(hi, d.hi, sizeof d.hi);
-    return PG_OK;
-}
-
-PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
-{
-    pgi_thread_error[0] = 0;
-    if (!s || !desc) return pgi_wrong(pgi_thread_error, "%s is NULL", s ? "desc" : "solver");
-    *desc = s->desc;
-    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
-    if (desc->nu_post == 0) desc->nu_post = PG_NONE;
-    for (const pgi_option &o : pgi_options)
-        if (pgi_is_given(desc, o) && !pgi_has_use(desc, o)) pgi_drop_option(desc, o);
-    if (s->owns_workspace) desc->workspace = NULL;
-    desc->air_values = s->listed[0], desc->solid_fluxes = s->listed[1];
-    if (s->accelerated)    // what became PG_CG and its options, once more
-        desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
-    if (s->masked) {
-        desc->robust = (s->obstacles.robust ? PGI_ROBUST_LIST : 0) | (s->obstacles.labyrinth ? PGI_ROBUST_VISITS : 0);
-        if (!desc->robust) desc->robust = PG_NONE;
-    }
-    return PG_OK;
-}
-
-}    // extern "C"
-
-// Where a problem of a batch begins.
-static char *pgi_problem_at(const pg_solver *s, const void *data, const int64_t stride[3], int problem)
-{
-    return (char *)data + problem * stride[2] * (int64_t)pgi_element(s->desc.flags);
-}
-
-// The bytes of one problem's boundary data on a face.
-static size_t pgi_face_bytes(const pg_solver *s, int q)
-{
-    return (size_t)s->work.n[pgi_plane_axis(q, 0)] * (size_t)s->work.n[pgi_plane_axis(q, 1)] *
-           pgi_element(s->desc.flags);
-}
-
-// Those of all problems in the caller's array: of faces along the last axis a rank has its part.
-static size_t pgi_given_face_bytes(const pg_solver *s, int q)
-{
-    const int *const own = s->outer.part.own;
-    const size_t whole = (size_t)s->desc.batch * pgi_face_bytes(s, q);
-    return q < 4 ? whole / (size_t)s->work.n[2] * (size_t)(own[1] - own[0]) : whole;
-}
-
-static char *pgi_staged_at(const pg_solver *s, pgi_grid stage, int problem)
-{
-    return (char *)stage.base + problem * stage.problem * (int64_t)pgi_element(s->desc.flags);
-}
-
-// ---- ranks: copies of their parts, and what they tell each other at the begin of a call ----
-
-// Copies (this rank's planes of) a problem from the caller's array to its copy, or back. Planes of one row are rows; so
-// are, on the GPU, all rows of planes that follow each other like rows.
-static void pgi_stage_problem(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int problem,
-                              int inward)
-{
-    const int64_t element = (int64_t)pgi_element(s->desc.flags);
-    const pgi_level *const l = &s->outer;
-    const int *const own = l->part.own, planes = own[1] - own[0], flat = l->n[1] == 1;
-    const pgi_grid given = pgi_direct_grid(s, pgi_problem_at(s, theirs, stride, problem), stride);
-    const int64_t a_row = (flat ? stage.sk : stage.sj) * element, b_row = (flat ? given.sk : given.sj) * element;
-    const int at_once = flat || (s->cuda && stage.sk == l->n[1] * stage.sj && given.sk == l->n[1] * given.sj),
-              rows = flat      ? planes
-                     : at_once ? planes * l->n[1]
-                               : l->n[1];
-    const size_t bytes = (size_t)(l->n[0] * element);
-    PGI_OMP(omp parallel for schedule(static) num_threads(pgi_cpu_threads(l, l->points)) if (!s->cuda))
-    for (int k = 0; k < (at_once ? 1 : planes); k++) {
-        char *const a = pgi_staged_at(s, stage, s->comm ? 0 : problem) + (own[0] + k) * stage.sk * element;
-        char *const b = (char *)given.base + (own[0] + k) * given.sk * element;
-        if (inward)
-            pgi_copy_rows(s, a, a_row, b, b_row, bytes, rows);
-        else
-            pgi_copy_rows(s, b, b_row, a, a_row, bytes, rows);
-    }
-    if (inward && s->comm && !l->part.split) pgi_gather_planes(s, l, stage, (size_t)element);
-}
-
-// Of a rank one problem after the other has its turn in the one copy that there is, as what ranks exchange is always in
-// the same place; else each has its own, and where nothing has gaps they are copied all at once.
-static void pgi_stage(pg_solver *s, const void *theirs, const int64_t stride[3], pgi_grid stage, int inward)
-{
-    const int *const n = s->desc.n, batch = s->desc.batch;
-    const int packed = (n[1] == 1 || stride[0] == n[0]) && (n[2] == 1 || stride[1] == (int64_t)n[0] * n[1]) &&
-                       stride[2] == stage.problem;
-    const size_t bytes = (size_t)batch * (size_t)stage.problem * pgi_element(s->desc.flags);
-    if (packed) pgi_copy_rows(s, inward ? stage.base : (void *)theirs, 0, inward ? theirs : stage.base, 0, bytes, 1);
-    for (int q = 0; q < batch && !packed; q++) pgi_stage_problem(s, theirs, stride, stage, q, inward);
-}
-
-// Boundary data: all ranks get those of whole faces, which are small beside the grid. A face across the last axis is
-// that of the first or last rank.
-static void pgi_stage_faces(pg_solver *s)
-{
-    const pgi_comm *const c = s->comm;
-    const int *const own = s->outer.part.own;
-    for (int q = 0; q < 6; q++) {
-        if (!(s->face_arrays >> q & 1)) continue;
-        const int across = q / 2 == 2, owner = q == 4 ? 0 : c->ranks - 1;
-        const size_t whole = pgi_face_bytes(s, q), line = across ? whole : whole / (size_t)s->work.n[2];
-        int *const bound = s->bounds + PGI_MAX_LEVELS * (c->ranks + 1);    // of a face that one rank has
-        for (int r = 0; r <= c->ranks; r++) bound[r] = r > owner;
-        const int first = across ? 0 : own[0], count = across ? c->rank == owner : own[1] - own[0];
-        for (int problem = 0; problem < s->desc.batch; problem++) {
-            char *const to = (char *)s->stage_face[q] + (size_t)problem * whole;
-            const char *const from = (const char *)s->work.face[q].array;
-            if (count > 0)
-                pgi_copy_rows(s, to + (size_t)first * line, 0, from + (size_t)problem * (size_t)count * line, 0,
-                              (size_t)count * line, 1);
-            pgi_gather_pieces(s, to, (int64_t)line, across ? bound : s->outer.part.bound);
-        }
-    }
-}
+// -------------------------------------------------------------------------------------------------------------------
+// >>calls  What the functions of the header do with a solver.
+// -------------------------------------------------------------------------------------------------------------------
 
 // Which faces have arrays: those along the last axis on all ranks or on none, the others on the rank that they touch.
 static pg_status pgi_join_face_arrays(pg_solver *s, const pgi_agreement *a)
@@ -27368,30 +27352,6 @@ static pg_status pgi_enter_call(pg_solver *s, const void *u, const void *f, int 
             pgi_copy_rows(s, s->stage_face[q], 0, s->work.face[q].array, 0,
                           (size_t)s->desc.batch * pgi_face_bytes(s, q), 1);
     return s->failed;
-}
-
-// A bound of ||D u|| / ||f||: the largest diagonal over the smallest eigenvalue that f can meet.
-static double pgi_gain(const pgi_spectrum *spectrum, double alpha)
-{
-    double least = spectrum->smallest + alpha;
-    if (least == 0) least = spectrum->next;
-    return least > 0 ? (spectrum->largest_diagonal + alpha) / least : DBL_MAX;
-}
-
-// The floor of the residual over the round-off of D u, see pgi_floor_of.
-static double pgi_spread_of(const pg_solver *s)
-{
-    return s->is_direct && !s->mixed ? 16 : s->dense || s->desc.flags & PG_SOR ? 3 : 1;
-}
-
-static double pgi_epsilon(const pg_solver *s) { return s->desc.flags & PG_F32 ? FLT_EPSILON : DBL_EPSILON; }
-
-// Whether round-off may keep the residual above a tolerance. Only an rtol can be compared with a bound beforehand.
-static int pgi_floor_can_matter(const pg_solver *s, const pg_stop *stop)
-{
-    if (s->masked || stop->atol > 0 || stop->relative_to_first || (s->may_be_singular && s->desc.alpha == 0)) return 1;
-    const double bound = pgi_epsilon(s) * (pgi_spread_of(s) * pgi_gain(&s->spectrum, s->desc.alpha) + 1);
-    return !(bound < stop->rtol / 5);
 }
 
 // Makes coarse levels anew where alpha has changed.
@@ -27866,16 +27826,13 @@ static pg_status pgi_set_cell_values(pg_solver *s, const pg_cell_value *const li
 // The caller's f, or its copy: not what has been made of it among obstacles.
 static pgi_grid pgi_given_f(const pg_solver *s) { return s->masked ? s->obstacles.given : s->outer.f; }
 
-enum pgi_written { PGI_WRITES_U, PGI_WRITES_F };
-
-// A piece: work(problem) for each problem of the batch. The result is in u, or where f is.
+// A piece: work(problem) for each problem of the batch. The result is u, or an array with the strides of f.
 template <class Work> static pg_status pgi_run_piece(pg_solver *s, const void *u, const void *f, int reads_f,
-                                                     pgi_written written, Work work)
+                                                     void *result, Work work)
 {
-    void *const result = (void *)(written == PGI_WRITES_U ? u : f);
-    const int64_t *const stride = written == PGI_WRITES_U ? s->desc.stride_u : s->desc.stride_f;
+    const int64_t *const stride = result == u ? s->desc.stride_u : s->desc.stride_f;
     PGI_TRY(pgi_enter_call(s, u, f, 1, reads_f));
-    const pgi_grid stage = written == PGI_WRITES_U ? s->stage_u : s->stage_f;
+    const pgi_grid stage = result == u ? s->stage_u : s->stage_f;
     for (int q = 0; q < s->desc.batch; q++) {
         pgi_enter_problem(s, u, f, NULL, q);
         work(q);
@@ -27921,7 +27878,7 @@ static pg_status pgi_smooth_call(pg_solver *s, void *u, const void *f, int sweep
 {
     PGI_TRY(pgi_meet(s, PGI_SMOOTH, sweeps, NULL, pgi_check_smooth(s, u, f, sweeps)));
     if (pgi_is_unheld(s)) sweeps = 0;
-    return pgi_run_piece(s, u, f, 1, PGI_WRITES_U, [&](int) {
+    return pgi_run_piece(s, u, f, 1, u, [&](int) {
         const pgi_level *l = &s->level[0];
         pgi_begin_piece(s);
         if (s->multigrid)
@@ -27969,7 +27926,7 @@ static pg_status pgi_check_cycle(pg_solver *s, const void *u, const void *f, int
 static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles)
 {
     PGI_TRY(pgi_meet(s, PGI_CYCLE, cycles, NULL, pgi_check_cycle(s, u, f, cycles)));
-    return pgi_run_piece(s, u, f, 1, PGI_WRITES_U, [&](int) {
+    return pgi_run_piece(s, u, f, 1, u, [&](int) {
         pgi_begin_piece(s);
         if (s->masked && !s->mixed) {
             s->ops->reduce(s, &s->outer, PGI_RESIDUAL, PGI_SELF, s->outer.u, pgi_no_grid(), pgi_outer_rhs(s), 0);
@@ -27985,7 +27942,7 @@ static pg_status pgi_cycle_call(pg_solver *s, void *u, const void *f, int cycles
 static pg_status pgi_apply_call(pg_solver *s, const void *u, void *v)
 {
     PGI_TRY(pgi_meet(s, PGI_APPLY, 0, NULL, pgi_check_pair(s, "u", u, "v", v, s->desc.stride_f)));
-    return pgi_run_piece(s, u, v, 0, PGI_WRITES_F,
+    return pgi_run_piece(s, u, v, 0, v,
                          [&](int) { s->outer_ops->apply(s, &s->outer, pgi_read_u(s), pgi_given_f(s)); });
 }
 
@@ -28002,17 +27959,13 @@ static pg_status pgi_check_residual(pg_solver *s, const void *u, const void *f, 
 static pg_status pgi_residual_call(pg_solver *s, const void *u, const void *f, void *r)
 {
     PGI_TRY(pgi_meet(s, PGI_RESIDUAL_OF, 0, NULL, pgi_check_residual(s, u, f, r)));
-    PGI_TRY(pgi_enter_call(s, u, f, 1, 1));
-    for (int q = 0; q < s->desc.batch; q++) {
-        pgi_enter_problem(s, u, f, NULL, q);
+    return pgi_run_piece(s, u, f, 1, r, [&](int q) {
         const pgi_grid x = pgi_read_u(s), staged = pgi_given_f(s);
         if (s->masked) pgi_gather(s, 0);
         s->outer_ops->residual(
             s, &s->outer, x, pgi_outer_rhs(s),
             s->staged ? staged : pgi_direct_grid(s, pgi_problem_at(s, r, s->desc.stride_f, q), s->desc.stride_f));
-        pgi_leave_ranks(s, r, s->desc.stride_f, s->stage_f, q);
-    }
-    return pgi_leave_call(s, r, s->desc.stride_f, s->stage_f);
+    });
 }
 
 // Elements of an array of faces along an axis of the caller's, of one problem.
@@ -28057,17 +28010,6 @@ static pg_status pgi_check_gradient(pg_solver *s, const void *u, int axis, const
     return PG_OK;
 }
 
-// Copies gaps from `first` on, `count` of each line, from packed device memory to where they belong among all of a
-// problem's.
-static void pgi_copy_faces(pg_solver *s, char *out, const char *from, int axis, int first, int count)
-{
-    size_t before = pgi_element(s->desc.flags), rows = 1, n[3];
-    for (int a = 0; a < 3; a++) n[a] = (size_t)(s->desc.hi[a] - s->desc.lo[a]);
-    for (int a = 0; a < 3; a++) (a < axis ? before : rows) *= a == axis ? 1 : n[a];
-    const size_t width = before * (size_t)count, pitch = before * (n[axis] + 1);
-    pgi_copy_rows(s, out + before * (size_t)first, (int64_t)pitch, from, (int64_t)width, width, (int64_t)rows);
-}
-
 // Slopes at faces of the problem that has been entered, packed: those from gap `first` on, `count` in a line.
 static void pgi_slopes_at_faces(pg_solver *s, int axis, int first, int count, char *out)
 {
@@ -28108,7 +28050,7 @@ static pg_status pgi_gradient_call(pg_solver *s, const void *u, int axis, void *
     PGI_TRY(pgi_meet(s, PGI_GRADIENT, 3 * where + axis, NULL, pgi_check_gradient(s, u, axis, out, where)));
     if (where == PG_AT_FACES) return pgi_gradient_at_faces(s, u, axis, (char *)out);
     const int turned = s->desc.dim == 2 && axis == 1 ? 2 : axis;
-    return pgi_run_piece(s, u, out, 0, PGI_WRITES_F, [&](int) {
+    return pgi_run_piece(s, u, out, 0, out, [&](int) {
         pgi_slopes_call(s, turned, 0, s->desc.hi[axis] - s->desc.lo[axis], 1, pgi_given_f(s));
     });
 }
@@ -28120,14 +28062,6 @@ static double pgi_join_norms(double a, double b, int kind)
            : kind == PG_NORM_L1 ? a + b
            : a == 0 || b == 0   ? a + b
                                 : hypot(a, b);
-}
-
-// The other factor of an inner product, with the strides of u, where f has its copy: of ranks problem after problem,
-// else of all with the first one.
-static void pgi_stage_y(pg_solver *s, const void *y, int problem)
-{
-    if (s->comm) return pgi_stage_problem(s, y, s->desc.stride_u, s->stage_f, problem, 1);
-    if (problem == 0) pgi_stage(s, y, s->desc.stride_u, s->stage_f, 1);
 }
 
 static pg_status pgi_check_reduce(pg_solver *s, const void *x, const void *y, int partner, int kind,
@@ -28236,7 +28170,85 @@ static pg_status pgi_get_parts(pg_solver *s, const void *x, int *labels, int *co
     return pgi_leave_call(s, NULL, s->desc.stride_u, s->stage_u);
 }
 
+// -------------------------------------------------------------------------------------------------------------------
+// >>public  The functions of the header.
+// -------------------------------------------------------------------------------------------------------------------
+
 extern "C" {
+
+PG_API void pg_destroy(pg_solver *s)
+{
+    if (!s) return;
+    const int previous = pgi_make_current(s);
+#if PGI_GPU
+    if (s->cuda) {
+        if (s->workspace) cudaStreamSynchronize((cudaStream_t)s->desc.stream);
+        for (int q = 0; q < 6; q++)
+            if (s->graph[q]) cudaGraphExecDestroy(s->graph[q]);
+        for (int q = 0; q < 5; q++)
+            if (s->side[q]) cudaStreamDestroy(s->side[q]);
+    }
+#endif
+    pgi_forget_direct(s);
+    const int pending = s->comm && s->comm->pending;
+    pgi_comm_close(s->comm);    // other GPUs write to the workspace until then
+    if (!pending) pgi_release(s);
+    pgi_restore_current(s, previous);
+    free(s->bounds);
+    free(s->parts);
+    free(s->kept);
+    free(s);
+}
+
+PG_API pg_status pg_create(const pg_desc *desc, pg_solver **solver)
+{
+    PGI_TRY(pgi_check_result(solver, "solver", "pg_solver pointer"));
+    *solver = NULL;
+    return pgi_create(desc, solver, NULL);
+}
+
+PG_API pg_status pg_workspace_bytes(const pg_desc *desc, size_t *bytes)
+{
+    PGI_TRY(pgi_check_result(bytes, "bytes", "size_t"));
+    *bytes = 0;
+    return pgi_create(desc, NULL, bytes);
+}
+
+PG_API pg_status pg_query_part(const pg_desc *desc, int lo[3], int hi[3])
+{
+    char *text = pgi_thread_error;
+    text[0] = 0;
+    if (!lo || !hi) return pgi_wrong(text, "%s is NULL; pass an array of 3 ints", lo ? "hi" : "lo");
+    PGI_TRY(pgi_check_desc(desc, text));
+    pg_desc d = *desc;
+    int rank, ranks;
+    PGI_TRY(pgi_comm_size(&d.comm, &rank, &ranks, text));
+    PGI_TRY(pgi_check_size(&d, text));
+    PGI_TRY(pgi_check_part(&d, rank, ranks, text));
+    memcpy(lo, d.lo, sizeof d.lo);
+    memcpy(hi, d.hi, sizeof d.hi);
+    return PG_OK;
+}
+
+PG_API pg_status pg_query_desc(const pg_solver *s, pg_desc *desc)
+{
+    pgi_thread_error[0] = 0;
+    if (!s || !desc) return pgi_wrong(pgi_thread_error, "%s is NULL", s ? "desc" : "solver");
+    *desc = s->desc;
+    if (desc->nu_pre == 0) desc->nu_pre = PG_NONE;    // so that the descriptor creates the same solver again
+    if (desc->nu_post == 0) desc->nu_post = PG_NONE;
+    for (const pgi_option &o : pgi_options)
+        if (pgi_is_given(desc, o) && !pgi_has_use(desc, o)) pgi_drop_option(desc, o);
+    if (s->owns_workspace) desc->workspace = NULL;
+    desc->air_values = s->listed[0], desc->solid_fluxes = s->listed[1];
+    if (s->accelerated)    // what became PG_CG and its options, once more
+        desc->flags = (desc->flags & ~(unsigned)(PG_CG | PG_PRECOND_CYCLE | PG_SYMMETRIC | pgi_smoothers)) | PG_FMG;
+    if (s->masked) {
+        desc->robust = (s->obstacles.robust ? PGI_ROBUST_LIST : 0) | (s->obstacles.labyrinth ? PGI_ROBUST_VISITS : 0);
+        if (!desc->robust) desc->robust = PG_NONE;
+    }
+    return PG_OK;
+}
 
 PG_API pg_status pg_solve_once(const pg_desc *desc, void *u, const void *f, pg_report *report)
 {
