@@ -10514,8 +10514,9 @@ static void pgi_own_close(pgi_comm *c)
     free(c->state);
 }
 
-static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",  pgi_own_gather, pgi_host_plan,  pgi_own_exchange,
-                                                    pgi_host_sum,  pgi_host_wait, pgi_host_check, pgi_own_abort,  pgi_own_close};
+static const pgi_transport_ops pgi_own_transport = {"PG_COMM_OWN",    pgi_own_gather, pgi_host_plan,
+                                                    pgi_own_exchange, pgi_host_sum,   pgi_host_wait,
+                                                    pgi_host_check,   pgi_own_abort,  pgi_own_close};
 
 static pg_status pgi_check_transport(const pg_transport *t, char text[512])
 {
@@ -10652,8 +10653,9 @@ static void pgi_mpi_close(pgi_comm *c)
     free(m);
 }
 
-static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",  pgi_mpi_gather, pgi_host_plan,  pgi_mpi_exchange,
-                                                    pgi_host_sum,  pgi_host_wait, pgi_host_check, pgi_mpi_abort,  pgi_mpi_close};
+static const pgi_transport_ops pgi_mpi_transport = {"PG_COMM_MPI",    pgi_mpi_gather, pgi_host_plan,
+                                                    pgi_mpi_exchange, pgi_host_sum,   pgi_host_wait,
+                                                    pgi_host_check,   pgi_mpi_abort,  pgi_mpi_close};
 
 static pg_status pgi_mpi_size(const void *handle, int *rank, int *ranks, char text[512])
 {
@@ -11185,7 +11187,8 @@ static void pgi_peers_close(pgi_comm *c)
 }
 
 static const pgi_transport_ops pgi_peers_ops = {
-    "peers", pgi_peers_gather, pgi_peers_plan, pgi_peers_exchange, pgi_peers_sum, pgi_peers_wait_for_stream, pgi_peers_check, pgi_peers_abort,    pgi_peers_close};
+    "peers",         pgi_peers_gather, pgi_peers_plan, pgi_peers_exchange, pgi_peers_sum, pgi_peers_wait_for_stream,
+    pgi_peers_check, pgi_peers_abort,  pgi_peers_close};
 
 // What a rank tells the others of itself when they try to join
 struct pgi_peer_record {
@@ -11534,8 +11537,9 @@ static void pgi_nccl_close(pgi_comm *c)
     c->state = NULL;
 }
 
-static const pgi_transport_ops pgi_nccl_ops = {"NCCL", pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange, pgi_nccl_sum,  pgi_nccl_wait_for_stream,
-                                               pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
+static const pgi_transport_ops pgi_nccl_ops = {
+    "NCCL",         pgi_nccl_gather, pgi_nccl_plan, pgi_nccl_exchange, pgi_nccl_sum, pgi_nccl_wait_for_stream,
+    pgi_nccl_check, pgi_nccl_abort,  pgi_nccl_close};
 
 // The split of the caller's communicator, which may block, and then waits for all ranks without a limit: so a thread of
 // its own makes it, and is left behind where that takes too long.
@@ -26587,7 +26591,8 @@ static void pgi_describe_direct(pg_solver *s)
     const pgi_direct *d = &s->direct;
     const size_t room = sizeof s->chosen;
     if (!s->chosen[0]) return;
-    if (d->exact || d->small.blocks) return pgi_add_text(s->chosen, room, ": products with the eigenvectors of the axes");
+    if (d->exact || d->small.blocks)
+        return pgi_add_text(s->chosen, room, ": products with the eigenvectors of the axes");
     const int some =
         pgi_add_axes(s, s->chosen, room, ": transforms along ", [&](int a) { return pgi_is_transformed(s, a); });
     if (d->lines.line >= 0)
@@ -28317,7 +28322,8 @@ PG_API pg_status pg_set_alpha(pg_solver *s, double alpha)
                          "0; give PG_DIRECT in flags, or create the solver with such an alpha",
                          alpha);
     const pg_status status = pgi_check_alpha(&s->desc, alpha, s->error);
-    if (pgi_wants_remedies(s->error)) pgi_add_text(s->error, sizeof s->error, " of either sign PG_DIRECT takes it, if pg_create does");
+    if (pgi_wants_remedies(s->error))
+        pgi_add_text(s->error, sizeof s->error, " of either sign PG_DIRECT takes it, if pg_create does");
     if (status != PG_OK) return status;
     if (s->is_direct) PGI_TRY(pgi_check_shift(s, alpha, s->error));
     s->obstacles.stale = s->obstacles.stale || alpha != s->desc.alpha;
