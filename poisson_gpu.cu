@@ -1180,18 +1180,18 @@ static pg_status pgi_refuse(char text[512], pg_status status, const char *format
 }
 
 // The refusals that there are most of.
-#define PGI_REFUSAL(NAME, STATUS)                                                                                      \
-    static pg_status NAME(char text[512], const char *format, ...)                                                     \
-    {                                                                                                                  \
-        va_list arguments;                                                                                             \
-        va_start(arguments, format);                                                                                   \
-        pgi_print_error(text, format, arguments);                                                                      \
-        va_end(arguments);                                                                                             \
-        return STATUS;                                                                                                 \
-    }
-PGI_REFUSAL(pgi_wrong, PG_ERROR_ARGUMENT)
-PGI_REFUSAL(pgi_unsupported, PG_ERROR_UNSUPPORTED)
-PGI_REFUSAL(pgi_no_memory, PG_ERROR_MEMORY)
+template <class... A> static pg_status pgi_wrong(char text[512], const char *format, A... arguments)
+{
+    return pgi_refuse(text, PG_ERROR_ARGUMENT, format, arguments...);
+}
+template <class... A> static pg_status pgi_unsupported(char text[512], const char *format, A... arguments)
+{
+    return pgi_refuse(text, PG_ERROR_UNSUPPORTED, format, arguments...);
+}
+template <class... A> static pg_status pgi_no_memory(char text[512], const char *format, A... arguments)
+{
+    return pgi_refuse(text, PG_ERROR_MEMORY, format, arguments...);
+}
 
 #define PGI_TRY(call)                                                                                                  \
     do {                                                                                                               \
@@ -26161,7 +26161,7 @@ static pg_status pgi_check_media_arrays(const pg_desc *d, char text[512])
 }
 
 // A struct of the caller's: of the size that it has here, if it says.
-static pg_status pgi_check_struct(const char *name, size_t given, size_t own, char text[512])
+static pg_status pgi_check_own_size(const char *name, size_t given, size_t own, char text[512])
 {
     if (given == 0 || given == own) return PG_OK;
     return pgi_wrong(text, "%s is %zu; it must be 0 or %zu: compile program and library with the same header", name,
@@ -26170,7 +26170,7 @@ static pg_status pgi_check_struct(const char *name, size_t given, size_t own, ch
 static pg_status pgi_check_desc(const pg_desc *d, char text[512])
 {
     if (!d) return pgi_wrong(text, "desc is NULL; pass the address of a pg_desc");
-    return pgi_check_struct("desc.struct_size", d->struct_size, sizeof *d, text);
+    return pgi_check_own_size("desc.struct_size", d->struct_size, sizeof *d, text);
 }
 static pg_status pgi_check_allocator(const pg_allocator *a, char text[512])
 {
@@ -26272,7 +26272,7 @@ static pg_status pgi_check_stop(const pg_solver *s, const pg_stop *caller, pg_st
 {
     memset(stop, 0, sizeof *stop);
     if (caller) *stop = *caller;
-    PGI_TRY(pgi_check_struct("stop.struct_size", stop->struct_size, sizeof *stop, text));
+    PGI_TRY(pgi_check_own_size("stop.struct_size", stop->struct_size, sizeof *stop, text));
     if (!pgi_finite(stop->rtol) || (stop->rtol < 0 && stop->rtol != PG_NONE))
         return pgi_wrong(text, "stop.rtol is %g; it must be positive and finite, 0 for the default, or PG_NONE",
                          stop->rtol);
@@ -29404,7 +29404,7 @@ static pg_status pgi_dense_prepare(const pg_dense_desc *desc, pg_dense *d, char 
 {
     pg_solver *s = &d->s;
     if (!desc) return pgi_wrong(text, "desc is NULL; pass the address of a pg_dense_desc");
-    PGI_TRY(pgi_check_struct("desc.struct_size", desc->struct_size, sizeof *desc, text));
+    PGI_TRY(pgi_check_own_size("desc.struct_size", desc->struct_size, sizeof *desc, text));
     d->desc = *desc;
     d->desc.struct_size = sizeof d->desc;
     PGI_TRY(pgi_dense_check_flags(&d->desc, text));
